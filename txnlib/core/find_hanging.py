@@ -1,0 +1,75 @@
+"""Which open transactions would the live tool print? `kafka-transactions.sh find-hanging`, as its code decides.
+
+Kafka: `TransactionsCommand.FindHangingTransactionsCommand`. Where KIP-664 and the code differ, this is the code: it
+compares neither epochs nor states, and measures age from the last write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.errors import UsageError
+
+MS_PER_MINUTE: Final = 60_000
+DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """What `find-hanging` looks at: a topic, one partition of it, the replicas of a broker, or a mix."""
+
+    topic: str | None = None
+    partition: int | None = None
+    broker_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.topic is None and self.broker_id is None:
+            raise UsageError("find-hanging needs --topic or --broker-id")
+        if self.partition is not None and self.topic is None:
+            raise UsageError("--partition needs --topic")
+
+    def covers(self, topic: str, partition: int, replicas: frozenset[int]) -> bool:
+        """A named partition is searched wherever it lives; else any replica on the broker counts, not only the leader."""
+        if self.topic is not None and topic != self.topic:
+            return False
+        if self.partition is not None:
+            return partition == self.partition
+        return self.broker_id is None or self.broker_id in replicas
+
+
+def is_candidate(last_timestamp: int | None, as_of_ms: int, max_transaction_timeout_ms: int) -> bool:
+    """Whether an open transaction is old enough to be looked up: time since its last write, strictly.
+
+    A missing timestamp always is.
+    """
+    return last_timestamp is None or as_of_ms - last_timestamp > max_transaction_timeout_ms
+
+
+def duration_minutes(last_timestamp: int, as_of_ms: int) -> int:
+    """The tool's `Duration(min)`: whole minutes since the last write, cut off as Java's TimeUnit does."""
+    return int((as_of_ms - last_timestamp) / MS_PER_MINUTE)
+
+
+#: (an id has this producer id now, it can be described, it lists the partition) -> hanging.
+DECISIONS: Final[Mapping[tuple[bool, bool, bool], bool]] = {
+    (False, False, False): True,
+    (True, False, False): True,
+    (True, True, False): True,
+    (True, True, True): False,
+}
+
+
+def find_hanging(
+    *, is_candidate: bool, is_id_known: bool, is_partition_listed: bool, are_coordinators_complete: bool
+) -> bool | None:
+    """Whether the live tool prints the row; None where a missing coordinator partition could change its answer.
+
+    The live tool never decides on partial coverage either: it fails while a coordinator is loading.
+    """
+    if not is_candidate:
+        return False
+    if not is_id_known and not are_coordinators_complete:
+        return None
+    return DECISIONS[is_id_known, is_id_known, is_id_known and is_partition_listed]

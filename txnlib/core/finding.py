@@ -1,0 +1,105 @@
+"""What can be odd about a record, or between records? One row each: how bad it is and what it means.
+
+A finding carries the name of the error a broker would have returned, where there is one (Kafka: `Errors`). A dump is a
+replay: what a leader would have refused is accepted here, as replication and recovery do, and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Final
+
+
+class Severity(IntEnum):
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+    CRITICAL = 3
+
+
+class Finding(Enum):
+    """Name of a finding; `FINDINGS` tells severity and meaning."""
+
+    # A partition's log
+    INVALID_PRODUCER_EPOCH = "INVALID_PRODUCER_EPOCH"
+    OUT_OF_ORDER_SEQUENCE_NUMBER = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    INVALID_TXN_STATE = "INVALID_TXN_STATE"
+    TRANSACTION_COORDINATOR_FENCED = "TRANSACTION_COORDINATOR_FENCED"
+    # The coordinator's log
+    ILLEGAL_TRANSITION = "ILLEGAL_TRANSITION"
+    SUSPICIOUS_PHANTOM_APPEND = "SUSPICIOUS_PHANTOM_APPEND"
+    STATE_NEVER_WRITTEN = "STATE_NEVER_WRITTEN"
+    PARTITIONS_CHANGED = "PARTITIONS_CHANGED"
+    TIMEOUT_CHANGED = "TIMEOUT_CHANGED"
+    START_TIMESTAMP_MISSING = "START_TIMESTAMP_MISSING"
+    PARTITIONS_IN_EMPTY = "PARTITIONS_IN_EMPTY"
+    PRODUCER_ID_CHANGED = "PRODUCER_ID_CHANGED"
+    PRODUCER_EPOCH_WENT_BACK = "PRODUCER_EPOCH_WENT_BACK"
+    EPOCH_DOUBLE_BUMP = "EPOCH_DOUBLE_BUMP"
+    COORDINATOR_EPOCH_WENT_BACK = "COORDINATOR_EPOCH_WENT_BACK"
+    EPOCH_BEYOND_EXHAUSTION = "EPOCH_BEYOND_EXHAUSTION"
+    # Between the logs
+    PRODUCER_ID_OWNED_TWICE = "PRODUCER_ID_OWNED_TWICE"
+    WRONG_COORDINATOR_PARTITION = "WRONG_COORDINATOR_PARTITION"
+    SPLIT_OUTCOME = "SPLIT_OUTCOME"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRule:
+    severity: Severity
+    meaning: str
+
+
+_I, _W, _E, _C = Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.CRITICAL
+
+FINDINGS: Final[Mapping[Finding, FindingRule]] = {
+    Finding.INVALID_PRODUCER_EPOCH: FindingRule(
+        _E, "A batch or marker of an older producer epoch follows a newer one: no correct leader accepts that."
+    ),
+    Finding.OUT_OF_ORDER_SEQUENCE_NUMBER: FindingRule(
+        _W, "The first sequence of a batch does not follow the last one of its producer: records are missing or repeated."
+    ),
+    Finding.INVALID_TXN_STATE: FindingRule(
+        _E, "A non-transactional batch stands inside an open transaction of the same producer."
+    ),
+    Finding.TRANSACTION_COORDINATOR_FENCED: FindingRule(
+        _E, "A marker of an older coordinator epoch follows a newer one: a deposed coordinator was still writing."
+    ),
+    Finding.ILLEGAL_TRANSITION: FindingRule(
+        _E, "Two consecutive records of a transactional id make a step that the coordinator never takes."
+    ),
+    Finding.SUSPICIOUS_PHANTOM_APPEND: FindingRule(
+        _I, "A record looks like an append that timed out and was taken back in the coordinator's memory, not in the log."
+    ),
+    Finding.STATE_NEVER_WRITTEN: FindingRule(_E, "A record holds a state that only ever lives in the coordinator's memory."),
+    Finding.PARTITIONS_CHANGED: FindingRule(
+        _W, "The partitions of a transaction shrank, or differ between its last Ongoing and its Prepare record."
+    ),
+    Finding.TIMEOUT_CHANGED: FindingRule(_W, "The timeout changed within one transaction."),
+    Finding.START_TIMESTAMP_MISSING: FindingRule(_W, "A record of a begun transaction carries no start time."),
+    Finding.PARTITIONS_IN_EMPTY: FindingRule(_W, "A record in state Empty lists partitions."),
+    Finding.PRODUCER_ID_CHANGED: FindingRule(
+        _E, "The producer id changed inside a transaction, which only a completed one may do."
+    ),
+    Finding.PRODUCER_EPOCH_WENT_BACK: FindingRule(_E, "The epoch of one producer id went back."),
+    Finding.EPOCH_DOUBLE_BUMP: FindingRule(
+        _I, "A coordinator's abort raised the epoch by two (KAFKA-19367, Kafka 4.0.0); harmless alone."
+    ),
+    Finding.COORDINATOR_EPOCH_WENT_BACK: FindingRule(
+        _E, "The leader epoch of a coordinator partition went back between two records: two coordinators wrote."
+    ),
+    Finding.EPOCH_BEYOND_EXHAUSTION: FindingRule(
+        _W, "A transaction is Ongoing at an epoch that no client may hold: it cannot be fenced (KAFKA-20090)."
+    ),
+    Finding.PRODUCER_ID_OWNED_TWICE: FindingRule(
+        _C, "Two transactional ids claim the same producer id: corruption, or logs of different clusters mixed."
+    ),
+    Finding.WRONG_COORDINATOR_PARTITION: FindingRule(
+        _W, "A transactional id stands in a coordinator partition that its hash does not lead to."
+    ),
+    Finding.SPLIT_OUTCOME: FindingRule(
+        _C, "A marker contradicts the coordinator's decision: one transaction is committed here and aborted there."
+    ),
+}

@@ -1,0 +1,28 @@
+"""What do Kafka's special values mean? Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_OFFSET: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
+NO_PARTITION_LEADER_EPOCH: Final = -1
+
+MAX_SEQUENCE: Final = 2**31 - 1
+#: Kafka: `TransactionMetadata.isEpochExhausted`: an epoch from here on is never handed to a client.
+EXHAUSTED_EPOCH: Final = 2**15 - 2
+#: Timeouts that never pass: two-phase commit as written by brokers, and as written in the text of KIP-939.
+TWO_PHASE_COMMIT_TIMEOUTS: Final = frozenset({2**31 - 1, -1})
+
+#: Kafka: `ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`; a constant in the broker, not a setting.
+LATE_TRANSACTION_BUFFER_MS: Final = 300_000
+#: Default of the broker's `transaction.abort.timed.out.transaction.cleanup.interval.ms`.
+TIMEOUT_SCAN_INTERVAL_MS: Final = 10_000
+#: Default of the broker's `producer.id.expiration.ms`.
+PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
+
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"

@@ -1,0 +1,98 @@
+"""Which states can a transactional id be in, and which may follow which? Kafka: `TransactionState`.
+
+Rule 1: whatever decides whether a step is legal stands in a table of this file.
+Rule 2: the log is not the memory of the coordinator. Dead and PrepareEpochFence are never written, and a step through
+them shows as its two ends (Ongoing -> PrepareAbort), so there is a second table for consecutive *records*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+
+class TransactionState(IntEnum):
+    """The byte code in a record; `kafka_name` is what Kafka's tools print."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def kafka_name(self) -> str:
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+BY_KAFKA_NAME: Final[Mapping[str, TransactionState]] = {state.kafka_name: state for state in TransactionState}
+
+_S = TransactionState
+
+#: state -> the states it may be entered from, through 3.9 (Kafka: `TransactionState.validPreviousStates`).
+VALID_PREVIOUS_STATES: Final[Mapping[TransactionState, frozenset[TransactionState]]] = {
+    _S.EMPTY: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
+    _S.ONGOING: frozenset({_S.ONGOING, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
+    _S.PREPARE_COMMIT: frozenset({_S.ONGOING}),
+    _S.PREPARE_ABORT: frozenset({_S.ONGOING, _S.PREPARE_EPOCH_FENCE}),
+    _S.COMPLETE_COMMIT: frozenset({_S.PREPARE_COMMIT}),
+    _S.COMPLETE_ABORT: frozenset({_S.PREPARE_ABORT}),
+    _S.DEAD: frozenset({_S.EMPTY, _S.COMPLETE_ABORT, _S.COMPLETE_COMMIT}),
+    _S.PREPARE_EPOCH_FENCE: frozenset({_S.ONGOING}),
+}
+#: What 4.0 and transactions v2 added: the abort of a transaction to which nothing was added.
+EMPTY_ABORT_PREVIOUS_STATES: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
+
+#: States whose records hold a transaction that its coordinator has yet to finish.
+ACTIVE_STATES: Final = frozenset({_S.ONGOING, _S.PREPARE_COMMIT, _S.PREPARE_ABORT})
+PREPARED_STATES: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
+COMPLETE_STATES: Final = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
+#: States in which an id may expire (Kafka: `TransactionState.isExpirationAllowed`).
+EXPIRATION_ALLOWED_STATES: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
+#: States that live in the coordinator's memory only; a record with one of them is an anomaly by itself.
+NEVER_WRITTEN_STATES: Final = frozenset({_S.DEAD, _S.PREPARE_EPOCH_FENCE})
+
+
+class Step(IntEnum):
+    """What a step between two consecutive records of one transactional id is."""
+
+    LEGAL = 0
+    #: Legal only as a retried append of the same value (`semantics.md` 1.9, KAFKA-10080).
+    RETRY = 1
+    #: Legal only for transactions v2 (4.0+).
+    TRANSACTIONS_V2 = 2
+    ILLEGAL = 3
+
+
+#: (state before, state after) -> what the step is; None stands for "no record, or a tombstone".
+STEPS: Final[Mapping[tuple[TransactionState | None, TransactionState | None], Step]] = {
+    (before, after): Step.ILLEGAL for before in (None, *TransactionState) for after in (None, *TransactionState)
+} | {
+    (None, None): Step.LEGAL,  # an id whose first write failed expires without a record
+    (None, _S.EMPTY): Step.LEGAL,
+    (_S.EMPTY, None): Step.LEGAL,
+    (_S.COMPLETE_COMMIT, None): Step.LEGAL,
+    (_S.COMPLETE_ABORT, None): Step.LEGAL,
+    (_S.EMPTY, _S.EMPTY): Step.LEGAL,
+    (_S.EMPTY, _S.ONGOING): Step.LEGAL,
+    (_S.EMPTY, _S.PREPARE_ABORT): Step.TRANSACTIONS_V2,
+    (_S.ONGOING, _S.ONGOING): Step.LEGAL,
+    (_S.ONGOING, _S.PREPARE_COMMIT): Step.LEGAL,
+    (_S.ONGOING, _S.PREPARE_ABORT): Step.LEGAL,
+    (_S.PREPARE_COMMIT, _S.PREPARE_COMMIT): Step.RETRY,
+    (_S.PREPARE_COMMIT, _S.COMPLETE_COMMIT): Step.LEGAL,
+    (_S.PREPARE_ABORT, _S.PREPARE_ABORT): Step.RETRY,
+    (_S.PREPARE_ABORT, _S.COMPLETE_ABORT): Step.LEGAL,
+    (_S.COMPLETE_COMMIT, _S.EMPTY): Step.LEGAL,
+    (_S.COMPLETE_COMMIT, _S.ONGOING): Step.LEGAL,
+    (_S.COMPLETE_COMMIT, _S.PREPARE_ABORT): Step.TRANSACTIONS_V2,
+    (_S.COMPLETE_COMMIT, _S.COMPLETE_COMMIT): Step.RETRY,
+    (_S.COMPLETE_ABORT, _S.EMPTY): Step.LEGAL,
+    (_S.COMPLETE_ABORT, _S.ONGOING): Step.LEGAL,
+    (_S.COMPLETE_ABORT, _S.PREPARE_ABORT): Step.TRANSACTIONS_V2,
+    (_S.COMPLETE_ABORT, _S.COMPLETE_ABORT): Step.RETRY,
+}

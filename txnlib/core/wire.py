@@ -1,0 +1,97 @@
+"""How are Kafka's primitive types laid out? Every reader is `(buffer, offset) -> (value, next offset)`.
+
+Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+_INT8: Final = struct.Struct(">b")
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+
+
+class CorruptRecordError(Exception):
+    """Bytes that do not hold what they promise; readers turn it into a row of `quarantine`."""
+
+    def __init__(self, position: int, problem: str) -> None:
+        super().__init__(position, problem)
+        self.position, self.problem = position, problem
+
+    def __str__(self) -> str:
+        return f"byte {self.position}: {self.problem}"
+
+
+def _fixed(layout: struct.Struct, name: str) -> Callable[[bytes, int], tuple[int, int]]:
+    def read(buffer: bytes, offset: int) -> tuple[int, int]:
+        end = offset + layout.size
+        if offset < 0 or end > len(buffer):
+            raise CorruptRecordError(offset, f"{name} reaches past the end")
+        return layout.unpack_from(buffer, offset)[0], end
+
+    return read
+
+
+read_int8 = _fixed(_INT8, "int8")
+read_int16 = _fixed(_INT16, "int16")
+read_int32 = _fixed(_INT32, "int32")
+read_int64 = _fixed(_INT64, "int64")
+
+
+def read_unsigned_varint(buffer: bytes, offset: int, max_bytes: int = 5) -> tuple[int, int]:
+    """LEB128, low group first."""
+    value = shift = 0
+    for position in range(offset, offset + max_bytes):
+        if position >= len(buffer):
+            raise CorruptRecordError(offset, "varint reaches past the end")
+        group = buffer[position]
+        value |= (group & 0x7F) << shift
+        if group < 0x80:
+            return value, position + 1
+        shift += 7
+    raise CorruptRecordError(offset, f"varint is longer than {max_bytes} bytes")
+
+
+def read_varint(buffer: bytes, offset: int) -> tuple[int, int]:
+    """Zig-zag LEB128 of an int32."""
+    value, end = read_unsigned_varint(buffer, offset)
+    return (value >> 1) ^ -(value & 1), end
+
+
+def read_varlong(buffer: bytes, offset: int) -> tuple[int, int]:
+    """Zig-zag LEB128 of an int64."""
+    value, end = read_unsigned_varint(buffer, offset, max_bytes=10)
+    return (value >> 1) ^ -(value & 1), end
+
+
+def read_bytes(buffer: bytes, offset: int, length: int) -> tuple[bytes, int]:
+    """`length` raw bytes."""
+    end = offset + length
+    if length < 0 or end > len(buffer):
+        raise CorruptRecordError(offset, f"{length} bytes are promised, {len(buffer) - offset} are there")
+    return bytes(buffer[offset:end]), end
+
+
+def read_text(buffer: bytes, offset: int, length: int) -> tuple[str, int]:
+    """`length` bytes of UTF-8."""
+    raw, end = read_bytes(buffer, offset, length)
+    try:
+        return raw.decode(), end
+    except UnicodeDecodeError as error:
+        raise CorruptRecordError(offset + error.start, "text is not UTF-8") from error
+
+
+def read_string(buffer: bytes, offset: int) -> tuple[str, int]:
+    """STRING: int16 length, then UTF-8."""
+    length, offset = read_int16(buffer, offset)
+    return read_text(buffer, offset, length)
+
+
+def read_compact_string(buffer: bytes, offset: int) -> tuple[str, int]:
+    """COMPACT_STRING: unsigned varint of length + 1, then UTF-8."""
+    length_plus_one, offset = read_unsigned_varint(buffer, offset)
+    return read_text(buffer, offset, length_plus_one - 1)
