@@ -1,0 +1,284 @@
+"""Where are the batches of a segment, and can each be believed? Bytes to numpy, no Kafka semantics beyond the header.
+
+The lengths are a linked list, so one plain loop walks them; everything else works on a block of headers at once. A CRC
+covers a batch from its attributes on, not its offset, length and magic, so those are judged by what stands around them.
+
+CRC-32C is checked where the bytes are at hand anyway: on every control batch, every coordinator batch and every batch of
+at most one page, which the read of its header brought along; and on whatever looks odd. Larger data batches are trusted
+by their header.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import google_crc32c
+import numpy as np
+
+from txnlib.core.record_batch import (
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    CRC_STARTS_AT,
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    CompressionType,
+)
+
+Buffer = Any  # bytes, or an mmap: both slice to bytes
+Headers = np.ndarray[Any, np.dtype[Any]]
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+#: The 61 bytes of a v2 batch header, in order (Kafka: `DefaultRecordBatch`).
+HEADER_DTYPE: Final = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("batch_length", ">i4"),
+        ("partition_leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("records_count", ">i4"),
+    ]
+)
+BLOCK: Final = 65_536
+PAGE: Final = 4_096
+#: Smallest lengths after the overhead: a v2 batch without records, and a v0 message without key and value.
+MIN_V2_LENGTH: Final = HEADER.size - LOG_OVERHEAD
+MIN_LENGTH: Final = 14
+_LENGTH: Final = struct.Struct(">i")
+_SCAN: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Up to 65 536 believable batches that stand back to back."""
+
+    positions: Positions
+    headers: Headers
+    #: Last offset of the batch before the first one; None at the start of the file.
+    previous_last_offset: int | None
+
+    @property
+    def last_offsets(self) -> Positions:
+        return last_offsets(self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Bytes that cannot be believed. `next_offset` is that of the batch after it; None where none follows."""
+
+    position: int
+    length: int
+    reason: str
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """How the file ends: CLEAN, ZEROS (preallocated), TORN (inside a batch), CORRUPT."""
+
+    how: str
+    position: int
+
+
+def last_offsets(headers: Headers) -> Positions:
+    """Offset of the last record of each batch; message sets of v0 and v1 hold the offset itself."""
+    base = headers["base_offset"].astype(np.int64)
+    return np.asarray(np.where(headers["magic"] == 2, base + headers["last_offset_delta"], base))
+
+
+def read_blocks(buffer: Buffer, size: int, segment_base_offset: int, *, check_all: bool) -> Iterator[Block | Stretch | Tail]:
+    """The batches of a segment in order, what could not be believed between them, and last how it ends.
+
+    `check_all` checks the CRC of every batch, whatever its size. After damage, reading goes on at the next batch whose
+    CRC, offset and length prove it.
+    """
+    position, last_offset = 0, None
+    floor = segment_base_offset - 1
+    while True:
+        positions, stop = _walk(buffer, position, size)
+        good = 0
+        if len(positions):
+            headers = _gather(buffer, positions, size)
+            good = _count_believable(buffer, positions, headers, floor, check_all, is_last=stop >= size)
+            if good:
+                yield Block(positions[:good], headers[:good], last_offset)
+                floor = last_offset = int(last_offsets(headers[:good])[-1])
+        is_whole_block = good == len(positions)
+        if is_whole_block and len(positions) == BLOCK:
+            position = stop
+            continue
+        bad = stop if is_whole_block else int(positions[good])
+        if bad >= size:
+            yield Tail("CLEAN", bad)
+            return
+        if is_zeros(buffer, bad, size):
+            yield Tail("ZEROS", bad)
+            return
+        resumed = _next_believable(buffer, bad, size, floor)
+        reason = "CORRUPT_BATCH" if is_whole_block is False else "CORRUPT_LENGTH"
+        if resumed is None:
+            how = "TORN" if is_whole_block and _is_torn(buffer, bad, size, floor) else "CORRUPT"
+            yield Stretch(bad, size - bad, "INCOMPLETE_BATCH" if how == "TORN" else reason, None)
+            yield Tail(how, bad)
+            return
+        yield Stretch(bad, resumed - bad, reason, _read_int64(buffer, resumed))
+        position = resumed
+
+
+def _walk(buffer: Buffer, position: int, size: int) -> tuple[Positions, int]:
+    """Positions of up to BLOCK batches that the length fields chain, and where the walk stopped."""
+    positions: list[int] = []
+    note, unpack = positions.append, _LENGTH.unpack_from
+    last = size - MAGIC_POSITION - 1
+    while position <= last:
+        (length,) = unpack(buffer, position + 8)
+        after = position + length + LOG_OVERHEAD
+        if length < MIN_LENGTH or after > size:
+            break
+        note(position)
+        position = after
+        if len(positions) == BLOCK:
+            break
+    return np.array(positions, dtype=np.int64), position
+
+
+def _gather(buffer: Buffer, positions: Positions, size: int) -> Headers:
+    """The 61 bytes at each position as one structured array, in one copy."""
+    start, end = int(positions[0]), min(int(positions[-1]) + HEADER.size, size)
+    window = np.frombuffer(buffer, dtype=np.uint8, count=end - start, offset=start)
+    index = (positions - start)[:, None] + np.arange(HEADER.size)
+    raw = np.take(window, index, mode="clip")
+    return raw.view(HEADER_DTYPE).reshape(-1)
+
+
+def _count_believable(
+    buffer: Buffer, positions: Positions, headers: Headers, floor: int, check_all: bool, *, is_last: bool
+) -> int:
+    """How many batches from the first on can be believed."""
+    sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
+    plausible = _is_plausible(headers)
+    last = last_offsets(headers)
+    plausible[0] &= headers["base_offset"][0] > floor
+    plausible[1:] &= headers["base_offset"][1:] > last[:-1]
+    is_control = headers["attributes"] & CONTROL_FLAG != 0
+    checked = is_control | (sizes <= PAGE) | (headers["magic"] != 2)
+    if check_all:
+        checked[:] = True
+    # A wrong length or offset shows at the batch behind it: distrust both.
+    suspects = np.flatnonzero(~plausible)
+    checked[suspects[suspects > 0] - 1] = True
+    if not is_last and len(positions) < BLOCK:
+        checked[-1] = True
+    for index in np.flatnonzero(checked & plausible):
+        position = int(positions[index])
+        if not _is_crc_valid(buffer, position, position + int(sizes[index])):
+            plausible[index] = False
+            break
+    bad = np.flatnonzero(~plausible)
+    if not len(bad):
+        return len(positions)
+    first = int(bad[0])
+    if _is_offset_misplaced(headers, last, first, floor):
+        return first - 1
+    return first
+
+
+def _is_plausible(headers: Headers) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    is_v2 = (
+        (headers["magic"] == 2)
+        & (headers["batch_length"] >= MIN_V2_LENGTH)
+        & (headers["last_offset_delta"] >= 0)
+        & (headers["records_count"] >= 0)
+        & (headers["records_count"] <= headers["last_offset_delta"].astype(np.int64) + 1)
+        & (headers["attributes"] & COMPRESSION_MASK <= max(CompressionType))
+        & (headers["producer_id"] >= -1)
+    )
+    return np.asarray(is_v2 | (headers["magic"] == 0) | (headers["magic"] == 1))
+
+
+def _is_offset_misplaced(headers: Headers, last: Positions, bad: int, floor: int) -> bool:
+    """Whether the batch *before* an apparently late one carries the wrong offset: no CRC covers offsets."""
+    if bad == 0:
+        return False
+    before = floor if bad == 1 else int(last[bad - 2])
+    base = int(headers["base_offset"][bad])
+    return before < base <= int(last[bad - 1]) and int(headers["base_offset"][bad - 1]) > before + 1
+
+
+def _is_crc_valid(buffer: Buffer, position: int, end: int) -> bool:
+    magic = buffer[position + MAGIC_POSITION]
+    if magic == 2:
+        stored = int.from_bytes(buffer[position + 17 : position + 21], "big")
+        return bool(google_crc32c.value(buffer[position + CRC_STARTS_AT : end]) == stored)
+    stored = int.from_bytes(buffer[position + 12 : position + 16], "big")
+    return zlib.crc32(buffer[position + MAGIC_POSITION : end]) == stored
+
+
+def is_zeros(buffer: Buffer, position: int, size: int) -> bool:
+    """Whether nothing but zeros follows: the unused end of a preallocated segment."""
+    return all(not any(buffer[at : min(at + _SCAN, size)]) for at in range(position, size, _SCAN))
+
+
+def _is_torn(buffer: Buffer, position: int, size: int, floor: int) -> bool:
+    """Whether the file ends inside a batch that begins believably, as a copy of a busy broker does."""
+    if size - position <= MAGIC_POSITION:
+        return True
+    (length,) = _LENGTH.unpack_from(buffer, position + 8)
+    offset, magic = _read_int64(buffer, position), buffer[position + MAGIC_POSITION]
+    return length >= MIN_LENGTH and position + length + LOG_OVERHEAD > size and offset > floor and magic <= 2
+
+
+def _next_believable(buffer: Buffer, bad: int, size: int, floor: int) -> int | None:
+    """Position of the first batch after `bad` that CRC, length and offset prove; None if there is none."""
+    if size - bad > MAGIC_POSITION:
+        (length,) = _LENGTH.unpack_from(buffer, bad + 8)
+        after = bad + length + LOG_OVERHEAD
+        if length >= MIN_LENGTH and _is_believable(buffer, after, size, floor):
+            return after
+    for start in range(bad + 1, size, _SCAN):
+        for position in _candidates(buffer, start, min(start + _SCAN, size), size, floor):
+            if _is_believable(buffer, position, size, floor):
+                return position
+    return None
+
+
+def _candidates(buffer: Buffer, start: int, end: int, size: int, floor: int) -> list[int]:
+    """Positions in [start, end) where offset, length and magic could be a batch's; the CRC is for the caller to check."""
+    count = min(end, size - MAGIC_POSITION) - start
+    if count <= 0:
+        return []
+    window = np.frombuffer(buffer, dtype=np.uint8, count=count + MAGIC_POSITION, offset=start).astype(np.int64)
+    offset = sum(window[i : i + count] << (8 * (7 - i)) for i in range(8))
+    length = sum(window[i : i + count] << (8 * (11 - i)) for i in range(8, 12))
+    after = np.arange(start, start + count) + length + LOG_OVERHEAD
+    found = (window[MAGIC_POSITION:] <= 2) & (length >= MIN_LENGTH) & (after <= size) & (offset > floor)
+    return [start + int(index) for index in np.flatnonzero(found)]
+
+
+def _is_believable(buffer: Buffer, position: int, size: int, floor: int) -> bool:
+    if position + LOG_OVERHEAD + MIN_LENGTH > size or buffer[position + MAGIC_POSITION] > 2:
+        return False
+    (length,) = _LENGTH.unpack_from(buffer, position + 8)
+    after = position + length + LOG_OVERHEAD
+    if length < MIN_LENGTH or after > size or not 0 < _read_int64(buffer, position) - floor < 1 << 40:
+        return False
+    is_v2 = buffer[position + MAGIC_POSITION] == 2
+    if is_v2 and length < MIN_V2_LENGTH:
+        return False
+    return _is_crc_valid(buffer, position, after)
+
+
+def _read_int64(buffer: Buffer, position: int) -> int:
+    return int.from_bytes(buffer[position : position + 8], "big", signed=True)

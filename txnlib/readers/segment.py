@@ -1,0 +1,288 @@
+"""What does a raw segment hold? `.log` bytes to the columns of `columns.py`.
+
+Three questions about the same bytes, three readers: the batches, the coordinator's records, and what was and was not
+read. Only headers of data batches are looked at; markers and coordinator records are decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from txnlib.core.record_batch import (
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_FLAG,
+    TRANSACTIONAL_FLAG,
+    ControlType,
+    read_end_txn_marker,
+)
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.wire import CorruptRecordError
+from txnlib.readers import columns
+from txnlib.readers.coordinator_records import EntryRows, read_entries
+from txnlib.readers.headers import Block, Buffer, Stretch, Tail, read_blocks
+from txnlib.readers.records import read_batch_records
+
+#: Bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
+MARKER_SIZE: Final = 78
+SAMPLE_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One `.log` file: where it lies, whose it is, and its bytes."""
+
+    path: str
+    source: str
+    topic: str
+    partition: int
+    base_offset: int
+    buffer: Buffer
+    size: int
+    #: Tells the operating system that pages before a position are done with.
+    forget: Callable[[int], None]
+
+    @property
+    def is_coordinator(self) -> bool:
+        return self.topic == TRANSACTION_STATE_TOPIC
+
+    def blocks(self) -> Iterator[Block | Stretch | Tail]:
+        return read_blocks(self.buffer, self.size, self.base_offset, check_all=self.is_coordinator)
+
+
+def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
+    """The batches of a segment. Columns: `columns.RECORD_BATCHES`."""
+    for block in segment.blocks():
+        if isinstance(block, Block):
+            yield _to_arrow(segment, block)
+            segment.forget(int(block.positions[-1]))
+
+
+def read_transaction_log(segment: Segment) -> Iterator[pa.RecordBatch]:
+    """The coordinator records of a segment of `__transaction_state`. Columns: `columns.TRANSACTION_LOG`."""
+    rows = EntryRows(segment.partition, segment.source, segment.path)
+    for block in segment.blocks():
+        if isinstance(block, Block):
+            for position, batch in _coordinator_batches(segment, block):
+                rows.add(position, batch)
+                if len(rows) >= columns.ROWS_PER_BATCH:
+                    yield rows.take()
+            segment.forget(int(block.positions[-1]))
+    if len(rows):
+        yield rows.take()
+
+
+def read_segments(segment: Segment) -> Iterator[pa.RecordBatch]:
+    """One row: what of the segment was read and what was not. Columns: `columns.SEGMENTS`."""
+    seen = _Seen()
+    for part in segment.blocks():
+        if isinstance(part, Block):
+            seen.add_block(segment, part)
+            segment.forget(int(part.positions[-1]))
+        elif isinstance(part, Stretch):
+            seen.add_stretch(segment, part)
+        else:
+            seen.tail = part.how
+    yield pa.RecordBatch.from_pylist([seen.row(segment)], schema=columns.SEGMENTS)
+
+
+def _coordinator_batches(segment: Segment, block: Block) -> Iterator[tuple[int, bytes]]:
+    headers = block.headers
+    readable = np.flatnonzero((headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG == 0))
+    for index in readable:
+        position = int(block.positions[index])
+        yield position, segment.buffer[position : position + int(headers["batch_length"][index]) + LOG_OVERHEAD]
+
+
+class _Seen:
+    """What `read_segments` has seen so far."""
+
+    def __init__(self) -> None:
+        self.first_offset: int | None = None
+        self.end_offset: int | None = None
+        self.last_gap_offset: int | None = None
+        self.newest_broker_ms: int | None = None
+        self.batches = 0
+        self.tail = "CLEAN"
+        self.unreadable: list[dict[str, Any]] = []
+
+    def add_block(self, segment: Segment, block: Block) -> None:
+        headers = block.headers
+        self.batches += len(headers)
+        if self.first_offset is None:
+            self.first_offset = int(headers["base_offset"][0])
+        self.end_offset = int(block.last_offsets[-1]) + 1
+        gaps = np.flatnonzero(_offset_gaps(block) > 0)
+        if len(gaps):
+            self.last_gap_offset = int(headers["base_offset"][gaps[-1]])
+        stamped = _is_broker_stamped(headers) | segment.is_coordinator
+        stamped &= headers["max_timestamp"] >= 0
+        if stamped.any():
+            newest = int(headers["max_timestamp"][stamped].max())
+            self.newest_broker_ms = newest if self.newest_broker_ms is None else max(newest, self.newest_broker_ms)
+        if segment.is_coordinator:
+            self._add_undecodable(segment, block)
+
+    def _add_undecodable(self, segment: Segment, block: Block) -> None:
+        for position, batch in _coordinator_batches(segment, block):
+            for problem in read_entries(batch).problems:
+                following = HEADER.unpack_from(batch)[0] + 1
+                self.unreadable.append(_unreadable(batch, position, len(batch), problem, following))
+
+    def add_stretch(self, segment: Segment, stretch: Stretch) -> None:
+        sample = segment.buffer[stretch.position : stretch.position + SAMPLE_BYTES]
+        self.unreadable.append(_unreadable(sample, stretch.position, stretch.length, stretch.reason, stretch.next_offset))
+
+    def row(self, segment: Segment) -> dict[str, Any]:
+        return {
+            "topic": segment.topic,
+            "partition": segment.partition,
+            "source": segment.source,
+            "path": segment.path,
+            "kind": "raw",
+            "segment_base_offset": segment.base_offset,
+            "first_offset": self.first_offset,
+            "end_offset": self.end_offset,
+            "last_gap_offset": self.last_gap_offset,
+            "bytes": segment.size,
+            "batches": self.batches,
+            "tail": self.tail,
+            "is_decoded": True,
+            "newest_broker_ms": self.newest_broker_ms,
+            "unreadable": self.unreadable,
+        }
+
+
+def _unreadable(sample: bytes, position: int, length: int, reason: str, next_offset: int | None) -> dict[str, Any]:
+    return {
+        "position": position,
+        "length": length,
+        "reason": reason,
+        "sample": sample[:SAMPLE_BYTES].hex(),
+        "next_offset": next_offset,
+    }
+
+
+def _is_broker_stamped(headers: Any) -> Any:
+    """Batches whose time is a broker's clock: markers, and everything in LogAppendTime."""
+    is_marker = (headers["attributes"] & CONTROL_FLAG != 0) & (headers["producer_id"] >= 0)
+    return (headers["magic"] == 2) & (is_marker | (headers["attributes"] & TIMESTAMP_TYPE_FLAG != 0))
+
+
+def _offset_gaps(block: Block) -> Any:
+    """Offsets missing before each batch; 0 for the first of a file."""
+    base = block.headers["base_offset"].astype(np.int64)
+    before = np.empty_like(base)
+    before[1:] = block.last_offsets[:-1]
+    before[0] = base[0] - 1 if block.previous_last_offset is None else block.previous_last_offset
+    return base - before - 1
+
+
+_COMPRESSION: Final = pa.array(["none", "gzip", "snappy", "lz4", "zstd"])
+_TIMESTAMP_TYPE: Final = pa.array(["CREATE_TIME", "LOG_APPEND_TIME"])
+_CONTROL_TYPE: Final = pa.array(["ABORT", "COMMIT"])
+_NO_CONTROL_TYPE: Final = -1
+
+
+def _to_arrow(segment: Segment, block: Block) -> pa.RecordBatch:
+    headers, count = block.headers, len(block.headers)
+    attributes = headers["attributes"].astype(np.int32)
+    is_v2 = headers["magic"] == 2
+    is_control = is_v2 & (attributes & CONTROL_FLAG != 0)
+    control_types, coordinator_epochs = _markers(segment, block, is_control)
+    base_sequence = np.where(is_v2, headers["base_sequence"], -1).astype(np.int64)
+    deltas = block.last_offsets - headers["base_offset"].astype(np.int64)
+    last_sequence = np.where(base_sequence >= 0, (base_sequence + deltas) & 0x7FFFFFFF, -1)
+    gaps = _offset_gaps(block)
+    gap_mask = np.zeros(count, dtype=bool)
+    gap_mask[0] = block.previous_last_offset is None
+    has_horizon = is_v2 & (attributes & DELETE_HORIZON_FLAG != 0)
+    arrays = {
+        "topic": pa.repeat(segment.topic, count),
+        "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), count),
+        "source": pa.repeat(segment.source, count),
+        "path": pa.repeat(segment.path, count),
+        "position": pa.array(block.positions),
+        "size": pa.array((headers["batch_length"] + LOG_OVERHEAD).astype(np.int32)),
+        "base_offset": pa.array(headers["base_offset"].astype(np.int64)),
+        "last_offset": pa.array(block.last_offsets),
+        "offset_gap": pa.array(gaps, mask=gap_mask),
+        "records_count": _nullable(headers["records_count"], np.int32, is_v2),
+        "producer_id": _nullable(headers["producer_id"], np.int64, is_v2),
+        "producer_epoch": _nullable(headers["producer_epoch"], np.int32, is_v2),
+        "base_sequence": _nullable(base_sequence, np.int32),
+        "last_sequence": _nullable(last_sequence, np.int32),
+        "partition_leader_epoch": _nullable(headers["partition_leader_epoch"], np.int32, is_v2),
+        "is_transactional": pa.array(is_v2 & (attributes & TRANSACTIONAL_FLAG != 0)),
+        "is_control": pa.array(is_control),
+        "control_type": _CONTROL_TYPE.take(_nullable(control_types, np.int32)),
+        "coordinator_epoch": _nullable(coordinator_epochs, np.int32),
+        "timestamp_type": _TIMESTAMP_TYPE.take(_nullable((attributes & TIMESTAMP_TYPE_FLAG) >> 3, np.int32, is_v2)),
+        "max_timestamp_ms": _nullable(headers["max_timestamp"], np.int64, is_v2),
+        "delete_horizon_ms": _nullable(headers["base_timestamp"], np.int64, has_horizon),
+        "compression_type": _COMPRESSION.take(_nullable(attributes & COMPRESSION_MASK, np.int32, is_v2)),
+        "magic": pa.array(headers["magic"].astype(np.int32)),
+        "crc": _nullable(headers["crc"], np.int64, is_v2),
+    }
+    return pa.RecordBatch.from_arrays([arrays[name] for name in columns.RECORD_BATCHES.names], schema=columns.RECORD_BATCHES)
+
+
+def _nullable(values: Any, dtype: Any, is_present: Any = True) -> pa.Array:
+    """The values with Kafka's -1, and what a format does not have, as null."""
+    native = values.astype(dtype)
+    return pa.array(native, mask=~((native >= 0) & is_present))
+
+
+def _markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any]:
+    """Control type and coordinator epoch of each batch, -1 where it is no marker.
+
+    Nearly every marker has the 78 bytes that brokers write, so those are read as columns; compaction leaves others.
+    """
+    headers = block.headers
+    control_types = np.full(len(headers), _NO_CONTROL_TYPE, dtype=np.int32)
+    epochs = np.full(len(headers), -1, dtype=np.int32)
+    candidates = np.flatnonzero(is_control & (headers["records_count"] > 0) & (headers["producer_id"] >= 0))
+    if not len(candidates):
+        return control_types, epochs
+    is_plain = headers["batch_length"][candidates] == MARKER_SIZE - LOG_OVERHEAD
+    plain = candidates[is_plain]
+    bodies = _marker_bodies(segment.buffer, block.positions[plain])
+    # varint 4 before the key, varint 6 before the value: the usual one-byte timestamp delta stands between.
+    is_usual = (bodies[:, 4] == 8) & (bodies[:, 9] == 12) & (headers["attributes"][plain] & COMPRESSION_MASK == 0)
+    is_usual &= (bodies[:, 7] == 0) & (bodies[:, 8] <= 1)
+    usual = plain[is_usual]
+    control_types[usual] = bodies[is_usual, 8]
+    epochs[usual] = bodies[is_usual, 12:16].copy().view(">i4").reshape(-1)
+    for index in np.concatenate([candidates[~is_plain], plain[~is_usual]]):
+        position = int(block.positions[index])
+        size = int(headers["batch_length"][index]) + LOG_OVERHEAD
+        control_types[index], epochs[index] = _read_marker(segment.buffer[position : position + size])
+    return control_types, epochs
+
+
+def _marker_bodies(buffer: Buffer, positions: Any) -> Any:
+    """The 17 bytes after the header of each 78-byte batch."""
+    if not len(positions):
+        return np.empty((0, MARKER_SIZE - HEADER.size), dtype=np.uint8)
+    start = int(positions[0])
+    window = np.frombuffer(buffer, dtype=np.uint8, count=int(positions[-1]) + MARKER_SIZE - start, offset=start)
+    return window[(positions - start)[:, None] + np.arange(HEADER.size, MARKER_SIZE)]
+
+
+def _read_marker(batch: bytes) -> tuple[int, int]:
+    """An undecodable control record changes nothing for its producer, as in Kafka; its batch is still listed."""
+    try:
+        marker = read_end_txn_marker(read_batch_records(batch)[0])
+    except CorruptRecordError:
+        marker = None
+    if marker is None or marker.control_type is None or marker.coordinator_epoch is None:
+        return _NO_CONTROL_TYPE, -1
+    return ControlType(marker.control_type), marker.coordinator_epoch
