@@ -1,0 +1,100 @@
+"""What do the files beside a log say? Producer snapshots and text checkpoints to the columns of `columns.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import google_crc32c
+import pyarrow as pa
+
+from txnlib.core.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
+from txnlib.core.wire import CorruptRecordError
+from txnlib.readers import columns
+from txnlib.readers.capture import CHECKPOINTS, CaptureFile
+
+
+def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row per producer, and one with a null producer id that says the snapshot was read (it may be empty).
+
+    Nothing for a corrupt snapshot: Kafka skips it in favour of an older one; `snapshot_problem` names it.
+    """
+    content = Path(file.path).read_bytes()
+    if snapshot_problem(content) is not None:
+        return
+    where = {
+        "topic": file.topic,
+        "partition": file.partition,
+        "source": file.source,
+        "path": file.path,
+        "snapshot_offset": file.offset,
+    }
+    rows: list[dict[str, object]] = [where]
+    for producer_id, state in read_producer_snapshot(content).items():
+        rows.append(
+            {
+                **where,
+                "producer_id": producer_id,
+                "producer_epoch": state.producer_epoch,
+                "last_sequence": _present(state.last_sequence),
+                "last_offset": _present(state.last_offset),
+                "offset_delta": state.offset_delta,
+                "last_timestamp_ms": _present(state.last_timestamp),
+                "coordinator_epoch": _present(state.coordinator_epoch),
+                "current_txn_first_offset": state.current_txn_first_offset,
+            }
+        )
+    yield pa.RecordBatch.from_pylist(rows, schema=columns.PRODUCER_SNAPSHOTS)
+
+
+def _present(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+def snapshot_problem(content: bytes) -> str | None:
+    """Why a snapshot cannot be used; None if it can."""
+    try:
+        stored = stored_crc(content)
+        read_producer_snapshot(content)
+    except CorruptRecordError as error:
+        return f"CORRUPT_SNAPSHOT: {error.problem}"
+    computed = google_crc32c.value(content[CRC_STARTS_AT:])
+    return None if computed == stored else f"CORRUPT_SNAPSHOT: CRC is {computed}, {stored} is stored"
+
+
+def read_unreadable_file(file: CaptureFile, reason: str, sample: str) -> Iterator[pa.RecordBatch]:
+    """One row of `columns.SEGMENTS` for a file of which nothing can be used."""
+    unreadable = {"position": 0, "length": file.size, "reason": reason, "sample": sample, "next_offset": None}
+    row = {
+        "topic": file.topic,
+        "partition": file.partition,
+        "source": file.source,
+        "path": file.path,
+        "kind": file.kind.value,
+        "segment_base_offset": file.offset,
+        "bytes": file.size,
+        "batches": 0,
+        "tail": "CORRUPT",
+        "is_decoded": False,
+        "unreadable": [unreadable],
+    }
+    yield pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
+
+
+def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row per line of a checkpoint file; lines that do not parse are left out (formats.md 3.12)."""
+    name = CHECKPOINTS[Path(file.path).name]
+    rows = []
+    for line in Path(file.path).read_text(errors="replace").splitlines()[2:]:
+        fields = line.split()
+        if name == "leader_epoch" and len(fields) == 2 and fields[0].isdigit():
+            topic, partition, value = file.topic, file.partition, fields[0]
+        elif len(fields) == 3 and fields[1].isdigit():
+            topic, partition, value = fields[0], int(fields[1]), fields[2]
+        else:
+            continue
+        if value.isdigit():
+            row = {"source": file.source, "path": file.path, "name": name, "topic": topic, "partition": partition}
+            rows.append({**row, "value": int(value)})
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=columns.CHECKPOINTS)

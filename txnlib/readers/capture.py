@@ -1,0 +1,187 @@
+"""Which files of a capture are what? Names and heads of files to a work list; nothing here reads a log.
+
+Raw files are known by Kafka's names (`<topic>-<partition>/<20 digits>.log`), text by its content, whatever it is called.
+What is neither is listed as such, so that the audit can say what it did not read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from txnlib.errors import UnreadableInputError, UsageError
+from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
+from txnlib.readers.dump import looks_like_dump
+
+
+class FileKind(str, Enum):
+    SEGMENT = "segment"
+    DUMP = "dump"
+    PRODUCER_SNAPSHOT = "producer_snapshot"
+    CHECKPOINT = "checkpoint"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFile:
+    """One file to read. `source` is the copy it belongs to: log directory under the input, raw or text."""
+
+    path: str
+    kind: FileKind
+    source: str
+    size: int
+    topic: str | None = None
+    partition: int | None = None
+    #: The number in the file's name: base offset of a segment, offset of a snapshot.
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A capture as it lies there, before anything in it was read."""
+
+    files: tuple[CaptureFile, ...]
+    notes: CaptureNotes
+    inputs: tuple[str, ...]
+
+    def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:
+        return tuple(file for file in self.files if file.kind in kinds)
+
+
+_SEGMENT: Final = re.compile(r"(\d{20})\.log")
+_SNAPSHOT: Final = re.compile(r"(\d{20})\.snapshot")
+#: `-delete` and `-stray` folders are on their way out, `-future` is a second copy being made (formats.md 3.11).
+_PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
+_MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
+CHECKPOINTS: Final = {
+    "replication-offset-checkpoint": "high_watermark",
+    "recovery-point-offset-checkpoint": "recovery_point",
+    "log-start-offset-checkpoint": "log_start_offset",
+    "cleaner-offset-checkpoint": "cleaner_offset",
+    "leader-epoch-checkpoint": "leader_epoch",
+}
+#: Kafka's own files that tell an audit nothing.
+_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", "partition.metadata", ".lock", ".kafka_cleanshutdown"})
+_SILENT_ENDINGS: Final = (".index", ".timeindex", ".txnindex", ".deleted", ".swap", ".cleaned", ".checkpoint", ".tmp", ".err")
+_HEAD_BYTES: Final = 65_536
+
+
+def list_capture(inputs: Iterable[str]) -> Capture:
+    """The files of all inputs, sorted by path, and the operator's notes.
+
+    Raises UnreadableInputError if an input does not exist or holds nothing to read, UsageError for inputs that this
+    version cannot open or that belong to different clusters, ConfigError for a broken capture.json.
+    """
+    roots = [_root(given) for given in inputs]
+    files: list[CaptureFile] = []
+    notes: list[CaptureNotes] = []
+    for root in roots:
+        base = root.parent if len(roots) > 1 or root.is_file() else root
+        for path in _walk(root):
+            if path.name == CAPTURE_JSON:
+                notes.append(read_capture_notes(path))
+            file = _classify(path, base)
+            if file is not None:
+                files.append(file)
+    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP) for file in files):
+        raise UnreadableInputError(
+            ", ".join(str(root) for root in roots),
+            f"no Kafka log among its {len(files)} files",
+            "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh",
+        )
+    return Capture(tuple(sorted(files, key=lambda file: file.path)), _merge(notes), tuple(str(root) for root in roots))
+
+
+def _root(given: str) -> Path:
+    scheme, separator, rest = given.partition("://")
+    if separator and scheme != "file":
+        raise UsageError(f"{given}: only local paths and file:// can be read; copy or mount {scheme}:// first")
+    path = Path(rest if separator else given.removeprefix("file:"))
+    if not path.exists():
+        raise UnreadableInputError(given, "no such file or folder", "Check --input; it is relative to the current folder")
+    return path.absolute()
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    if root.is_file():
+        yield root
+        return
+    for folder, folders, names in os.walk(root, followlinks=True):
+        folders.sort()
+        for name in sorted(names):
+            yield Path(folder) / name
+
+
+def _classify(path: Path, base: Path) -> CaptureFile | None:
+    """What a file is; None for Kafka's own files that tell nothing."""
+    name = path.name
+    if name in _SILENT_NAMES or name.endswith(_SILENT_ENDINGS):
+        return None
+    size = path.stat().st_size
+    folder = path.parent
+    if name in CHECKPOINTS:
+        log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name == "leader-epoch-checkpoint" else folder
+        topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
+        return CaptureFile(str(path), FileKind.CHECKPOINT, _source("raw", log_dir, base), size, topic, partition)
+    for pattern, kind in ((_SEGMENT, FileKind.SEGMENT), (_SNAPSHOT, FileKind.PRODUCER_SNAPSHOT)):
+        match = pattern.fullmatch(name)
+        if match and _MOVED_FOLDER.fullmatch(folder.name):
+            return None
+        topic, partition = topic_partition_of(folder.name)
+        if match and topic is not None:
+            source = _source("raw", folder.parent, base)
+            return CaptureFile(str(path), kind, source, size, topic, partition, int(match[1]))
+    if looks_like_dump(_head(path)):
+        topic, partition = topic_partition_of(path.name.removesuffix(".gz").rsplit(".", 1)[0])
+        return CaptureFile(str(path), FileKind.DUMP, _source("text", folder, base), size, topic, partition)
+    return CaptureFile(str(path), FileKind.UNKNOWN, _source("raw", folder, base), size)
+
+
+def topic_partition_of(folder: str) -> tuple[str | None, int | None]:
+    """Topic and partition in the name of a partition folder, split at the last hyphen."""
+    match = _PARTITION_FOLDER.fullmatch(folder)
+    return (match["topic"], int(match["partition"])) if match else (None, None)
+
+
+def _source(how: str, folder: Path, base: Path) -> str:
+    relative = PurePosixPath(os.path.relpath(folder, base))
+    return f"{how}:{relative}"
+
+
+def broker_of(source: str) -> str | None:
+    """The broker a source came from: the last number in its folder, else the folder's own name."""
+    parts = [part for part in source.partition(":")[2].replace(":", "/").split("/") if part not in (".", "..", "")]
+    numbers = [part for part in parts if part.isdigit()]
+    return numbers[-1] if numbers else (parts[-1] if parts else None)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as stream:
+                return stream.read(_HEAD_BYTES)
+        with path.open("rb") as stream:
+            return stream.read(_HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def _merge(notes: list[CaptureNotes]) -> CaptureNotes:
+    """One set of notes; inputs of one cluster may carry one each."""
+    clusters = {note.cluster for note in notes if note.cluster is not None}
+    if len(clusters) > 1:
+        raise UsageError(f"the inputs belong to different clusters ({', '.join(sorted(clusters))}): audit one at a time")
+    if not notes:
+        return CaptureNotes()
+    merged: dict[str, object] = {}
+    for note in notes:
+        for name, value in note.model_dump(exclude_unset=True).items():
+            known = merged.get(name)
+            merged[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
+    return CaptureNotes.model_validate(merged)
