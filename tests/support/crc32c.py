@@ -1,0 +1,19 @@
+"""CRC-32C as the definition has it, byte by byte: slow, but not the library that the product uses."""
+
+from __future__ import annotations
+
+
+def _entry(index: int) -> int:
+    for _ in range(8):
+        index = index >> 1 ^ (0x82F63B78 if index & 1 else 0)
+    return index
+
+
+_TABLE = tuple(_entry(index) for index in range(256))
+
+
+def crc32c(data: bytes) -> int:
+    value = 0xFFFFFFFF
+    for byte in data:
+        value = value >> 8 ^ _TABLE[(value ^ byte) & 0xFF]
+    return value ^ 0xFFFFFFFF
