@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +18,9 @@ from tests.support.log_bytes import (
     encode_transaction_index,
     encode_transaction_log_batch,
 )
+from tests.support.samples import START, sample
 from txnlib.core.producer_state import ProducerState
 from txnlib.core.record_batch import ControlType, Record
-
-SAMPLES = Path(__file__).parent / "samples"
-#: The millisecond from which the sample files count.
-START = 1_710_120_000_000
-
-
-def sample(name: str) -> bytes:
-    return bytes.fromhex((SAMPLES / f"{name}.hex").read_text())
 
 
 def written(state: str, *partitions: str, ts: int, **fields: object) -> bytes:

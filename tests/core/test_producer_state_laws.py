@@ -1,0 +1,203 @@
+"""What holds for every producer, whatever the log? Expiry, batches that change nothing, and laws over made-up logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.batches import TS, A, C, D, N, T
+from txnlib.core.finding import Finding
+from txnlib.core.producer_state import (
+    UNKNOWN_PRODUCER,
+    Appended,
+    CompletedTxn,
+    ProducerState,
+    append,
+    has_expired,
+)
+from txnlib.core.record_batch import EndTxnMarker, RecordBatch
+
+DAY = 86_400_000
+
+KNOWN = ProducerState(
+    producer_epoch=5,
+    last_sequence=7,
+    last_offset=41,
+    offset_delta=1,
+    coordinator_epoch=3,
+    current_txn_first_offset=None,
+    last_timestamp=TS,
+)
+OPEN = replace(KNOWN, current_txn_first_offset=40)
+
+
+@pytest.mark.parametrize("before", [UNKNOWN_PRODUCER, KNOWN, OPEN])
+@pytest.mark.parametrize(
+    "batch",
+    [
+        N(at=50, to=59),
+        N(at=50, is_transactional=True),
+        C(5, 5, at=50, marker=None, records_count=0),  # emptied by compaction
+        C(5, 5, at=50, marker=None),  # a control record that does not concern producers
+    ],
+)
+def test_batches_without_producer_or_marker_change_nothing(before: ProducerState, batch: RecordBatch) -> None:
+    assert append(before, batch) == Appended(before)
+
+
+#: A group coordinator writes offset commits without sequences; nothing can be out of order then.
+@pytest.mark.parametrize("epoch", [5, 6])
+def test_a_batch_without_a_sequence_is_never_out_of_order(epoch: int) -> None:
+    expected = replace(KNOWN, producer_epoch=epoch, last_sequence=-1, last_offset=52, offset_delta=2)
+
+    assert append(KNOWN, T(1, epoch, -1, at=50, to=52)) == Appended(replace(expected, current_txn_first_offset=50))
+
+
+def test_a_stale_batch_without_a_sequence_is_stale() -> None:
+    assert append(KNOWN, T(1, 4, -1, at=50)).findings == (Finding.INVALID_PRODUCER_EPOCH,)
+
+
+def test_a_batch_can_be_out_of_order_and_non_transactional_at_once() -> None:
+    expected = (Finding.OUT_OF_ORDER_SEQUENCE_NUMBER, Finding.INVALID_TXN_STATE)
+
+    assert append(OPEN, D(1, 5, 3, at=50)).findings == expected
+
+
+def test_the_time_of_the_last_batch_counts_even_if_it_is_earlier() -> None:
+    for batch in (T(1, 5, 8, at=50, ts=TS - 1000), C(1, 5, 3, at=50, ts=TS - 1000)):
+        assert append(KNOWN, batch).after.last_timestamp == TS - 1000
+
+
+def test_compaction_leaves_the_sequences_of_the_header() -> None:
+    """Rows L09 and L10: the header tells the last sequence, even if its record, or every record, is gone."""
+    for records_count in (2, 0):
+        batch = T(1, 0, 0, 3, at=23, records_count=records_count)
+
+        assert append(UNKNOWN_PRODUCER, batch).after == ProducerState(0, 3, 26, 3, -1, 23, TS)
+
+
+def test_a_marker_that_a_text_dump_does_not_print_ends_a_transaction_in_an_unknown_way() -> None:
+    unprinted = C(1, 5, at=50, marker=EndTxnMarker(None, None))
+
+    assert append(OPEN, unprinted) == Appended(
+        replace(OPEN, current_txn_first_offset=None), (), CompletedTxn(1, 40, 50, is_aborted=None)
+    )
+
+
+#: What a leader refuses from a producer it knows, and accepts from one it has forgotten.
+REFUSED = [
+    D(1, 4, 8, at=50),
+    D(1, 5, 99, at=50),
+    D(1, 6, 99, at=50),
+    T(1, 5, 6, at=50),
+    C(1, 4, 3, at=50),
+    A(1, 5, 2, at=50),
+]
+
+
+@pytest.mark.parametrize("batch", REFUSED)
+def test_a_silent_day_makes_anything_acceptable_again(batch: RecordBatch) -> None:
+    def findings(before: ProducerState, silence: int) -> tuple[Finding, ...]:
+        return append(before, replace(batch, max_timestamp=TS + silence)).findings
+
+    assert findings(KNOWN, silence=DAY) == ()
+    assert findings(KNOWN, silence=DAY - 1) != ()
+    assert findings(OPEN, silence=DAY) != ()  # a producer with an open transaction is never forgotten
+
+
+def test_the_expiry_is_a_setting_of_the_broker() -> None:
+    late = D(1, 4, 0, at=50, ts=TS + 1000)
+
+    assert append(KNOWN, late, producer_id_expiration_ms=1000).findings == ()
+    assert append(KNOWN, late, producer_id_expiration_ms=1001).findings == (Finding.INVALID_PRODUCER_EPOCH,)
+
+
+def test_L43_a_lower_coordinator_epoch_after_expiry_is_no_finding() -> None:
+    first = append(UNKNOWN_PRODUCER, A(1, 0, 5, at=0)).after
+
+    assert append(first, A(1, 0, 4, at=1, ts=TS + DAY)) == Appended(ProducerState(0, -1, -1, 0, 4, None, TS + DAY))
+
+
+def test_only_silence_without_an_open_transaction_expires_a_producer() -> None:
+    assert [has_expired(KNOWN, TS + silence, 1000) for silence in (-1, 0, 999, 1000, 1001)] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert not has_expired(OPEN, TS + 1_000_000, 1000)
+
+
+epochs = st.integers(0, 3)
+sequences = st.sampled_from([-1, 0, 1, 2, 7, 2147483646, 2147483647])
+data = st.builds(
+    lambda epoch, sequence, span, is_transactional, ts: (
+        lambda at: D(1, epoch, sequence, at=at, to=at + span, is_transactional=is_transactional, ts=TS + ts)
+    ),
+    epochs,
+    sequences,
+    st.integers(0, 3),
+    st.booleans(),
+    st.sampled_from([-5, 0, 5, 2 * DAY]),
+)
+markers = st.builds(
+    lambda write, epoch, cE, ts: lambda at: write(1, epoch, cE, at=at, ts=TS + ts),
+    st.sampled_from([A, C]),
+    epochs,
+    st.integers(-1, 3),
+    st.integers(0, 9),
+)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[RecordBatch]:
+    """One producer's batches at ascending offsets, with or without gaps, in any order of epochs and sequences."""
+    log: list[RecordBatch] = []
+    end = 0
+    for place in draw(st.lists(st.one_of(data, markers), max_size=12)):
+        log.append(place(end + draw(st.integers(0, 2))))
+        end = log[-1].last_offset + 1
+    return log
+
+
+@given(logs())
+def test_a_transaction_spans_from_its_first_batch_to_the_next_marker(log: list[RecordBatch]) -> None:
+    opened_at, completed, expected = None, [], []
+    seen = UNKNOWN_PRODUCER
+    for batch in log:
+        appended = append(seen, batch)
+        seen = appended.after
+        if appended.completed:
+            completed.append((appended.completed.first_offset, appended.completed.last_offset))
+        if batch.is_control and opened_at is not None:
+            expected.append((opened_at, batch.base_offset))
+            opened_at = None
+        elif batch.is_transactional and not batch.is_control and opened_at is None:
+            opened_at = batch.base_offset
+        assert seen.current_txn_first_offset == opened_at
+
+    assert completed == expected
+
+
+@given(logs())
+def test_every_batch_is_accepted_with_its_own_epoch_and_time(log: list[RecordBatch]) -> None:
+    seen = UNKNOWN_PRODUCER
+    for batch in log:
+        seen = append(seen, batch).after
+
+        assert (seen.producer_epoch, seen.last_timestamp) == (batch.producer_epoch, batch.max_timestamp)
+        if batch.is_control:
+            assert seen.coordinator_epoch == batch.marker.coordinator_epoch
+        else:
+            assert (seen.first_sequence, seen.last_sequence) == (batch.base_sequence, batch.last_sequence)
+            assert (seen.first_data_offset, seen.last_offset) == (batch.base_offset, batch.last_offset)
+
+
+@given(logs())
+def test_nothing_is_odd_about_the_first_batch_of_a_producer(log: list[RecordBatch]) -> None:
+    for batch in log:
+        assert append(UNKNOWN_PRODUCER, batch).findings == ()
