@@ -1,0 +1,492 @@
+"""What does each table look like? One StructType per table; every column carries its comment.
+
+A table's name is its file, its function and its Delta table; in capitals it is a schema here. `cluster` and `run_id`
+are added by `delta.store`, which stamps every table with them. Raw Kafka times are `*_ms`; report tables carry timestamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+TOPIC_PARTITION: Final = ("topic", "partition")
+COPY: Final = (*TOPIC_PARTITION, "source")
+PRODUCER: Final = (*TOPIC_PARTITION, "producer_id")
+
+_STRING, _INT, _LONG, _BOOL, _TIME = StringType(), IntegerType(), LongType(), BooleanType(), TimestampType()
+
+
+def column(name: str, data_type: DataType, comment: str) -> StructField:
+    return StructField(name, data_type, nullable=True, metadata={"comment": comment})
+
+
+_TP_STRUCT: Final = StructType([StructField("topic", _STRING), StructField("partition", _INT)])
+_TP_LIST: Final = ArrayType(_TP_STRUCT)
+
+_WHERE: Final = [
+    column("topic", _STRING, "Topic of the partition."),
+    column("partition", _INT, "Number of the partition."),
+]
+_COPY: Final = [
+    *_WHERE,
+    column("source", _STRING, "Copy of the partition: raw or text, and the folder of the log directory in the capture."),
+]
+_AS_OF: Final = column("as_of", _TIME, "Instant at which the audit judges.")
+
+RECORD_BATCHES: Final = StructType(
+    [
+        *_COPY,
+        column("path", _STRING, "File the batch was read from."),
+        column("position", _LONG, "Byte position of the batch in its segment."),
+        column("size", _INT, "Bytes of the whole batch, offset and length included."),
+        column("base_offset", _LONG, "Offset of the first record, also after compaction removed it."),
+        column("last_offset", _LONG, "Offset of the last record, also after compaction removed it."),
+        column("offset_gap", _LONG, "Offsets missing between the batch before it in the file and this one."),
+        column("records_count", _INT, "Records in the batch; 0 for a header that compaction left behind."),
+        column("producer_id", _LONG, "Producer id; NULL for batches of producers without one."),
+        column("producer_epoch", _INT, "Producer epoch."),
+        column("base_sequence", _INT, "Sequence of the first record; NULL for markers and transactional offset commits."),
+        column("last_sequence", _INT, "Sequence of the last record, wrapping from 2147483647 to 0."),
+        column("partition_leader_epoch", _INT, "Leader epoch in which the batch was appended."),
+        column("is_transactional", _BOOL, "Whether the batch belongs to a transaction."),
+        column("is_control", _BOOL, "Whether it is a control batch, such as a marker."),
+        column("control_type", _STRING, "COMMIT or ABORT of a marker; NULL for data, other control batches, shallow dumps."),
+        column("coordinator_epoch", _INT, "Epoch of the coordinator that wrote the marker."),
+        column("timestamp_type", _STRING, "CREATE_TIME (the client's clock) or LOG_APPEND_TIME (the broker's)."),
+        column("max_timestamp_ms", _LONG, "Largest timestamp of the batch; a marker's is always a broker's clock."),
+        column("delete_horizon_ms", _LONG, "When compaction may remove the batch's tombstones and marker."),
+        column("compression_type", _STRING, "none, gzip, snappy, lz4 or zstd."),
+        column("magic", _INT, "Version of the batch format: 2, or 0 and 1 for old message sets."),
+        column("crc", _LONG, "Stored CRC-32C."),
+    ]
+)
+
+TRANSACTION_LOG: Final = StructType(
+    [
+        *_COPY,
+        column("path", _STRING, "File the record was read from."),
+        column("position", _LONG, "Byte position of its batch."),
+        column("offset", _LONG, "Offset of the record."),
+        column("timestamp_ms", _LONG, "Append time by the coordinator's clock."),
+        column("coordinator_epoch", _INT, "Leader epoch of the batch, which is the coordinator's epoch."),
+        column("transactional_id", _STRING, "Transactional id in the key."),
+        column("is_tombstone", _BOOL, "Whether the value is null: the id expired."),
+        column("value_version", _INT, "Version of the value: 0, or 1 with tagged fields; NULL where text does not print it."),
+        column("producer_id", _LONG, "Producer id of the transaction."),
+        column("previous_producer_id", _LONG, "Tag 0: producer id before this transition (written since 4.3)."),
+        column("next_producer_id", _LONG, "Tag 1: producer id after an epoch overflow."),
+        column("producer_epoch", _INT, "Producer epoch."),
+        column("next_producer_epoch", _INT, "Tag 3: epoch of the client while a prepared transaction is kept (KIP-939)."),
+        column("last_producer_epoch", _INT, "Tag 4: epoch before the last bump."),
+        column("transaction_timeout_ms", _INT, "Timeout the client asked for; 2147483647 for two-phase commit."),
+        column("state", _STRING, "Kafka's name of the state."),
+        column("partitions", _TP_LIST, "Partitions of the transaction; NULL in Empty, [] in Complete."),
+        column("last_update_ms", _LONG, "Coordinator's time of the transition."),
+        column("start_ms", _LONG, "Coordinator's time of the first Ongoing record of the transaction."),
+        column("client_transaction_version", _INT, "Tag 2: transaction version of the client, or of an aborting cluster."),
+        column("unknown_tags", ArrayType(_INT), "Numbers of tagged fields this version does not know."),
+    ]
+)
+
+COVERAGE: Final = StructType(
+    [
+        *_COPY,
+        column("broker", _STRING, "Broker the copy came from, by the name of its folder."),
+        column("is_judged", _BOOL, "Whether verdicts rest on this copy (the leader's, else the longest whole one)."),
+        column("is_leader", _BOOL, "Whether the copy is the leader's, by capture.json."),
+        column("first_offset", _LONG, "Offset of the first batch that was read."),
+        column("end_offset", _LONG, "Offset after the last batch that was read."),
+        column("log_start_offset", _LONG, "Log start by its checkpoint, else the base offset of the first segment."),
+        column("high_watermark", _LONG, "High watermark by its checkpoint; NULL where none was captured."),
+        column("captured_at", _TIME, "When the copy was taken, by capture.json."),
+        column("known_until", _TIME, "Instant up to which the copy shows everything; assumed from its own records if need be."),
+        column("is_instant_assumed", _BOOL, "Whether known_until comes from the newest broker-stamped record."),
+        column("bytes", _LONG, "Bytes of its segments."),
+        column("batches", _LONG, "Batches that were read."),
+        column("unreadable_bytes", _LONG, "Bytes that could not be read; see quarantine."),
+        column("gap_offset", _LONG, "Highest offset that does not follow the one before it."),
+        column("damaged_offset", _LONG, "Highest offset below which something was unreadable."),
+        column("tail", _STRING, "How the newest segment ends: CLEAN, ZEROS, TORN or CORRUPT."),
+        column("is_decoded", _BOOL, "Whether markers and coordinator records were printed (text) or decoded (raw)."),
+        column("status", _STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING."),
+        column("detail", _STRING, "What is missing, in words."),
+    ]
+)
+
+QUARANTINE: Final = StructType(
+    [
+        *_COPY,
+        column("path", _STRING, "File with the stretch."),
+        column("position", _LONG, "First byte of the stretch."),
+        column("length", _LONG, "Bytes of the stretch."),
+        column("reason", _STRING, "Why it could not be read."),
+        column("sample", _STRING, "Its first bytes, as hex or text."),
+        column("next_offset", _LONG, "Offset of the first batch read after it; NULL if none followed."),
+    ]
+)
+
+SEGMENTS: Final = StructType(
+    [
+        *_COPY,
+        column("path", _STRING, "File of the segment, or of the dump that prints it."),
+        column("kind", _STRING, "raw, text, or the kind of a file that is no segment."),
+        column("segment_base_offset", _LONG, "Base offset in the segment's name."),
+        column("first_offset", _LONG, "Offset of its first batch."),
+        column("end_offset", _LONG, "Offset after its last batch."),
+        column("last_gap_offset", _LONG, "Highest offset in it that does not follow the one before."),
+        column("bytes", _LONG, "Bytes of the segment."),
+        column("batches", _LONG, "Batches read."),
+        column("tail", _STRING, "CLEAN, ZEROS, TORN or CORRUPT."),
+        column("is_decoded", _BOOL, "Whether records that matter were printed or decoded."),
+        column("newest_broker_ms", _LONG, "Newest broker-stamped time in it."),
+        column(
+            "unreadable",
+            ArrayType(
+                StructType(
+                    [
+                        StructField("position", _LONG),
+                        StructField("length", _LONG),
+                        StructField("reason", _STRING),
+                        StructField("sample", _STRING),
+                        StructField("next_offset", _LONG),
+                    ]
+                )
+            ),
+            "Stretches that could not be read.",
+        ),
+    ]
+)
+
+PRODUCER_SNAPSHOTS: Final = StructType(
+    [
+        *_COPY,
+        column("path", _STRING, "Snapshot file."),
+        column("snapshot_offset", _LONG, "The snapshot holds the state before this offset."),
+        column("producer_id", _LONG, "Producer id; NULL in the row that says the snapshot was read."),
+        column("producer_epoch", _INT, "Producer epoch."),
+        column("last_sequence", _INT, "Last sequence of its newest batch."),
+        column("last_offset", _LONG, "Last offset of its newest batch."),
+        column("offset_delta", _INT, "Last offset less first offset of that batch."),
+        column("last_timestamp_ms", _LONG, "Time of its last batch or marker."),
+        column("coordinator_epoch", _INT, "Coordinator epoch of its last marker."),
+        column("current_txn_first_offset", _LONG, "First offset of its open transaction."),
+    ]
+)
+
+CHECKPOINTS: Final = StructType(
+    [
+        column("source", _STRING, "Log directory of the checkpoint file."),
+        column("path", _STRING, "Checkpoint file."),
+        column("name", _STRING, "high_watermark, recovery_point, log_start_offset, cleaner_offset or leader_epoch."),
+        *_WHERE,
+        column("value", _LONG, "Offset, or leader epoch."),
+    ]
+)
+
+STATE_FIELDS: Final = StructType(
+    [
+        StructField("producer_epoch", _INT),
+        StructField("last_sequence", _INT),
+        StructField("last_offset", _LONG),
+        StructField("offset_delta", _INT),
+        StructField("coordinator_epoch", _INT),
+        StructField("current_txn_first_offset", _LONG),
+        StructField("last_timestamp", _LONG),
+    ]
+)
+BATCH_FIELDS: Final = StructType(
+    [
+        StructField("base_offset", _LONG),
+        StructField("last_offset", _LONG),
+        StructField("producer_epoch", _INT),
+        StructField("base_sequence", _INT),
+        StructField("max_timestamp_ms", _LONG),
+        StructField("is_transactional", _BOOL),
+        StructField("is_marker", _BOOL),
+        StructField("control_type", _STRING),
+        StructField("coordinator_epoch", _INT),
+    ]
+)
+
+PRODUCER_SPANS: Final = StructType(
+    [
+        *_WHERE,
+        column("producer_id", _LONG, "Producer id."),
+        column("span", _LONG, "Number of the producer's markers before it: a span is the stretch between two markers."),
+        column("producer_epoch", _INT, "Epoch of its first batch."),
+        column("first_offset", _LONG, "First offset of the transaction in it; NULL if there is none."),
+        column("last_offset", _LONG, "Last offset of the transaction's data."),
+        column("is_start_exact", _BOOL, "Whether the transaction's first batch was seen, here or by a snapshot."),
+        column("marker_offset", _LONG, "Offset of the marker that ends the span; NULL for the open one."),
+        column("marker_type", _STRING, "COMMIT or ABORT."),
+        column("marker_epoch", _INT, "Producer epoch of the marker."),
+        column("marker_coordinator_epoch", _INT, "Coordinator epoch of the marker."),
+        column("marker_ms", _LONG, "Time of the marker, by a broker's clock."),
+        column("batches", _LONG, "Batches of the transaction."),
+        column("records", _LONG, "Records of the transaction."),
+        column("bytes", _LONG, "Bytes of the transaction's batches."),
+        column("first_timestamp_ms", _LONG, "Timestamp of the transaction's first batch."),
+        column("last_timestamp_ms", _LONG, "Timestamp of the transaction's newest batch."),
+        column("is_broker_clock", _BOOL, "Whether these timestamps are the broker's (LogAppendTime)."),
+        column("state", STATE_FIELDS, "What the partition knows of the producer after the span."),
+        column("suspects", ArrayType(StructType([StructField("before", STATE_FIELDS), StructField("batch", BATCH_FIELDS)])),
+               "Batches that a native predicate could not clear, with the state before each; the core judges them."),
+        column("suspects_count", _LONG, "How many there were, kept or not."),
+    ]
+)
+
+PRODUCER_STATES: Final = StructType(
+    [
+        *_WHERE,
+        column("producer_id", _LONG, "Producer id."),
+        column("producer_epoch", _INT, "Epoch of its last batch or marker."),
+        column("coordinator_epoch", _INT, "Coordinator epoch of its last marker; NULL if none reached the partition."),
+        column("last_sequence", _INT, "Last sequence; NULL if its epoch has no data."),
+        column("last_timestamp", _TIME, "Time of its last batch (the client's clock in CreateTime topics) or marker."),
+        column("current_transaction_start_offset", _LONG, "First offset of its open transaction; NULL: nothing open."),
+    ]
+)
+
+PARTITION_TRANSACTIONS: Final = StructType(
+    [
+        *_WHERE,
+        column("producer_id", _LONG, "Producer id."),
+        column("producer_epoch", _INT, "Epoch of its first batch."),
+        column("first_offset", _LONG, "Offset of its first record."),
+        column("last_offset", _LONG, "Offset of its last record."),
+        column("marker_offset", _LONG, "Offset of its marker; NULL while open."),
+        column("outcome", _STRING, "COMMIT, ABORT or OPEN; NULL where a dump does not print the marker's type."),
+        column("marker_epoch", _INT, "Producer epoch of the marker; one higher than the data's in transactions v2."),
+        column("coordinator_epoch", _INT, "Coordinator epoch of the marker."),
+        column("completed", _TIME, "Time of the marker, by a broker's clock."),
+        column("batches", _LONG, "Batches of data."),
+        column("records", _LONG, "Records of data."),
+        column("bytes", _LONG, "Bytes of its data batches."),
+        column("first_timestamp", _TIME, "Timestamp of its first batch."),
+        column("last_timestamp", _TIME, "Timestamp of its newest batch."),
+    ]
+)
+
+_ID: Final = [
+    column("transactional_id", _STRING, "Transactional id."),
+    column("coordinator_partition", _INT, "Partition of __transaction_state with its records."),
+]
+
+COORDINATOR_STATES: Final = StructType(
+    [
+        *_ID,
+        column("offset", _LONG, "Offset of the record."),
+        column("timestamp_ms", _LONG, "Append time by the coordinator's clock."),
+        column("coordinator_epoch", _INT, "Leader epoch of the record's batch."),
+        column("is_tombstone", _BOOL, "Whether the id expired here."),
+        column("state_before", _STRING, "State in the id's record before it; NULL: none, or a tombstone."),
+        column("state", _STRING, "State after it; NULL for a tombstone."),
+        column("transition", _STRING, "The step in words."),
+        column("is_consecutive", _BOOL, "Whether no record can be missing between the two."),
+        column("legality", _STRING, "LEGAL, RETRY, TRANSACTIONS_V2, ILLEGAL, or UNKNOWN where records may be missing."),
+        column("transaction_number", _LONG, "Counts the id's transactions; NULL for records that belong to none."),
+        column("value_version", _INT, "Version of the value; NULL where text does not print it."),
+        column("producer_id", _LONG, "Producer id."),
+        column("previous_producer_id", _LONG, "Producer id before, where written."),
+        column("next_producer_id", _LONG, "Producer id after an epoch overflow, where written."),
+        column("producer_epoch", _INT, "Producer epoch."),
+        column("transaction_timeout_ms", _INT, "Timeout of the id."),
+        column("partitions", _TP_LIST, "Partitions of the transaction."),
+        column("last_update_ms", _LONG, "Coordinator's time of the transition."),
+        column("start_ms", _LONG, "Start of the transaction; NULL where neither written nor derivable."),
+        column("client_transaction_version", _INT, "Transaction version, where written."),
+        column("findings", ArrayType(_STRING), "Names of what is odd about the record."),
+    ]
+)
+
+TRANSACTIONAL_IDS: Final = StructType(
+    [
+        *_ID,
+        column("producer_id", _LONG, "Producer id of its last value."),
+        column("producer_epoch", _INT, "Producer epoch of its last value."),
+        column("state", _STRING, "Kafka's name of its state; NULL once expired by a tombstone."),
+        column("transaction_timeout_ms", _INT, "Timeout; 2147483647 for two-phase commit."),
+        column("transaction_start", _TIME, "Start of its last transaction; NULL in Empty."),
+        column("partitions", _TP_LIST, "Partitions of its transaction that still have no marker of its decision."),
+        column("last_update", _TIME, "Coordinator's time of its last transition."),
+        column("record_offset", _LONG, "Offset of its last record."),
+        column("record_timestamp", _TIME, "Append time of its last record."),
+        column("coordinator_epoch", _INT, "Coordinator epoch of its last record."),
+        column("is_two_phase_commit", _BOOL, "Whether its transactions never time out (KIP-939)."),
+    ]
+)
+
+TRANSACTIONS: Final = StructType(
+    [
+        *_ID,
+        column("transaction_number", _LONG, "Counts the id's transactions in the surviving records."),
+        column("producer_id", _LONG, "Producer id."),
+        column("producer_epoch", _INT, "Producer epoch at its beginning."),
+        column("state", _STRING, "State in its last record."),
+        column("start", _TIME, "When it began."),
+        column("prepared", _TIME, "When it was decided: append time of its Prepare record."),
+        column("completed", _TIME, "When all markers were acknowledged: append time of its Complete record."),
+        column("partitions", _TP_LIST, "Its partitions."),
+        column("outcome", _STRING, "COMMIT, ABORT or OPEN."),
+        column("transaction_timeout_ms", _INT, "Timeout."),
+        column("is_two_phase_commit", _BOOL, "Whether it never times out (KIP-939)."),
+        column("transaction_version", _INT, "Transaction version, where written."),
+        column("first_record_offset", _LONG, "Offset of its first surviving record."),
+        column("last_record_offset", _LONG, "Offset of its last record."),
+    ]
+)
+
+PRODUCER_ID_OWNERS: Final = StructType(
+    [
+        column("producer_id", _LONG, "Producer id."),
+        *_ID,
+        column("known_from", _STRING, "Which field names it: producer_id, previous_producer_id or next_producer_id."),
+        column("owner", _STRING, "CURRENT, ROTATED (the id has another one now) or EXPIRED (the id's tombstone)."),
+        column("first_record_offset", _LONG, "Offset of the first surviving record that names it."),
+        column("last_record_offset", _LONG, "Offset of the last record that names it."),
+        column("first_seen", _TIME, "Append time of the first."),
+        column("last_seen", _TIME, "Append time of the last."),
+    ]
+)
+
+CAUSE: Final = StructType([StructField("cause", _STRING), StructField("likelihood", _STRING), StructField("evidence", _STRING)])
+EVIDENCE_RECORD: Final = StructType(
+    [
+        StructField("topic", _STRING),
+        StructField("partition", _INT),
+        StructField("offset", _LONG),
+        StructField("record", _STRING),
+        StructField("says", _STRING),
+    ]
+)
+
+OPEN_TRANSACTIONS: Final = StructType(
+    [
+        _AS_OF,
+        *_WHERE,
+        column("producer_id", _LONG, "Producer id."),
+        column("producer_epoch", _INT, "Producer epoch the partition knows."),
+        column("coordinator_epoch", _INT, "Coordinator epoch of the producer's last marker here; NULL: no marker yet."),
+        column("start_offset", _LONG, "First offset of the open transaction."),
+        column("last_timestamp", _TIME, "Time of the producer's last write: the client's clock in CreateTime topics."),
+        column("duration_minutes", _LONG, "Whole minutes since the last write, as find-hanging prints it."),
+        column("transactional_id", _STRING, "Transactional id that has, or had, the producer id."),
+        column("coordinator_partition", _INT, "Partition of __transaction_state with the id's records."),
+        column("coordinator_state", _STRING, "State of the id; NULL if unknown or expired."),
+        column("transaction_start", _TIME, "Start of the id's transaction by its coordinator."),
+        column("transaction_timeout_ms", _LONG, "Timeout of the id."),
+        column("is_two_phase_commit", _BOOL, "Whether the id takes part in two-phase commit."),
+        column("verdict", _STRING, "HANGING, SUSPECT, STUCK, LATE, OPEN or UNKNOWN."),
+        column("reason", _STRING, "Name of the reason."),
+        column("explanation", _STRING, "The reason as one sentence."),
+        column("kafka_find_hanging", _BOOL, "Whether the live find-hanging would print the row; NULL: not decidable."),
+        column("causes", ArrayType(CAUSE), "Probable causes, likeliest first."),
+        column("evidence", ArrayType(EVIDENCE_RECORD), "Records that show it."),
+        column("late_by", _STRING, "LAST_WRITE, COORDINATOR_START or BOTH; NULL unless LATE."),
+        column("age_basis", _STRING, "Clock behind last_timestamp: BROKER_CLOCK or CLIENT_CLOCK."),
+        column("broker_clock_age_ms", _LONG, "Age that brokers' clocks prove; NULL if nothing does."),
+        column("safe_to_abort", _BOOL, "Whether the abort command may be run."),
+        column("abort_command", _STRING, "The exact command; NULL where a marker by hand would be wrong."),
+        column("do_not_abort_because", _STRING, "Why not to abort, or not yet."),
+        column("blocked_offsets", _LONG, "Offsets from its start to the high watermark."),
+        column("blocked_bytes", _LONG, "Bytes of the batches from its start on."),
+        column("blocks_since", _TIME, "Since when it blocks, by the best clock there is."),
+        column("first_seen", _TIME, "as_of of the first audit that saw it."),
+        column("runs_seen", _INT, "Audits that saw it, this one included."),
+    ]
+)
+HANGING_TRANSACTIONS: Final = OPEN_TRANSACTIONS
+LATE_TRANSACTIONS: Final = OPEN_TRANSACTIONS
+
+PARTITIONS: Final = StructType(
+    [
+        _AS_OF,
+        *_WHERE,
+        column("end_offset", _LONG, "Offset after the last batch."),
+        column("log_start_offset", _LONG, "Log start."),
+        column("high_watermark", _LONG, "High watermark by its checkpoint, else the end offset."),
+        column("is_high_watermark_assumed", _BOOL, "Whether no checkpoint was captured."),
+        column("last_stable_offset", _LONG, "Where read_committed consumers stop."),
+        column("lag_offsets", _LONG, "High watermark less last stable offset."),
+        column("lag_bytes", _LONG, "Bytes of the batches from the last stable offset on."),
+        column("lag_ms", _LONG, "as_of less the timestamp of the batch at the last stable offset."),
+        column("blocking_producer_id", _LONG, "Producer whose open transaction holds the last stable offset."),
+        column("blocking_transactional_id", _STRING, "Its transactional id."),
+        column("blocking_verdict", _STRING, "Verdict on that transaction."),
+        column("is_late", _BOOL, "Whether brokers count it in PartitionsWithLateTransactionsCount."),
+    ]
+)
+
+FINDINGS: Final = StructType(
+    [
+        column("name", _STRING, "Name of the finding."),
+        column("severity", _STRING, "INFO, WARNING, ERROR or CRITICAL."),
+        *_WHERE,
+        column("offset", _LONG, "Offset of the record that shows it."),
+        column("producer_id", _LONG, "Producer id."),
+        column("transactional_id", _STRING, "Transactional id."),
+        column("message", _STRING, "What it means."),
+        column("evidence", _STRING, "The record, and the state before it."),
+    ]
+)
+
+AUDIT_RUNS: Final = StructType(
+    [
+        _AS_OF,
+        column("started_at", _TIME, "When the run began."),
+        column("finished_at", _TIME, "When the run ended; NULL while it runs, or if it died."),
+        column("status", _STRING, "RUNNING, DONE or FAILED."),
+        column("input", _STRING, "Inputs of the audit."),
+        column("settings", _STRING, "Settings as JSON."),
+        column("version", _STRING, "Version of txnlib."),
+        column("counts", _STRING, "Rows of every table and rows per verdict, as JSON."),
+    ]
+)
+
+TABLES: Final[Mapping[str, StructType]] = {
+    "audit_runs": AUDIT_RUNS,
+    "coverage": COVERAGE,
+    "quarantine": QUARANTINE,
+    "record_batches": RECORD_BATCHES,
+    "transaction_log": TRANSACTION_LOG,
+    "producer_snapshots": PRODUCER_SNAPSHOTS,
+    "producer_spans": PRODUCER_SPANS,
+    "coordinator_states": COORDINATOR_STATES,
+    "transactional_ids": TRANSACTIONAL_IDS,
+    "transactions": TRANSACTIONS,
+    "producer_states": PRODUCER_STATES,
+    "partition_transactions": PARTITION_TRANSACTIONS,
+    "producer_id_owners": PRODUCER_ID_OWNERS,
+    "open_transactions": OPEN_TRANSACTIONS,
+    "hanging_transactions": HANGING_TRANSACTIONS,
+    "late_transactions": LATE_TRANSACTIONS,
+    "partitions": PARTITIONS,
+    "findings": FINDINGS,
+}
+
+#: What the reader yields that is no table of its own.
+READ_ONLY: Final[Mapping[str, StructType]] = {"segments": SEGMENTS, "checkpoints": CHECKPOINTS}
+
+
+def conform(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The frame with exactly the schema's columns, order, types and comments.
+
+    Raises ValueError if a column is missing: `DataFrame.to` alone would fill it with nulls.
+    """
+    missing = [field.name for field in schema if field.name not in frame.columns]
+    if missing:
+        raise ValueError(f"columns are missing: {', '.join(missing)}")
+    return frame.to(schema)
