@@ -77,12 +77,16 @@ def _starts(entry: TransactionLogEntry) -> bool:
     return entry.transaction_state in PREPARED_STATES | COMPLETE_STATES | {_S.ONGOING}
 
 
+def _is_with_client(entry: TransactionLogEntry) -> bool:
+    return entry.transaction_state in {_S.EMPTY, _S.ONGOING}
+
+
 #: finding -> whether one record alone shows it.
 RECORD_CHECKS: Final[Mapping[Finding, Callable[[TransactionLogEntry], bool]]] = {
     Finding.STATE_NEVER_WRITTEN: lambda e: e.transaction_state in NEVER_WRITTEN_STATES,
     Finding.START_TIMESTAMP_MISSING: lambda e: _starts(e) and e.start_timestamp_ms is not None and e.start_timestamp_ms < 0,
     Finding.PARTITIONS_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and bool(e.transaction_partitions),
-    Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: e.transaction_state is _S.ONGOING and e.producer_epoch > EXHAUSTED_EPOCH,
+    Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: _is_with_client(e) and e.producer_epoch > EXHAUSTED_EPOCH,
 }
 
 
@@ -135,8 +139,9 @@ def _completed_as_another(before: TransactionLogEntry, after: TransactionLogEntr
     """
     if before.producer_id == after.producer_id:
         return False
-    is_exhausted = before.producer_epoch > EXHAUSTED_EPOCH or before.next_producer_id not in (None, NO_PRODUCER_ID)
-    return not (is_exhausted and after.producer_epoch <= 1)
+    if before.next_producer_id not in (None, NO_PRODUCER_ID):
+        return after.producer_id != before.next_producer_id
+    return not (before.producer_epoch > EXHAUSTED_EPOCH and after.producer_epoch == 0)
 
 
 def _bumped_twice(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
@@ -159,6 +164,11 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
         Finding.TIMEOUT_CHANGED: _changed_timeout,
         Finding.PARTITIONS_CHANGED: lambda b, a: _partitions(b) != _partitions(a),
         Finding.EPOCH_DOUBLE_BUMP: _bumped_twice,
+    },
+    (PREPARED_STATES, PREPARED_STATES): {  # a retry; another value is none
+        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        Finding.TIMEOUT_CHANGED: _changed_timeout,
+        Finding.PARTITIONS_CHANGED: lambda b, a: _partitions(b) != _partitions(a),
     },
     (PREPARED_STATES, COMPLETE_STATES): {
         Finding.PRODUCER_ID_CHANGED: _completed_as_another,

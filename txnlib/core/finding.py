@@ -91,7 +91,7 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
         _E, "The leader epoch of a coordinator partition went back between two records: two coordinators wrote."
     ),
     Finding.EPOCH_BEYOND_EXHAUSTION: FindingRule(
-        _W, "A transaction is Ongoing at an epoch that no client may hold: it cannot be fenced (KAFKA-20090)."
+        _W, "An id is Empty or Ongoing at an epoch that no client may hold: it cannot be fenced (KAFKA-20090)."
     ),
     Finding.PRODUCER_ID_OWNED_TWICE: FindingRule(
         _C, "Two transactional ids claim the same producer id: corruption, or logs of different clusters mixed."
