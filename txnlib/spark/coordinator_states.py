@@ -1,0 +1,127 @@
+"""What did each coordinator record change, and was the step legal? Every record with the state before it.
+
+A record carries the whole state, so one `lag` remembers. Compaction may have removed records between two survivors; a
+step is judged only where every offset between them is present.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.sentinels import EXHAUSTED_EPOCH
+from txnlib.core.transaction_state import ACTIVE_STATES, NEVER_WRITTEN_STATES, PREPARED_STATES, TransactionState
+from txnlib.spark import windows
+from txnlib.spark.coordinator_log import coordinator_log
+from txnlib.spark.decisions import legality, transition_findings
+from txnlib.spark.schemas import COORDINATOR_STATES, conform
+
+_REMEMBERED: Final = (
+    "is_tombstone",
+    "state",
+    "producer_id",
+    "next_producer_id",
+    "producer_epoch",
+    "transaction_timeout_ms",
+    "partitions",
+    "last_update_ms",
+    "start_ms",
+    "value_version",
+    "coordinator_epoch",
+    "dense",
+    "offset",
+)
+_ONGOING: Final = TransactionState.ONGOING.kafka_name
+_PREPARED: Final = [state.kafka_name for state in sorted(PREPARED_STATES)]
+_ACTIVE: Final = [state.kafka_name for state in sorted(ACTIVE_STATES)]
+
+
+def coordinator_states(transaction_log: DataFrame) -> DataFrame:
+    """One row per coordinator record. Columns: COORDINATOR_STATES. Kafka: `TransactionMetadata.prepareTransitionTo`."""
+    window = windows.records_of_id()
+    # Offsets less their rank: equal for two records exactly if nothing is missing between them.
+    dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
+    log = coordinator_log(transaction_log).withColumn("dense", dense)
+    log = log.withColumnRenamed("partition", "coordinator_partition")
+    remembered = log.withColumn("before", F.lag(F.struct(*_REMEMBERED)).over(window))
+    is_consecutive = F.coalesce(F.col("before.dense") == F.col("dense"), F.lit(False))
+    state_before = F.col("before.state")
+    stepped = remembered.withColumns(
+        {
+            "state_before": state_before,
+            "is_consecutive": is_consecutive,
+            "legality": F.when(is_consecutive, legality(state_before, F.col("state"))).otherwise("UNKNOWN"),
+            "transition": F.concat_ws(" → ", *[F.coalesce(s, F.lit("none")) for s in (state_before, F.col("state"))]),
+            "begins": _begins().cast("int"),
+            "belongs": F.coalesce(F.col("state") != TransactionState.EMPTY.kafka_name, F.lit(False)),
+        }
+    )
+    number = F.when(F.col("belongs"), F.sum("begins").over(windows.until_now(window)))
+    numbered = stepped.withColumn("transaction_number", number)
+    judged = numbered.withColumns(
+        {
+            "findings": F.when(_is_clean(), F.array().cast("array<string>")).otherwise(
+                transition_findings()("before", F.struct(*_REMEMBERED), "is_consecutive")
+            ),
+            "start_ms": F.coalesce("start_ms", _derived_start()),
+        }
+    )
+    return conform(judged, COORDINATOR_STATES)
+
+
+def _begins() -> Column:
+    """Whether a record is the first one of a transaction, as far as the surviving records tell."""
+    before, state = F.col("before"), F.col("state")
+    goes_on = before["state"].isin(_ACTIVE) & F.coalesce(before["start_ms"] == F.col("start_ms"), F.lit(True))
+    begins_ongoing = (state == _ONGOING) & ~F.coalesce(goes_on & _is_same_instance(), F.lit(False))
+    begins_prepared = state.isin(_PREPARED) & ~F.coalesce(goes_on, F.lit(False))
+    is_complete = state.isin("CompleteCommit", "CompleteAbort")
+    begins_complete = is_complete & ~F.coalesce(before["state"].isin(*_PREPARED, state), F.lit(False))
+    return F.coalesce(begins_ongoing | begins_prepared | begins_complete, F.lit(False))
+
+
+def _is_same_instance() -> Column:
+    """Where records may be missing, a new epoch or a set that is no superset tells two transactions apart."""
+    before = F.col("before")
+    grows = F.size(F.array_except(F.coalesce(before["partitions"], F.array()), F.coalesce("partitions", F.array()))) == 0
+    return F.coalesce(before["dense"] == F.col("dense"), F.lit(False)) | (
+        (before["producer_epoch"] == F.col("producer_epoch")) & grows
+    )
+
+
+def _derived_start() -> Column:
+    """Start of a transaction where the text does not print it: the update time of its first Ongoing record."""
+    window = windows.records_of_id()
+    first_ongoing = F.when((F.col("begins") == 1) & (F.col("state") == _ONGOING), F.col("last_update_ms"))
+    begun = F.last(F.when(F.col("begins") == 1, F.struct(first_ongoing.alias("ms"))), ignorenulls=True)
+    is_unprinted = F.col("value_version").isNull() & F.col("belongs")
+    return F.when(is_unprinted, begun.over(windows.until_now(window))["ms"])
+
+
+def _is_clean() -> Column:
+    """Whether nothing about the record can be odd; the core looks at all others."""
+    before, state = F.col("before"), F.col("state")
+    never_written = [s.kafka_name for s in NEVER_WRITTEN_STATES]
+    empty = TransactionState.EMPTY.kafka_name
+    alone = (
+        F.coalesce(~state.isin(never_written), F.lit(True))
+        & F.coalesce((state != empty) | F.col("partitions").isNull(), F.lit(True))
+        & F.coalesce((state == empty) | F.col("start_ms").isNotNull() | F.col("value_version").isNull(), F.lit(True))
+        & F.coalesce(F.col("producer_epoch") <= EXHAUSTED_EPOCH, F.lit(True))
+    )
+    order = F.coalesce(F.col("coordinator_epoch") >= before["coordinator_epoch"], F.lit(False)) & F.coalesce(
+        (F.col("producer_epoch") >= before["producer_epoch"]), F.col("is_tombstone") | before["is_tombstone"]
+    )
+    is_active = F.coalesce(before["state"].isin(_ACTIVE), F.lit(False))
+    same = (
+        (F.col("producer_id") == before["producer_id"])
+        & (F.col("transaction_timeout_ms") == before["transaction_timeout_ms"])
+        & (F.col("producer_epoch") - before["producer_epoch"] < 2)
+    )
+    kept = F.size(F.array_except(before["partitions"], F.coalesce("partitions", F.array()))) == 0
+    equal = kept & (F.size("partitions") == F.size(before["partitions"]))
+    partitions_fit = F.when(state == _ONGOING, kept).when(state.isin(_PREPARED), equal).otherwise(F.lit(True))
+    step = F.col("legality").isin("LEGAL", "TRANSACTIONS_V2") & (~is_active | F.coalesce(same & partitions_fit, F.lit(False)))
+    return alone & (before.isNull() | (order & (~F.col("is_consecutive") | step)))

@@ -1,0 +1,167 @@
+"""What of each partition was captured, how far, how whole, and which copy is judged?
+
+One row per copy, and one with status MISSING for each partition that something names but no file holds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.spark import windows
+from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
+
+#: Unreadable stretches that lose nothing the audit could have used.
+HARMLESS_REASONS: Final = "^UNKNOWN_KEY_VERSION"
+
+
+def coverage(
+    segments: DataFrame, checkpoints: DataFrame, partition_notes: DataFrame, instants: DataFrame, expected: DataFrame
+) -> DataFrame:
+    """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
+
+    `partition_notes` (topic, partition, leader) and `instants` (broker, folder, captured_at_ms; a null broker is the
+    default) come from capture.json; `expected` (topic, partition) holds what should be there.
+    """
+    copies = _summaries(segments)
+    copies = _with_checkpoints(copies, checkpoints)
+    copies = _with_notes(copies, partition_notes, instants)
+    copies = _with_known_until(copies)
+    copies = _with_judged(_with_status(copies))
+    missing = expected.join(copies, on=list(TOPIC_PARTITION), how="left_anti").distinct()
+    absent = missing.withColumns({"status": F.lit("MISSING"), "detail": F.lit("not captured"), "is_judged": F.lit(False)})
+    return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
+
+
+def broker() -> Column:
+    """The broker in a source: the last number in its path, else its last part (see `readers.capture.broker_of`)."""
+    parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
+    numbers = F.filter(parts, lambda part: part.rlike("^[0-9]+$"))
+    return F.coalesce(F.try_element_at(numbers, F.lit(-1)), F.try_element_at(parts, F.lit(-1)))
+
+
+def _summaries(segments: DataFrame) -> DataFrame:
+    by_base = ["segment_base_offset"]
+    once = (
+        segments.where(F.col("kind").isin("raw", "text") & F.col("topic").isNotNull())
+        # A dump may print a segment twice; the longer printing counts.
+        .groupBy(*COPY, *by_base)
+        .agg(
+            F.min("first_offset").alias("first_offset"),
+            F.max("end_offset").alias("end_offset"),
+            F.max("last_gap_offset").alias("last_gap_offset"),
+            F.max("bytes").alias("bytes"),
+            F.max("batches").alias("batches"),
+            F.max_by("tail", F.coalesce("end_offset", F.lit(-1))).alias("tail"),
+            F.bool_and("is_decoded").alias("is_decoded"),
+            F.max("newest_broker_ms").alias("newest_broker_ms"),
+            F.flatten(F.collect_list("unreadable")).alias("unreadable"),
+        )
+    )
+    window = windows.segments_of_copy()
+    begins = F.coalesce("first_offset", "segment_base_offset")
+    end_before = F.last("end_offset", ignorenulls=True).over(windows.before_now(window))
+    begins_after = F.first(begins).over(windows.after_now(window))
+    harmful = F.filter("unreadable", lambda stretch: ~stretch["reason"].rlike(HARMLESS_REASONS))
+    lost_below = F.transform(harmful, lambda stretch: F.coalesce(stretch["next_offset"], F.col("begins_after")))
+    chained = once.withColumns({"end_before": end_before, "begins_after": begins_after}).withColumns(
+        {
+            "boundary_gap": F.when(begins > F.col("end_before"), begins),
+            "damaged_offset": F.array_max(lost_below),
+            "harm": F.size(F.filter(harmful, lambda stretch: stretch["reason"] != "INCOMPLETE_BATCH")),
+            "unreadable_bytes": F.aggregate("unreadable", F.lit(0).cast("long"), lambda sum_, s: sum_ + s["length"]),
+        }
+    )
+    return chained.groupBy(*COPY).agg(
+        F.min("first_offset").alias("first_offset"),
+        F.max(F.coalesce("end_offset", "segment_base_offset")).alias("end_offset"),
+        F.min("segment_base_offset").alias("first_segment_offset"),
+        F.sum("bytes").alias("bytes"),
+        F.sum("batches").alias("batches"),
+        F.sum("unreadable_bytes").alias("unreadable_bytes"),
+        F.sum("harm").alias("harm"),
+        F.max("damaged_offset").alias("damaged_offset"),
+        F.greatest(F.max("last_gap_offset"), F.max("boundary_gap")).alias("gap_offset"),
+        F.max("boundary_gap").alias("boundary_gap"),
+        F.max("last_gap_offset").alias("last_gap_offset"),
+        F.max_by("tail", "segment_base_offset").alias("tail"),
+        F.bool_and("is_decoded").alias("is_decoded"),
+        F.max("newest_broker_ms").alias("newest_broker_ms"),
+    )
+
+
+def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
+    marks = (
+        checkpoints.where(F.col("name").isin("high_watermark", "log_start_offset"))
+        .groupBy(*COPY)
+        .pivot("name", ["high_watermark", "log_start_offset"])
+        .agg(F.max("value"))
+    )
+    joined = copies.join(marks, on=list(COPY), how="left")
+    # The checkpoint lists a partition only where its start lies above its first segment.
+    return joined.withColumn("log_start_offset", F.greatest("log_start_offset", "first_segment_offset"))
+
+
+def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFrame) -> DataFrame:
+    noted = instants.where(F.col("broker").isNotNull())
+    default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("default_ms"))
+    leaders = partition_notes.select(*TOPIC_PARTITION, F.col("leader").cast("string").alias("leader"))
+    joined = (
+        copies.withColumns({"broker": broker(), "folder": F.concat_ws("-", "topic", "partition")})
+        .join(F.broadcast(noted), on=["broker", "folder"], how="left")
+        .join(F.broadcast(default), how="left")
+        .join(F.broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
+    )
+    return joined.withColumns(
+        {
+            "captured_at_ms": F.coalesce("captured_at_ms", "default_ms"),
+            "is_leader": F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker")),
+        }
+    )
+
+
+def _with_known_until(copies: DataFrame) -> DataFrame:
+    """A whole copy shows everything up to its capture; of a torn one only its newest record is known to be in it."""
+    ends_whole = F.col("tail").isin("CLEAN", "ZEROS")
+    reaches = F.col("high_watermark") <= F.col("end_offset")
+    is_whole = F.when(ends_whole, F.coalesce(reaches, F.lit(True))).otherwise(F.coalesce(reaches, F.lit(False)))
+    by_records = F.least("captured_at_ms", "newest_broker_ms")
+    known_until = F.when(is_whole & F.col("captured_at_ms").isNotNull(), F.col("captured_at_ms")).otherwise(by_records)
+    return copies.withColumns(
+        {
+            "captured_at": F.timestamp_millis("captured_at_ms"),
+            "known_until": F.timestamp_millis(F.when(F.col("newest_broker_ms").isNull() & ~is_whole, None).otherwise(known_until)),
+            "is_instant_assumed": F.col("captured_at_ms").isNull() | ~is_whole,
+        }
+    )
+
+
+def _with_status(copies: DataFrame) -> DataFrame:
+    is_coordinator = F.col("topic") == TRANSACTION_STATE_TOPIC
+    # Compaction leaves holes everywhere below its progress; a hole between segments only is a missing segment.
+    lacks_segment = F.col("boundary_gap").isNotNull() & F.col("last_gap_offset").isNull() & ~is_coordinator
+    problems = {
+        "damaged stretches": F.col("harm") > 0,
+        "unbelievable end": F.col("tail") == "CORRUPT",
+        "ends inside a batch": F.col("tail") == "TORN",
+        "ends below the high watermark": F.col("high_watermark") > F.col("end_offset"),
+        "offsets missing between segments": lacks_segment,
+        "markers or coordinator records not printed": ~F.col("is_decoded"),
+    }
+    is_damaged = F.coalesce((F.col("harm") > 0) | (F.col("tail") == "CORRUPT"), F.lit(False))
+    detail = F.concat_ws("; ", *[F.when(applies, F.lit(text)) for text, applies in problems.items()])
+    status = F.when(is_damaged, "DAMAGED").when(detail != "", "PARTIAL").otherwise("COMPLETE")
+    return copies.withColumns({"is_damaged": is_damaged, "detail": F.nullif(detail, F.lit("")), "status": status})
+
+
+def _with_judged(copies: DataFrame) -> DataFrame:
+    keys = {
+        "lacks_records": ~F.col("is_decoded"),
+        "is_no_leader": ~F.coalesce("is_leader", F.lit(False)),
+        "negative_end_offset": -F.coalesce("end_offset", F.lit(0)),
+        "is_text": ~F.col("source").startswith("raw:"),
+    }
+    return copies.withColumns(keys).withColumn("is_judged", F.row_number().over(windows.copies_of_partition()) == 1)

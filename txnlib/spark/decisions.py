@@ -1,0 +1,182 @@
+"""How does Spark ask the core? Core tables as map literals, core steps as Arrow UDFs; the only file with `F.udf`.
+
+UDFs see few rows: what a native predicate could not clear, and what is open at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pyspark.sql import Column, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
+
+from txnlib.core.cause import causes, evidence_records
+from txnlib.core.coordinator import CoordinatorRecord, transition
+from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.partitioner import partition_for
+from txnlib.core.producer_state import ProducerState, append
+from txnlib.core.record_batch import ControlType, EndTxnMarker, RecordBatch
+from txnlib.core.remedy import remedy
+from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.transaction_state import BY_KAFKA_NAME, STEPS
+from txnlib.core.verdict import judge
+from txnlib.spark.schemas import CAUSE, EVIDENCE_RECORD
+
+NO_STATE = "none"
+
+JUDGEMENT = StructType(
+    [
+        StructField("verdict", StringType()),
+        StructField("reason", StringType()),
+        StructField("explanation", StringType()),
+        StructField("kafka_find_hanging", BooleanType()),
+        StructField("late_by", StringType()),
+        StructField("age_basis", StringType()),
+        StructField("broker_clock_age_ms", LongType()),
+        StructField("safe_to_abort", BooleanType()),
+        StructField("abort_command", StringType()),
+        StructField("do_not_abort_because", StringType()),
+        StructField("causes", ArrayType(CAUSE)),
+        StructField("evidence", ArrayType(EVIDENCE_RECORD)),
+    ]
+)
+
+
+def legality(state_before: Column, state_after: Column) -> Column:
+    """Name of the step between two states (Kafka's names, null for none), from the core's table."""
+    steps: Mapping[str, str] = {
+        f"{NO_STATE if before is None else before.kafka_name} > {NO_STATE if after is None else after.kafka_name}": step.name
+        for (before, after), step in STEPS.items()
+    }
+    table = F.create_map(*[F.lit(text) for item in steps.items() for text in item])
+    step = F.concat_ws(" > ", F.coalesce(state_before, F.lit(NO_STATE)), F.coalesce(state_after, F.lit(NO_STATE)))
+    return table[step]
+
+
+@lru_cache
+def coordinator_partition_of() -> Any:
+    """UDF (transactional_id, partitions) -> the partition its hash leads to."""
+    return F.udf(partition_for, IntegerType(), useArrow=True)
+
+
+@lru_cache
+def batch_findings() -> Any:
+    """UDF (before, batch, producer_id, expiration) -> names of what is odd about the batch."""
+
+    def findings(before: Row, batch: Row, producer_id: int, expiration_ms: int) -> list[str]:
+        appended = append(_state(before), _batch(batch, producer_id), producer_id_expiration_ms=expiration_ms)
+        return [finding.value for finding in appended.findings]
+
+    return F.udf(findings, ArrayType(StringType()), useArrow=True)
+
+
+def _present(value: int | None, sentinel: int = -1) -> int:
+    return sentinel if value is None else value
+
+
+def _state(row: Row) -> ProducerState:
+    return ProducerState(
+        producer_epoch=_present(row["producer_epoch"]),
+        last_sequence=_present(row["last_sequence"]),
+        last_offset=_present(row["last_offset"]),
+        offset_delta=_present(row["offset_delta"], 0),
+        coordinator_epoch=_present(row["coordinator_epoch"]),
+        current_txn_first_offset=row["current_txn_first_offset"],
+        last_timestamp=_present(row["last_timestamp"]),
+    )
+
+
+def _batch(row: Row, producer_id: int) -> RecordBatch:
+    marker = None
+    if row["is_marker"]:
+        control_type = None if row["control_type"] is None else ControlType[row["control_type"]]
+        marker = EndTxnMarker(control_type, row["coordinator_epoch"])
+    return RecordBatch(
+        base_offset=row["base_offset"],
+        last_offset=row["last_offset"],
+        producer_id=producer_id,
+        producer_epoch=_present(row["producer_epoch"]),
+        base_sequence=_present(row["base_sequence"]),
+        max_timestamp=_present(row["max_timestamp_ms"]),
+        is_transactional=row["is_transactional"],
+        is_control=row["is_marker"],
+        marker=marker,
+    )
+
+
+@lru_cache
+def transition_findings() -> Any:
+    """UDF (before, after, is_consecutive) -> names of what is odd about a coordinator record, or the step to it."""
+
+    def findings(before: Row | None, after: Row, is_consecutive: bool) -> list[str]:
+        earlier = None if before is None else _record(before)
+        return [f.value for f in transition(earlier, _record(after), is_consecutive=is_consecutive).findings]
+
+    return F.udf(findings, ArrayType(StringType()), useArrow=True)
+
+
+def _record(row: Row) -> CoordinatorRecord:
+    entry = None
+    if not row["is_tombstone"]:
+        partitions = row["partitions"]
+        is_start_printed = row["start_ms"] is not None or row["value_version"] is not None
+        entry = TransactionLogEntry(
+            transactional_id="",
+            producer_id=_present(row["producer_id"]),
+            producer_epoch=_present(row["producer_epoch"]),
+            transaction_timeout_ms=_present(row["transaction_timeout_ms"]),
+            transaction_state=BY_KAFKA_NAME[row["state"]],
+            transaction_partitions=None
+            if partitions is None
+            else tuple(TopicPartition(p["topic"], p["partition"]) for p in partitions),
+            last_update_timestamp_ms=_present(row["last_update_ms"]),
+            start_timestamp_ms=_present(row["start_ms"]) if is_start_printed else None,
+            next_producer_id=_present(row["next_producer_id"]),
+        )
+    return CoordinatorRecord(entry, _present(row["coordinator_epoch"]))
+
+
+@lru_cache
+def judgement() -> Any:
+    """UDF (partition side, coordinator side, thresholds) -> JUDGEMENT; the structs carry the field names of the core."""
+
+    def judged(on_partition: Row, at_coordinator: Row, limits: Row) -> dict[str, Any]:
+        evidence = Evidence(PartitionSide(**on_partition.asDict()), _coordinator_side(at_coordinator.asDict()))
+        thresholds = Thresholds(**limits.asDict())
+        judgement = judge(evidence, thresholds)
+        cure = remedy(evidence, judgement, thresholds)
+        return {
+            "verdict": judgement.verdict.value,
+            "reason": judgement.reason.value,
+            "explanation": judgement.explanation,
+            "kafka_find_hanging": judgement.kafka_find_hanging,
+            "late_by": None if judgement.late_by is None else judgement.late_by.value,
+            "age_basis": judgement.age_basis,
+            "broker_clock_age_ms": judgement.broker_clock_age_ms,
+            "safe_to_abort": cure.safe_to_abort,
+            "abort_command": cure.abort_command,
+            "do_not_abort_because": cure.do_not_abort_because,
+            "causes": [
+                {"cause": c.cause, "likelihood": c.likelihood, "evidence": c.evidence}
+                for c in causes(judgement.reason, evidence)
+            ],
+            "evidence": [
+                {"topic": r.topic, "partition": r.partition, "offset": r.offset, "record": r.record, "says": r.says}
+                for r in evidence_records(evidence)
+            ],
+        }
+
+    return F.udf(judged, JUDGEMENT, useArrow=True)
+
+
+def _coordinator_side(fields: dict[str, Any]) -> CoordinatorSide:
+    state = fields.pop("state")
+    missing = fields.pop("missing_partitions")
+    return CoordinatorSide(
+        **{**fields, "owner": Owner(fields["owner"])},
+        state=None if state is None else BY_KAFKA_NAME[state],
+        missing_partitions=tuple(missing or ()),
+    )

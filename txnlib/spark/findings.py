@@ -1,0 +1,156 @@
+"""What is odd in the logs? One row per finding, from the partitions' side, the coordinators' side, and between them."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.finding import FINDINGS as RULES
+from txnlib.core.finding import Finding
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.spark.decisions import batch_findings, coordinator_partition_of
+from txnlib.spark.producer_spans import SUSPECTS_KEPT
+from txnlib.spark.schemas import FINDINGS, conform
+
+
+def findings(
+    producer_spans: DataFrame,
+    coordinator_states: DataFrame,
+    transactions: DataFrame,
+    producer_id_owners: DataFrame,
+    *,
+    producer_id_expiration_ms: int,
+    coordinator_partitions: int,
+) -> DataFrame:
+    """One row per finding. Columns: FINDINGS; names, severities and meanings are `core.finding.FINDINGS`."""
+    found = (
+        _of_partitions(producer_spans, producer_id_expiration_ms)
+        .unionByName(_of_coordinators(coordinator_states))
+        .unionByName(_of_owners(producer_id_owners))
+        .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
+        .unionByName(_of_outcomes(transactions, producer_spans))
+    )
+    severities = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.severity.name)])
+    meanings = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.meaning)])
+    return conform(found.withColumns({"severity": severities[F.col("name")], "message": meanings[F.col("name")]}), FINDINGS)
+
+
+def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **known: Column) -> list[Column]:
+    columns = {
+        "offset": F.lit(None).cast("long"),
+        "producer_id": F.lit(None).cast("long"),
+        "transactional_id": F.lit(None).cast("string"),
+        **known,
+    }
+    return [
+        name.alias("name"),
+        topic.alias("topic"),
+        partition.alias("partition"),
+        *[value.alias(key) for key, value in columns.items()],
+        evidence.alias("evidence"),
+    ]
+
+
+def _of_partitions(producer_spans: DataFrame, producer_id_expiration_ms: int) -> DataFrame:
+    suspects = producer_spans.where(F.size("suspects") > 0).select(
+        "topic", "partition", "producer_id", "suspects_count", F.explode("suspects").alias("suspect")
+    )
+    named = suspects.withColumn(
+        "names",
+        batch_findings()("suspect.before", "suspect.batch", "producer_id", F.lit(producer_id_expiration_ms).cast("long")),
+    )
+    more = F.when(
+        F.col("suspects_count") > SUSPECTS_KEPT,
+        F.concat(F.lit("; and "), F.col("suspects_count") - SUSPECTS_KEPT, F.lit(" more batches of the same producer")),
+    )
+    shown = F.concat(
+        F.lit("batch "), F.to_json("suspect.batch"), F.lit(" after "), F.to_json("suspect.before"), F.coalesce(more, F.lit(""))
+    )
+    return named.withColumn("name", F.explode("names")).select(
+        *_row(
+            F.col("name"),
+            evidence=shown,
+            topic=F.col("topic"),
+            partition=F.col("partition"),
+            offset=F.col("suspect.batch.base_offset"),
+            producer_id=F.col("producer_id"),
+        )
+    )
+
+
+def _of_coordinators(coordinator_states: DataFrame) -> DataFrame:
+    odd = coordinator_states.where(F.size("findings") > 0)
+    shown = F.concat_ws(" ", F.col("transition"), F.concat(F.lit("producer epoch "), F.col("producer_epoch")))
+    return odd.withColumn("name", F.explode("findings")).select(
+        *_row(
+            F.col("name"),
+            evidence=shown,
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("offset"),
+            producer_id=F.col("producer_id"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _of_owners(producer_id_owners: DataFrame) -> DataFrame:
+    claims = producer_id_owners.groupBy("producer_id").agg(
+        F.sort_array(F.collect_set("transactional_id")).alias("claimed_by"),
+        F.max_by("coordinator_partition", "last_record_offset").alias("coordinator_partition"),
+        F.max("last_record_offset").alias("last_record_offset"),
+    )
+    return claims.where(F.size("claimed_by") > 1).select(
+        *_row(
+            F.lit(Finding.PRODUCER_ID_OWNED_TWICE.value),
+            evidence=F.concat(F.lit("claimed by "), F.concat_ws(", ", F.slice("claimed_by", 1, 10))),
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("last_record_offset"),
+            producer_id=F.col("producer_id"),
+        )
+    )
+
+
+def _of_hashes(coordinator_states: DataFrame, coordinator_partitions: int) -> DataFrame:
+    ids = coordinator_states.groupBy("transactional_id", "coordinator_partition").agg(F.max("offset").alias("offset"))
+    hashed = ids.withColumn("hashes_to", coordinator_partition_of()("transactional_id", F.lit(coordinator_partitions)))
+    return hashed.where(F.col("hashes_to") != F.col("coordinator_partition")).select(
+        *_row(
+            F.lit(Finding.WRONG_COORDINATOR_PARTITION.value),
+            evidence=F.concat(F.lit(f"of {coordinator_partitions} partitions its hash leads to "), F.col("hashes_to")),
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("offset"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _of_outcomes(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
+    """Markers that say the opposite of the decision, by a transaction whose instance the marker's time singles out."""
+    decided = (
+        transactions.where(F.col("prepared").isNotNull() & F.col("start").isNotNull())
+        .withColumns({"start_ms": F.unix_millis("start"), "prepared_ms": F.unix_millis("prepared")})
+        .withColumn("completed_ms", F.coalesce(F.unix_millis("completed"), F.col("prepared_ms")))
+        .select("transactional_id", "producer_id", "outcome", "start_ms", "prepared_ms", "completed_ms", F.inline("partitions"))
+        .withColumnRenamed("outcome", "decision")
+    )
+    marked = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_type").isNotNull()).select(
+        "topic", "partition", "producer_id", "marker_offset", "marker_type", "marker_ms"
+    )
+    split = decided.join(marked, on=["topic", "partition", "producer_id"], how="inner").where(
+        (F.col("marker_type") != F.col("decision"))
+        & F.col("marker_ms").between(F.col("start_ms"), F.col("completed_ms"))
+    )
+    return split.select(
+        *_row(
+            F.lit(Finding.SPLIT_OUTCOME.value),
+            evidence=F.concat(F.col("marker_type"), F.lit(" marker, the coordinator decided "), F.col("decision")),
+            topic=F.col("topic"),
+            partition=F.col("partition"),
+            offset=F.col("marker_offset"),
+            producer_id=F.col("producer_id"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )

@@ -1,0 +1,272 @@
+"""Which transactions are open, who would end each, and what is the verdict?
+
+Reads as the live tool works: candidates, their owners, what the owner expects, the verdict. Spark gathers the evidence of
+both sides into two structs with the field names of `core.evidence`; the core judges.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.evidence import Owner, Thresholds
+from txnlib.core.find_hanging import MS_PER_MINUTE
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.spark import windows
+from txnlib.spark.decisions import judgement
+from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
+from txnlib.spark.transactional_ids import last_records
+
+
+def open_transactions(
+    producer_spans: DataFrame,
+    record_batches: DataFrame,
+    coordinator_states: DataFrame,
+    transactions: DataFrame,
+    producer_id_owners: DataFrame,
+    coverage: DataFrame,
+    *,
+    thresholds: Thresholds,
+) -> DataFrame:
+    """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS, without the history of runs.
+
+    Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
+    """
+    opened = _open_spans(producer_spans, coverage)
+    surroundings = _surroundings(opened, record_batches, coverage)
+    evidence = (
+        opened.join(surroundings, on=[*TOPIC_PARTITION, "start_offset"], how="left")
+        .join(_owners(producer_id_owners, coordinator_states), on="producer_id", how="left")
+        .join(_ended(opened, transactions), on=[*PRODUCER, "start_offset"], how="left")
+        .join(F.broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
+        .join(F.broadcast(_all_coordinators(coverage)), how="left")
+    )
+    limits = F.struct(*[F.lit(value).cast("long").alias(name) for name, value in vars_of(thresholds).items()])
+    judged = evidence.withColumn("judgement", judgement()(_partition_side(), _coordinator_side(), limits))
+    return conform(_reported(judged, thresholds), OPEN_TRANSACTIONS)
+
+
+def vars_of(thresholds: Thresholds) -> dict[str, int]:
+    return {name: getattr(thresholds, name) for name in Thresholds.__dataclass_fields__}
+
+
+def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """The spans that nothing has ended, each with the marker before it and what is known of its copy."""
+    marker = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms")
+    opened = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
+    ended = producer_spans.where(F.col("marker_offset").isNotNull()).select(
+        *PRODUCER, (F.col("span") + 1).alias("span"), *marker
+    )
+    judged = coverage.where("is_judged").select(
+        *TOPIC_PARTITION,
+        "source",
+        "end_offset",
+        F.coalesce("high_watermark", "end_offset").alias("high_watermark"),
+        F.col("gap_offset").alias("copy_gap_offset"),
+        F.unix_millis("known_until").alias("partition_known_ms"),
+        F.col("is_instant_assumed").alias("is_partition_assumed"),
+    )
+    return (
+        opened.drop(*marker)
+        .join(ended, on=[*PRODUCER, "span"], how="left")
+        .join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
+        .withColumn("start_offset", F.col("first_offset"))
+    )
+
+
+def _surroundings(opened: DataFrame, record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
+    """What stands around each start: the nearest broker-stamped times, and the bytes from there on."""
+    starts = opened.select(*TOPIC_PARTITION, "source", "start_offset").distinct()
+    copies = starts.select(*TOPIC_PARTITION, "source").distinct()
+    is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
+    stamped = F.when(is_marker | (F.col("timestamp_type") == "LOG_APPEND_TIME"), F.col("max_timestamp_ms"))
+    rows = record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi").select(
+        *TOPIC_PARTITION,
+        "base_offset",
+        stamped.alias("stamped_ms"),
+        F.col("size").cast("long").alias("size"),
+        F.lit(None).cast("long").alias("start_offset"),
+    )
+    # Starts are rows of their own: the batch there may have been deleted, or stand twice in a dump.
+    marks = starts.select(
+        *TOPIC_PARTITION,
+        F.col("start_offset").alias("base_offset"),
+        F.lit(None).cast("long").alias("stamped_ms"),
+        F.lit(0).cast("long").alias("size"),
+        "start_offset",
+    )
+    window = windows.batches_of_partition()
+    around = rows.unionByName(marks).withColumns(
+        {
+            "stamped_before_ms": F.max(F.when(F.col("start_offset").isNull(), F.col("stamped_ms"))).over(windows.before_now(window)),
+            "stamped_after_ms": F.min("stamped_ms").over(windows.after_now(window)),
+            "bytes_from_here": F.sum("size").over(windows.from_now(window)),
+        }
+    )
+    return around.where(F.col("start_offset").isNotNull()).select(
+        *TOPIC_PARTITION, "start_offset", "stamped_before_ms", "stamped_after_ms", "bytes_from_here"
+    )
+
+
+def _owners(producer_id_owners: DataFrame, coordinator_states: DataFrame) -> DataFrame:
+    """The id of each producer id, with its last record. One owner each: a second claim is a finding, not a second row."""
+    ranks = F.create_map(F.lit("CURRENT"), F.lit(0), F.lit("ROTATED"), F.lit(1), F.lit("EXPIRED"), F.lit(2))
+    ranked = producer_id_owners.withColumns(
+        {"rank": ranks[F.col("owner")], "negative_last_record_offset": -F.col("last_record_offset")}
+    )
+    first = ranked.withColumn("claim", F.row_number().over(windows.owners_of_producer_id())).where("claim = 1")
+    last = last_records(coordinator_states).select(
+        "transactional_id",
+        "coordinator_partition",
+        F.col("state").alias("coordinator_state"),
+        F.col("producer_epoch").alias("coordinator_producer_epoch"),
+        "transaction_timeout_ms",
+        F.col("start_ms").alias("transaction_start_ms"),
+        "last_update_ms",
+        "record_ms",
+        F.col("coordinator_epoch").alias("record_coordinator_epoch"),
+        "record_offset",
+        F.col("partitions").alias("coordinator_partitions"),
+    )
+    return first.select("producer_id", "transactional_id", "coordinator_partition", "owner").join(
+        last, on=["transactional_id", "coordinator_partition"], how="left"
+    )
+
+
+def _ended(opened: DataFrame, transactions: DataFrame) -> DataFrame:
+    """For each open one: when the newest transaction of its producer id that lists the partition was decided or completed."""
+    ended_ms = F.unix_millis(F.greatest("prepared", "completed"))
+    listed = transactions.where(F.col("prepared").isNotNull() | F.col("completed").isNotNull()).select(
+        "producer_id", ended_ms.alias("ended_at_ms"), F.unix_millis("prepared").alias("prepared_ms"), F.explode("partitions").alias("p")
+    )
+    listed = listed.select("producer_id", "ended_at_ms", "prepared_ms", "p.topic", "p.partition")
+    return (
+        opened.select(*PRODUCER, "start_offset")
+        .join(listed, on=list(PRODUCER), how="inner")
+        .groupBy(*PRODUCER, "start_offset")
+        .agg(F.max("ended_at_ms").alias("ended_ms"), F.max("prepared_ms").alias("last_prepared_ms"))
+    )
+
+
+def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFrame:
+    """Each captured coordinator partition: up to when its copies together tell everything, and what damage hides."""
+    newest_epochs = coordinator_states.groupBy("coordinator_partition").agg(
+        F.max("coordinator_epoch").alias("newest_coordinator_epoch")
+    )
+    captured = (
+        coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & (F.col("status") != "MISSING"))
+        .groupBy(F.col("partition").alias("coordinator_partition"))
+        .agg(
+            F.max(F.unix_millis("known_until")).alias("coordinator_known_ms"),
+            F.bool_and("is_instant_assumed").alias("is_coordinator_assumed"),
+            # A copy without damage there heals the others.
+            F.min(F.coalesce("damaged_offset", F.lit(-1))).alias("damage"),
+        )
+    )
+    healed = captured.withColumn("damaged_offset", F.when(F.col("damage") >= 0, F.col("damage"))).drop("damage")
+    return healed.join(newest_epochs, on="coordinator_partition", how="left")
+
+
+def _all_coordinators(coverage: DataFrame) -> DataFrame:
+    """One row: the earliest instant up to which every coordinator is known, and the partitions that are not whole."""
+    each = (
+        coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
+        .groupBy("partition")
+        .agg(
+            F.max(F.unix_millis("known_until")).alias("known_ms"),
+            F.bool_or((F.col("status") != "MISSING") & F.col("is_decoded") & F.col("damaged_offset").isNull()).alias("is_whole"),
+        )
+    )
+    is_missing = ~F.coalesce("is_whole", F.lit(False))
+    return each.agg(
+        F.sort_array(F.collect_list(F.when(is_missing, F.col("partition")))).alias("missing_partitions"),
+        F.when(F.bool_and(F.col("known_ms").isNotNull()), F.min("known_ms")).alias("all_coordinators_known_ms"),
+        F.count("*").alias("coordinators_count"),
+    )
+
+
+def _partition_side() -> Column:
+    gap = F.col("copy_gap_offset")
+    fields = {
+        "topic": F.col("topic"),
+        "partition": F.col("partition"),
+        "producer_id": F.col("producer_id"),
+        "producer_epoch": F.col("state.producer_epoch"),
+        "coordinator_epoch": F.col("state.coordinator_epoch"),
+        "start_offset": F.col("start_offset"),
+        "last_timestamp_ms": F.col("state.last_timestamp"),
+        "is_broker_clock": F.coalesce("is_broker_clock", F.lit(False)),
+        "first_timestamp_ms": F.coalesce("first_timestamp_ms", "state.last_timestamp"),
+        "is_start_exact": F.col("is_start_exact"),
+        "stamped_before_ms": F.col("stamped_before_ms"),
+        "stamped_after_ms": F.col("stamped_after_ms"),
+        "gap_offset": F.when(gap > F.col("start_offset"), gap),
+        "captured_at_ms": F.col("partition_known_ms"),
+        "is_capture_instant_assumed": F.col("is_partition_assumed"),
+        "marker_offset": F.col("marker_offset"),
+        "marker_type": F.col("marker_type"),
+        "marker_epoch": F.col("marker_epoch"),
+        "marker_coordinator_epoch": F.col("marker_coordinator_epoch"),
+        "marker_ms": F.col("marker_ms"),
+    }
+    return F.struct(*[value.alias(name) for name, value in fields.items()])
+
+
+def _is_listed() -> Column:
+    here = F.struct("topic", "partition")
+    return F.coalesce(F.array_contains("coordinator_partitions", here), F.lit(False))
+
+
+def _coordinator_side() -> Column:
+    is_owned = F.col("transactional_id").isNotNull()
+    no_coordinator = F.coalesce("coordinators_count", F.lit(0)) == 0
+    fields = {
+        "owner": F.coalesce("owner", F.lit(Owner.NOBODY.value)),
+        "transactional_id": F.col("transactional_id"),
+        "coordinator_partition": F.col("coordinator_partition"),
+        "state": F.col("coordinator_state"),
+        "record_offset": F.col("record_offset"),
+        "producer_epoch": F.col("coordinator_producer_epoch"),
+        "transaction_timeout_ms": F.col("transaction_timeout_ms"),
+        "transaction_start_ms": F.col("transaction_start_ms"),
+        "last_update_ms": F.col("last_update_ms"),
+        "record_ms": F.col("record_ms"),
+        "record_coordinator_epoch": F.col("record_coordinator_epoch"),
+        "newest_coordinator_epoch": F.col("newest_coordinator_epoch"),
+        "is_listed": _is_listed(),
+        "captured_at_ms": F.when(is_owned, F.col("coordinator_known_ms")).otherwise(F.col("all_coordinators_known_ms")),
+        "is_capture_instant_assumed": F.coalesce("is_coordinator_assumed", F.lit(True)),
+        "damaged_offset": F.col("damaged_offset"),
+        # Without any coordinator log every partition is missing; -1 stands for "all of them".
+        "missing_partitions": F.when(no_coordinator, F.array(F.lit(-1))).otherwise(F.col("missing_partitions")),
+        "ended_ms": F.col("ended_ms"),
+        "last_prepared_ms": F.col("last_prepared_ms"),
+    }
+    return F.struct(*[value.alias(name) for name, value in fields.items()])
+
+
+def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
+    as_of = F.timestamp_millis(F.lit(thresholds.as_of_ms))
+    last_ms = F.col("state.last_timestamp")
+    proven = F.lit(thresholds.as_of_ms) - F.col("judgement.broker_clock_age_ms")
+    return judged.select(
+        as_of.alias("as_of"),
+        *PRODUCER,
+        "state.producer_epoch",
+        "state.coordinator_epoch",
+        "start_offset",
+        F.timestamp_millis(last_ms).alias("last_timestamp"),
+        ((F.lit(thresholds.as_of_ms) - last_ms) / MS_PER_MINUTE).cast("long").alias("duration_minutes"),
+        "transactional_id",
+        "coordinator_partition",
+        "coordinator_state",
+        F.timestamp_millis("transaction_start_ms").alias("transaction_start"),
+        F.col("transaction_timeout_ms").cast("long").alias("transaction_timeout_ms"),
+        F.coalesce(F.col("transaction_timeout_ms").isin(2**31 - 1, -1), F.lit(False)).alias("is_two_phase_commit"),
+        "judgement.*",
+        F.greatest(F.col("high_watermark") - F.col("start_offset"), F.lit(0)).alias("blocked_offsets"),
+        F.col("bytes_from_here").alias("blocked_bytes"),
+        F.timestamp_millis(F.coalesce(proven, "first_timestamp_ms", last_ms)).alias("blocks_since"),
+        as_of.alias("first_seen"),
+        F.lit(1).alias("runs_seen"),
+    )

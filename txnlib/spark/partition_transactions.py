@@ -1,0 +1,33 @@
+"""Which transactions did each partition see, and how did they end?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.spark.schemas import PARTITION_TRANSACTIONS, PRODUCER, conform
+
+
+def partition_transactions(producer_spans: DataFrame) -> DataFrame:
+    """One row per transaction on a partition; markers that ended nothing are not transactions (2.8 and newer).
+
+    Columns: PARTITION_TRANSACTIONS. Kafka: `ProducerAppendInfo.appendEndTxnMarker`.
+    """
+    outcome = F.when(F.col("marker_offset").isNull(), "OPEN").otherwise(F.col("marker_type"))
+    found = producer_spans.where(F.col("first_offset").isNotNull()).select(
+        *PRODUCER,
+        "producer_epoch",
+        "first_offset",
+        "last_offset",
+        "marker_offset",
+        outcome.alias("outcome"),
+        "marker_epoch",
+        F.col("marker_coordinator_epoch").alias("coordinator_epoch"),
+        F.timestamp_millis("marker_ms").alias("completed"),
+        "batches",
+        "records",
+        "bytes",
+        F.timestamp_millis("first_timestamp_ms").alias("first_timestamp"),
+        F.timestamp_millis("last_timestamp_ms").alias("last_timestamp"),
+    )
+    return conform(found, PARTITION_TRANSACTIONS)

@@ -1,0 +1,46 @@
+"""Which transactional id has, or had, each producer id? From every surviving record, not only the last ones.
+
+A producer id belongs to at most one transactional id, ever, so a map from all records is a safe join, and a richer one
+than the live tool's, which knows only the id's current producer id.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.evidence import Owner
+from txnlib.spark.schemas import PRODUCER_ID_OWNERS, conform
+
+_FIELDS: Final = ("producer_id", "previous_producer_id", "next_producer_id")
+
+
+def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
+    """One row per producer id and transactional id that a record connects. Columns: PRODUCER_ID_OWNERS.
+
+    Previous and next producer ids of a record count too (KIP-939; written since 4.3).
+    """
+    named = F.array(*[F.struct(F.col(name).alias("named_id"), F.lit(name).alias("field")) for name in _FIELDS])
+    records = coordinator_states.where(~F.col("is_tombstone"))
+    ids = ("transactional_id", "coordinator_partition")
+    pairs = records.select(*ids, "offset", "timestamp_ms", F.inline(named)).where(F.col("named_id").isNotNull())
+    owners = pairs.groupBy("named_id", *ids).agg(
+        # producer_id sorts behind previous_, and before next_: the plainest field that names it.
+        F.min_by("field", F.array_position(F.array(*[F.lit(f) for f in _FIELDS]), F.col("field"))).alias("known_from"),
+        F.min("offset").alias("first_record_offset"),
+        F.max("offset").alias("last_record_offset"),
+        F.timestamp_millis(F.min("timestamp_ms")).alias("first_seen"),
+        F.timestamp_millis(F.max("timestamp_ms")).alias("last_seen"),
+    )
+    last = coordinator_states.groupBy(*ids).agg(
+        F.max_by("is_tombstone", "offset").alias("is_expired"), F.max_by("producer_id", "offset").alias("producer_id_now")
+    )
+    owner = (
+        F.when(F.col("is_expired"), Owner.EXPIRED.value)
+        .when(F.col("named_id") == F.col("producer_id_now"), Owner.CURRENT.value)
+        .otherwise(Owner.ROTATED.value)
+    )
+    found = owners.join(last, on=list(ids), how="left").withColumn("owner", owner)
+    return conform(found.withColumnRenamed("named_id", "producer_id"), PRODUCER_ID_OWNERS)

@@ -1,0 +1,28 @@
+"""What does each partition know of each producer at the end of its log? What `describe-producers` prints."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.spark.schemas import PRODUCER, PRODUCER_STATES, conform
+
+
+def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_expiration_ms: int) -> DataFrame:
+    """One row per producer of a partition that its broker has not forgotten. Columns: PRODUCER_STATES.
+
+    A producer without an open transaction is forgotten `producer_id_expiration_ms` after its last write; one with an open
+    transaction never is. Kafka: `ProducerStateManager.removeExpiredProducers`.
+    """
+    last = producer_spans.groupBy(*PRODUCER).agg(F.max_by("state", "span").alias("state"))
+    is_open = F.col("state.current_txn_first_offset").isNotNull()
+    is_fresh = F.lit(as_of_ms) - F.coalesce("state.last_timestamp", F.lit(-1)) < producer_id_expiration_ms
+    remembered = last.where(is_open | is_fresh).select(
+        *PRODUCER,
+        "state.producer_epoch",
+        "state.coordinator_epoch",
+        "state.last_sequence",
+        F.timestamp_millis("state.last_timestamp").alias("last_timestamp"),
+        F.col("state.current_txn_first_offset").alias("current_transaction_start_offset"),
+    )
+    return conform(remembered, PRODUCER_STATES)

@@ -1,0 +1,77 @@
+"""In what order, and over which rows, does a log remember? The named windows; the only file that imports Window.
+
+They are functions: a window needs a session to exist.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Window, WindowSpec
+
+from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
+
+
+def batches_of_producer() -> WindowSpec:
+    """The batches of one producer in one partition, in offset order."""
+    return Window.partitionBy(*PRODUCER).orderBy("base_offset")
+
+
+def until_now(window: WindowSpec) -> WindowSpec:
+    """Everything up to and including the row."""
+    return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+
+def before_now(window: WindowSpec) -> WindowSpec:
+    """Everything strictly before the row."""
+    return window.rowsBetween(Window.unboundedPreceding, -1)
+
+
+def after_now(window: WindowSpec) -> WindowSpec:
+    """Everything strictly after the row."""
+    return window.rowsBetween(1, Window.unboundedFollowing)
+
+
+def from_now(window: WindowSpec) -> WindowSpec:
+    """The row and everything after it."""
+    return window.rowsBetween(Window.currentRow, Window.unboundedFollowing)
+
+
+def span_of_producer() -> WindowSpec:
+    """The batches of one producer between two of its markers, in offset order."""
+    return Window.partitionBy(*PRODUCER, "span").orderBy("base_offset")
+
+
+def batches_of_partition() -> WindowSpec:
+    """The batches of one partition, in offset order."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy("base_offset")
+
+
+def segments_of_copy() -> WindowSpec:
+    """The segments of one copy of a partition, in offset order."""
+    return Window.partitionBy(*COPY).orderBy("segment_base_offset")
+
+
+def copies_of_partition() -> WindowSpec:
+    """The copies of one partition, the one to judge first: unharmed, printed whole, the leader's, the longest, raw."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy(
+        "is_damaged", "lacks_records", "is_no_leader", "negative_end_offset", "is_text", "source"
+    )
+
+
+def copies_of_record() -> WindowSpec:
+    """The copies of one coordinator record: the highest leader epoch survived, and raw files tell more than text."""
+    return Window.partitionBy("partition", "offset").orderBy("negative_coordinator_epoch", "lacks_start", "source")
+
+
+def records_of_coordinator() -> WindowSpec:
+    """The records of one coordinator partition, in offset order."""
+    return Window.partitionBy("partition").orderBy("offset")
+
+
+def records_of_id() -> WindowSpec:
+    """The records of one transactional id, in offset order."""
+    return Window.partitionBy("coordinator_partition", "transactional_id").orderBy("offset")
+
+
+def owners_of_producer_id() -> WindowSpec:
+    """The ids that claim a producer id, the one that has it now first."""
+    return Window.partitionBy("producer_id").orderBy("rank", "negative_last_record_offset", "transactional_id")
