@@ -159,6 +159,8 @@ def _read_nullable_bytes(body: bytes, position: int) -> tuple[bytes | None, int]
 
 def _skip_headers(body: bytes, position: int) -> int:
     count, position = read_varint(body, position)
+    if count < 0:
+        raise CorruptRecordError(position, f"{count} headers are promised")
     for _ in range(count):
         key, position = _read_nullable_bytes(body, position)
         if key is None:

@@ -136,7 +136,7 @@ def _read_partitions_v0(value: bytes, position: int) -> tuple[Partitions, int]:
     for _ in range(topics):
         topic, position = read_string(value, position)
         count, position = read_int32(value, position)
-        for _ in range(count):
+        for _ in range(_not_null(count, position)):
             partition, position = read_int32(value, position)
             found.append(TopicPartition(topic, partition))
     return tuple(found), position
@@ -150,11 +150,18 @@ def _read_partitions_v1(value: bytes, position: int) -> tuple[Partitions, int]:
     for _ in range(topics_plus_one - 1):
         topic, position = read_compact_string(value, position)
         count_plus_one, position = read_unsigned_varint(value, position)
-        for _ in range(count_plus_one - 1):
+        for _ in range(_not_null(count_plus_one - 1, position)):
             partition, position = read_int32(value, position)
             found.append(TopicPartition(topic, partition))
         _tags, _unknown, position = _read_tags(value, position, known=False)
     return tuple(found), position
+
+
+def _not_null(count: int, position: int) -> int:
+    """The list of topics may be null, their lists of partitions may not."""
+    if count < 0:
+        raise CorruptRecordError(position, "a topic without a list of partitions")
+    return count
 
 
 #: value version -> reader of the partition list.
