@@ -1,0 +1,182 @@
+"""Which bytes are a record of `__transaction_state`? Exactly those that a broker could have written."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.batches import rec
+from tests.support.log_bytes import encode_transaction_log_key, encode_transaction_log_value, tag_section
+from txnlib.core.transaction_log import (
+    TopicPartition,
+    TransactionLogEntry,
+    UnknownVersionError,
+    read_transaction_log_key,
+    read_transaction_log_value,
+)
+from txnlib.core.transaction_state import TransactionState
+from txnlib.core.wire import CorruptRecordError
+
+int16, int32 = st.integers(-(2**15), 2**15 - 1), st.integers(-(2**31), 2**31 - 1)
+int64 = st.integers(-(2**63), 2**63 - 1)
+names = st.text(st.characters(codec="utf-8"), max_size=20)
+partitions = st.none() | st.lists(st.builds(TopicPartition, names, int32), max_size=5).map(tuple)
+fields = {
+    "transactional_id": names,
+    "producer_id": int64,
+    "producer_epoch": int16,
+    "transaction_timeout_ms": int32,
+    "transaction_state": st.sampled_from(TransactionState),
+    "transaction_partitions": partitions,
+    "last_update_timestamp_ms": int64,
+    "start_timestamp_ms": int64,
+}
+tagged = {
+    "previous_producer_id": int64,
+    "next_producer_id": int64,
+    "client_transaction_version": int16,
+    "next_producer_epoch": int16,
+    "last_producer_epoch": int16,
+}
+entries = st.builds(TransactionLogEntry, version=st.just(0), **fields) | st.builds(
+    TransactionLogEntry, version=st.just(1), **fields, **tagged
+)
+
+
+@given(entries)
+def test_what_is_written_is_read(entry: TransactionLogEntry) -> None:
+    key, value = encode_transaction_log_key(entry.transactional_id), encode_transaction_log_value(entry)
+
+    assert read_transaction_log_value(read_transaction_log_key(key), value) == entry
+
+
+@pytest.mark.parametrize("name", tagged)
+def test_a_tag_has_the_number_of_kafka_s_code(name: str) -> None:
+    """KIP-939 draws nextProducerEpoch as tag 2, which is clientTransactionVersion in the code."""
+    numbers = {
+        "previous_producer_id": (0, ">q"),
+        "next_producer_id": (1, ">q"),
+        "client_transaction_version": (2, ">h"),
+        "next_producer_epoch": (3, ">h"),
+        "last_producer_epoch": (4, ">h"),
+    }
+    tag, layout = numbers[name]
+    written = encode_transaction_log_value(rec("O", 1, 0), {tag: struct.pack(layout, 77)})
+
+    assert read_transaction_log_value("bar", written) == rec("O", 1, 0, **{name: 77})
+
+
+ENTRY = rec("O", 4001, 3, {"a-0", "a-7", "b-1"}, next_producer_id=9, client_transaction_version=2)
+
+
+@pytest.mark.parametrize(
+    ("tags", "unknown"),
+    [
+        ({5: b""}, (5,)),
+        ({5: b"\x01\x02", 300: bytes(200)}, (5, 300)),  # both numbers of two bytes
+        ({4: bytes(4)}, (4,)),  # a field whose type changed
+    ],
+)
+def test_unknown_tags_are_skipped_by_their_size(tags: dict[int, bytes], unknown: tuple[int, ...]) -> None:
+    written = encode_transaction_log_value(ENTRY, more_tags=tags)
+    fields = {"next_producer_id": 9, "client_transaction_version": 2, "unknown_tags": unknown}
+
+    assert read_transaction_log_value("bar", written) == rec("O", 4001, 3, {"a-0", "a-7", "b-1"}, **fields)
+
+
+def test_tags_of_a_topic_are_not_those_of_the_value() -> None:
+    written = encode_transaction_log_value(ENTRY, topic_tags={0: bytes(8), 7: b"x"})
+
+    assert read_transaction_log_value("bar", written) == ENTRY
+
+
+def test_null_and_no_partitions_are_kept_apart() -> None:
+    for version in (0, 1):
+        for listed in (None, ()):
+            entry = rec("CC", 1, 0, version=version, transaction_partitions=listed)
+            assert read_transaction_log_value("bar", encode_transaction_log_value(entry)) == entry
+
+
+VALUES = {
+    "v0": encode_transaction_log_value(rec("PC", 4001, 3, {"a-0", "a-7", "b-1"}, version=0)),
+    "v0 null": encode_transaction_log_value(rec("E", 4001, 3, version=0)),
+    "v1": encode_transaction_log_value(ENTRY, more_tags={9: b"more"}, topic_tags={1: b"x"}),
+    "v1 null": encode_transaction_log_value(rec("E", 4001, 3)),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_cut_anywhere_is_corrupt(name: str) -> None:
+    for end in range(len(VALUES[name])):
+        with pytest.raises(CorruptRecordError):
+            read_transaction_log_value("bar", VALUES[name][:end])
+
+
+def test_a_key_cut_anywhere_is_corrupt() -> None:
+    key = encode_transaction_log_key("bär")
+    for end in range(len(key)):
+        with pytest.raises(CorruptRecordError):
+            read_transaction_log_key(key[:end])
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_followed_by_anything_is_corrupt(name: str) -> None:
+    with pytest.raises(CorruptRecordError, match="bytes are left"):
+        read_transaction_log_value("bar", VALUES[name] + b"\0")
+
+
+def test_a_key_followed_by_anything_is_corrupt() -> None:
+    with pytest.raises(CorruptRecordError, match="bytes are left"):
+        read_transaction_log_key(encode_transaction_log_key("bar") + b"\0")
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_with_one_wrong_byte_is_read_or_refused_but_nothing_else_happens(name: str) -> None:
+    for position in range(len(VALUES[name])):
+        for byte in range(256):
+            damaged = bytearray(VALUES[name])
+            damaged[position] = byte
+            try:
+                entry = read_transaction_log_value("bar", bytes(damaged))
+            except (CorruptRecordError, UnknownVersionError):
+                continue
+            assert isinstance(entry, TransactionLogEntry)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused_but_nothing_else_happens(noise: bytes) -> None:
+    for read in (read_transaction_log_key, lambda value: read_transaction_log_value("bar", value)):
+        try:
+            read(noise)
+        except (CorruptRecordError, UnknownVersionError):
+            continue
+
+
+STATUS_AT = 16
+
+
+@pytest.mark.parametrize(("code", "is_known"), [(-1, False), *((code, True) for code in range(8)), (8, False)])
+def test_a_state_code_that_kafka_does_not_know_is_corrupt(code: int, is_known: bool) -> None:
+    value = bytearray(VALUES["v0 null"])
+    struct.pack_into(">b", value, STATUS_AT, code)
+    if is_known:
+        assert read_transaction_log_value("bar", bytes(value)).transaction_state.value == code
+    else:
+        with pytest.raises(CorruptRecordError, match=f"byte {STATUS_AT}: transaction status {code} is not known"):
+            read_transaction_log_value("bar", bytes(value))
+
+
+#: Only the list of topics may be null; a list of partitions may not.
+NULL_LISTS = {
+    "v0": struct.pack(">hqhib", 0, 1, 0, 0, 1) + struct.pack(">ih1sI", 1, 1, b"a", 0xFFFFFFFF) + bytes(16),
+    "v1": struct.pack(">hqhib", 1, 1, 0, 0, 1) + b"\x02\x02a\x00" + tag_section({}) + bytes(16) + tag_section({}),
+}
+
+
+@pytest.mark.parametrize("name", NULL_LISTS)
+def test_a_topic_without_a_list_of_partitions_is_corrupt(name: str) -> None:
+    with pytest.raises(CorruptRecordError):
+        read_transaction_log_value("bar", NULL_LISTS[name])
