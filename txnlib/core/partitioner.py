@@ -26,7 +26,7 @@ def count_partitions(owned: Iterable[tuple[str, int]], *, at_least: int, default
     The smallest number that puts every id where it was found, from `at_least` up; `default` where nothing was found or
     nothing fits (mixed clusters). One or two ids prove little: then the default wins if it fits.
     """
-    pairs = list(owned)
+    pairs = set(owned)
     fits = [n for n in range(max(at_least, 1), 1001) if all(partition_for(i, n) == p for i, p in pairs)]
     if not fits or (not pairs and at_least <= default):
         return max(default, at_least)
