@@ -1,0 +1,109 @@
+"""Which partition owns an id, and how many partitions are there? formats.md 6, semantics.md 0."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from txnlib.core.partitioner import count_partitions, java_string_hash, partition_for
+
+#: id, its hash in Java, its partition of 50, of 3.
+IDS = [
+    ("kafka-txn-0", -1469191130, 30, 2),
+    ("my-txn-id", 1405732511, 11, 2),
+    ("payments-app-1", 1999685861, 11, 2),
+    ("transactional-id", 510590431, 31, 1),
+    ("tx-😀", 112519500, 0, 0),  # two code units
+    ("polygenelubricants", -2147483648, 0, 0),  # abs of it does not fit an int
+    ("", 0, 0, 0),
+]
+
+
+@pytest.mark.parametrize(("transactional_id", "value", "of_50", "of_3"), IDS)
+def test_an_id_hashes_to_its_partition_as_in_java(transactional_id: str, value: int, of_50: int, of_3: int) -> None:
+    assert java_string_hash(transactional_id) == value
+    assert (partition_for(transactional_id, 50), partition_for(transactional_id, 3)) == (of_50, of_3)
+
+
+def test_F08_two_ids_of_two_partitions() -> None:
+    assert (partition_for("b", 2), partition_for("a", 2)) == (0, 1)
+
+
+def test_a_lone_surrogate_is_a_code_unit_too() -> None:
+    assert java_string_hash("\ud83d") == 0xD83D
+
+
+ids = st.text(max_size=12)
+numbers = st.integers(1, 200)
+
+
+@given(ids, st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs",)))
+def test_one_code_unit_more_multiplies_by_31(prefix: str, unit: str) -> None:
+    difference = java_string_hash(prefix + unit) - (31 * java_string_hash(prefix) + ord(unit))
+
+    assert difference % 2**32 == 0
+    assert -(2**31) <= java_string_hash(prefix + unit) < 2**31
+
+
+@given(ids, numbers)
+def test_an_id_belongs_to_a_partition_that_exists(transactional_id: str, partitions: int) -> None:
+    assert 0 <= partition_for(transactional_id, partitions) < partitions
+
+
+def owned(transactional_ids: list[str], partitions: int) -> list[tuple[str, int]]:
+    return [(each, partition_for(each, partitions)) for each in transactional_ids]
+
+
+@given(st.lists(ids, max_size=30, unique=True), numbers, st.integers(1, 20))
+def test_the_number_found_puts_every_id_where_it_was(found: list[str], partitions: int, default: int) -> None:
+    pairs = owned(found, partitions)
+    counted = count_partitions(pairs, at_least=1, default=default)
+
+    if pairs:
+        assert pairs == owned(found, counted)
+        assert counted <= max(partitions, default)
+
+
+@given(st.lists(ids, max_size=30), numbers, numbers)
+def test_no_fewer_partitions_are_counted_than_were_seen(found: list[str], partitions: int, at_least: int) -> None:
+    assert count_partitions(owned(found, partitions), at_least=at_least, default=50) >= at_least
+
+
+@given(st.lists(ids, min_size=1, max_size=6), numbers)
+def test_an_id_seen_again_proves_nothing_more(found: list[str], partitions: int) -> None:
+    once = owned(sorted(set(found)), partitions)
+
+    for seen in (once, once * 3):
+        assert count_partitions(seen, at_least=1, default=50) == count_partitions(once, at_least=1, default=50)
+
+
+MANY = [f"app-{number}" for number in range(200)]
+
+#: ids and where they were found, how many partitions were seen, the default -> the count.
+COUNTS = [
+    pytest.param([], 1, 50, 50, id="nothing found: the default"),
+    pytest.param([], 50, 50, 50, id="nothing found in as many partitions as the default"),
+    pytest.param([], 51, 50, 51, id="nothing found, but more partitions seen than the default"),
+    pytest.param([], 2000, 50, 2000, id="nothing found, in more partitions than are tried"),
+    pytest.param(owned(MANY, 50), 1, 50, 50, id="many ids prove the default"),
+    pytest.param(owned(MANY, 7), 1, 50, 7, id="many ids prove another number"),
+    pytest.param(owned(MANY, 1000), 1, 50, 1000, id="as many as Kafka may have in practice"),
+    pytest.param(owned(MANY, 7), 8, 50, 50, id="more partitions seen than fit: mixed clusters"),
+    pytest.param(owned(MANY, 7), 60, 50, 60, id="the same, with more partitions than the default"),
+    pytest.param([("app-1", 0), ("app-1", 1)], 1, 50, 50, id="an id in two partitions: mixed clusters"),
+    pytest.param(owned(MANY[:2], 50), 1, 50, 50, id="two ids prove little: the default, if it fits"),
+    pytest.param([("b", 0)], 1, 50, 1, id="one id at which the default does not fit"),
+    pytest.param([("b", 0)], 0, 50, 1, id="there is at least one partition"),
+    pytest.param([("polygenelubricants", 0)] * 3, 1, 50, 50, id="one id, seen in three records"),
+    # "aa" hashes to 3104 and "BB" to 2112: what fits 4 and 12 divides both 3100 and 2100, and is above 12.
+    pytest.param(owned(["aa", "BB", "polygenelubricants"], 50), 1, 50, 20, id="three ids prove the smallest that fits"),
+    pytest.param(owned(["aa", "BB"], 50), 1, 50, 50, id="the same without the third"),
+]
+
+
+@pytest.mark.parametrize(("pairs", "at_least", "default", "expected"), COUNTS)
+def test_partitions_are_counted_from_what_ids_prove(
+    pairs: list[tuple[str, int]], at_least: int, default: int, expected: int
+) -> None:
+    assert count_partitions(pairs, at_least=at_least, default=default) == expected

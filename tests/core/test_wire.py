@@ -1,0 +1,125 @@
+"""Are Kafka's primitive types read from where they stand, to where they end, and never beyond?"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.log_bytes import uvarint, varint
+from txnlib.core import wire
+from txnlib.core.wire import CorruptRecordError
+
+Reader = Callable[[bytes, int], tuple[Any, int]]
+
+#: reader -> (value, its bytes) from both ends of its range, and what is easily read wrongly.
+EXAMPLES: list[tuple[Reader, Any, str]] = [
+    (wire.read_int8, 0, "00"),
+    (wire.read_int8, -1, "ff"),
+    (wire.read_int8, 127, "7f"),
+    (wire.read_int8, -128, "80"),
+    (wire.read_int16, 258, "0102"),
+    (wire.read_int16, -2, "fffe"),
+    (wire.read_int32, 16909060, "01020304"),
+    (wire.read_int32, -2147483648, "80000000"),
+    (wire.read_int64, 72623859790382856, "0102030405060708"),
+    (wire.read_int64, -1, "ffffffffffffffff"),
+    (wire.read_unsigned_varint, 0, "00"),
+    (wire.read_unsigned_varint, 127, "7f"),
+    (wire.read_unsigned_varint, 128, "8001"),
+    (wire.read_unsigned_varint, 300, "ac02"),
+    (wire.read_unsigned_varint, 4294967295, "ffffffff0f"),
+    (wire.read_varint, 0, "00"),
+    (wire.read_varint, -1, "01"),
+    (wire.read_varint, 1, "02"),
+    (wire.read_varint, 63, "7e"),
+    (wire.read_varint, -64, "7f"),
+    (wire.read_varint, 64, "8001"),
+    (wire.read_varint, 2147483647, "feffffff0f"),
+    (wire.read_varint, -2147483648, "ffffffff0f"),
+    (wire.read_varlong, -1, "01"),
+    (wire.read_varlong, -86400000, "ffefb252"),
+    (wire.read_varlong, 9223372036854775807, "feffffffffffffffff01"),
+    (wire.read_varlong, -9223372036854775808, "ffffffffffffffffff01"),
+    (wire.read_string, "", "0000"),
+    (wire.read_string, "tx-😀", "0007 74782d f09f9880"),
+    (wire.read_compact_string, "", "01"),
+    (wire.read_compact_string, "payments", "09 7061796d656e7473"),
+]
+IDS = [f"{reader.__name__} {value}" for reader, value, _ in EXAMPLES]
+as_bytes = bytes.fromhex
+
+
+@pytest.mark.parametrize(("read", "value", "text"), EXAMPLES, ids=IDS)
+def test_a_value_is_read_from_its_offset_to_its_end(read: Reader, value: object, text: str) -> None:
+    encoded = as_bytes(text)
+
+    assert read(b"\xaa\xaa" + encoded + b"\xaa", 2) == (value, 2 + len(encoded))
+
+
+@pytest.mark.parametrize(("read", "value", "text"), EXAMPLES, ids=IDS)
+def test_a_value_cut_anywhere_is_corrupt(read: Reader, value: object, text: str) -> None:
+    encoded = as_bytes(text)
+    for end in range(len(encoded)):
+        with pytest.raises(CorruptRecordError):
+            read(b"\xaa\xaa" + encoded[:end], 2)
+
+
+#: reader -> bytes that are no value of its type.
+NO_VALUES: list[tuple[Reader, str, str]] = [
+    (wire.read_unsigned_varint, "ffffffffff00", "longer than 5 bytes"),
+    (wire.read_varint, "808080808000", "longer than 5 bytes"),
+    (wire.read_varlong, "8080808080808080808000", "longer than 10 bytes"),
+    (wire.read_string, "ffff", "-1 bytes are promised"),  # null, where none is allowed
+    (wire.read_compact_string, "00", "-1 bytes are promised"),
+    (wire.read_string, "0002 c328", "not UTF-8"),
+    (wire.read_string, "0002 fffe", "not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("read", "text", "problem"), NO_VALUES)
+def test_bytes_that_are_no_value_are_corrupt(read: Reader, text: str, problem: str) -> None:
+    with pytest.raises(CorruptRecordError, match=problem):
+        read(as_bytes(text), 0)
+
+
+@pytest.mark.parametrize("read", [wire.read_int8, wire.read_int16, wire.read_int32, wire.read_int64])
+def test_nothing_is_read_before_the_beginning(read: Reader) -> None:
+    with pytest.raises(CorruptRecordError):
+        read(bytes(20), -9)
+
+
+def test_raw_bytes_are_as_many_as_promised() -> None:
+    assert wire.read_bytes(b"abcdef", 2, 3) == (b"cde", 5)
+    assert wire.read_bytes(b"abcdef", 6, 0) == (b"", 6)
+    for length in (-1, 5):
+        with pytest.raises(CorruptRecordError, match=f"{length} bytes are promised, 4 are there"):
+            wire.read_bytes(b"abcdef", 2, length)
+
+
+def test_the_error_tells_where_the_text_is_broken() -> None:
+    with pytest.raises(CorruptRecordError) as error:
+        wire.read_string(as_bytes("aaaa 0003 61 c328"), 2)
+
+    assert (error.value.position, error.value.problem) == (5, "text is not UTF-8")
+    assert str(error.value) == "byte 5: text is not UTF-8"
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_unsigned_varints_are_read_as_written(value: int) -> None:
+    assert wire.read_unsigned_varint(uvarint(value), 0) == (value, len(uvarint(value)))
+
+
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_varints_are_read_as_written(value: int) -> None:
+    assert wire.read_varint(varint(value), 0) == (value, len(varint(value)))
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_varlongs_and_int64_are_read_as_written(value: int) -> None:
+    assert wire.read_varlong(varint(value), 0) == (value, len(varint(value)))
+    assert wire.read_int64(struct.pack(">q", value), 0) == (value, 8)
