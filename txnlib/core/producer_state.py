@@ -7,11 +7,13 @@ would have refused becomes a finding. One function, `append`; two branches, data
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Final
 
 from txnlib.core.finding import Finding
 from txnlib.core.record_batch import ControlType, EndTxnMarker, RecordBatch, decrement_sequence, increment_sequence
 from txnlib.core.sentinels import (
+    GROUP_METADATA_TOPIC,
     NO_COORDINATOR_EPOCH,
     NO_OFFSET,
     NO_PRODUCER_EPOCH,
@@ -52,6 +54,20 @@ class ProducerState:
         return NO_OFFSET if self.last_offset == NO_OFFSET else self.last_offset - self.offset_delta
 
 
+class AppendOrigin(Enum):
+    """Who appended a batch, as far as it matters for what is checked. Kafka: `AppendOrigin`."""
+
+    CLIENT = "CLIENT"
+    #: Transactional offset commits, written by the group coordinator: their sequences are not checked (and are -1, or
+    #: always 0: Kafka 4.1.1).
+    COORDINATOR = "COORDINATOR"
+
+
+def append_origin(topic: str) -> AppendOrigin:
+    """Who appends to a topic: only the group coordinator's own topic differs."""
+    return AppendOrigin.COORDINATOR if topic == GROUP_METADATA_TOPIC else AppendOrigin.CLIENT
+
+
 #: What is known of a producer before its first batch.
 UNKNOWN_PRODUCER: Final = ProducerState()
 
@@ -76,7 +92,11 @@ class Appended:
 
 
 def append(
-    before: ProducerState, batch: RecordBatch, *, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    before: ProducerState,
+    batch: RecordBatch,
+    *,
+    origin: AppendOrigin = AppendOrigin.CLIENT,
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
 ) -> Appended:
     """State after one batch, what was odd about it, and the transaction it ended, if any.
 
@@ -87,7 +107,7 @@ def append(
         return Appended(before)
     checks_apply = not has_expired(before, batch.max_timestamp, producer_id_expiration_ms)
     if not batch.is_control:
-        return _append_data(before, batch, checks_apply)
+        return _append_data(before, batch, checks_apply, origin)
     if batch.marker is None:
         return Appended(before)
     return _append_marker(before, batch, batch.marker, checks_apply)
@@ -101,12 +121,15 @@ def has_expired(before: ProducerState, now: int, producer_id_expiration_ms: int)
     return before.current_txn_first_offset is None and now - before.last_timestamp >= producer_id_expiration_ms
 
 
-def _append_data(before: ProducerState, batch: RecordBatch, checks_apply: bool) -> Appended:
+def _append_data(before: ProducerState, batch: RecordBatch, checks_apply: bool, origin: AppendOrigin) -> Appended:
     findings = []
     if before.is_known and checks_apply:
         if batch.producer_epoch < before.producer_epoch:
             findings.append(Finding.INVALID_PRODUCER_EPOCH)
-        elif batch.base_sequence != NO_SEQUENCE and batch.base_sequence != _next_sequence(before, batch.producer_epoch):
+        elif origin is AppendOrigin.CLIENT and batch.base_sequence not in (
+            NO_SEQUENCE,
+            _next_sequence(before, batch.producer_epoch),
+        ):
             findings.append(Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)
     if before.current_txn_first_offset is not None and not batch.is_transactional:
         findings.append(Finding.INVALID_TXN_STATE)

@@ -26,3 +26,4 @@ TIMEOUT_SCAN_INTERVAL_MS: Final = 10_000
 PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+GROUP_METADATA_TOPIC: Final = "__consumer_offsets"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -39,11 +39,11 @@ class CaptureReader(DataSourceReader):
         self._files = files
 
     def partitions(self) -> Sequence[Files]:
-        return [Files(files) for files in bundle(self._files)]
+        # Without any partition Spark would make one of its own, which has no files.
+        return [Files(files) for files in bundle(self._files)] or [Files(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Files)
-        for file in partition.files:
+        for file in cast(Files, partition).files:
             yield from read_table(self._table, file)
 
 

@@ -17,7 +17,7 @@ from txnlib.core.cause import causes, evidence_records
 from txnlib.core.coordinator import CoordinatorRecord, transition
 from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.partitioner import partition_for
-from txnlib.core.producer_state import ProducerState, append
+from txnlib.core.producer_state import ProducerState, append, append_origin
 from txnlib.core.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.remedy import remedy
 from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
@@ -64,10 +64,15 @@ def coordinator_partition_of() -> Any:
 
 @lru_cache
 def batch_findings() -> Any:
-    """UDF (before, batch, producer_id, expiration) -> names of what is odd about the batch."""
+    """UDF (topic, before, batch, producer_id, expiration) -> names of what is odd about the batch."""
 
-    def findings(before: Row, batch: Row, producer_id: int, expiration_ms: int) -> list[str]:
-        appended = append(_state(before), _batch(batch, producer_id), producer_id_expiration_ms=expiration_ms)
+    def findings(topic: str, before: Row, batch: Row, producer_id: int, expiration_ms: int) -> list[str]:
+        appended = append(
+            _state(before),
+            _batch(batch, producer_id),
+            origin=append_origin(topic),
+            producer_id_expiration_ms=expiration_ms,
+        )
         return [finding.value for finding in appended.findings]
 
     return F.udf(findings, ArrayType(StringType()), useArrow=True)

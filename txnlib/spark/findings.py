@@ -57,7 +57,9 @@ def _of_partitions(producer_spans: DataFrame, producer_id_expiration_ms: int) ->
     )
     named = suspects.withColumn(
         "names",
-        batch_findings()("suspect.before", "suspect.batch", "producer_id", F.lit(producer_id_expiration_ms).cast("long")),
+        batch_findings()(
+            "topic", "suspect.before", "suspect.batch", "producer_id", F.lit(producer_id_expiration_ms).cast("long")
+        ),
     )
     more = F.when(
         F.col("suspects_count") > SUSPECTS_KEPT,

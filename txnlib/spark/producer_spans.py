@@ -22,7 +22,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.sentinels import MAX_SEQUENCE
+from txnlib.core.sentinels import GROUP_METADATA_TOPIC, MAX_SEQUENCE
 from txnlib.spark import windows
 from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, STATE_FIELDS, TOPIC_PARTITION, conform
 
@@ -160,7 +160,8 @@ def _is_suspect() -> Column:
     sequence_jumped = F.col("base_sequence").isNotNull() & (F.col("base_sequence") != demanded)
     outside = before["current_txn_first_offset"].isNotNull() & ~F.col("is_transactional")
     fenced = F.col("coordinator_epoch") < before["coordinator_epoch"]
-    of_data = ~F.col("is_marker") & (sequence_jumped | outside)
+    is_checked = F.col("topic") != GROUP_METADATA_TOPIC
+    of_data = ~F.col("is_marker") & (sequence_jumped & is_checked | outside)
     of_marker = F.col("is_marker") & fenced
     is_odd = F.coalesce(epoch_went_back, F.lit(False)) | F.coalesce(of_data, F.lit(False)) | F.coalesce(of_marker, F.lit(False))
     return before.isNotNull() & ~F.col("is_seed") & is_odd

@@ -458,6 +458,7 @@ AUDIT_RUNS: Final = StructType(
 
 TABLES: Final[Mapping[str, StructType]] = {
     "audit_runs": AUDIT_RUNS,
+    "segments": SEGMENTS,
     "coverage": COVERAGE,
     "quarantine": QUARANTINE,
     "record_batches": RECORD_BATCHES,
@@ -478,7 +479,7 @@ TABLES: Final[Mapping[str, StructType]] = {
 }
 
 #: What the reader yields that is no table of its own.
-READ_ONLY: Final[Mapping[str, StructType]] = {"segments": SEGMENTS, "checkpoints": CHECKPOINTS}
+READ_ONLY: Final[Mapping[str, StructType]] = {"checkpoints": CHECKPOINTS}
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:

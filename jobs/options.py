@@ -1,0 +1,125 @@
+"""Which options do the jobs take? One row per option; parser, help and docs are made from it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Final, NoReturn
+
+from txnlib.errors import UsageError
+
+VERDICT_NAMES: Final = ("hanging", "late", "stuck", "suspect", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its name, the jobs that take it, what it says in --help, and what argparse needs to know."""
+
+    name: str
+    jobs: frozenset[str]
+    about: str
+    how: dict[str, Any] = field(default_factory=dict)
+
+
+AUDIT: Final = "audit"
+INGEST: Final = "ingest_dumps"
+RECONSTRUCT: Final = "reconstruct_state"
+REPORT: Final = "report_transactions"
+_ALL: Final = frozenset({AUDIT, INGEST, RECONSTRUCT, REPORT})
+_READS: Final = frozenset({AUDIT, INGEST})
+_REPORTS: Final = frozenset({AUDIT, REPORT})
+
+OPTIONS: Final = (
+    Option("--input", _READS, "folder or file with copies of logs; repeatable", {"action": "append", "metavar": "PATH"}),
+    Option("--output", _ALL, "folder of the Delta tables", {"metavar": "PATH"}),
+    Option("--schema", _ALL, "catalog schema of the Delta tables, instead of --output", {"metavar": "CATALOG.SCHEMA"}),
+    Option("--conf", _READS, "settings file (TOML)", {"metavar": "FILE"}),
+    Option("--cluster", _ALL, "name of the cluster; default: that of capture.json, else of the folder", {"metavar": "NAME"}),
+    Option(
+        "--as-of",
+        _ALL,
+        "instant to judge at: ISO-8601, epoch ms, or 'capture' (default: newest capture instant)",
+        {"metavar": "TIME"},
+    ),
+    Option(
+        "--max-transaction-timeout",
+        _READS,
+        "age in minutes from which nobody's transaction hangs, as for find-hanging (default 15)",
+        {"type": int, "metavar": "MINUTES"},
+    ),
+    Option(
+        "--transaction-max-timeout-ms",
+        _READS,
+        "the brokers' transaction.max.timeout.ms (default 900000)",
+        {"type": int, "metavar": "MS"},
+    ),
+    Option(
+        "--stuck-after",
+        _READS,
+        "minutes after the decision from which a missing marker is STUCK (default 5)",
+        {"type": int, "metavar": "MINUTES"},
+    ),
+    Option(
+        "--coordinator-partitions",
+        _READS,
+        "partitions of __transaction_state (default: capture.json, else what the ids prove)",
+        {"type": int, "metavar": "N"},
+    ),
+    Option(
+        "--fail-on",
+        _REPORTS,
+        f"exit with 3 if such a transaction is found: {','.join(VERDICT_NAMES)}",
+        {"metavar": "VERDICTS"},
+    ),
+    Option("--dry-run", _READS, "say what would be read and as of when, and stop", {"action": "store_true"}),
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises instead of leaving the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
+    """The options of one job. Raises UsageError for what cannot be used."""
+    parser = _Parser(prog=f"./spark-submit.sh {job}", description=about, allow_abbrev=False)
+    for option in OPTIONS:
+        if job in option.jobs:
+            parser.add_argument(option.name, help=option.about, **option.how)
+    options = parser.parse_args(argv)
+    if job in _READS and not options.input:
+        raise UsageError("--input is missing: name the folder with the copies of the logs")
+    if not options.output and not options.schema and not getattr(options, "dry_run", False):
+        raise UsageError("--output is missing: name the folder for the Delta tables (or --schema)")
+    if options.output and options.schema:
+        raise UsageError("--output and --schema exclude each other")
+    if job in _REPORTS:
+        options.fail_on = parse_fail_on(options.fail_on)
+    options.as_of_ms = None if options.as_of in (None, "capture") else parse_instant(options.as_of)
+    return options
+
+
+def parse_fail_on(given: str | None) -> frozenset[str]:
+    """Verdicts, in capitals, on which to exit with 3."""
+    names = [name.strip().lower() for name in (given or "").split(",") if name.strip()]
+    unknown = [name for name in names if name not in VERDICT_NAMES]
+    if unknown:
+        raise UsageError(f"--fail-on {','.join(unknown)}: known are {', '.join(VERDICT_NAMES)}")
+    return frozenset(name.upper() for name in names)
+
+
+def parse_instant(given: str) -> int:
+    """Epoch milliseconds of an instant: digits are epoch ms, anything else ISO-8601, UTC unless it says otherwise."""
+    if given.lstrip("-").isdigit():
+        return int(given)
+    try:
+        instant = datetime.fromisoformat(given)
+    except ValueError as error:
+        raise UsageError(f"--as-of {given}: expected ISO-8601 such as 2026-11-21T07:46:12Z, epoch ms, or capture") from error
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=timezone.utc)
+    return round(instant.timestamp() * 1000)

@@ -1,0 +1,192 @@
+"""What is one audit run? Settings decided, tables located; opened from inputs, or again from `audit_runs`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from txnlib import __version__
+from txnlib.config import Settings, SettingsFile, read_settings_file
+from txnlib.core.evidence import Thresholds
+from txnlib.delta.session import delta_session
+from txnlib.delta.store import RunStore, Store
+from txnlib.errors import MissingTableError, TxnlibError, UnreadableInputError, UsageError
+from txnlib.readers.capture import Capture, FileKind, list_capture
+from txnlib.spark.capture_source import read_capture
+from txnlib.spark.schemas import AUDIT_RUNS
+
+#: Tables written at once: enough to keep a small machine busy while each commit waits for its log.
+WRITERS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One audit: its session, its tables, its settings, and, while ingesting, its capture."""
+
+    spark: SparkSession
+    tables: RunStore
+    settings: Settings
+    started_at: datetime
+    inputs: tuple[str, ...] = ()
+    capture: Capture | None = None
+
+    @property
+    def thresholds(self) -> Thresholds:
+        known = self.settings.model_dump(include=set(Thresholds.__dataclass_fields__))
+        return Thresholds(**known)
+
+    def with_settings(self, **changed: object) -> Run:
+        return replace(self, settings=self.settings.model_copy(update=changed))
+
+    def write_all(self, frames: Mapping[str, DataFrame]) -> None:
+        """Writes independent tables side by side; the first failure is raised after all have ended."""
+        with ThreadPoolExecutor(WRITERS) as writers:
+            results = [writers.submit(self.tables.write, name, frame) for name, frame in frames.items()]
+        for result in results:
+            result.result()
+
+    def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
+        """Writes the run's row of `audit_runs`."""
+        finished = None if status == "RUNNING" else datetime.now(timezone.utc)
+        row = (
+            datetime.fromtimestamp(self.settings.as_of_ms / 1000, timezone.utc),
+            self.started_at,
+            finished,
+            status,
+            ", ".join(self.inputs),
+            self.settings.model_dump_json(),
+            __version__,
+            None if counts is None else json.dumps(counts),
+        )
+        self.tables.write("audit_runs", self.spark.createDataFrame([row], AUDIT_RUNS))
+
+
+def say(text: str) -> None:
+    """A line of progress, to stderr: stdout is the report's."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def main(job: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """Runs a job's main and turns what it raises into an exit code: 2 for what the caller can mend, 1 for failure."""
+    try:
+        return job(argv)
+    except SystemExit as asked:  # argparse after --help
+        return int(asked.code or 0)
+    except (MissingTableError, UnreadableInputError, UsageError) as error:
+        say(f"txnlib: {error}")
+        return 2
+    except TxnlibError as error:
+        say(f"txnlib: {error}")
+        return 2
+    except Exception as error:  # the last line of defence: a failed audit must say so and exit with 1
+        say(f"txnlib: the audit failed: {type(error).__name__}: {error}")
+        return 1
+
+
+def open_run(options: Namespace) -> Run:
+    """A run over `--input`. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
+    started_at = datetime.now(timezone.utc)
+    given = SettingsFile() if options.conf is None else read_settings_file(Path(options.conf))
+    capture = list_capture(options.input)
+    spark = delta_session("txnlib")
+    settings = _decide(options, given, capture, spark)
+    tables = RunStore(_store(options, spark), settings.cluster, settings.run_id)
+    return Run(spark, tables, settings, started_at, capture.inputs, capture)
+
+
+def _store(options: Namespace, spark: SparkSession) -> Store:
+    output = None if options.output is None else _absolute(options.output)
+    return Store(spark, output, options.schema)
+
+
+def _absolute(output: str) -> str:
+    return output if "://" in output else str(Path(output.removeprefix("file:")).absolute())
+
+
+def _decide(options: Namespace, given: SettingsFile, capture: Capture, spark: SparkSession) -> Settings:
+    """Options over settings file over capture.json over defaults."""
+    notes, limits, cluster = capture.notes, given.thresholds, given.cluster
+    minutes = _first(options.max_transaction_timeout, limits.max_transaction_timeout_minutes, 15)
+    stuck_minutes = _first(options.stuck_after, limits.stuck_after_minutes, 5)
+    for name, value in (("--max-transaction-timeout", minutes), ("--stuck-after", stuck_minutes)):
+        if value < 0:
+            raise UsageError(f"{name} {value}: expected a number of minutes, 0 or more")
+    noted = _first(options.coordinator_partitions, cluster.coordinator_partitions, notes.coordinator_partitions, 0)
+    if noted < 0 or options.coordinator_partitions == 0:
+        raise UsageError(f"--coordinator-partitions {noted}: expected 1 or more")
+    as_of_ms, basis = _as_of(options, capture, spark)
+    return Settings(
+        cluster=options.cluster or cluster.name or notes.cluster or Path(capture.inputs[0]).name,
+        as_of_ms=as_of_ms,
+        as_of_basis=basis,
+        max_transaction_timeout_ms=minutes * 60_000,
+        transaction_max_timeout_ms=_first(
+            options.transaction_max_timeout_ms, limits.transaction_max_timeout_ms, notes.transaction_max_timeout_ms, 900_000
+        ),
+        stuck_after_ms=stuck_minutes * 60_000,
+        timeout_scan_interval_ms=_first(limits.timeout_scan_interval_ms, notes.timeout_scan_interval_ms, 10_000),
+        clock_tolerance_ms=_first(limits.clock_tolerance_ms, 300_000),
+        producer_id_expiration_ms=_first(cluster.producer_id_expiration_ms, notes.producer_id_expiration_ms, 86_400_000),
+        coordinator_partitions=noted or 50,
+        coordinator_partitions_basis="given" if noted else "unknown",
+        kafka_version=notes.kafka_version,
+    )
+
+
+def _first(*values: int | None) -> int:
+    return next(value for value in values if value is not None)
+
+
+def _as_of(options: Namespace, capture: Capture, spark: SparkSession) -> tuple[int, str]:
+    """The instant to judge at and where it comes from; without any capture instant, the newest broker-stamped time."""
+    if options.as_of_ms is not None:
+        return options.as_of_ms, "given"
+    noted = capture.notes.newest_instant_ms
+    if noted is not None:
+        return noted, "newest capture instant"
+    newest = read_capture(spark, capture, "segments").agg(F.max("newest_broker_ms").alias("newest")).first()
+    if newest is None or newest["newest"] is None:
+        raise UnreadableInputError(
+            ", ".join(capture.inputs), "nothing in it tells when it was taken", "Give --as-of, or add a capture.json"
+        )
+    return int(newest["newest"]), "newest broker-stamped time in the capture (no capture.json)"
+
+
+def reopen_run(options: Namespace) -> Run:
+    """The run that an earlier job began: the newest in `audit_runs`, or the one of --cluster and --as-of."""
+    spark = delta_session("txnlib")
+    store = _store(options, spark)
+    runs = store.read_all("audit_runs")
+    if options.cluster is not None:
+        runs = runs.where(F.col("cluster") == options.cluster)
+    if options.as_of_ms is not None:
+        runs = runs.where(F.unix_millis("as_of") == options.as_of_ms)
+    found = runs.orderBy(F.desc("as_of"), F.desc("started_at")).first()
+    if found is None:
+        raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
+    settings = Settings.model_validate_json(found["settings"])
+    tables = RunStore(store, settings.cluster, settings.run_id)
+    return Run(spark, tables, settings, datetime.now(timezone.utc), (found["input"],))
+
+
+def plan_text(run_inputs: Sequence[str], capture: Capture, settings: Settings) -> str:
+    """What an audit would read, for --dry-run."""
+    counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
+    files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
+    size = sum(file.size for file in capture.files)
+    instant = datetime.fromtimestamp(settings.as_of_ms / 1000, timezone.utc).isoformat(timespec="milliseconds")
+    return (
+        f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
+        f"{len(capture.files)} files, {size} bytes: {files}\n"
+        f"from {', '.join(run_inputs)}"
+    )

@@ -1,0 +1,110 @@
+"""How much of a run fits on a page? Counts, and the rows that need somebody, read from the tables of a run."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.run import Run
+from txnlib.core.finding import FINDINGS, Finding
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.report.summary import Row, Summary
+
+#: Transactions of each verdict that a report shows; the tables hold all.
+SHOWN: Final = 20
+SHOWN_COPIES: Final = 10
+#: Verdicts that somebody should look at, worst first.
+VERDICTS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
+
+
+def summarise(run: Run) -> Summary:
+    """The run as its report shows it. Nothing that grows with the logs reaches the driver."""
+    read = run.tables.read
+    opened = read("open_transactions")
+    verdicts = {row["verdict"]: row["count"] for row in opened.groupBy("verdict").count().collect()}
+    covered = _coverage(read("coverage"))
+    severities, findings = _findings(read("findings"))
+    counts = {
+        "verdicts": verdicts,
+        "findings": severities,
+        "coverage": covered.pop("statuses"),
+        "rows": {"open_transactions": sum(verdicts.values()), "record_batches": covered.pop("batches")},
+    }
+    store = run.tables.store
+    return Summary(
+        cluster=run.settings.cluster,
+        as_of_ms=run.settings.as_of_ms,
+        as_of_basis=run.settings.as_of_basis,
+        output=store.output or str(store.schema),
+        kafka_version=run.settings.kafka_version,
+        counts=counts,
+        transactions=_shown(opened),
+        worst_lag=_worst_lag(read("partitions")),
+        findings=findings,
+        **covered,
+    )
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def _with_ms(frame: DataFrame, *names: str) -> DataFrame:
+    """Instants as epoch ms: a collected timestamp would be naive, in whatever zone the process runs."""
+    return frame.withColumns({name: F.unix_millis(name) for name in names})
+
+
+def _shown(opened: DataFrame) -> dict[str, list[Row]]:
+    """The first rows of each verdict that needs somebody, those that block most first."""
+    timed = _with_ms(opened, "last_timestamp", "transaction_start", "blocks_since", "first_seen")
+    parts = [
+        timed.where(F.col("verdict") == verdict).orderBy(F.desc("blocked_offsets"), "topic", "partition").limit(SHOWN)
+        for verdict in VERDICTS
+    ]
+    shown: dict[str, list[Row]] = {verdict: [] for verdict in VERDICTS}
+    for row in _rows(reduce(DataFrame.union, parts)):
+        shown[str(row["verdict"])].append(row)
+    return shown
+
+
+def _coverage(coverage: DataFrame) -> dict[str, Any]:
+    is_missing = F.col("status") == "MISSING"
+    is_coordinator = F.col("topic") == TRANSACTION_STATE_TOPIC
+    partition = F.struct("topic", "partition")
+    found = coverage.agg(
+        F.count_distinct(F.when(~is_missing, partition)).alias("partitions_read"),
+        F.count_distinct(partition).alias("partitions_known"),
+        F.count_distinct(F.when(~is_missing & is_coordinator, F.col("partition"))).alias("coordinators_read"),
+        F.count_distinct(F.when(is_coordinator, F.col("partition"))).alias("coordinators_known"),
+        F.sort_array(F.collect_set(F.when(is_missing & is_coordinator, F.col("partition")))).alias("missing_coordinators"),
+        F.coalesce(F.sum("unreadable_bytes"), F.lit(0)).alias("unreadable_bytes"),
+        F.coalesce(F.sum("batches"), F.lit(0)).alias("batches"),
+        F.count_distinct("broker").alias("brokers"),
+        F.unix_millis(F.min("captured_at")).alias("captured_from_ms"),
+        F.unix_millis(F.max("captured_at")).alias("captured_to_ms"),
+        F.coalesce(F.bool_or(~is_missing & F.col("captured_at").isNull()), F.lit(False)).alias("is_instant_assumed"),
+        *[F.count(F.when(F.col("status") == status, True)).alias(status) for status in ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")],
+    ).collect()[0]
+    fields = found.asDict()
+    statuses = {status: fields.pop(status) for status in ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")}
+    fields["missing_coordinators"] = tuple(fields["missing_coordinators"])
+    harmed = coverage.where(F.col("status").isin("PARTIAL", "DAMAGED") & F.col("is_judged"))
+    shown = harmed.orderBy("topic", "partition").select("topic", "partition", "source", "status", "detail", "unreadable_bytes")
+    return {**fields, "statuses": statuses, "incomplete": tuple(_rows(shown.limit(SHOWN_COPIES)))}
+
+
+def _findings(findings: DataFrame) -> tuple[dict[str, int], tuple[Row, ...]]:
+    named = _rows(findings.groupBy("severity", "name").count().orderBy("name"))
+    severities: dict[str, int] = {}
+    for row in named:
+        severities[row["severity"]] = severities.get(row["severity"], 0) + row["count"]
+    shown = [row for row in named if row["severity"] != "INFO"]
+    return severities, tuple({**row, "message": FINDINGS[Finding(row["name"])].meaning} for row in shown)
+
+
+def _worst_lag(partitions: DataFrame) -> Row | None:
+    rows = _rows(_with_ms(partitions.where("lag_offsets > 0"), "as_of").orderBy(F.desc_nulls_last("lag_ms"), F.desc("lag_offsets")).limit(1))
+    return rows[0] if rows else None

@@ -1,0 +1,92 @@
+"""Where do the tables of a run live, and how are they written so that a run can be repeated? The only writer.
+
+Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit: a run that died is repaired
+by running it again, and no run doubles another's rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructType
+
+from txnlib.errors import MissingTableError, UsageError
+from txnlib.spark.schemas import TABLES, column, conform
+
+RUN_COLUMNS = [
+    column("cluster", StringType(), "Name of the cluster."),
+    column("run_id", StringType(), "The audit run: cluster and as_of. Auditing the same again replaces its rows."),
+]
+
+
+def stored_schema(name: str) -> StructType:
+    """A table's columns as stored: those of the run first."""
+    return StructType([*RUN_COLUMNS, *TABLES[name].fields])
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The tables under a folder (or any Hadoop URI), or in a catalog schema; never both."""
+
+    spark: SparkSession
+    output: str | None = None
+    schema: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.output is None) == (self.schema is None):
+            raise UsageError("give either --output FOLDER or --schema CATALOG.SCHEMA")
+        if self.schema is not None and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?", self.schema):
+            raise UsageError(f"--schema {self.schema}: expected SCHEMA or CATALOG.SCHEMA")
+
+    def exists(self, name: str) -> bool:
+        """Whether a table was ever written."""
+        try:
+            _ = self._load(name).schema
+        except AnalysisException:
+            return False
+        return True
+
+    def read_all(self, name: str) -> DataFrame:
+        """A table with the rows of every run. Raises MissingTableError."""
+        if not self.exists(name):
+            raise MissingTableError(name, "audit")
+        return self._load(name)
+
+    def _load(self, name: str) -> DataFrame:
+        if self.output is None:
+            return self.spark.read.table(f"{self.schema}.{name}")
+        return self.spark.read.format("delta").load(f"{self.output}/{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunStore:
+    """The rows of one run in every table."""
+
+    store: Store
+    cluster: str
+    run_id: str
+
+    def read(self, name: str) -> DataFrame:
+        """A table's rows of this run, without the columns that name the run."""
+        rows = self.store.read_all(name).where(F.col("run_id") == self.run_id)
+        return rows.select(*TABLES[name].names)
+
+    def write(self, name: str, frame: DataFrame) -> None:
+        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be."""
+        stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
+        writer = (
+            conform(stamped, stored_schema(name))
+            .write.format("delta")
+            .mode("overwrite")
+            .option("replaceWhere", f"run_id = '{self.run_id}'")
+            .option("mergeSchema", "true")
+            .partitionBy("run_id")
+        )
+        if self.store.output is None:
+            writer.saveAsTable(f"{self.store.schema}.{name}")
+        else:
+            writer.save(f"{self.store.output}/{name}")

@@ -1,0 +1,39 @@
+"""What does a report need to know? A handful of rows and counts, whoever read them from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One run in report form: counts of everything, rows of what needs somebody. Times are UTC datetimes."""
+
+    cluster: str
+    as_of_ms: int
+    as_of_basis: str
+    output: str
+    kafka_version: str | None = None
+    #: verdicts, reasons, findings by severity, coverage by status, rows.
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    #: Verdict -> rows of open_transactions, the ones that block most first, at most `shown` of them.
+    transactions: Mapping[str, list[Row]] = field(default_factory=dict)
+    captured_from_ms: int | None = None
+    captured_to_ms: int | None = None
+    is_instant_assumed: bool = False
+    brokers: int = 0
+    partitions_read: int = 0
+    partitions_known: int = 0
+    coordinators_read: int = 0
+    coordinators_known: int = 0
+    missing_coordinators: tuple[int, ...] = ()
+    unreadable_bytes: int = 0
+    worst_lag: Row | None = None
+    #: Names of findings above INFO with their counts and meaning.
+    findings: tuple[Row, ...] = ()
+    #: Copies that are not COMPLETE.
+    incomplete: tuple[Row, ...] = ()

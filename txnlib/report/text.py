@@ -1,0 +1,219 @@
+"""What does an on-call engineer read first? One screen of text: the answer, then why, then what to do.
+
+Reads a Summary and computes no verdict.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from typing import Final
+
+from txnlib.report.summary import Row, Summary
+
+WIDTH: Final = 132
+_LABEL: Final = 9
+
+#: verdict -> what it means in one line.
+HEADLINES: Final = {
+    "HANGING": "nobody will ever end it",
+    "STUCK": "its coordinator decided, but the marker does not arrive",
+    "LATE": "its coordinator still expects it, and it has outlived its time",
+    "SUSPECT": "nobody will end it, but it is young",
+    "UNKNOWN": "the captured files do not allow a verdict",
+    "OPEN": "in time",
+}
+
+
+def render(summary: Summary) -> str:
+    """The report as text, at most WIDTH columns wide where words allow it."""
+    lines = [*_head(summary), *_answer(summary), *_read(summary)]
+    for verdict in ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"):
+        lines += _section(verdict, summary)
+    lines += [*_findings(summary), *_incomplete(summary), "", f"tables in {printable(summary.output)} (Delta)"]
+    return "\n".join(lines)
+
+
+def printable(text: object) -> str:
+    """Text from a log, safe to print: control characters and line feeds of a transactional id must not forge lines."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def instant(ms: int | None) -> str:
+    """2026-11-21 07:46:12Z; a dash where there is none, the number where no calendar reaches."""
+    if ms is None:
+        return "-"
+    try:
+        return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+
+
+def duration(ms: int | None) -> str:
+    """38 s, 23 min, 5 h 10 min, 3 d 4 h."""
+    if ms is None:
+        return "unknown"
+    sign, seconds = ("-" if ms < 0 else ""), abs(ms) // 1000
+    for size, unit, below, lower in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min")):
+        if seconds >= size:
+            rest = seconds % size // below
+            return f"{sign}{seconds // size} {unit}" + (f" {rest} {lower}" if rest else "")
+    return f"{sign}{seconds // 60} min" if seconds >= 60 else f"{sign}{seconds} s"
+
+
+def size(count: int | None) -> str:
+    """Bytes in KiB, MiB, GiB."""
+    if count is None:
+        return "an unknown number of bytes"
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
+def _head(summary: Summary) -> list[str]:
+    captured = ""
+    if summary.captured_to_ms is not None:
+        captured = f"captured {duration(summary.as_of_ms - summary.captured_to_ms)} before, "
+    elif summary.is_instant_assumed:
+        captured = "capture instants assumed from the newest records, "
+    version = "" if summary.kafka_version is None else f", Kafka {printable(summary.kafka_version)}"
+    brokers = f"{summary.brokers} broker{'' if summary.brokers == 1 else 's'}"
+    cluster = printable(summary.cluster)
+    return [f"txnlib audit  cluster {cluster}  as of {instant(summary.as_of_ms)}  ({captured}{brokers}{version})", ""]
+
+
+def _answer(summary: Summary) -> list[str]:
+    verdicts = summary.counts.get("verdicts", {})
+    alarming = {name: verdicts.get(name, 0) for name in HEADLINES if verdicts.get(name, 0) and name != "OPEN"}
+    opened = verdicts.get("OPEN", 0)
+    if not alarming:
+        return [f"  nothing hangs, nothing is late, nothing is stuck.  {opened} open transactions, all in time."]
+    names = [*alarming, *(["OPEN"] if opened else [])]
+    width = max(len(str(verdicts[name])) for name in names)
+    return [f"  {verdicts[name]:>{width}} {name:<8}  {HEADLINES[name]}" for name in names]
+
+
+def _read(summary: Summary) -> list[str]:
+    partitions = f"{summary.partitions_read} of {summary.partitions_known} partitions"
+    coordinators = f"{summary.coordinators_read} of {summary.coordinators_known} coordinator partitions"
+    line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
+    if summary.worst_lag is not None:
+        lag = summary.worst_lag
+        where = f"{printable(lag['topic'])}-{lag['partition']}"
+        line += f".  LSO lag: highest {duration(lag['lag_ms'])}, {lag['lag_offsets']} offsets ({where})"
+    lines = [line]
+    if summary.missing_coordinators:
+        named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
+        more = "" if len(summary.missing_coordinators) <= 20 else ", …"
+        lines.append(f"  not captured: __transaction_state-{{{named}{more}}}")
+    return lines
+
+
+def _section(verdict: str, summary: Summary) -> list[str]:
+    rows = summary.transactions.get(verdict, [])
+    if not rows:
+        return []
+    total = summary.counts.get("verdicts", {}).get(verdict, len(rows))
+    heading = verdict if total == len(rows) else f"{verdict}  ({len(rows)} of {total}; all are in open_transactions)"
+    lines = ["", heading]
+    blocks: Iterable[list[str]] = (_transaction(row, summary) for row in rows)
+    if verdict == "LATE":
+        blocks = (_late(group) for group in _by_owner(rows))
+    for block in blocks:
+        lines += block
+    return lines
+
+
+def _owner(row: Row) -> str:
+    return "no transactional id" if row["transactional_id"] is None else printable(row["transactional_id"])
+
+
+def _producer(row: Row) -> str:
+    return f"producer {row['producer_id']} epoch {row['producer_epoch']}"
+
+
+def _where(row: Row) -> str:
+    return f"{printable(row['topic'])}-{row['partition']}"
+
+
+def _transaction(row: Row, summary: Summary) -> list[str]:
+    lines = [f"  {_where(row)}   offset {row['start_offset']}   {_producer(row)}   {_owner(row)}"]
+    lines += _labelled("why", printable(row["explanation"]))
+    since = instant(row["blocks_since"])
+    lines += _labelled(
+        "blocks",
+        f"read_committed consumers at offset {row['start_offset']} since {since}: {row['blocked_offsets']} offsets, "
+        f"{size(row['blocked_bytes'])}; compaction too",
+    )
+    if row["causes"]:
+        cause = row["causes"][0]
+        lines += _labelled("cause", f"{cause['likelihood'].lower()}: {printable(cause['cause'])}")
+    lines += _labelled("seen", _seen(row))
+    if row["abort_command"] is None:
+        return lines + _labelled("do not", f"write a marker by hand: {printable(row['do_not_abort_because'])}")
+    if row["safe_to_abort"]:
+        age = duration(row["broker_clock_age_ms"])
+        lines += _labelled("safe", f"yes: open for {age} by the brokers' clocks, and nobody will end it")
+        lines += _labelled("do", row["abort_command"], wrap=False)
+        check = f"describe-producers --topic {row['topic']} --partition {row['partition']}"
+        wanted = f"must still show start offset {row['start_offset']} for producer {row['producer_id']}"
+        return lines + _labelled("before", f"{check}   {wanted}", wrap=False)
+    lines += _labelled("not yet", printable(row["do_not_abort_because"]))
+    return lines + _labelled("then", row["abort_command"], wrap=False)
+
+
+def _seen(row: Row) -> str:
+    runs = row["runs_seen"]
+    age = "not measured" if row["duration_minutes"] is None else f"{row['duration_minutes']} min ago"
+    clock = "the broker's" if row["age_basis"] == "BROKER_CLOCK" else "its client's"
+    audits = "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {instant(row['first_seen'])}"
+    return f"last write {age} by {clock} clock; {audits}"
+
+
+def _by_owner(rows: Sequence[Row]) -> list[list[Row]]:
+    groups: dict[object, list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["transactional_id"], row["producer_id"]), []).append(row)
+    return list(groups.values())
+
+
+def _late(rows: list[Row]) -> list[str]:
+    first = rows[0]
+    timeout = duration(first["transaction_timeout_ms"])
+    lines = [f"  {_owner(first)}   {_producer(first)}   {first['coordinator_state']}   timeout {timeout}"]
+    places = ", ".join(f"{_where(row)} from offset {row['start_offset']} ({row['blocked_offsets']} offsets)" for row in rows)
+    lines += _labelled("blocks", places)
+    lines += _labelled("why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})")
+    lines += _labelled("since", f"began {instant(first['transaction_start'])} by its coordinator; {_seen(first)}")
+    return lines + _labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
+
+
+def _labelled(label: str, text: str, *, wrap: bool = True) -> list[str]:
+    indent = " " * (2 + _LABEL)
+    if not wrap:
+        return [f"  {label:<{_LABEL}}{text}"]
+    return textwrap.wrap(f"  {label:<{_LABEL}}{text}", WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+
+
+def _findings(summary: Summary) -> list[str]:
+    if not summary.findings:
+        return []
+    lines = ["", "FINDINGS"]
+    for row in summary.findings:
+        lines += textwrap.wrap(
+            f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}", WIDTH, subsequent_indent=" " * 16
+        )
+    return lines
+
+
+def _incomplete(summary: Summary) -> list[str]:
+    if not summary.incomplete:
+        return []
+    lines = ["", "NOT WHOLE"]
+    for row in summary.incomplete:
+        lines.append(f"  {_where(row)}   {printable(row['source'])}   {row['status']}: {printable(row['detail'])}")
+    return lines
