@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import closing
-from enum import StrEnum
 from typing import Final
 
 from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line
@@ -18,19 +17,10 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 #: A line of text with its line end, and its position in the text.
 Line = tuple[int, bytes]
 
-#: How far a line may be checked against those behind it: lines, and batch lines that fit nothing.
+#: How far a line may be checked against those behind it: lines, their bytes, and batch lines that fit nothing.
 _LINES_AHEAD: Final = 20_000
+_BYTES_AHEAD: Final = 1 << 26
 _STRAYS_AHEAD: Final = 8
-
-
-class Tail(StrEnum):
-    """How the dump of a file ends."""
-
-    CLEAN = "CLEAN"
-    #: Inside a batch, as the tool says, or because the text itself is cut.
-    TORN = "TORN"
-    #: The tool gave up, or nothing believable follows.
-    CORRUPT = "CORRUPT"
 
 
 class Lines:
@@ -47,10 +37,13 @@ class Lines:
         self._held.extendleft(reversed(lines))
 
     def ahead(self) -> Generator[Line, None, None]:
+        """The next lines, which stay to be read. Close it when done."""
         seen: list[Line] = []
+        size = 0
         try:
-            while len(seen) < _LINES_AHEAD and (line := self.next()) is not None:
+            while len(seen) < _LINES_AHEAD and size < _BYTES_AHEAD and (line := self.next()) is not None:
                 seen.append(line)
+                size += len(line[1])
                 yield line
         finally:
             self.give_back(seen)
@@ -123,12 +116,12 @@ class Chain:
                 elif line.startswith((b"baseOffset: ", b"offset: ")) and (other := read_batch_line(line)):
                     if after.continues(other):
                         return True
-                    strays += 1
                     if self.continues(other):
                         return False
-                    if strays == _STRAYS_AHEAD or not self.has_text:
-                        return has_record or (is_likely and other.position >= after.next_position)
-                elif line.startswith(b"Dumping ") and not self.has_open_text:
+                    if not self.has_text:
+                        return has_record or other.position >= after.next_position
+                    strays += 1
+                if strays == _STRAYS_AHEAD or (line.startswith(b"Dumping ") and not self.has_open_text):
                     break
         return is_likely or has_record
 
@@ -152,13 +145,15 @@ class Chain:
         return True
 
     @property
-    def is_complete(self) -> bool:
-        """Whether every record of the last batch was printed, if records are printed at all."""
-        return self.batch is None or not self.is_deep or self.records >= self.batch.records_count
+    def lacks_records(self) -> bool:
+        """Whether records of the current batch were not printed, in a dump that prints records."""
+        if not self.is_deep or self.batch is None or not self.batch.is_valid or self.has_open_text:
+            return False
+        return self.records < self.batch.records_count
 
     @property
     def is_decoded(self) -> bool:
-        """Whether marker types and coordinator records were printed, if there were any to print."""
+        """Whether marker types and coordinator records were printed, wherever there were any to print."""
         if self.is_coordinator and self.has_records and not self.has_decoded_records:
             return False
         return self.is_deep or not self.has_untyped_markers

@@ -1,19 +1,19 @@
-"""What does one line of `kafka-dump-log.sh` say? Every generation, 0.11 to 4.4, by labels and never by place.
+"""What does one line of `kafka-dump-log.sh` say of a file, a batch, a producer? By labels, never by place, 0.11 to 4.4.
 
-A line says nothing about whether it is genuine: payloads can imitate every one of them. That is decided by `dump_text`.
-Kafka: `DumpLogSegments`; formats.md 1 and 5.
+A line does not tell whether it is genuine: payloads can imitate every one. That is decided by `dump_chain`.
+Kafka: `DumpLogSegments`; formats.md 1.2 to 1.4 and 5.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from txnlib.core.record_batch import CompressionType, ControlType, TimestampType
+from txnlib.core.record_batch import CompressionType, TimestampType
 
 #: What stands for a field that a generation of the tool does not print; Kafka's own "none" for all of these numbers.
 NOT_PRINTED: Final = -1
@@ -34,6 +34,7 @@ class DumpedFile(NamedTuple):
 class DumpedBatch(NamedTuple):
     """A batch as its line tells it, with what only its control record's line tells; -1: none, or not printed.
 
+    Whole numbers throughout, enums too, as that makes the quickest columns.
     In message formats 0 and 1 a line shows one offset: the only one, or the last one of a compressed set.
     """
 
@@ -53,27 +54,16 @@ class DumpedBatch(NamedTuple):
     is_transactional: bool
     is_control: bool
     delete_horizon_ms: int
-    compression_type: CompressionType
-    timestamp_type: TimestampType | None
+    compression_type: int
+    timestamp_type: int
     is_valid: bool
-    control_type: ControlType | None = None
+    control_type: int = NOT_PRINTED
     coordinator_epoch: int = NOT_PRINTED
 
-
-class RecordLine(NamedTuple):
-    """The metadata of a record line, and its free text with the line end: header keys, then contents.
-
-    `fields` holds everything by lower-case label: generations before 2.2 have no batch lines in a deep dump.
-    """
-
-    offset: int
-    timestamp: int
-    timestamp_type: TimestampType | None
-    key_size: int
-    value_size: int
-    has_header_keys: bool
-    text: bytes
-    fields: Mapping[bytes, bytes]
+    @property
+    def has_known_start(self) -> bool:
+        """Whether `base_offset` is the first: of a compressed set of formats 0 and 1 only the last is printed."""
+        return self.magic >= 2 or self.compression_type == CompressionType.NONE
 
 
 class DumpedSnapshotEntry(NamedTuple):
@@ -89,17 +79,17 @@ class DumpedSnapshotEntry(NamedTuple):
     current_txn_first_offset: int
 
 
-TIMESTAMP_TYPES: Final[Mapping[bytes, TimestampType | None]] = {
-    b"createtime:": TimestampType.CREATE_TIME,
-    b"logappendtime:": TimestampType.LOG_APPEND_TIME,
-    b"notimestamptype:": None,
+#: Label of a timestamp, in lower case as all labels here -> its type.
+TIMESTAMP_TYPES: Final[Mapping[bytes, int]] = {
+    b"createtime:": int(TimestampType.CREATE_TIME),
+    b"logappendtime:": int(TimestampType.LOG_APPEND_TIME),
+    b"notimestamptype:": NOT_PRINTED,
 }
 #: Upper case up to 2.8, lower case from 3.0.
-_CODECS: Final = {
-    name: codec for codec in CompressionType for name in (codec.name.encode(), codec.name.lower().encode())
+CODECS: Final = {
+    name: int(codec) for codec in CompressionType for name in (codec.name.encode(), codec.name.lower().encode())
 }
-_BOOLEANS: Final = {b"true": True, b"false": False}
-CONTROL_TYPES: Final = {control_type.name.encode(): control_type for control_type in ControlType}
+BOOLEANS: Final = {b"true": True, b"false": False}
 
 _NUMBERS: Final = (
     b"baseoffset:",
@@ -120,19 +110,24 @@ _WORDS: Final = (b"istransactional:", b"iscontrol:", b"deletehorizonms:", b"comp
 #: Printed by later generations only (2.0.0, 2.0.1, 3.2), or not for message formats 0 and 1.
 _OPTIONAL: Final = frozenset({b"count:", b"iscontrol:", b"deletehorizonms:"})
 _LATER_THAN_FORMAT_1: Final = frozenset({*_NUMBERS[3:8], b"istransactional:"}) | _OPTIONAL
-#: Tokens put behind those of a line, for labels that are not there.
-_DEFAULTS: Final[list[bytes]] = [b"-1", b"false", b"OptionalLong.empty"]
+#: Tokens put behind those of a line, for labels that are not there; and which of them, if not the first.
+_DEFAULTS: Final = [b"-1", b"false", b"OptionalLong.empty"]
 _DEFAULT_PLACES: Final[Mapping[bytes, int]] = {b"istransactional:": 1, b"iscontrol:": 1, b"deletehorizonms:": 2}
 #: The sizes of the numbers on disk. Packing is the quickest test of thirteen ranges at once.
 _RANGES: Final = struct.Struct(">qqiiiqhiqqibI")
+#: Beyond any real offset or position, and small enough to add a batch to it.
+_FAR: Final = 1 << 62
+#: Of formats 0, 1 and 2: bytes of the smallest message or batch.
 _SMALLEST_SIZES: Final = (26, 34, 61)
 
 
 class _Layout(NamedTuple):
+    labels: list[bytes]
     numbers: itemgetter[Any]
     words: itemgetter[Any]
-    timestamp_type: TimestampType | None
+    timestamp_type: int
     magics: range
+    has_defaults: bool
     has_is_control: bool
     ends_with_crc: bool
 
@@ -157,12 +152,14 @@ def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
     for label in missing:
         places[label] = 2 * len(labels) + _DEFAULT_PLACES.get(label, 0)
     return _Layout(
-        itemgetter(*(places[label] for label in _NUMBERS)),
-        itemgetter(*(places[label] for label in _WORDS)),
-        TIMESTAMP_TYPES[timestamp_label],
-        range(2) if is_old else range(2, 3),
-        b"iscontrol:" not in missing,
-        labels[-1] == b"crc:",
+        labels=list(labels),
+        numbers=itemgetter(*(places[label] for label in _NUMBERS)),
+        words=itemgetter(*(places[label] for label in _WORDS)),
+        timestamp_type=TIMESTAMP_TYPES[timestamp_label],
+        magics=range(2) if is_old else range(2, 3),
+        has_defaults=bool(missing),
+        has_is_control=b"iscontrol:" not in missing,
+        ends_with_crc=labels[-1] == b"crc:",
     )
 
 
@@ -198,29 +195,30 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
     layout = _layout(tuple(tokens[0::2]))
     if layout is None or len(tokens) % 2:
         return None
-    tokens += _DEFAULTS
+    if layout.has_defaults:
+        tokens += _DEFAULTS
+    is_transactional, is_control, delete_horizon, codec, is_valid = layout.words(tokens)
     try:
         numbers = tuple(map(int, layout.numbers(tokens)))
         _RANGES.pack(*numbers)
-        is_transactional, is_control, delete_horizon, codec, is_valid = layout.words(tokens)
-        words = (
-            _BOOLEANS[is_transactional],
-            _BOOLEANS[is_control],
-            -1 if delete_horizon == b"OptionalLong.empty" else _optional_long(delete_horizon),
-            _CODECS[codec],
-            layout.timestamp_type,
-            _BOOLEANS[is_valid],
+        batch = DumpedBatch._make(
+            (
+                *numbers,
+                BOOLEANS[is_transactional],
+                BOOLEANS[is_control],
+                NOT_PRINTED if delete_horizon == b"OptionalLong.empty" else _optional_long(delete_horizon),
+                CODECS[codec],
+                layout.timestamp_type,
+                BOOLEANS[is_valid],
+                NOT_PRINTED,
+                NOT_PRINTED,
+            )
         )
     except (ValueError, KeyError, struct.error):
         return None
-    base_offset, last_offset, count = numbers[:3]
-    position, size, magic = numbers[8], numbers[10], numbers[11]
-    if not 0 <= base_offset <= last_offset or count > last_offset - base_offset + 1 or position < 0:
+    if not is_believable(batch) or batch.magic not in layout.magics or batch.size < _SMALLEST_SIZES[batch.magic]:
         return None
-    if magic not in layout.magics or size < _SMALLEST_SIZES[magic]:
-        return None
-    batch = DumpedBatch._make((*numbers, *words, None, NOT_PRINTED))
-    if not layout.has_is_control and batch.is_transactional and batch.base_sequence < 0:
+    if not layout.has_is_control and is_transactional == b"true" and batch.base_sequence < 0:
         # Before 2.0.1 a marker is known by this: transactional data always has a sequence (formats.md 1.7).
         batch = batch._replace(is_control=True)
     if layout.ends_with_crc and not line.endswith(b"\n"):
@@ -229,76 +227,12 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
     return batch
 
 
-_FIRST_CONTENTS: Final = (b" key: ", b" payload: ")
-
-
-def read_record_line(line: bytes) -> RecordLine | None:
-    """The record in a line `| offset: …`, or `offset: … keysize: …` before 2.2; None for anything else."""
-    head, header_keys, text = line.partition(b" headerKeys: [")
-    if not header_keys:
-        ends = [end for end in (line.find(contents) for contents in _FIRST_CONTENTS) if end >= 0]
-        end = min(ends, default=len(line))
-        head, text = line[:end], line[end:]
-        if not ends:
-            text = b"\n" if line.endswith(b"\n") else b""
-    tokens = head.removeprefix(b"| ").split()
-    fields = dict(zip((label.lower() for label in tokens[0::2]), tokens[1::2], strict=False))
-    timestamp_label = next((label for label in TIMESTAMP_TYPES if label in fields), None)
-    if len(tokens) % 2 or timestamp_label is None or any(not label.endswith(b":") for label in fields):
-        return None
-    try:
-        return RecordLine(
-            offset=int(fields[b"offset:"]),
-            timestamp=int(fields[timestamp_label]),
-            timestamp_type=TIMESTAMP_TYPES[timestamp_label],
-            key_size=int(fields[b"keysize:"]),
-            value_size=int(fields[b"valuesize:"]),
-            has_header_keys=bool(header_keys),
-            text=text,
-            fields=fields,
-        )
-    except (ValueError, KeyError):
-        return None
-
-
-def batch_of(record: RecordLine) -> DumpedBatch | None:
-    """What a record line before 2.2 tells of its batch: there, a deep dump shows no batch lines."""
-    fields, is_control = record.fields, record.text.startswith((b"] endTxnMarker: ", b"] controlType: "))
-    try:
-        magic, codec = int(fields[b"magic:"]), _CODECS[fields[b"compresscodec:"]]
-        # The CRC of a record is that of its batch if the batch is the record.
-        crc = int(fields[b"crc:"]) if magic < 2 and codec is CompressionType.NONE else NOT_PRINTED
-        numbers = (
-            *(record.offset, record.offset, 1, *[int(fields.get(b"sequence:", -1))] * 2),
-            *(int(fields.get(b"producerid:", -1)), int(fields.get(b"producerepoch:", -1)), NOT_PRINTED),
-            *(int(fields[b"position:"]), record.timestamp, NOT_PRINTED, magic),
-        )
-        _RANGES.pack(*numbers, max(crc, 0))
-        is_transactional = _BOOLEANS[fields.get(b"istransactional:", b"false")]
-        is_valid = _BOOLEANS[fields[b"isvalid:"]]
-    except (KeyError, ValueError, struct.error):
-        return None
-    words = (is_transactional, is_control, NOT_PRINTED, codec, record.timestamp_type, is_valid)
-    return DumpedBatch._make((*numbers, crc, *words, None, NOT_PRINTED))
-
-
-def contents_of(record: RecordLine) -> Iterator[bytes]:
-    """What may follow the header keys of a record, with the line end: the keys themselves may hold brackets, too."""
-    if not record.has_header_keys:
-        yield record.text
-        return
-    end = record.text.find(b"]")
-    while end >= 0:
-        yield record.text[end + 1 :]
-        end = record.text.find(b"]", end + 1)
-
-
-def contents_size(record: RecordLine, contents: bytes) -> int:
-    """How many bytes key and payload take with their labels, as the sizes tell; -1 where no contents are printed."""
-    key = len(b" key: ") + record.key_size if contents.startswith(b" key: ") and record.key_size >= 0 else 0
-    if not key and not contents.startswith(b" payload: "):
-        return -1
-    return key + (len(b" payload: ") + record.value_size if record.value_size >= 0 else 0)
+def is_believable(batch: DumpedBatch) -> bool:
+    """Whether offsets, count and position can be those of a batch."""
+    base_offset, last_offset, count = batch[:3]
+    return (
+        0 <= base_offset <= last_offset < _FAR and count <= last_offset - base_offset + 1 and 0 <= batch.position < _FAR
+    )
 
 
 def read_snapshot_line(line: bytes) -> DumpedSnapshotEntry | None:
@@ -352,5 +286,7 @@ def _optional_long(text: bytes) -> int:
         return -1
     for start, end in ((b"OptionalLong[", b"]"), (b"Some(", b")")):
         if text.startswith(start) and text.endswith(end):
-            return int(text[len(start) : -len(end)])
+            number = int(text[len(start) : -len(end)])
+            if 0 <= number < _FAR:
+                return number
     raise ValueError(text)

@@ -1,136 +1,46 @@
-"""What does the text of `kafka-dump-log.sh` hold: batches, coordinator records, snapshot entries, and broken stretches?
+"""What does the text of `kafka-dump-log.sh` hold: batches, coordinator records, producers, and broken stretches?
 
 Rule 1: the chain of positions decides what is genuine (`dump_chain`). Whatever else is printed is a payload, however
-perfectly it imitates a line, and is measured off by the printed sizes where that is possible.
+perfectly it imitates a line, and is measured off by the printed sizes where that is possible (`dump_records`).
 Rule 2: text never raises. What no tool prints, or what is cut or overwritten, is an `Unreadable` stretch.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
-from txnlib.core.dump_chain import Chain, Line, Lines, Tail, offset_of
+from txnlib.core.dump_chain import Chain, Line, Lines, offset_of
 from txnlib.core.dump_lines import (
-    CONTROL_TYPES,
     NOT_PRINTED,
     DumpedBatch,
     DumpedFile,
-    DumpedSnapshotEntry,
+    read_batch_line,
+    read_file_line,
+    read_snapshot_line,
+)
+from txnlib.core.dump_output import Dumped, DumpedTransactionLogRecord, FileStart, Output
+from txnlib.core.dump_records import (
+    KEY,
     RecordLine,
     batch_of,
     contents_of,
     contents_size,
-    read_batch_line,
-    read_file_line,
+    pass_over,
+    read_coordinator_text,
+    read_marker,
     read_record_line,
-    read_snapshot_line,
 )
-from txnlib.core.dump_transaction_log import (
-    DECODED,
-    ID_LABELS,
-    UNDECODED,
-    TransactionLogText,
-    read_transaction_log_text,
-    shortest_text,
-)
-from txnlib.core.record_batch import CompressionType
-from txnlib.core.transaction_log import TransactionLogEntry
+from txnlib.core.dump_remarks import Remark, UnreadableReason, reason_of, reason_of_undecoded, remark_of
+from txnlib.core.dump_transaction_log import DECODED, UNDECODED
 
-
-class UnreadableReason(StrEnum):
-    #: No tool prints this.
-    NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
-    #: A piece of a line, or a line with something in its middle.
-    BROKEN_LINE = "BROKEN_LINE"
-    #: The last line of the text, without its end.
-    CUT_LINE = "CUT_LINE"
-    #: A batch that the tool calls invalid, with its records.
-    CRC_MISMATCH = "CRC_MISMATCH"
-    #: A batch or record line that does not follow from those before it, or the place where lines are missing.
-    OUT_OF_CHAIN = "OUT_OF_CHAIN"
-    #: A coordinator record that the tool or this reader could not decode.
-    UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
-    #: A whole file whose path does not tell its partition.
-    TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
-
-
-class Unreadable(NamedTuple):
-    """A stretch of text, in bytes of the text file."""
-
-    position: int
-    length: int
-    reason: UnreadableReason
-    sample: str
-
-
-class DumpedTransactionLogRecord(NamedTuple):
-    """A record of `__transaction_state`; `entry` None: a tombstone. `position` is that of its batch in the segment."""
-
-    offset: int
-    timestamp: int
-    partition_leader_epoch: int
-    position: int
-    transactional_id: str
-    entry: TransactionLogEntry | None
-
-
-class FileStart(NamedTuple):
-    position: int
-    file: DumpedFile
-
-
-class FileEnd(NamedTuple):
-    """`is_decoded`: marker types and coordinator records were printed, wherever there were any to print."""
-
-    position: int
-    tail: Tail
-    is_decoded: bool
-
-
-Dumped = FileStart | FileEnd | DumpedBatch | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
-
-#: Lines a tool prints, to stdout or stderr, that hold nothing an audit needs (formats.md 1.2, 1.9, 5).
-_HARMLESS: Final = re.compile(
-    rb"\s*$|(Log s|S)tarting offset: |Snapshot end offset: |KRaft bootstrap snapshot|\S* is deprecated\. Please use "
-    rb"|Non-consecutive offsets in |  -?\d+ is followed by \d+|Mismatches in :|  Index offset: |  Index timestamp: "
-    rb"|Found (timestamp mismatch|out of order timestamp) in :|The following indexed offsets are not found in the log"
-    rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
-)
-#: An exception ends the run, so whatever follows in the segment is missing from the text (formats.md 1.8).
-_EXCEPTION: Final = re.compile(
-    rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |Record size is smaller than '
-    rb"|[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b"
-)
-_TORN: Final = re.compile(rb"Found \d+ invalid bytes at the end of ")
-_OF_OTHER_FILES: Final = (b"version: ", b"offset: ", b"timestamp: ")
-_PIECE_OF_A_LINE: Final = re.compile(
-    rb"[a-zA-Z]?(ffset|[sS]ize|equence|poch|Keys|arker|alid|Time|crc|osition|magic|ount): ?"
-)
-_BARE_RECORDS: Final = (b"| key: ", b"| payload: ", b" payload: ")
-_AFTER_A_RECORD: Final = (
-    b"baseOffset: ",
-    b"| offset: ",
-    b"offset: ",
-    b"Dumping ",
-    b"Found ",
-    b"Non-",
-    b"Mism",
-    b"Exception ",
-)
 _NO_CONTENTS: Final = (b"headerKeys: []\n", b"headerKeys: []\r\n")
-_KEY: Final = b" key: "
+#: Starts of lines under `--skip-record-metadata`; a payload without a key has no bar up to 4.2.
+_BARE_RECORDS: Final = (b"| key: ", b"| payload: ", b" payload: ")
+_OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
+#: What may stand in the middle of a line, behind one that was cut.
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
-_STRETCHES: Final = 256
-#: What, at the end of a file, means that more was there.
-_CORRUPT: Final = frozenset(
-    {UnreadableReason.BROKEN_LINE, UnreadableReason.CRC_MISMATCH, UnreadableReason.OUT_OF_CHAIN}
-)
-#: Transactional ids have at most 32767 bytes; one with more line feeds than this is not worth the waiting.
-_LINES_OF_AN_ID: Final = 64
-_SAMPLE_BYTES: Final = 160
+_LARGEST_BATCH: Final = (1 << 31) - 1
 
 
 def read_dump(lines: Iterable[Line], topic: str | None = None) -> Iterator[Dumped]:
@@ -139,14 +49,14 @@ def read_dump(lines: Iterable[Line], topic: str | None = None) -> Iterator[Dumpe
     `topic` is that of files whose path does not tell: only `__transaction_state` is looked through for its records.
     """
     reader = _Reader(lines, topic)
-    out = reader.out
+    values = reader.out.values
     while (line := reader.lines.next()) is not None:
         reader.read(*line)
-        if out:
-            yield from out
-            out.clear()
-    reader.end_file()
-    yield from out
+        if values:
+            yield from values
+            values.clear()
+    reader.out.end_file(reader.chain, reader.out.end)
+    yield from values
 
 
 class _Reader:
@@ -154,15 +64,11 @@ class _Reader:
 
     def __init__(self, lines: Iterable[Line], topic: str | None) -> None:
         self.lines, self.topic = Lines(lines), topic
-        self.out: list[Dumped] = []
+        self.out = Output()
         self.chain: Chain | None = None
-        #: A batch whose record lines may tell more, and the unreadable stretches since the last genuine line.
-        self.pending: DumpedBatch | None = None
-        self.stretches: list[Unreadable] = []
-        self.end = 0
 
     def read(self, position: int, line: bytes) -> None:
-        self.end = position + len(line)
+        self.out.end = position + len(line)
         if line.startswith((b"baseOffset: ", b"offset: ")):
             is_genuine = self.read_batch(position, line) or self.read_lone_record(position, line)
         elif line.startswith(b"| offset: "):
@@ -191,20 +97,24 @@ class _Reader:
         if chain is None or chain.kind != "log":
             chain = self.start_file(position, DumpedFile())
             chain.next_position = batch.position
-        if not chain.follows(batch, self.lines):
+        is_next = chain.continues(batch)
+        if not (is_next and not chain.has_open_text) and not chain.follows(batch, self.lines):
             if batch.position > 0 or chain.has_text:
                 return False
+            # Another file, of which the `Dumping` line is lost.
             chain = self.start_file(position, DumpedFile())
-        if not chain.continues(batch) and not self.stretches:
-            self.stretches.append(Unreadable(position, 0, UnreadableReason.OUT_OF_CHAIN, ""))
-        self.settle()
+            is_next = True
+        if not is_next or (chain.is_deep and chain.lacks_records):
+            self.out.missing(position)
+        if self.out.pending is not None or self.out.stretches:
+            self.out.settle(chain)
         chain.append(batch)
         if not batch.is_valid:
-            self.unreadable(position, line, UnreadableReason.CRC_MISMATCH)
-        elif batch.is_control or (batch.magic < 2 and batch.compression_type is not CompressionType.NONE):
-            self.pending = batch
+            self.out.unreadable(position, line, UnreadableReason.CRC_MISMATCH)
+        elif batch.is_control:
+            self.out.pending = batch
         else:
-            self.out.append(batch)
+            self.out.values.append(batch)
         return True
 
     def read_record(self, position: int, line: bytes) -> bool:
@@ -214,18 +124,16 @@ class _Reader:
         offset = offset_of(line)
         if not chain.holds(offset):
             return False
-        if not line.endswith(_NO_CONTENTS) or chain.batch.is_control:
+        if chain.batch.is_control or not line.endswith(_NO_CONTENTS):
             record = read_record_line(line)
-            if record is None or record.timestamp_type is not chain.batch.timestamp_type:
+            if record is None or record.timestamp_type != chain.batch.timestamp_type:
                 return False
             if not self.read_text(position, record, chain, chain.batch):
                 return False
             chain.is_torn |= not line.endswith(b"\n")
-        if self.pending is not None and self.pending.magic < 2:
-            self.pending = self.pending._replace(base_offset=offset)
         chain.records, chain.record_offset, chain.is_deep = chain.records + 1, offset, True
-        if self.pending or self.stretches:
-            self.settle()
+        if self.out.pending is not None or self.out.stretches:
+            self.out.settle(chain)
         return True
 
     def read_lone_record(self, position: int, line: bytes) -> bool:
@@ -237,9 +145,9 @@ class _Reader:
         chain = self.chain or self.start_file(position, DumpedFile())
         if batch.position < chain.next_position or batch.base_offset <= chain.last_offset:
             return False
-        before = self.pending
+        before = self.out.pending
         if before is not None and before.position == batch.position:
-            self.pending = before._replace(
+            self.out.pending = before._replace(
                 last_offset=batch.last_offset,
                 records_count=before.records_count + 1,
                 last_sequence=batch.last_sequence,
@@ -247,9 +155,9 @@ class _Reader:
             )
         else:
             if before is not None:
-                self.pending = before._replace(size=batch.position - before.position)
-            self.settle()
-            self.pending = batch
+                self.out.pending = before._replace(size=min(batch.position - before.position, _LARGEST_BATCH))
+            self.out.settle(chain)
+            self.out.pending = batch
         chain.next_position, chain.last_offset = batch.position, batch.last_offset
         chain.is_deep, chain.has_records, chain.has_open_text = True, True, False
         chain.is_torn = not line.endswith(b"\n")
@@ -260,66 +168,31 @@ class _Reader:
         for contents in contents_of(record):
             if batch.is_control:
                 return self.read_marker(contents)
-            if (
-                chain.may_hold_coordinator_records
-                and contents.startswith(_KEY)
-                and contents[len(_KEY) :].startswith(DECODED)
-            ):
-                text, size = contents[len(_KEY) :], record.key_size
-                self.read_coordinator_record(position, record.offset, record.timestamp, text, size, batch)
+            text = contents.removeprefix(KEY)
+            if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
+                self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
                 return True
             size = contents_size(record, contents)
-            chain.has_text |= size >= 0
-            if size >= 0 and self.is_measured(contents, size):
-                return True
-            if size < 0 and not contents.strip():
+            if size >= 0:
+                chain.has_text = True
+                length = pass_over(self.lines, contents, size)
+                if length is not None:
+                    self.out.end += length
+                    return True
+            elif not contents.strip():
+                # Header keys are free text, too, and nothing tells their size.
                 if record.has_header_keys and not record.text.startswith(b"]"):
-                    chain.has_text = chain.has_open_text = True
+                    break
                 return True
         chain.has_text = chain.has_open_text = True
         return True
 
     def read_marker(self, contents: bytes) -> bool:
-        label, *values = contents.split() or [b""]
-        if label != b"endTxnMarker:":
-            # KRaft's control records, which do not concern producers.
-            return contents.startswith(b" ") or not contents.strip()
-        control_type = CONTROL_TYPES.get(values[0]) if values else None
-        if control_type is None or len(values) > 3 or self.pending is None:
-            return False
-        epoch = NOT_PRINTED
-        if len(values) == 3 and contents.endswith(b"\n") and values[2].isdigit() and len(values[2]) < 10:
-            epoch = int(values[2])
-        self.pending = self.pending._replace(control_type=control_type, coordinator_epoch=epoch)
-        return True
-
-    def is_measured(self, contents: bytes, size: int) -> bool:
-        """Whether contents end exactly where the sizes of key and value tell; if so they have been passed over.
-
-        They may go on for many lines. A dump whose line ends were converted has a byte more in each.
-        """
-        held: list[Line] = []
-        length, converted = len(contents), 0
-        line = contents
-        while True:
-            line_end = 2 if line.endswith(b"\r\n") else 1 if line.endswith(b"\n") else 0
-            if size in (length - line_end, length - line_end - converted):
-                break
-            ahead = self.lines.next() if length - line_end - converted < size and line_end else None
-            if ahead is None:
-                self.lines.give_back(held)
-                return False
-            held.append(ahead)
-            converted += line_end - 1
-            line = ahead[1]
-            length += len(line)
-        if held and (ahead := self.lines.next()) is not None:
-            self.lines.give_back([ahead])
-            if not ahead[1].startswith(_AFTER_A_RECORD):
-                self.lines.give_back(held)
-                return False
-        self.end += sum(len(line) for _position, line in held)
-        return True
+        marker = read_marker(contents)
+        if marker is not None and self.out.pending is not None:
+            control_type, coordinator_epoch = marker
+            self.out.pending = self.out.pending._replace(control_type=control_type, coordinator_epoch=coordinator_epoch)
+        return marker is not None
 
     def read_bare_record(self, position: int, line: bytes) -> bool:
         """A line of `--skip-record-metadata`. Compaction apart, the records of a batch have consecutive offsets."""
@@ -332,48 +205,32 @@ class _Reader:
         text = line.removeprefix(b"| key: ")
         if chain.may_hold_coordinator_records and len(text) < len(line) and text.startswith(DECODED):
             timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED
-            self.read_coordinator_record(position, offset, timestamp, text, None, batch)
+            self.read_coordinator_record(position, offset, timestamp, text, NOT_PRINTED, batch)
         else:
             chain.has_text = chain.has_open_text = True
         chain.records += 1
         return True
 
     def read_coordinator_record(
-        self, position: int, offset: int, timestamp: int, text: bytes, key_size: int | None, batch: DumpedBatch
+        self, position: int, offset: int, timestamp: int, text: bytes, key_size: int, batch: DumpedBatch
     ) -> None:
-        found = None if text.startswith(UNDECODED) else self.read_joined(text, key_size) or self.read_joined(text, None)
+        is_undecoded = text.startswith(UNDECODED)
+        found = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
         if self.chain is not None:
             self.chain.has_decoded_records = True
-            self.chain.has_open_text |= found is None and not text.startswith(UNDECODED)
+            self.chain.has_text |= found is None and not is_undecoded
+            self.chain.has_open_text |= found is None and not is_undecoded
         if found is None:
-            self.unreadable(position, text, UnreadableReason.UNDECODABLE_RECORD)
+            reason = reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE
+            self.out.unreadable(position, text, reason)
             return
+        record, length = found
+        self.out.end += length
         epoch = batch.partition_leader_epoch
-        self.out.append(DumpedTransactionLogRecord(offset, timestamp, epoch, batch.position, *found))
-
-    def read_joined(self, text: bytes, key_size: int | None) -> TransactionLogText | None:
-        """The record in a text that may go on for many lines, as a transactional id may hold line feeds."""
-        held: list[Line] = []
-        while True:
-            body = text.removesuffix(b"\n").removesuffix(b"\r")
-            found = read_transaction_log_text(body, key_size)
-            if found is None and b"\r\n" in body:
-                found = read_transaction_log_text(body.replace(b"\r\n", b"\n"), key_size)
-            if found is not None and (text.endswith(b"\n") or found.entry is None or found.entry.version is not None):
-                self.end += sum(len(line) for _position, line in held)
-                return found
-            is_short = key_size is None or len(body) < shortest_text(text, key_size)
-            line = (
-                self.lines.next() if is_short and len(held) < _LINES_OF_AN_ID and text.startswith(ID_LABELS) else None
-            )
-            if line is not None:
-                held.append(line)
-            if line is None or (key_size is None and line[1].startswith(_AFTER_A_RECORD)):
-                self.lines.give_back(held)
-                return None
-            text += line[1]
+        self.out.values.append(DumpedTransactionLogRecord(offset, timestamp, epoch, batch.position, *record))
 
     def read_snapshot_entry(self, position: int, line: bytes) -> bool:
+        """The last number of a line without its end may have been cut."""
         if (
             not line.startswith(b"producerId: ")
             or not line.endswith(b"\n")
@@ -383,79 +240,32 @@ class _Reader:
         entry = read_snapshot_line(line)
         if entry is None:
             return False
-        if self.chain is None:
-            self.start_file(position, DumpedFile(kind="snapshot"))
-        self.settle()
-        self.out.append(entry)
+        chain = self.chain or self.start_file(position, DumpedFile(kind="snapshot"))
+        self.out.settle(chain)
+        self.out.values.append(entry)
         return True
 
     def read_other(self, position: int, line: bytes) -> None:
-        """What looks like nothing genuine: the tool's remarks, payload, or damage."""
+        """What is nothing genuine: the tool's remarks, payload, or damage."""
         chain = self.chain or Chain(DumpedFile())
-        chain.is_torn |= bool(_TORN.match(line))
-        chain.is_ended_early |= bool(_EXCEPTION.match(line)) or b'Exception in thread "' in line
-        if chain.has_open_text or _HARMLESS.match(line) or _TORN.match(line) or _EXCEPTION.match(line):
-            return
-        if chain.kind not in ("log", "snapshot") and line.startswith(_OF_OTHER_FILES):
+        remark = remark_of(line)
+        chain.is_torn |= remark is Remark.TORN
+        chain.is_ended_early |= remark is Remark.ENDED_EARLY or b'Exception in thread "' in line
+        is_of_index = chain.kind not in ("log", "snapshot") and line.startswith(_OF_INDEXES)
+        if remark is not None or chain.has_open_text or is_of_index:
             return
         for start, read in _STARTS.items():
             index = line.rfind(start, 1)
             if index > 0 and read(line[index:]):
-                # The line before it was cut, so that this one does not stand at the start of a line.
-                self.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE)
+                self.out.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE)
                 self.read(position + index, line[index:])
                 return
         chain.is_torn |= not line.endswith(b"\n")
-        self.unreadable(position, line, _reason(line, chain))
-
-    def unreadable(self, position: int, text: bytes, reason: UnreadableReason) -> None:
-        """Notes a stretch from here to where reading stands, or lengthens the one before it."""
-        last = self.stretches[-1] if self.stretches else None
-        length = max(self.end, position + len(text)) - position
-        if last is not None and (last.reason is reason or len(self.stretches) == _STRETCHES):
-            self.stretches[-1] = last._replace(length=position + length - last.position)
-        else:
-            sample = text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
-            self.stretches.append(Unreadable(position, length, reason, sample))
-
-    def settle(self) -> None:
-        """Hands out what waited for more."""
-        batch, self.pending = self.pending, None
-        if batch is not None:
-            self.out.append(batch)
-            is_marker = batch.is_control and batch.producer_id != NOT_PRINTED and batch.records_count != 0
-            if self.chain is not None and is_marker and batch.control_type is None:
-                self.chain.has_untyped_markers = True
-        if self.stretches:
-            self.out += self.stretches
-            self.stretches.clear()
+        is_of_invalid = chain.batch is not None and not chain.batch.is_valid
+        self.out.unreadable(position, line, UnreadableReason.CRC_MISMATCH if is_of_invalid else reason_of(line))
 
     def start_file(self, position: int, file: DumpedFile) -> Chain:
-        self.end_file(position)
+        self.out.end_file(self.chain, position)
         self.chain = Chain(file, self.topic)
-        self.out.append(FileStart(position, file))
+        self.out.values.append(FileStart(position, file))
         return self.chain
-
-    def end_file(self, position: int | None = None) -> None:
-        reasons = {stretch.reason for stretch in self.stretches}
-        self.settle()
-        if self.chain is not None:
-            self.out.append(
-                FileEnd(self.end if position is None else position, _tail(self.chain, reasons), self.chain.is_decoded)
-            )
-
-
-def _tail(chain: Chain, reasons: set[UnreadableReason]) -> Tail:
-    if chain.is_ended_early or reasons & _CORRUPT:
-        return Tail.CORRUPT
-    return Tail.TORN if chain.is_torn or not chain.is_complete else Tail.CLEAN
-
-
-def _reason(line: bytes, chain: Chain) -> UnreadableReason:
-    if chain.batch is not None and not chain.batch.is_valid:
-        return UnreadableReason.CRC_MISMATCH
-    if not line.endswith(b"\n"):
-        return UnreadableReason.CUT_LINE
-    if read_batch_line(line) or (line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line)):
-        return UnreadableReason.OUT_OF_CHAIN
-    return UnreadableReason.BROKEN_LINE if _PIECE_OF_A_LINE.search(line) else UnreadableReason.NOT_DUMP_TEXT

@@ -1,0 +1,104 @@
+"""What comes out of a dump, and when? A batch waits for its record lines, an unreadable stretch for its end."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from txnlib.core.dump_chain import Chain
+from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, DumpedSnapshotEntry
+from txnlib.core.dump_remarks import Tail, UnreadableReason
+from txnlib.core.transaction_log import TransactionLogEntry
+
+
+class Unreadable(NamedTuple):
+    """A stretch of text, in bytes of the text file."""
+
+    position: int
+    length: int
+    reason: UnreadableReason
+    sample: str
+
+
+class DumpedTransactionLogRecord(NamedTuple):
+    """A record of `__transaction_state`; `entry` None: a tombstone. `position` is that of its batch in the segment."""
+
+    offset: int
+    timestamp: int
+    partition_leader_epoch: int
+    position: int
+    transactional_id: str
+    entry: TransactionLogEntry | None
+
+
+class FileStart(NamedTuple):
+    position: int
+    file: DumpedFile
+
+
+class FileEnd(NamedTuple):
+    """`is_decoded`: marker types and coordinator records were printed, wherever there were any to print."""
+
+    position: int
+    tail: Tail
+    is_decoded: bool
+
+
+Dumped = FileStart | FileEnd | DumpedBatch | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
+
+#: What, at the end of a file, means that more was there.
+_CORRUPT: Final = frozenset(
+    {UnreadableReason.BROKEN_LINE, UnreadableReason.CRC_MISMATCH, UnreadableReason.OUT_OF_CHAIN}
+)
+#: So many stretches of changing reasons in a row are kept apart.
+_STRETCHES: Final = 256
+_SAMPLE_BYTES: Final = 160
+
+
+class Output:
+    """What was read and not yet handed out."""
+
+    def __init__(self) -> None:
+        self.values: list[Dumped] = []
+        #: A batch whose record lines may tell more, and the unreadable stretches since the last genuine line.
+        self.pending: DumpedBatch | None = None
+        self.stretches: list[Unreadable] = []
+        #: Where in the text reading stands.
+        self.end = 0
+
+    def unreadable(self, position: int, text: bytes, reason: UnreadableReason) -> None:
+        """Notes a stretch from `position` to where reading stands, or lengthens the one before it."""
+        length = max(self.end - position, len(text))
+        last = self.stretches[-1] if self.stretches else None
+        if last is not None and (last.reason is reason or len(self.stretches) == _STRETCHES):
+            self.stretches[-1] = last._replace(length=position + length - last.position)
+        else:
+            sample = text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
+            self.stretches.append(Unreadable(position, length, reason, sample))
+
+    def missing(self, position: int) -> None:
+        """Notes that genuine lines are missing here, if no stretch says so."""
+        if all(stretch.reason is UnreadableReason.NOT_DUMP_TEXT for stretch in self.stretches):
+            self.stretches.append(Unreadable(position, 0, UnreadableReason.OUT_OF_CHAIN, ""))
+
+    def settle(self, chain: Chain | None) -> None:
+        """Hands out what waited for more."""
+        if self.pending is not None:
+            batch, self.pending = self.pending, None
+            self.values.append(batch)
+            is_marker = batch.is_control and batch.producer_id >= 0 and batch.records_count != 0
+            if chain is not None and is_marker and batch.control_type == NOT_PRINTED:
+                chain.has_untyped_markers = True
+        if self.stretches:
+            self.values += self.stretches
+            self.stretches.clear()
+
+    def end_file(self, chain: Chain | None, position: int) -> None:
+        """Hands out all that is left of a file; no chain stands for text outside any file."""
+        is_corrupt = not _CORRUPT.isdisjoint(stretch.reason for stretch in self.stretches)
+        self.settle(chain)
+        if chain is None:
+            return
+        tail = Tail.TORN if chain.is_torn or chain.lacks_records else Tail.CLEAN
+        if is_corrupt or chain.is_ended_early:
+            tail = Tail.CORRUPT
+        self.values.append(FileEnd(position, tail, chain.is_decoded))

@@ -1,0 +1,95 @@
+"""What is a line of a dump that is nothing genuine: a remark of the tool, or damage, and of which kind?"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, StrEnum
+from typing import Final
+
+from txnlib.core.dump_lines import read_batch_line
+from txnlib.core.dump_records import read_record_line
+
+
+class UnreadableReason(StrEnum):
+    #: No tool prints this; nothing is missing around it.
+    NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
+    #: A piece of a line, or a line with something in its middle.
+    BROKEN_LINE = "BROKEN_LINE"
+    #: The last line of the text, without its end.
+    CUT_LINE = "CUT_LINE"
+    #: A batch that the tool calls invalid, with its records.
+    CRC_MISMATCH = "CRC_MISMATCH"
+    #: A line that does not follow from those before it; or, of no length, the place where lines are missing.
+    OUT_OF_CHAIN = "OUT_OF_CHAIN"
+    #: A coordinator record with a key of a version that Kafka skips, too.
+    UNKNOWN_KEY_VERSION = "UNKNOWN_KEY_VERSION"
+    #: A coordinator record with a value of a version that the tool does not know.
+    UNKNOWN_VALUE_VERSION = "UNKNOWN_VALUE_VERSION"
+    #: A coordinator record that the tool or this reader could not decode.
+    UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
+    #: A whole file whose path does not tell its partition.
+    TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
+
+
+class Tail(StrEnum):
+    """How the dump of a file ends."""
+
+    CLEAN = "CLEAN"
+    #: Inside a batch, as the tool says, or because the text itself is cut.
+    TORN = "TORN"
+    #: The tool gave up, or nothing believable follows.
+    CORRUPT = "CORRUPT"
+
+
+class Remark(Enum):
+    """What the tool says about itself or about a file."""
+
+    HARMLESS = "HARMLESS"
+    #: The file ends inside a batch.
+    TORN = "TORN"
+    #: The tool gave up: whatever follows in the segment is missing from the text (formats.md 1.8).
+    ENDED_EARLY = "ENDED_EARLY"
+
+
+_TORN: Final = re.compile(rb"Found \d+ invalid bytes at the end of ")
+_EXCEPTION: Final = re.compile(
+    rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |Record size is smaller than '
+    rb"|[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b"
+)
+#: What a tool prints, to stdout or stderr, that holds nothing an audit needs (formats.md 1.2, 1.9, 5).
+_HARMLESS: Final = re.compile(
+    rb"\s*$|(Log s|S)tarting offset: |Snapshot end offset: |KRaft bootstrap snapshot|\S+ is deprecated\. Please use "
+    rb"|Non-consecutive offsets in |  -?\d+ is followed by \d+|Mismatches in :|  Index offset: |  Index timestamp: "
+    rb"|Found (timestamp mismatch|out of order timestamp) in :|The following indexed offsets are not found in the log"
+    rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
+)
+_PIECE_OF_A_LINE: Final = re.compile(
+    rb"(ffset|[sS]ize|equence|[eE]poch|Keys|Marker|[vV]alid|Time|crc|position|magic): "
+)
+
+
+def remark_of(line: bytes) -> Remark | None:
+    """What the tool remarks in a line; None for anything else."""
+    if _HARMLESS.match(line):
+        return Remark.HARMLESS
+    if _TORN.match(line):
+        return Remark.TORN
+    return Remark.ENDED_EARLY if _EXCEPTION.match(line) else None
+
+
+def reason_of(line: bytes) -> UnreadableReason:
+    """What is wrong with a line that is nothing genuine."""
+    if not line.endswith(b"\n"):
+        return UnreadableReason.CUT_LINE
+    if read_batch_line(line) or (line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line)):
+        return UnreadableReason.OUT_OF_CHAIN
+    return UnreadableReason.BROKEN_LINE if _PIECE_OF_A_LINE.search(line) else UnreadableReason.NOT_DUMP_TEXT
+
+
+def reason_of_undecoded(text: bytes) -> UnreadableReason:
+    """Why a tool could not decode a coordinator record, as it says itself in place of the key (formats.md 2.1)."""
+    if text.startswith((b"unknown::version=", b"Unknown record type ")):
+        return UnreadableReason.UNKNOWN_KEY_VERSION
+    if b"Found an unknown record version " in text:
+        return UnreadableReason.UNKNOWN_VALUE_VERSION
+    return UnreadableReason.UNDECODABLE_RECORD

@@ -1,0 +1,213 @@
+"""Where does a dumped file belong, and which rows do its values make? Columns as in `columns.py`."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
+from txnlib.core.dump_output import Dumped, DumpedTransactionLogRecord, FileEnd, Unreadable
+from txnlib.core.dump_remarks import UnreadableReason
+from txnlib.core.record_batch import CompressionType, ControlType, TimestampType
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.readers import columns
+from txnlib.readers.coordinator_records import entry_row
+
+
+class Place(NamedTuple):
+    """The copy that the file being read belongs to."""
+
+    topic: str | None
+    partition: int | None
+    source: str
+    file: DumpedFile
+
+    @property
+    def is_known(self) -> bool:
+        return self.topic is not None and self.partition is not None
+
+
+_COMPRESSION: Final = pa.array([codec.name.lower() for codec in CompressionType])
+_TIMESTAMP_TYPE: Final = pa.array([timestamp_type.name for timestamp_type in TimestampType])
+_CONTROL_TYPE: Final = pa.array([control_type.name for control_type in ControlType])
+_UNKNOWN: Final = -1
+
+
+class BatchRows:
+    """Collects rows of `record_batches` until they fill an Arrow batch."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        #: All fields of all batches, one behind the other: eight bytes each, and columns without a loop.
+        self.fields = array("q")
+        self.gaps = array("q")
+        #: (place, index of its first row)
+        self.places: list[tuple[Place, int]] = []
+        self.end_offset = _UNKNOWN
+        self.is_known = False
+
+    def __len__(self) -> int:
+        return len(self.gaps)
+
+    def start(self, place: Place) -> None:
+        self.end_offset, self.is_known = _UNKNOWN, place.is_known
+        if self.places and self.places[-1][1] == len(self):
+            self.places.pop()
+        self.places.append((place, len(self)))
+
+    def add(self, batch: DumpedBatch) -> None:
+        if not self.is_known:
+            return
+        self.fields.extend(batch)
+        is_gap_known = self.end_offset >= 0 and batch.has_known_start
+        self.gaps.append(batch.base_offset - self.end_offset if is_gap_known else _UNKNOWN)
+        self.end_offset = batch.last_offset + 1
+
+    def take(self) -> pa.RecordBatch:
+        """The rows so far, which are then forgotten."""
+        count, places = len(self), self.places
+        starts = [start for _place, start in places]
+        of_place = np.repeat(np.arange(len(places), dtype=np.int32), np.diff([*starts, count]))
+        cells = DumpedBatch._make(np.array(self.fields).reshape(count, len(DumpedBatch._fields)).T)
+        arrays = {
+            "topic": pa.array([place.topic for place, _ in places], pa.string()).take(of_place),
+            "partition": pa.array([place.partition for place, _ in places], pa.int32()).take(of_place),
+            "source": pa.array([place.source for place, _ in places], pa.string()).take(of_place),
+            "path": pa.repeat(self.path, count),
+            "position": _nullable(cells.position),
+            "size": _nullable(cells.size, np.int32),
+            "base_offset": _nullable(cells.base_offset),
+            "last_offset": _nullable(cells.last_offset),
+            "offset_gap": _nullable(np.array(self.gaps)),
+            "records_count": _nullable(cells.records_count, np.int32),
+            "producer_id": _nullable(cells.producer_id),
+            "producer_epoch": _nullable(cells.producer_epoch, np.int32),
+            "base_sequence": _nullable(cells.base_sequence, np.int32),
+            "last_sequence": _nullable(cells.last_sequence, np.int32),
+            "partition_leader_epoch": _nullable(cells.partition_leader_epoch, np.int32),
+            "is_transactional": pa.array(cells.is_transactional != 0),
+            "is_control": pa.array(cells.is_control != 0),
+            "control_type": _CONTROL_TYPE.take(_nullable(cells.control_type)),
+            "coordinator_epoch": _nullable(cells.coordinator_epoch, np.int32),
+            "timestamp_type": _TIMESTAMP_TYPE.take(_nullable(cells.timestamp_type)),
+            "max_timestamp_ms": _nullable(cells.max_timestamp),
+            "delete_horizon_ms": _nullable(cells.delete_horizon_ms),
+            "compression_type": _COMPRESSION.take(_nullable(cells.compression_type)),
+            "magic": _nullable(cells.magic, np.int32),
+            "crc": _nullable(cells.crc),
+        }
+        self.fields, self.gaps, self.places = array("q"), array("q"), [(places[-1][0], 0)]
+        names = columns.RECORD_BATCHES.names
+        return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=columns.RECORD_BATCHES)
+
+
+def _nullable(values: Any, dtype: Any = np.int64) -> pa.Array:
+    """The values with Kafka's -1 as null."""
+    return pa.array(values.astype(dtype), mask=values < 0)
+
+
+def transaction_log_row(place: Place, path: str, record: DumpedTransactionLogRecord) -> dict[str, Any]:
+    """A row of `transaction_log`."""
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "source": place.source,
+        "path": path,
+        "position": record.position,
+        "offset": record.offset,
+        "timestamp_ms": _present(record.timestamp),
+        "coordinator_epoch": _present(record.partition_leader_epoch),
+        "transactional_id": record.transactional_id,
+        **entry_row(record.entry),
+        # No tool prints tags that it does not know.
+        "unknown_tags": None,
+    }
+
+
+def snapshot_row(entry: DumpedSnapshotEntry) -> dict[str, Any]:
+    """The columns of `producer_snapshots` that tell of a producer."""
+    return {
+        "producer_id": entry.producer_id,
+        "producer_epoch": entry.producer_epoch,
+        "last_sequence": _present(entry.last_sequence),
+        "last_offset": _present(entry.last_offset),
+        "offset_delta": _present(entry.offset_delta),
+        "last_timestamp_ms": _present(entry.last_timestamp),
+        "coordinator_epoch": _present(entry.coordinator_epoch),
+        "current_txn_first_offset": _present(entry.current_txn_first_offset),
+    }
+
+
+def _present(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+class Seen:
+    """What `read_segments` has seen of one file."""
+
+    def __init__(self, place: Place, position: int) -> None:
+        self.place, self.position = place, position
+        self.first_offset: int | None = None
+        self.end_offset: int | None = None
+        self.last_gap_offset: int | None = None
+        self.newest_broker_ms: int | None = None
+        self.bytes = self.batches = 0
+        self.unreadable: list[dict[str, Any]] = []
+
+    def add(self, value: Dumped) -> None:
+        if type(value) is DumpedBatch:
+            self.add_batch(value)
+        elif type(value) is Unreadable:
+            self.add_unreadable(*value)
+
+    def add_batch(self, batch: DumpedBatch) -> None:
+        self.batches += 1
+        self.bytes = max(self.bytes, batch.position + max(batch.size, 0))
+        if self.first_offset is None:
+            self.first_offset = batch.base_offset
+        if self.end_offset is not None and batch.base_offset > self.end_offset and batch.has_known_start:
+            self.last_gap_offset = batch.base_offset
+        self.end_offset = batch.last_offset + 1
+        if self.is_stamped(batch) and batch.max_timestamp >= 0:
+            self.newest_broker_ms = max(batch.max_timestamp, self.newest_broker_ms or 0)
+        for stretch in reversed(self.unreadable):
+            if stretch["next_offset"] is not None:
+                break
+            stretch["next_offset"] = batch.base_offset
+
+    def is_stamped(self, batch: DumpedBatch) -> bool:
+        """Whether a batch's time is a broker's: markers, LogAppendTime, and all that coordinators write."""
+        if self.place.topic == TRANSACTION_STATE_TOPIC or (batch.is_control and batch.producer_id >= 0):
+            return True
+        return batch.timestamp_type == TimestampType.LOG_APPEND_TIME
+
+    def add_unreadable(self, position: int, length: int, reason: str, sample: str) -> None:
+        stretch = {"position": position, "length": length, "reason": str(reason), "sample": sample, "next_offset": None}
+        self.unreadable.append(stretch)
+
+    def row(self, path: str, end: FileEnd) -> dict[str, Any]:
+        place = self.place
+        is_elsewhere = place.file.path is None and not place.is_known and not self.batches
+        if not place.is_known and not is_elsewhere:
+            length, sample = end.position - self.position, place.file.path or ""
+            self.add_unreadable(self.position, length, UnreadableReason.TOPIC_PARTITION_UNKNOWN, sample)
+        return {
+            "topic": place.topic,
+            "partition": place.partition,
+            "source": place.source,
+            "path": path,
+            "kind": "text",
+            "segment_base_offset": place.file.base_offset,
+            "first_offset": self.first_offset,
+            "end_offset": self.end_offset,
+            "last_gap_offset": self.last_gap_offset,
+            "bytes": self.bytes,
+            "batches": self.batches,
+            "tail": str(end.tail),
+            "is_decoded": end.is_decoded,
+            "newest_broker_ms": self.newest_broker_ms,
+            "unreadable": self.unreadable,
+        }
