@@ -329,7 +329,8 @@ def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
         return False
     if partition.captured_at_ms is not None and copied >= partition.captured_at_ms:
         return True
-    if partition.stamped_after_ms is not None and partition.stamped_after_ms <= copied:
+    proofs = (partition.stamped_after_ms, partition.checkpointed_ms)
+    if any(proof is not None and proof <= copied for proof in proofs):
         return True
     began = partition.first_timestamp_ms
     if began is None:

@@ -31,7 +31,10 @@ def coverage(
     copies = _with_notes(copies, partition_notes, instants)
     copies = _with_known_until(copies)
     copies = _with_judged(_with_status(copies))
-    missing = expected.join(copies, on=list(TOPIC_PARTITION), how="left_anti").distinct()
+    marks = checkpoints.where(F.col("name") == "high_watermark")
+    noted = marks.groupBy(*TOPIC_PARTITION).agg(F.max("value").alias("high_watermark"))
+    named = expected.unionByName(noted.select(*TOPIC_PARTITION)).distinct()
+    missing = named.join(copies, on=list(TOPIC_PARTITION), how="left_anti").join(noted, on=list(TOPIC_PARTITION), how="left")
     absent = missing.withColumns({"status": F.lit("MISSING"), "detail": F.lit("not captured"), "is_judged": F.lit(False)})
     return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
 
@@ -133,6 +136,8 @@ def _with_known_until(copies: DataFrame) -> DataFrame:
     return copies.withColumns(
         {
             "captured_at": F.timestamp_millis("captured_at_ms"),
+            # Checkpoints lie beside the partitions' folders, so the default instant is theirs.
+            "checkpointed_at": F.timestamp_millis(F.when(F.col("high_watermark").isNotNull(), F.col("default_ms"))),
             "known_until": F.timestamp_millis(F.when(F.col("newest_broker_ms").isNull() & ~is_whole, None).otherwise(known_until)),
             "is_instant_assumed": F.col("captured_at_ms").isNull() | ~is_whole,
         }

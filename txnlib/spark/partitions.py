@@ -23,7 +23,9 @@ def partitions(
     Kafka: `UnifiedLog.fetchLastStableOffsetMetadata` (never above the high watermark, never below the log start), and
     `ProducerStateManager.hasLateTransaction` (only the open transaction with the lowest first offset counts).
     """
-    copies = coverage.where("is_judged").select(
+    # A partition that was never written to has no segment worth copying; its checkpoint tells all there is.
+    is_empty = (F.col("status") == "MISSING") & (F.col("high_watermark") == 0)
+    copies = coverage.where(F.col("is_judged") | F.coalesce(is_empty, F.lit(False))).select(
         *TOPIC_PARTITION,
         "source",
         F.coalesce("end_offset", F.lit(0)).alias("end_offset"),

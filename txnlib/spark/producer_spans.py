@@ -38,14 +38,16 @@ def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, cov
 
 
 def _with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
-    """The judged copies, each with the newest snapshot at or before its beginning; null where none is needed or none is."""
+    """The judged copies, each with the snapshot that tells what a log captured from its middle does not show.
+
+    The newest at or before the first offset; else the oldest behind it, which knows what was open before and still is.
+    """
     copy = [*TOPIC_PARTITION, "source"]
     begins = judged.select(*copy, F.least("log_start_offset", "first_offset").alias("begins_at"))
-    usable = producer_snapshots.join(F.broadcast(begins), on=copy, how="inner").where(
-        (F.col("snapshot_offset") <= F.col("begins_at")) & (F.col("begins_at") > 0)
-    )
-    newest = usable.groupBy(*copy).agg(F.max("snapshot_offset").alias("snapshot_offset"))
-    return begins.join(newest, on=copy, how="left")
+    offset, begins_at = F.col("snapshot_offset"), F.col("begins_at")
+    chosen = F.coalesce(F.max(F.when(offset <= begins_at, offset)), F.min(F.when(offset > begins_at, offset)))
+    usable = producer_snapshots.join(F.broadcast(begins), on=copy, how="inner").where(begins_at > 0)
+    return begins.join(usable.groupBy(*copy).agg(chosen.alias("snapshot_offset")), on=copy, how="left")
 
 
 def _producer_batches(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
@@ -74,6 +76,7 @@ def _producer_batches(record_batches: DataFrame, judged: DataFrame) -> DataFrame
             ((F.col("begins_at") > 0) & F.col("snapshot_offset").isNull()).alias("is_from_the_middle"),
             F.when(F.col("is_transactional") & ~F.col("is_control"), F.col("base_offset")).alias("opens_at"),
             F.lit(False).alias("is_seed"),
+            F.lit(None).cast("long").alias("snapshot_offset"),
         )
     )
 
@@ -86,7 +89,7 @@ def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
     has_data = F.col("last_sequence").isNotNull()
     return chosen.select(
         *PRODUCER,
-        (F.col("snapshot_offset") - 1).alias("base_offset"),
+        (F.col("begins_at") - 1).alias("base_offset"),
         F.col("last_offset"),
         F.col("producer_epoch"),
         F.when(has_data, F.col("last_sequence")).alias("base_sequence"),
@@ -102,12 +105,14 @@ def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
         F.lit(False).alias("is_from_the_middle"),
         F.col("current_txn_first_offset").alias("opens_at"),
         F.lit(True).alias("is_seed"),
+        "snapshot_offset",
     )
 
 
 def with_states(batches: DataFrame) -> DataFrame:
     """Each batch with the state before and after it, its span, and whether the core should look at it."""
     window = windows.batches_of_producer()
+    batches = _fitted(batches)
     # A dump may print a part twice: the same offset is the same batch.
     once = batches.withColumn("offset_before", F.lag("base_offset").over(window)).where(
         F.col("offset_before").isNull() | (F.col("offset_before") < F.col("base_offset"))
@@ -148,6 +153,22 @@ def with_states(batches: DataFrame) -> DataFrame:
     ).cast(STATE_FIELDS)
     stepped = remembered.withColumn("after", after).withColumn("before", F.lag("after").over(window))
     return stepped.withColumn("is_suspect", _is_suspect())
+
+
+def _fitted(batches: DataFrame) -> DataFrame:
+    """The batches, with each seed as it is true before them.
+
+    A snapshot behind the first offset tells the state there only of producers without a batch in between. Of the others
+    it tells one thing: which transaction had begun before, and was still open.
+    """
+    has_batches = F.coalesce(F.lead("base_offset").over(windows.batches_of_producer()) < F.col("snapshot_offset"), F.lit(False))
+    weak = batches.withColumn("is_weak", F.col("is_seed") & has_batches)
+    unknown = {
+        name: F.when(~F.col("is_weak"), F.col(name)).alias(name)
+        for name in ("last_offset", "producer_epoch", "base_sequence", "last_sequence", "coordinator_epoch")
+    }
+    kept = weak.where(~F.col("is_weak") | (F.col("opens_at") <= F.col("base_offset")))
+    return kept.withColumns(unknown).drop("is_weak")
 
 
 def _is_suspect() -> Column:

@@ -111,6 +111,7 @@ COVERAGE: Final = StructType(
         column("end_offset", _LONG, "Offset after the last batch that was read."),
         column("log_start_offset", _LONG, "Log start by its checkpoint, else the base offset of the first segment."),
         column("high_watermark", _LONG, "High watermark by its checkpoint; NULL where none was captured."),
+        column("checkpointed_at", _TIME, "When that checkpoint was copied, by capture.json."),
         column("captured_at", _TIME, "When the copy was taken, by capture.json."),
         column("known_until", _TIME, "Instant up to which the copy shows everything; assumed from its own records if need be."),
         column("is_instant_assumed", _BOOL, "Whether known_until comes from the newest broker-stamped record."),

@@ -1,0 +1,55 @@
+"""One Spark session for all tests that need one, and Delta's jars where run-tests.sh put them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ["TZ"] = "UTC"
+time.tzset()
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+# Spark's workers take PATH's python3 unless told otherwise.
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A small local session with Delta; each setting with its reason."""
+    from pyspark.sql import SparkSession
+
+    scratch = tmp_path_factory.mktemp("spark")
+    jars = os.environ.get("TXNLIB_DELTA_JARS", "")
+    assert jars, "TXNLIB_DELTA_JARS is not set: run the tests by ./run-tests.sh, which brings Delta's jars"
+    settings = {
+        "spark.jars": jars,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",  # the default of 50 tasks per table costs seconds
+        "spark.sql.shuffle.partitions": "1",  # frames are small: every further task is overhead
+        "spark.default.parallelism": "1",
+        "spark.sql.adaptive.enabled": "false",  # plans for tiny frames cost more than they save
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.home={scratch}",
+        "spark.driver.memory": "2g",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("txnlib-tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the project."""
+    return Path(__file__).resolve().parent.parent

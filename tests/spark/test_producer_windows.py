@@ -1,0 +1,127 @@
+"""Do the windows remember what a fold of the core remembers? Random logs, compared row by row."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from tests.support.batches import TS, A, C, D, T
+from tests.support.frames import record_batches
+
+from txnlib.core.finding import Finding
+from txnlib.core.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
+from txnlib.core.record_batch import RecordBatch, increment_sequence
+from txnlib.spark.producer_spans import with_states
+
+#: Few producers, epochs and coordinator epochs, so that they meet; sequences that fit, jump, repeat and wrap.
+_STEP = st.tuples(
+    st.sampled_from("TTTDDCCAAL"),  # L: a marker that is lost before it reaches the log
+    st.integers(1, 3),
+    st.sampled_from([0, 0, 0, 1, 1, 2]),
+    st.sampled_from(["next", "next", "next", "zero", "jump", "repeat", "none", "wrap"]),
+    st.integers(0, 2),
+    st.sampled_from([0, 1, 1_000, 90_000_000, -50_000]),
+    st.integers(0, 4),
+)
+_LOG = st.lists(_STEP, min_size=1, max_size=40)
+
+
+def build(steps: list[tuple]) -> list[RecordBatch]:
+    """A log that goes through the steps; offsets rise, with holes now and then."""
+    log: list[RecordBatch] = []
+    sequences: dict[int, int] = {}
+    offset, now = 0, TS
+    for kind, pid, epoch, how, coordinator_epoch, later, span in steps:
+        now += later
+        offset += 1 + (3 if later == 1 else 0)
+        if kind in "CA":
+            marker = C if kind == "C" else A
+            log.append(marker(pid, epoch, coordinator_epoch, at=offset, ts=now))
+        elif kind in "TD":
+            last = sequences.get(pid, -1)
+            first = {"next": increment_sequence(last, 1), "zero": 0, "jump": increment_sequence(last, 7), "repeat": max(last, 0), "none": -1, "wrap": 2**31 - 1}[how]
+            data = T if kind == "T" else D
+            last_of_batch = None if how == "none" else increment_sequence(first, span)
+            log.append(data(pid, epoch, first, last_of_batch, at=offset, to=offset + span, ts=now))
+            sequences[pid] = log[-1].last_sequence
+            offset = log[-1].last_offset
+    return log
+
+
+def folded(log: list[RecordBatch], topic: str) -> dict[int, tuple[ProducerState, ProducerState, tuple[Finding, ...]]]:
+    """By base offset: the state before, the state after, and the findings, as the core sees them."""
+    states: dict[int, ProducerState] = {}
+    rows = {}
+    for batch in log:
+        before = states.get(batch.producer_id, UNKNOWN_PRODUCER)
+        appended = append(before, batch, origin=append_origin(topic))
+        states[batch.producer_id] = appended.after
+        rows[batch.base_offset] = (before, appended.after, appended.findings)
+    return rows
+
+
+def _as_state(row) -> ProducerState:
+    if row is None:
+        return UNKNOWN_PRODUCER
+    fields = row.asDict()
+    first_offset = fields.pop("current_txn_first_offset")
+    known = {name: -1 if value is None else value for name, value in fields.items()}
+    return ProducerState(**known, current_txn_first_offset=first_offset)
+
+
+#: Each example is a Spark job over many logs, so there are few, and none is shrunk: a failing row names its own log.
+@settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(logs=st.lists(_LOG, min_size=30, max_size=40))
+@pytest.mark.parametrize("topic", ["orders", "__consumer_offsets"])
+def test_windows_remember_what_a_fold_of_the_core_remembers(spark, topic, logs):
+    built = {(topic, number): build(steps) for number, steps in enumerate(logs)}
+    expected = {where: folded(log, topic) for where, log in built.items()}
+
+    prepared = with_states(producer_rows(record_batches(spark, built)))
+    rows = prepared.select("topic", "partition", "base_offset", "before", "after", "is_suspect").collect()
+
+    assert len(rows) == sum(len(log) for log in built.values())
+    for row in rows:
+        before, after, findings = expected[row["topic"], row["partition"]][row["base_offset"]]
+        where = (row["partition"], row["base_offset"], built[row["topic"], row["partition"]])
+        assert _as_state(row["before"]) == before, where
+        assert _as_state(row["after"]) == after, where
+        if not row["is_suspect"]:
+            assert findings == (), where
+
+
+def test_a_part_that_a_dump_prints_twice_counts_once(spark):
+    log = [T(1, 0, 0, at=0), T(1, 0, 1, at=1), C(1, 0, at=2)]
+    rows = with_states(producer_rows(record_batches(spark, {("orders", 0): [*log, *log[:2]]}))).collect()
+    assert sorted(row["base_offset"] for row in rows) == [0, 1, 2]
+
+
+def producer_rows(batches):
+    """`record_batches` as `producer_spans` prepares them for its windows."""
+    from pyspark.sql import functions as F
+
+    return batches.select(
+        "topic",
+        "partition",
+        "producer_id",
+        "base_offset",
+        "last_offset",
+        "producer_epoch",
+        "base_sequence",
+        "last_sequence",
+        "max_timestamp_ms",
+        "is_transactional",
+        F.col("is_control").alias("is_marker"),
+        "control_type",
+        "coordinator_epoch",
+        F.when(F.col("is_transactional") & ~F.col("is_control"), F.col("base_offset")).alias("opens_at"),
+        F.lit(False).alias("is_seed"),
+        F.lit(None).cast("long").alias("snapshot_offset"),
+    )

@@ -1,0 +1,78 @@
+"""How does a log written down in a test become a DataFrame? Batches of the core to the columns of `record_batches`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from txnlib.core.record_batch import RecordBatch
+from txnlib.readers import columns
+from txnlib.readers.coordinator_records import entry_row
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    return spark.createDataFrame([], schema)
+
+
+def _present(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw:1") -> dict[str, Any]:
+    """A batch as the raw reader would yield it."""
+    marker = batch.marker
+    control_type = None if marker is None or marker.control_type is None else marker.control_type.name
+    epoch = None if marker is None or marker.coordinator_epoch is None else _present(marker.coordinator_epoch)
+    return {
+        "topic": topic,
+        "partition": partition,
+        "source": source,
+        "path": f"{topic}-{partition}",
+        "position": 0,
+        "size": 100,
+        "base_offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "records_count": batch.records_count,
+        "producer_id": _present(batch.producer_id),
+        "producer_epoch": _present(batch.producer_epoch),
+        "base_sequence": _present(batch.base_sequence),
+        "last_sequence": _present(batch.last_sequence),
+        "is_transactional": batch.is_transactional,
+        "is_control": batch.is_control,
+        "control_type": control_type,
+        "coordinator_epoch": epoch,
+        "timestamp_type": batch.timestamp_type.name,
+        "max_timestamp_ms": _present(batch.max_timestamp),
+        "magic": 2,
+    }
+
+
+def record_batches(spark: SparkSession, logs: Mapping[tuple[str, int], Iterable[RecordBatch]]) -> DataFrame:
+    """The logs of some partitions as `record_batches`."""
+    rows = [batch_row(batch, *where) for where, log in logs.items() for batch in log]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=columns.RECORD_BATCHES))
+
+
+def transaction_log_row(entry: Any, partition: int, offset: int, timestamp: int, epoch: int = 0) -> dict[str, Any]:
+    """A coordinator record (an entry, or the id of a tombstone) as the raw reader would yield it."""
+    transactional_id = entry if isinstance(entry, str) else entry.transactional_id
+    return {
+        "topic": "__transaction_state",
+        "partition": partition,
+        "source": "raw:1",
+        "path": f"__transaction_state-{partition}",
+        "position": 0,
+        "offset": offset,
+        "timestamp_ms": timestamp,
+        "coordinator_epoch": epoch,
+        "transactional_id": transactional_id,
+        **entry_row(None if isinstance(entry, str) else entry),
+    }
+
+
+def transaction_log(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=columns.TRANSACTION_LOG))
