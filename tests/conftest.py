@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,3 +54,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 def repository() -> Path:
     """The root of the project."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def captures(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """Copies of real captures, unpacked from tests/captures (see the README there)."""
+    folder = tmp_path_factory.mktemp("captures")
+    with tarfile.open(repository / "tests" / "captures" / "captures.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder

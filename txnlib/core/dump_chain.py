@@ -91,39 +91,70 @@ class Chain:
             self.last_offset = batch.last_offset
             self.has_records |= batch.records_count != 0
 
-    def follows(self, batch: DumpedBatch, lines: Lines) -> bool:
-        """Whether a batch line is genuine: it continues the chain, or takes it up again further on.
+    def follows(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
+        """Whether the batch line at this position in the text is genuine: it continues the chain, or takes it up again.
 
-        Where free text is around, a line must be proved by those behind it. A line that continues the chain is refuted
-        by another one that does, too, before one that follows from it; a line further on needs a batch line that
-        follows from it, or its own record line, before one that continues the chain as it stands.
+        Where contents are printed, a line must be on the longest chain through the lines behind it.
         """
-        if self.continues(batch):
-            return not self.has_open_text or self._is_proved(batch, lines, is_likely=True)
-        is_ahead = batch.position >= self.floor[0] and batch.base_offset > self.floor[1]
-        return is_ahead and self._is_proved(batch, lines, is_likely=not self.has_text)
+        if self.has_text:
+            return self._is_on_longest_chain(batch, position, lines)
+        return self.continues(batch) or (self._is_ahead(batch) and self._is_believable_restart(batch, lines))
 
-    def _is_proved(self, batch: DumpedBatch, lines: Lines, *, is_likely: bool) -> bool:
+    def _is_ahead(self, batch: DumpedBatch) -> bool:
+        return batch.position >= self.floor[0] and batch.base_offset > self.floor[1]
+
+    def _is_believable_restart(self, batch: DumpedBatch, lines: Lines) -> bool:
+        """Whether a line further on is whole, as the next line of a batch or record tells: digits may be missing in it."""
         after = Chain(DumpedFile())
         after.append(batch)
-        has_record, strays = batch.records_count == 0, 0
         with closing(lines.ahead()) as ahead:
             for _position, line in ahead:
-                if line.startswith(b"| offset: "):
-                    has_record |= after.holds(offset_of(line))
-                    if has_record and not self.has_open_text:
-                        return True
-                elif line.startswith((b"baseOffset: ", b"offset: ")) and (other := read_batch_line(line)):
-                    if after.continues(other):
-                        return True
-                    if self.continues(other):
-                        return False
-                    if not self.has_text:
-                        return has_record or other.position >= after.next_position
-                    strays += 1
-                if strays == _STRAYS_AHEAD or (line.startswith(b"Dumping ") and not self.has_open_text):
+                if line.startswith(b"| offset: ") and after.holds(offset_of(line)):
+                    return True
+                if line.startswith((b"baseOffset: ", b"offset: ")) and (other := read_batch_line(line)):
+                    return not self.continues(other) and other.position >= after.next_position
+                if line.startswith(b"Dumping "):
                     break
-        return is_likely or has_record
+        return True
+
+    def _is_on_longest_chain(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
+        if position >= self.judged_until:
+            self._judge(batch, position, lines)
+        return position in self.genuine
+
+    def _judge(self, batch: DumpedBatch, position: int, lines: Lines) -> None:
+        """Finds the genuine ones among the next lines that look like batch lines.
+
+        Those that a payload holds may form a chain, too, and may even start where a genuine line is expected; but it ends
+        with the payload, and the genuine chain goes on. A gap costs more than a short chain of forged lines gains.
+        """
+        found = [(position, batch, self._has_own_record(batch, lines))]
+        with closing(lines.ahead()) as ahead:
+            for place, line in ahead:
+                if line.startswith((b"baseOffset: ", b"offset: ")) and (other := read_batch_line(line)):
+                    found.append((place, other, False))
+                    if len(found) == _BATCHES_AHEAD:
+                        break
+        # (score, end position, last offset, how many lines back the chain goes on; none: from here)
+        chains: list[tuple[float, int, int, int | None]] = []
+        for place, (_, other, has_own_record) in enumerate(found):
+            before = [(0.0, self.next_position, self.last_offset, None), *((*chain[:3], i) for i, chain in enumerate(chains))]
+            best: tuple[float, int | None] = (float("-inf"), None)
+            for score, end, last_offset, index in before:
+                if last_offset < other.base_offset and end <= other.position:
+                    gap = 0.0 if end == other.position else _COST_OF_A_GAP - has_own_record
+                    skipped = 0.0 if last_offset + 1 == other.base_offset else _COST_OF_MISSING_OFFSETS
+                    best = max(best, (score + 1 - gap - skipped, index), key=lambda chain: chain[0])
+            chains.append((best[0], other.position + other.size, other.last_offset, best[1]))
+            del place
+        self.genuine = set()
+        index = max(range(len(chains)), key=lambda i: chains[i][0])
+        step: int | None = index if chains[index][0] > 0 else None
+        while step is not None:
+            self.genuine.add(found[step][0])
+            step = chains[step][3]
+        # What stands near the end of the view has little behind it yet that could refute it.
+        self.judged_until = found[-1][0] + 1 if len(found) < _BATCHES_AHEAD else found[_BATCHES_JUDGED][0]
 
     def is_ended_by(self, file: DumpedFile, lines: Lines) -> bool:
         """Whether a `Dumping` line is genuine: none in free text is, if the chain goes on behind it."""

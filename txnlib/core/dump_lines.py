@@ -181,7 +181,8 @@ def read_file_line(line: bytes) -> DumpedFile | None:
     number, _, kind = name.partition(".")
     if kind.rpartition(".")[2] not in _KINDS:
         return None
-    base_offset = int(number) if number.isascii() and number.isdecimal() and len(number) == 20 else None
+    is_named_by_offset = len(number) == 20 and number.isascii() and number.isdecimal() and int(number) < _FAR
+    base_offset = int(number) if is_named_by_offset else None
     found = _DIRECTORY.fullmatch(directory)
     if found is None:
         return DumpedFile(path, kind, base_offset)

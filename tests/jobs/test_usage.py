@@ -1,0 +1,137 @@
+"""What is said, and which exit code given, when a job cannot be run as asked? Nothing is written then."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jobs import audit, ingest_dumps, options, report_transactions
+from jobs.run import main
+
+from txnlib.config import known_keys, read_settings_file
+from txnlib.errors import ConfigError
+
+
+def said(capsys, job, *argv: str) -> tuple[int, str]:
+    code = main(job, [str(word) for word in argv])
+    captured = capsys.readouterr()
+    assert captured.out == "", "the report's place stays empty"
+    return code, captured.err
+
+
+@pytest.fixture
+def segment(tmp_path) -> Path:
+    folder = tmp_path / "capture" / "1" / "orders-0"
+    folder.mkdir(parents=True)
+    (folder / "00000000000000000000.log").write_bytes(b"")
+    return tmp_path / "capture"
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "--input is missing"),
+        (["--input", "x"], "--output is missing"),
+        (["--input", "x", "--output", "y", "--schema", "a.b"], "exclude each other"),
+        (["--input", "x", "--output", "y", "--as-of", "yesterday"], "--as-of yesterday: expected ISO-8601"),
+        (["--input", "x", "--output", "y", "--fail-on", "hanging,lost"], "--fail-on lost: known are hanging"),
+        (["--input", "x", "--output", "y", "--colour"], "unrecognized arguments: --colour"),
+        (["--input", "x", "--output", "y", "--stuck-after", "soon"], "invalid int value: 'soon'"),
+    ],
+)
+def test_bad_usage_is_named_and_exits_with_2(capsys, argv, message):
+    code, err = said(capsys, audit.job, *argv)
+    assert (code, message in err) == (2, True), err
+
+
+def test_a_wrong_path_is_named_and_exits_with_2(capsys, tmp_path):
+    code, err = said(capsys, audit.job, "--input", tmp_path / "nowhere", "--output", tmp_path / "out")
+    assert code == 2
+    assert f"{tmp_path}/nowhere: no such file or folder. Check --input" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_folder_is_named_with_what_was_expected(capsys, tmp_path):
+    (tmp_path / "capture").mkdir()
+    code, err = said(capsys, audit.job, "--input", tmp_path / "capture", "--output", tmp_path / "out")
+    assert code == 2
+    assert f"{tmp_path}/capture: no Kafka log among its 0 files. Expected <topic>-<partition>/<20 digits>.log" in err
+
+
+def test_a_folder_without_a_kafka_file_is_named(capsys, tmp_path):
+    (tmp_path / "capture").mkdir()
+    (tmp_path / "capture" / "notes.txt").write_text("buy milk\n")
+    code, err = said(capsys, ingest_dumps.job, "--input", tmp_path / "capture", "--output", tmp_path / "out")
+    assert (code, "no Kafka log among its 1 files" in err) == (2, True)
+
+
+def test_a_scheme_that_cannot_be_opened_is_named(capsys, tmp_path):
+    code, err = said(capsys, audit.job, "--input", "s3://bucket/capture", "--output", tmp_path / "out")
+    assert (code, "s3://bucket/capture: only local paths" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "problem"),
+    [
+        ("[thresholds]\nstuck_after = 5\n", "thresholds.stuck_after", "unknown key; known are thresholds."),
+        ("[threshold]\n", "threshold", "unknown key"),
+        ('[thresholds]\nstuck_after_minutes = "soon"\n', "thresholds.stuck_after_minutes", "valid integer"),
+        ("[cluster]\ncoordinator_partitions = 0\n", "cluster.coordinator_partitions", "greater than or equal to 1"),
+        ("[thresholds\n", "", "is not TOML"),
+    ],
+)
+def test_a_settings_file_that_cannot_be_used_names_file_and_key(capsys, segment, tmp_path, text, key, problem):
+    conf = tmp_path / "audit.toml"
+    conf.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_settings_file(conf)
+    assert (caught.value.path, caught.value.key) == (str(conf), key)
+    assert problem in caught.value.problem
+    code, err = said(capsys, audit.job, "--input", segment, "--output", tmp_path / "out", "--conf", conf)
+    assert (code, str(conf) in err and problem in err) == (2, True)
+
+
+def test_the_settings_file_of_the_project_names_every_key(repository):
+    text = (repository / "conf" / "audit.toml").read_text()
+    assert [key for key in known_keys() if f"# {key.split('.')[1]} =" not in text] == []
+    assert read_settings_file(repository / "conf" / "audit.toml").cluster.name is None
+
+
+def test_a_broken_capture_json_names_file_and_field(capsys, segment, tmp_path):
+    (segment / "capture.json").write_text(json.dumps({"coordinator_partitions": "many"}))
+    code, err = said(capsys, audit.job, "--input", segment, "--output", tmp_path / "out")
+    assert (code, f"{segment}/capture.json: coordinator_partitions" in err) == (2, True)
+
+
+def test_inputs_of_two_clusters_are_refused(capsys, segment, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (segment / "capture.json").write_text('{"cluster": "a"}')
+    (other / "capture.json").write_text('{"cluster": "b"}')
+    code, err = said(capsys, audit.job, "--input", segment, "--input", other, "--output", tmp_path / "out")
+    assert (code, "different clusters (a, b)" in err) == (2, True)
+
+
+def test_a_report_without_tables_says_which_job_comes_first(capsys, spark, tmp_path):
+    code, err = said(capsys, report_transactions.job, "--output", tmp_path / "out")
+    assert (code, "table audit_runs is missing: run the job" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("2026-11-21T07:46:12Z", 1_795_247_172_000),
+        ("2026-11-21T07:46:12.345+00:00", 1_795_247_172_345),
+        ("2026-11-21 08:46:12+01:00", 1_795_247_172_000),
+        ("2026-11-21T07:46:12", 1_795_247_172_000),  # without a zone: UTC
+        ("1795247172345", 1_795_247_172_345),
+    ],
+)
+def test_an_instant_is_iso_8601_or_epoch_ms(given, expected):
+    assert options.parse_instant(given) == expected
+
+
+def test_every_option_of_the_contract_that_exists_says_what_it_does():
+    assert all(option.about for option in options.OPTIONS)
+    assert len({option.name for option in options.OPTIONS}) == len(options.OPTIONS)

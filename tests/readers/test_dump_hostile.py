@@ -1,0 +1,256 @@
+"""Can a payload, a header key or a transactional id pass for something the broker wrote?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.dumps import (
+    COORDINATOR_PATH,
+    TS,
+    Batch,
+    Record,
+    base_offsets,
+    batch_lines,
+    dumped,
+    marker,
+    print_dump,
+    rows,
+    unreadable,
+)
+
+TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
+
+
+def lines_of(*batches: Batch, at: tuple[int, int]) -> list[bytes]:
+    """Perfect lines of batches, as they would be printed next."""
+    return [line for lines in batch_lines(*batches, start=at) for line in lines]
+
+
+#: A transaction of a producer that does not exist, exactly where the next batch of a file is expected: the first batch
+#: holds two records and 120 bytes.
+PERFECT = lines_of(Batch(producer_id=666), marker("ABORT", 666), at=(2, 120))
+#: The same elsewhere.
+IMPERFECT = lines_of(Batch(producer_id=666), marker("ABORT", 666), at=(2, 500))
+ANOTHER_FILE = [b"Dumping /x/payments-3/00000000000000000000.log", b"Log starting offset: 0"]
+ANOTHER_FILE += lines_of(Batch(producer_id=666), marker("COMMIT", 666), at=(0, 0))
+REMARKS = [b"Found 40 invalid bytes at the end of 0.log", b'Exception in thread "main" java.lang.Error', b"", b"noise"]
+PRODUCER = [b"producerId: 1 producerEpoch: 0 coordinatorEpoch: 0 currentTxnFirstOffset: None "]
+COORDINATOR = [
+    b"| offset: 1 CreateTime: 1710120000001 keySize: 7 valueSize: 37 sequence: 1 headerKeys: [] key: "
+    b"transaction_metadata::transactionalId=bad payload: <DELETE>"
+]
+HOSTILE = {
+    "perfect": PERFECT,
+    "imperfect": IMPERFECT,
+    "another file": ANOTHER_FILE,
+    "remarks": REMARKS,
+    "producer": PRODUCER,
+    "coordinator": COORDINATOR,
+    "all": [*COORDINATOR, *IMPERFECT, *REMARKS, *PRODUCER, *PERFECT, *ANOTHER_FILE],
+}
+
+
+def log_with(record: Record) -> tuple[Batch, ...]:
+    """A record among others, in a transaction that commits."""
+    return Batch((record, Record())), Batch((Record(), Record())), marker("COMMIT"), Batch()
+
+
+def same_as_without_contents(batches: tuple[Batch, ...], text: bytes) -> None:
+    plain = print_dump(*batches)
+    assert rows("record_batches", text) == rows("record_batches", plain)
+    assert rows("transaction_log", text) == rows("producer_snapshots", text) == []
+    assert rows("segments", text) == rows("segments", plain)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_contents_are_measured_off(name: str, line_end: bytes) -> None:
+    hostile = line_end.join([b"x", *HOSTILE[name], b"y"])
+    batches = log_with(Record(key=hostile, value=hostile))
+
+    same_as_without_contents(batches, print_dump(*batches, contents=True))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_contents_are_measured_off_where_line_ends_were_converted(name: str) -> None:
+    hostile = b"\n".join([b"x", *HOSTILE[name], b"y"])
+    batches = log_with(Record(key=hostile, value=hostile))
+
+    text = print_dump(*batches, contents=True).replace(b"\n", b"\r\n")
+
+    assert base_offsets(text) == [0, 2, 4, 5]
+    assert unreadable(text) == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_contents_of_which_the_size_is_wrong_pass_for_nothing(name: str) -> None:
+    """The console prints a question mark for each character it does not have, so the sizes are too large."""
+    printed = b"\n".join([b"???", *HOSTILE[name], b"?"])
+    batches = log_with(Record(value="äöü".encode() + printed[3:], printed_value=printed))
+
+    same_as_without_contents(batches, print_dump(*batches, contents=True))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_header_keys_pass_for_nothing(name: str) -> None:
+    batches = log_with(Record(header_keys=(b"trace]", b"\n".join([b"[", *HOSTILE[name], b"]"]))))
+
+    same_as_without_contents(batches, print_dump(*batches, contents=True))
+    same_as_without_contents(batches, print_dump(*batches))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("key", [None, b"key"])
+def test_contents_without_metadata_pass_for_nothing(name: str, key: bytes | None) -> None:
+    batches = log_with(Record(key=key, value=b"\n".join([b"x", *HOSTILE[name], b"y"])))
+
+    text = print_dump(*batches, contents=True, skip_record_metadata=True)
+
+    assert base_offsets(text) == [0, 2, 4, 5]
+    assert [row["control_type"] for row in rows("record_batches", text)] == [None] * 4
+    assert [(row["is_decoded"], row["unreadable"]) for row in rows("segments", text)] == [(False, [])]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_payloads_without_keys_or_values_are_measured_off(name: str) -> None:
+    hostile = b"\n".join([b"x", *HOSTILE[name], b"y"])
+    for record in (Record(None, hostile), Record(hostile, None), Record(b"", hostile), Record(None, None)):
+        batches = log_with(record)
+        same_as_without_contents(batches, print_dump(*batches, contents=True))
+
+
+_PIECES = st.sampled_from([*PERFECT, *IMPERFECT, *ANOTHER_FILE, *REMARKS, *PRODUCER, b"| offset: ", b" payload: ", b"]"])
+_CONTENTS = st.none() | st.lists(_PIECES | st.binary(max_size=5).filter(str.isascii), max_size=6).map(b"\n".join)
+
+
+@given(st.lists(st.lists(st.builds(Record, _CONTENTS, _CONTENTS), min_size=1, max_size=3), min_size=1, max_size=4))
+def test_whatever_contents_hold_the_batches_are_the_same(contents: list[list[Record]]) -> None:
+    batches = tuple(Batch(tuple(records)) for records in contents)
+
+    same_as_without_contents(batches, print_dump(*batches, contents=True))
+
+
+@pytest.mark.parametrize("version", ["2.8.2", "3.9.1"])
+def test_a_real_hostile_dump(version: str) -> None:
+    text = dumped(f"real-{version}-hostile-data")
+
+    found = rows("record_batches", text)
+
+    assert [(row["base_offset"], row["producer_id"], row["control_type"]) for row in found] == [
+        (0, 0, None),
+        (2, 0, "ABORT"),
+        (3, 1, None),
+        (5, 1, "COMMIT"),
+        (6, 2, None),
+        (8, 2, "COMMIT"),
+    ]
+    assert unreadable(text) == []
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "4.3.0"])
+def test_real_hostile_ids(version: str) -> None:
+    text = dumped(f"real-{version}-hostile-txnstate")
+
+    assert {row["transactional_id"] for row in rows("transaction_log", text)} == {
+        "3.9.1": {"quote\"and'apostrophe", "<script>alert(1)</script>"},
+        "4.3.0": {"quote\"and'apostrophe", "<script>alert(1)</script>"},
+    }[version]
+    assert unreadable(text) == []
+
+
+TEXT_PAYLOAD = (
+    b"producerId:1,producerEpoch:0,state=Ongoing,partitions=[a-b-0],txnLastUpdateTimestamp=5,txnTimeoutMs=60000"
+)
+IDS = [
+    "a,state=Dead,partitions=[x-1]: payload:",
+    " payload: <DELETE>",
+    f"x payload: {TEXT_PAYLOAD.decode()}",
+    f"x payload: {TEXT_PAYLOAD.decode()}\ny",
+    "x\n\n",
+    "\n".join(line.decode() for line in PERFECT),
+    "\r\n\r",
+    "ünïcode-订单-🦄",
+    '{"type":"0"}',
+    "x" * 249,
+]
+
+
+def coordinator_dump(ids: list[str], *, json_keys: bool, printed: str = "utf-8") -> bytes:
+    records = []
+    for transactional_id in ids:
+        raw = transactional_id.encode()
+        if json_keys:
+            wrapped = {"type": "0", "data": {"transactionalId": transactional_id}}
+            key = json.dumps(wrapped, ensure_ascii=False, separators=(",", ":")).encode()
+            value = (
+                b'{"version":"0","data":{"producerId":1,"producerEpoch":0,"transactionTimeoutMs":60000,'
+                b'"transactionStatus":1,"transactionPartitions":[{"topic":"a-b","partitionIds":[0]}],'
+                b'"transactionLastUpdateTimestampMs":5,"transactionStartTimestampMs":5}}'
+            )
+        else:
+            key = b"transaction_metadata::transactionalId=" + transactional_id.encode(printed, "replace")
+            value = TEXT_PAYLOAD
+        records += [
+            Record(b"\0\0\0\0" + raw, b"v" * 55, printed_key=key, printed_value=value),
+            Record(b"\0\0\0\0" + raw, None, printed_key=key, printed_value=b"<DELETE>"),
+        ]
+    batches = [Batch((record,), producer_id=-1) for record in records]
+    return print_dump(*batches, path=COORDINATOR_PATH, contents=True)
+
+
+@pytest.mark.parametrize("json_keys", [False, True])
+@pytest.mark.parametrize("convert", [False, True])
+def test_ids_are_read_exactly(json_keys: bool, convert: bool) -> None:
+    text = coordinator_dump(IDS, json_keys=json_keys)
+    # Converting line ends cannot be undone for an id that holds both kinds.
+    expected = [identifier for identifier in IDS for _ in range(2) if not convert or "\r" not in identifier]
+    found = rows("transaction_log", text.replace(b"\n", b"\r\n") if convert else text)
+
+    ids = [row["transactional_id"] for row in found]
+    assert [identifier for identifier in ids if not convert or "\r" not in identifier] == expected
+    assert [row["offset"] for row in found] == list(range(2 * len(IDS)))
+    assert [row["state"] for row in found] == ["Ongoing", None] * len(IDS)
+    assert len(rows("record_batches", text)) == 2 * len(IDS)
+    assert unreadable(text) == []
+
+
+_NASTY = st.text(st.sampled_from([*"a\n ,:=[]{}\"'\\|ü🦄", " payload: ", "<DELETE>", "baseOffset: ", "| offset: 1 "]), min_size=1)
+
+
+@given(st.lists(_NASTY, min_size=1, max_size=4), st.booleans())
+def test_any_id_is_read_exactly(ids: list[str], json_keys: bool) -> None:
+    text = coordinator_dump(ids, json_keys=json_keys)
+
+    assert [row["transactional_id"] for row in rows("transaction_log", text)] == [i for i in ids for _ in range(2)]
+    assert unreadable(text) == []
+
+
+def test_ids_with_characters_that_the_console_lacks_are_read_as_printed() -> None:
+    text = coordinator_dump(["grün", "plain", "zwei\nZeilen, grün"], json_keys=False, printed="ascii")
+
+    found = [row["transactional_id"] for row in rows("transaction_log", text)]
+    assert found == ["gr?n", "gr?n", "plain", "plain", "zwei\nZeilen, gr?n", "zwei\nZeilen, gr?n"]
+    assert unreadable(text) == []
+
+
+def test_coordinator_records_in_a_topic_of_users_are_payload() -> None:
+    text = coordinator_dump(["a"], json_keys=True).replace(b"__transaction_state-7", b"orders-0")
+
+    assert rows("transaction_log", text) == []
+    assert len(rows("record_batches", text)) == 2
+
+
+def test_an_unpaired_surrogate_in_an_id_does_no_harm() -> None:
+    text = coordinator_dump(["a"], json_keys=True).replace(b'"a"', b'"a\\ud800"')
+
+    assert [row["transactional_id"] for row in rows("transaction_log", text)] == ["a?", "a?"]
+
+
+def test_times_are_those_of_the_records() -> None:
+    text = coordinator_dump(["a"], json_keys=False)
+
+    assert [row["timestamp_ms"] for row in rows("transaction_log", text)] == [TS, TS + 1]

@@ -1,0 +1,74 @@
+"""Does every transform return its table? A table's name is its file, its function and, in capitals, its schema."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+
+import pytest
+from tests.support.frames import empty
+
+from txnlib.core.evidence import Thresholds
+from txnlib.spark.schemas import READ_ONLY, TABLES, conform
+
+TRANSFORMS = [
+    "coverage",
+    "quarantine",
+    "producer_spans",
+    "producer_states",
+    "partition_transactions",
+    "coordinator_states",
+    "transactional_ids",
+    "transactions",
+    "producer_id_owners",
+    "open_transactions",
+    "hanging_transactions",
+    "late_transactions",
+    "partitions",
+    "findings",
+]
+SETTINGS = {
+    "as_of_ms": 0,
+    "producer_id_expiration_ms": 86_400_000,
+    "coordinator_partitions": 50,
+    "transaction_max_timeout_ms": 900_000,
+    "thresholds": Thresholds(as_of_ms=0),
+}
+FRAMES = {
+    "partition_notes": "topic string, partition int, leader int",
+    "instants": "broker string, folder string, captured_at_ms long",
+    "expected": "topic string, partition int",
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_transform_returns_its_table_and_nothing_from_nothing(spark, name):
+    transform = getattr(import_module(f"txnlib.spark.{name}"), name)
+    arguments = {}
+    for parameter in inspect.signature(transform).parameters:
+        if parameter in SETTINGS:
+            arguments[parameter] = SETTINGS[parameter]
+        else:
+            schema = FRAMES.get(parameter) or TABLES.get(parameter) or READ_ONLY[parameter]
+            arguments[parameter] = empty(spark, schema)
+    actual = transform(**arguments)
+    assert shape(actual.schema) == shape(TABLES[name])
+    assert actual.collect() == []
+
+
+def shape(schema):
+    """Names, types and comments; whether a column happens to have no null is not part of the contract."""
+    return [(field.name, field.dataType.simpleString(), field.metadata.get("comment")) for field in schema]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_column_has_a_comment_that_is_a_sentence(name):
+    for field in TABLES[name]:
+        comment = field.metadata.get("comment", "")
+        assert len(comment) > 10, field.name
+        assert comment.endswith("."), field.name
+
+
+def test_a_missing_column_is_not_filled_with_nulls(spark):
+    with pytest.raises(ValueError, match="columns are missing: position"):
+        conform(empty(spark, "topic string, partition int, source string, path string"), TABLES["quarantine"])

@@ -1,0 +1,139 @@
+"""What did Kafka's live tools say about a capture, and what was really done to it? Recorded output to rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.memory import MemoryTables
+
+
+def as_of(capture: Path) -> int:
+    """The instant (ms) at which find-hanging was asked."""
+    clock = json.loads((capture / "live" / "clock.json").read_text())
+    return min(asked[0] for name, asked in clock.items() if name.startswith("find-hanging") and "180min" not in name)
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """Rows of a table that kafka-transactions.sh printed: cells padded with spaces, each followed by a tab."""
+    lines = [line for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    if not lines:
+        return []
+    header = [cell.strip() for cell in lines[0].split("\t") if cell.strip()]
+    cells = [[cell.strip() for cell in line.split("\t")] for line in lines[1:] if "\t" in line]
+    return [dict(zip(header, row, strict=False)) for row in cells]
+
+
+def failed(path: Path) -> bool:
+    """Whether the tool itself failed; the capture notes its exit code in a comment."""
+    return "# exit" in path.read_text()
+
+
+def number(cell: str) -> int | None:
+    return None if cell in ("None", "-1") else int(cell)
+
+
+def ms(instant: Any) -> int | None:
+    return None if instant is None else round(instant.timestamp() * 1000)
+
+
+def hanging(capture: Path) -> dict[tuple[str, int, int], tuple[Any, ...]]:
+    """Rows of find-hanging: epoch, coordinator epoch, start offset, last timestamp, minutes."""
+    rows = {}
+    for path in sorted((capture / "live").glob("find-hanging-broker-*.txt")):
+        if "180min" in path.name:
+            continue
+        for row in table(path):
+            rows[row["Topic"], int(row["Partition"]), int(row["ProducerId"])] = (
+                int(row["ProducerEpoch"]),
+                number(row["CoordinatorEpoch"]),
+                int(row["StartOffset"]),
+                int(row["LastTimestamp"]),
+                int(row["Duration(min)"]),
+            )
+    return rows
+
+
+def our_hanging(tables: MemoryTables) -> dict[tuple[str, int, int], tuple[Any, ...]]:
+    return {
+        (row["topic"], row["partition"], row["producer_id"]): (
+            row["producer_epoch"],
+            row["coordinator_epoch"],
+            row["start_offset"],
+            ms(row["last_timestamp"]),
+            row["duration_minutes"],
+        )
+        for row in tables.rows("open_transactions")
+        if row["kafka_find_hanging"]
+    }
+
+
+def producers(capture: Path) -> dict[tuple[str, int, int], tuple[Any, ...]]:
+    """Rows of describe-producers: epoch, coordinator epoch, last sequence, last timestamp, start offset."""
+    rows = {}
+    for path in sorted((capture / "live").glob("describe-producers-*.txt")):
+        topic, partition = path.stem.removeprefix("describe-producers-").rsplit("-", 1)
+        for row in table(path):
+            rows[topic, int(partition), int(row["ProducerId"])] = (
+                int(row["ProducerEpoch"]),
+                number(row["LatestCoordinatorEpoch"]),
+                number(row["LastSequence"]),
+                int(row["LastTimestamp"]),
+                number(row["CurrentTransactionStartOffset"]),
+            )
+    return rows
+
+
+def our_producers(tables: MemoryTables) -> dict[tuple[str, int, int], tuple[Any, ...]]:
+    return {
+        (row["topic"], row["partition"], row["producer_id"]): (
+            row["producer_epoch"],
+            row["coordinator_epoch"],
+            row["last_sequence"],
+            ms(row["last_timestamp"]),
+            row["current_transaction_start_offset"],
+        )
+        for row in tables.rows("producer_states")
+    }
+
+
+def listed(capture: Path) -> dict[str, tuple[Any, ...]] | None:
+    """Rows of list: producer id and state; None where the tool failed or was not asked."""
+    path = capture / "live" / "list.txt"
+    if not path.exists() or failed(path):
+        return None
+    return {row["TransactionalId"]: (int(row["ProducerId"]), row["TransactionState"]) for row in table(path)}
+
+
+def our_listed(tables: MemoryTables) -> dict[str, tuple[Any, ...]]:
+    return {
+        row["transactional_id"].strip(): (row["producer_id"], row["state"])
+        for row in tables.rows("transactional_ids")
+        if row["state"] is not None
+    }
+
+
+def leaders(capture: Path) -> dict[str, int]:
+    notes = json.loads((capture / "brokers" / "capture.json").read_text())
+    return {name: noted["leader"] for name, noted in notes["partitions"].items()}
+
+
+def truth(capture: Path) -> dict[str, Any]:
+    """What was done: every transaction left open, with the verdict an audit should come to."""
+    return json.loads((capture / "truth.json").read_text())
+
+
+def stuck(capture: Path) -> set[tuple[str, int, int]]:
+    """Partitions of transactions that were left prepared; which of them lack their marker is chance."""
+    return {
+        (*split(name), done["producer_id"])
+        for done in truth(capture)["transactions"]
+        if done["outcome"].startswith("PREPARE")
+        for name in done["partitions"]
+    }
+
+
+def split(name: str) -> tuple[str, int]:
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)

@@ -1,0 +1,63 @@
+"""How is a capture audited without writing Delta tables? The jobs' own stages over tables kept in memory.
+
+The stages are what is tested; that tables survive being written is another test's business, and costs seconds a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from jobs.ingest_dumps import ingest
+from jobs.options import AUDIT, parse
+from jobs.reconstruct_state import reconstruct
+from jobs.report_transactions import report
+from jobs.run import Run, open_run
+from pyspark.sql import DataFrame, SparkSession
+
+from txnlib.errors import MissingTableError
+from txnlib.spark.schemas import TABLES, conform
+
+
+@dataclass
+class MemoryTables:
+    """Stands in for `RunStore`: one run, whose tables are Arrow tables."""
+
+    spark: SparkSession
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def store(self) -> MemoryTables:
+        return self
+
+    def exists(self, name: str) -> bool:
+        return False
+
+    def write(self, name: str, frame: DataFrame) -> None:
+        self.tables[name] = conform(frame, TABLES[name]).toArrow()
+
+    def read(self, name: str) -> DataFrame:
+        if name not in self.tables:
+            raise MissingTableError(name, "audit")
+        table = self.tables[name]
+        if table.num_rows == 0:
+            return self.spark.createDataFrame([], TABLES[name])
+        return self.spark.createDataFrame(table).to(TABLES[name])
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        return self.tables[name].to_pylist()
+
+
+def audited(spark: SparkSession, capture: Path | list[Path], *options: str) -> MemoryTables:
+    """The tables of an audit of a capture, with the given options."""
+    inputs = capture if isinstance(capture, list) else [capture]
+    argv = [word for path in inputs for word in ("--input", str(path))]
+    given = parse(AUDIT, "", [*argv, "--output", "unused", *options])
+    opened = open_run(given)
+    tables = MemoryTables(spark)
+    run = ingest(Run(spark, tables, opened.settings, opened.started_at, opened.inputs, opened.capture))  # type: ignore[arg-type]
+    reconstruct(run)
+    report(run)
+    return tables
