@@ -52,7 +52,9 @@ PARTITION_DUMPS = {
 
 @pytest.mark.parametrize("name", PARTITION_DUMPS)
 def test_every_generation_tells_the_same_of_a_partition(name: str) -> None:
-    expected = [as_printed(row, PARTITION_DUMPS[name]) for row in raw_rows("record_batches", "payments-0.log", "payments", 0)]
+    expected = [
+        as_printed(row, PARTITION_DUMPS[name]) for row in raw_rows("record_batches", "payments-0.log", "payments", 0)
+    ]
 
     actual = rows("record_batches", dumped(name))
 
@@ -123,7 +125,12 @@ def test_every_generation_tells_the_same_of_message_formats_0_and_1(name: str) -
         (3, 3, 66, 94, 1, START + 11, None, "gzip", 2645690768),  # a set: its first offset is not printed
     ]
     (found,) = rows("segments", dumped(name))
-    assert (found["end_offset"], found["last_gap_offset"], found["tail"], found["is_decoded"]) == (4, None, "CLEAN", True)
+    assert (found["end_offset"], found["last_gap_offset"], found["tail"], found["is_decoded"]) == (
+        4,
+        None,
+        "CLEAN",
+        True,
+    )
 
 
 LEGACY_COLUMNS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import closing
-from typing import Final
+from typing import Final, NamedTuple
 
 from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
@@ -17,10 +17,19 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 #: A line of text with its line end, and its position in the text.
 Line = tuple[int, bytes]
 
-#: How far a line may be checked against those behind it: lines, their bytes, and batch lines that fit nothing.
+#: How far is looked ahead: lines, their bytes, and lines that look like batches.
 _LINES_AHEAD: Final = 20_000
 _BYTES_AHEAD: Final = 1 << 26
-_STRAYS_AHEAD: Final = 8
+_BATCHES_AHEAD: Final = 32
+#: Of those, so many are judged at once: the last ones have little behind them that could refute them.
+_BATCHES_JUDGED: Final = 24
+
+#: What a chain of lines gains by each, and loses where lines or offsets are missing: two forged lines further on gain
+#: nothing, and three genuine ones outweigh damage.
+_GAIN: Final = 1.0
+_COST_OF_A_GAP: Final = 2.5
+_COST_OF_MISSING_OFFSETS: Final = 0.25
+_GAIN_BY_OWN_RECORD: Final = 2.0
 
 
 class Lines:
@@ -49,6 +58,15 @@ class Lines:
             self.give_back(seen)
 
 
+class _Link(NamedTuple):
+    """The end of a chain of lines: where it goes on, what speaks for it, and which line is before the last (None: none)."""
+
+    end: int
+    last_offset: int
+    score: float
+    before: int | None
+
+
 class Chain:
     """Where the dump of one file stands."""
 
@@ -64,8 +82,13 @@ class Chain:
         self.records, self.record_offset = 0, NOT_PRINTED
         #: Free text was printed in this file; and since the last batch line, where it could not be measured.
         self.has_text = self.has_open_text = False
-        self.is_deep = self.is_torn = self.is_ended_early = False
+        #: Record lines have metadata, or (`--skip-record-metadata`) none.
+        self.is_deep = self.is_bare = False
+        self.is_torn = self.is_ended_early = False
         self.has_records = self.has_decoded_records = self.has_untyped_markers = False
+        #: Positions in the text of batch lines found genuine, and up to where lines were looked at.
+        self._genuine: set[int] = set()
+        self._judged_until = 0
 
     def continues(self, batch: DumpedBatch) -> bool:
         return batch.position == self.next_position and batch.base_offset > self.last_offset
@@ -94,74 +117,68 @@ class Chain:
     def follows(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
         """Whether the batch line at this position in the text is genuine: it continues the chain, or takes it up again.
 
-        Where contents are printed, a line must be on the longest chain through the lines behind it.
+        Where contents are printed, it must be on the best chain through the lines behind it.
         """
-        if self.has_text:
-            return self._is_on_longest_chain(batch, position, lines)
-        return self.continues(batch) or (self._is_ahead(batch) and self._is_believable_restart(batch, lines))
+        if not self.has_text:
+            return self.continues(batch) or (self._is_ahead(batch) and self._is_whole(batch, lines))
+        if position >= self._judged_until:
+            self._judge(batch, position, lines)
+        return position in self._genuine
 
     def _is_ahead(self, batch: DumpedBatch) -> bool:
         return batch.position >= self.floor[0] and batch.base_offset > self.floor[1]
 
-    def _is_believable_restart(self, batch: DumpedBatch, lines: Lines) -> bool:
-        """Whether a line further on is whole, as the next line of a batch or record tells: digits may be missing in it."""
+    def _is_whole(self, batch: DumpedBatch, lines: Lines) -> bool:
+        """Whether the numbers in a line further on are whole, as far as the next batch or record line tells."""
         after = Chain(DumpedFile())
         after.append(batch)
         with closing(lines.ahead()) as ahead:
             for _position, line in ahead:
                 if line.startswith(b"| offset: ") and after.holds(offset_of(line)):
                     return True
-                if line.startswith((b"baseOffset: ", b"offset: ")) and (other := read_batch_line(line)):
+                if _looks_like_batch(line) and (other := read_batch_line(line)):
                     return not self.continues(other) and other.position >= after.next_position
                 if line.startswith(b"Dumping "):
                     break
         return True
 
-    def _is_on_longest_chain(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
-        if position >= self.judged_until:
-            self._judge(batch, position, lines)
-        return position in self.genuine
-
     def _judge(self, batch: DumpedBatch, position: int, lines: Lines) -> None:
-        """Finds the genuine ones among the next lines that look like batch lines.
+        """Finds the genuine lines among the next ones that look like batches.
 
-        Those that a payload holds may form a chain, too, and may even start where a genuine line is expected; but it ends
-        with the payload, and the genuine chain goes on. A gap costs more than a short chain of forged lines gains.
+        Those that a payload holds may form a chain, and may even start where a genuine line is expected; but their
+        chain ends with the payload, and the genuine one goes on. Where contents were measured off so far, no payload is
+        open, so that damage must be the reason for a gap, and a record line behind the batch line is proof enough.
         """
-        found = [(position, batch, self._has_own_record(batch, lines))]
+        found, has_own_record = [(position, batch)], False
+        after = Chain(DumpedFile())
+        after.append(batch)
         with closing(lines.ahead()) as ahead:
-            for place, line in ahead:
-                if line.startswith((b"baseOffset: ", b"offset: ")) and (other := read_batch_line(line)):
-                    found.append((place, other, False))
+            for other_position, line in ahead:
+                if line.startswith(b"| offset: ") and len(found) == 1 and not self.has_open_text:
+                    has_own_record |= after.holds(offset_of(line))
+                elif _looks_like_batch(line) and (other := read_batch_line(line)):
+                    found.append((other_position, other))
                     if len(found) == _BATCHES_AHEAD:
                         break
-        # (score, end position, last offset, how many lines back the chain goes on; none: from here)
-        chains: list[tuple[float, int, int, int | None]] = []
-        for place, (_, other, has_own_record) in enumerate(found):
-            before = [(0.0, self.next_position, self.last_offset, None), *((*chain[:3], i) for i, chain in enumerate(chains))]
-            best: tuple[float, int | None] = (float("-inf"), None)
-            for score, end, last_offset, index in before:
-                if last_offset < other.base_offset and end <= other.position:
-                    gap = 0.0 if end == other.position else _COST_OF_A_GAP - has_own_record
-                    skipped = 0.0 if last_offset + 1 == other.base_offset else _COST_OF_MISSING_OFFSETS
-                    best = max(best, (score + 1 - gap - skipped, index), key=lambda chain: chain[0])
-            chains.append((best[0], other.position + other.size, other.last_offset, best[1]))
-            del place
-        self.genuine = set()
-        index = max(range(len(chains)), key=lambda i: chains[i][0])
-        step: int | None = index if chains[index][0] > 0 else None
+        roots = [
+            _Link(self.next_position, self.last_offset, 0, None),
+            _Link(*self.floor, -_COST_OF_A_GAP, None),
+        ]
+        links = _links([other for _, other in found], roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
+        last = max(range(len(links)), key=lambda index: links[index].score)
+        step: int | None = last if links[last].score > 0 else None
+        self._genuine = set()
         while step is not None:
-            self.genuine.add(found[step][0])
-            step = chains[step][3]
-        # What stands near the end of the view has little behind it yet that could refute it.
-        self.judged_until = found[-1][0] + 1 if len(found) < _BATCHES_AHEAD else found[_BATCHES_JUDGED][0]
+            self._genuine.add(found[step][0])
+            step = links[step].before
+        self._judged_until = found[-1][0] + 1 if len(found) < _BATCHES_AHEAD else found[_BATCHES_JUDGED][0]
 
     def is_ended_by(self, file: DumpedFile, lines: Lines) -> bool:
-        """Whether a `Dumping` line is genuine: none in free text is, if the chain goes on behind it."""
+        """Whether a `Dumping` line is genuine: where free text is open, none is if the chain goes on behind it."""
         if not self.has_open_text:
             return True
-        is_first = True
-        with closing(lines.ahead()) as ahead:
+        ahead, batches, is_first = lines.ahead(), [], True
+        with closing(ahead):
             for _position, line in ahead:
                 if (
                     is_first
@@ -170,10 +187,17 @@ class Chain:
                 ):
                     return False
                 is_first = False
-                batch = read_batch_line(line) if line.startswith(b"baseOffset: ") else None
-                if batch and self.continues(batch) and batch.base_offset == self.last_offset + 1:
-                    return False
-        return True
+                if _looks_like_batch(line) and (batch := read_batch_line(line)):
+                    batches.append(batch)
+                    if len(batches) == _BATCHES_AHEAD:
+                        break
+        position, last_offset, going_on = self.next_position, self.last_offset, 0
+        for batch in batches:
+            if batch.position == position and batch.base_offset > last_offset:
+                # In another file, one batch may happen to stand there, but hardly two, and not with the next offset.
+                going_on += 2 if batch.base_offset == last_offset + 1 else 1
+                position, last_offset = batch.position + batch.size, batch.last_offset
+        return going_on < 2
 
     @property
     def lacks_records(self) -> bool:
@@ -188,6 +212,29 @@ class Chain:
         if self.is_coordinator and self.has_records and not self.has_decoded_records:
             return False
         return self.is_deep or not self.has_untyped_markers
+
+
+def _links(batches: list[DumpedBatch], roots: list[_Link], gain_of_first: float) -> list[_Link]:
+    """For each batch the best chain that ends with it; `gain_of_first` is what else speaks for the first one."""
+    links: list[_Link] = []
+    for batch in batches:
+        best = _Link(batch.position + batch.size, batch.last_offset, float("-inf"), None)
+        for index, before in enumerate([*roots, *links], -len(roots)):
+            if before.last_offset >= batch.base_offset or before.end > batch.position:
+                continue
+            score = before.score + _GAIN
+            if before.end < batch.position:
+                score -= _COST_OF_A_GAP - (0 if links else gain_of_first)
+            if before.last_offset + 1 < batch.base_offset:
+                score -= _COST_OF_MISSING_OFFSETS
+            if score > best.score:
+                best = best._replace(score=score, before=index if index >= 0 else None)
+        links.append(best)
+    return links
+
+
+def _looks_like_batch(line: bytes) -> bool:
+    return line.startswith((b"baseOffset: ", b"offset: "))
 
 
 def offset_of(line: bytes) -> int:

@@ -98,7 +98,7 @@ class _Reader:
             chain = self.start_file(position, DumpedFile())
             chain.next_position = batch.position
         is_next = chain.continues(batch)
-        if not (is_next and not chain.has_open_text) and not chain.follows(batch, self.lines):
+        if not (is_next and not chain.has_open_text) and not chain.follows(batch, position, self.lines):
             if batch.position > 0 or chain.has_text:
                 return False
             # Another file, of which the `Dumping` line is lost.
@@ -119,7 +119,7 @@ class _Reader:
 
     def read_record(self, position: int, line: bytes) -> bool:
         chain = self.chain
-        if chain is None or chain.batch is None or not chain.batch.is_valid:
+        if chain is None or chain.batch is None or not chain.batch.is_valid or chain.is_bare:
             return False
         offset = offset_of(line)
         if not chain.holds(offset):
@@ -197,11 +197,12 @@ class _Reader:
     def read_bare_record(self, position: int, line: bytes) -> bool:
         """A line of `--skip-record-metadata`. Compaction apart, the records of a batch have consecutive offsets."""
         chain = self.chain
-        if chain is None or chain.batch is None or not chain.batch.is_valid or chain.batch.is_control:
+        if chain is None or chain.batch is None or not chain.batch.is_valid or chain.batch.is_control or chain.is_deep:
             return False
         batch, offset = chain.batch, chain.batch.base_offset + chain.records
         if offset > batch.last_offset or chain.records >= batch.records_count != NOT_PRINTED:
             return False
+        chain.is_bare = True
         text = line.removeprefix(b"| key: ")
         if chain.may_hold_coordinator_records and len(text) < len(line) and text.startswith(DECODED):
             timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED

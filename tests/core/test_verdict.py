@@ -1,0 +1,334 @@
+"""Who would end an open transaction, what stands in the way of saying so, and is it overdue? Tables walked, rows held."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from txnlib.core import verdict as rules
+from txnlib.core.cause import CAUSES, causes, evidence_records
+from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.remedy import REFUSALS, remedy
+from txnlib.core.transaction_state import TransactionState
+from txnlib.core.verdict import Holds, LateBy, Marker, Reason, Verdict, judge
+
+MINUTE = 60_000
+NOON = 1_710_000_000_000
+AT_ONE = Thresholds(as_of_ms=NOON + 60 * MINUTE)
+
+#: An hour old at one o'clock; everything was captured at one o'clock; a marker at half past twelve proves the age.
+PARTITION = PartitionSide(
+    topic="foo",
+    partition=5,
+    producer_id=132,
+    producer_epoch=5,
+    coordinator_epoch=19,
+    start_offset=29384,
+    last_timestamp_ms=NOON,
+    first_timestamp_ms=NOON,
+    stamped_after_ms=NOON + 30 * MINUTE,
+    captured_at_ms=AT_ONE.as_of_ms,
+)
+NOBODY = CoordinatorSide(captured_at_ms=AT_ONE.as_of_ms)
+ONGOING = CoordinatorSide(
+    owner=Owner.CURRENT,
+    transactional_id="bar",
+    coordinator_partition=3,
+    state=TransactionState.ONGOING,
+    record_offset=77,
+    producer_epoch=5,
+    transaction_timeout_ms=60_000,
+    transaction_start_ms=AT_ONE.as_of_ms - 1_000,
+    last_update_ms=AT_ONE.as_of_ms - 1_000,
+    record_ms=AT_ONE.as_of_ms - 1_000,
+    record_coordinator_epoch=19,
+    newest_coordinator_epoch=19,
+    is_listed=True,
+    captured_at_ms=AT_ONE.as_of_ms,
+)
+COMPLETE = replace(ONGOING, state=TransactionState.COMPLETE_ABORT, is_listed=False)
+PREPARED = replace(ONGOING, state=TransactionState.PREPARE_COMMIT)
+YOUNG = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - MINUTE, first_timestamp_ms=AT_ONE.as_of_ms - MINUTE)
+MARKED = replace(
+    PARTITION,
+    marker_offset=29000,
+    marker_type="COMMIT",
+    marker_epoch=5,
+    marker_coordinator_epoch=19,
+    marker_ms=AT_ONE.as_of_ms,
+)
+
+
+def judged(partition: PartitionSide, coordinator: CoordinatorSide, thresholds: Thresholds = AT_ONE) -> tuple:
+    judgement = judge(Evidence(partition, coordinator), thresholds)
+    return judgement.verdict, judgement.reason, judgement.kafka_find_hanging
+
+
+# The tables, walked in full.
+
+
+def test_every_standing_of_a_current_owner_has_a_reason():
+    assert set(rules.CURRENT_STANDINGS) == set(product(Holds, Marker))
+
+
+def test_every_other_owner_has_a_reason():
+    assert set(rules.OTHER_STANDINGS) == set(Owner) - {Owner.CURRENT}
+
+
+def test_every_reason_has_a_sentence_and_exactly_one_way_to_a_verdict():
+    assert set(rules.EXPLANATIONS) == set(Reason)
+    ways = [rules.NOBODY_ENDS_IT, set(rules.DECIDED_VERDICTS), set(rules.DOUBTS), {Reason.EXPECTED, Reason.OVERDUE}]
+    assert sorted(r for way in ways for r in way) == sorted(Reason)
+
+
+def test_every_verdict_says_whether_a_marker_may_be_written_by_hand():
+    assert set(REFUSALS) == set(Verdict)
+    assert [verdict for verdict, refusal in REFUSALS.items() if refusal is None] == [Verdict.HANGING]
+
+
+@pytest.mark.parametrize(
+    ("last_write", "start", "expected"),
+    [
+        (AT_ONE.as_of_ms - 1_200_000, AT_ONE.as_of_ms - 70_000, None),  # exactly at both limits
+        (AT_ONE.as_of_ms - 1_200_001, AT_ONE.as_of_ms - 70_000, LateBy.LAST_WRITE),
+        (AT_ONE.as_of_ms - 1_200_000, AT_ONE.as_of_ms - 70_001, LateBy.COORDINATOR_START),
+        (AT_ONE.as_of_ms - 1_200_001, AT_ONE.as_of_ms - 70_001, LateBy.BOTH),
+        (None, None, None),  # nothing known, nothing late
+    ],
+)
+def test_lateness_has_two_rules_and_both_are_strict(last_write, start, expected):
+    partition = replace(PARTITION, last_timestamp_ms=last_write)
+    judgement = judge(Evidence(partition, replace(ONGOING, transaction_start_ms=start)), AT_ONE)
+    assert judgement.late_by == expected
+    assert judgement.verdict is (Verdict.OPEN if expected is None else Verdict.LATE)
+
+
+# Verdicts by the rows of semantics.md 4.4.
+
+
+def test_A08_a_producer_id_that_no_id_ever_had_is_hanging():
+    assert judged(PARTITION, NOBODY) == (Verdict.HANGING, Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, True)
+
+
+def test_a_young_one_that_nobody_will_end_is_suspect():
+    assert judged(YOUNG, NOBODY) == (Verdict.SUSPECT, Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, False)
+
+
+def test_the_timeout_of_find_hanging_is_strict():
+    at_limit = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - 15 * MINUTE)
+    assert judged(at_limit, NOBODY)[0] is Verdict.SUSPECT
+    assert judged(replace(at_limit, last_timestamp_ms=at_limit.last_timestamp_ms - 1), NOBODY)[0] is Verdict.HANGING
+
+
+def test_A10_a_partition_outside_the_transaction_is_hanging_though_producer_and_epoch_match():
+    elsewhere = replace(ONGOING, is_listed=False)
+    assert judged(PARTITION, elsewhere) == (Verdict.HANGING, Reason.PARTITION_NOT_IN_TRANSACTION, True)
+
+
+def test_A11_a_partition_in_the_transaction_is_not_hanging():
+    assert judged(YOUNG, ONGOING) == (Verdict.OPEN, Reason.EXPECTED, False)
+
+
+def test_A13_a_higher_epoch_at_the_coordinator_does_not_make_it_hang():
+    assert judged(YOUNG, replace(ONGOING, producer_epoch=9)) == (Verdict.OPEN, Reason.EXPECTED, False)
+
+
+def test_A15_written_after_the_marker_of_a_prepared_transaction_is_hanging():
+    assert judged(MARKED, PREPARED) == (Verdict.HANGING, Reason.WRITTEN_AFTER_MARKER, True)
+
+
+def test_M14_written_after_the_marker_of_a_completed_transaction_is_hanging():
+    assert judged(MARKED, COMPLETE) == (Verdict.HANGING, Reason.WRITTEN_AFTER_MARKER, True)
+
+
+def test_M17_an_epoch_ahead_of_its_coordinator_hangs_and_the_live_tool_is_silent():
+    assert judged(PARTITION, replace(ONGOING, producer_epoch=4)) == (
+        Verdict.HANGING,
+        Reason.EPOCH_AHEAD_OF_COORDINATOR,
+        False,
+    )
+
+
+def test_an_expired_id_never_comes_back():
+    assert judged(PARTITION, replace(COMPLETE, owner=Owner.EXPIRED, state=None)) == (
+        Verdict.HANGING,
+        Reason.TRANSACTIONAL_ID_EXPIRED,
+        True,
+    )
+
+
+def test_a_rotated_producer_id_never_comes_back():
+    assert judged(PARTITION, replace(ONGOING, owner=Owner.ROTATED)) == (Verdict.HANGING, Reason.PRODUCER_ID_ROTATED, True)
+
+
+@pytest.mark.parametrize("timeout", [2**31 - 1, -1])
+def test_two_phase_commit_is_never_late(timeout):
+    prepared = replace(ONGOING, transaction_timeout_ms=timeout, transaction_start_ms=NOON - 10**10)
+    assert judged(PARTITION, prepared) == (Verdict.OPEN, Reason.TWO_PHASE_COMMIT, False)
+
+
+def test_M24_a_decided_transaction_without_its_marker_is_stuck_once_overdue():
+    at_limit = replace(PREPARED, record_ms=AT_ONE.as_of_ms - 5 * MINUTE)
+    assert judged(PARTITION, at_limit) == (Verdict.OPEN, Reason.MARKER_PENDING, False)
+    overdue = replace(PREPARED, record_ms=AT_ONE.as_of_ms - 5 * MINUTE - 1)
+    assert judged(PARTITION, overdue) == (Verdict.STUCK, Reason.MARKER_OVERDUE, False)
+
+
+@pytest.mark.parametrize(
+    ("partition", "coordinator"),
+    [
+        (replace(PARTITION, producer_epoch=6), PREPARED),  # a newer producer epoch was seen
+        (replace(PARTITION, coordinator_epoch=99), PREPARED),  # a newer coordinator was seen
+    ],
+)
+def test_a_marker_that_will_be_refused_is_stuck_at_once(partition, coordinator):
+    assert judged(partition, coordinator) == (Verdict.STUCK, Reason.MARKER_REFUSED, False)
+
+
+def test_after_a_failover_the_marker_is_sent_again_with_the_new_epoch():
+    assert judged(replace(PARTITION, coordinator_epoch=20), replace(PREPARED, newest_coordinator_epoch=20))[1] is (
+        Reason.MARKER_PENDING
+    )
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        {"marker_type": "ABORT"},  # says the opposite
+        {"marker_epoch": 4},  # of an earlier epoch
+        {"marker_coordinator_epoch": 18},  # of an earlier coordinator
+        {"marker_ms": AT_ONE.as_of_ms - 10 * MINUTE},  # of an earlier transaction with the same epoch
+    ],
+)
+def test_only_the_marker_of_this_decision_counts(marker):
+    assert judged(replace(MARKED, **marker), PREPARED)[1] is Reason.MARKER_PENDING
+
+
+def test_what_a_dump_does_not_print_cannot_disagree():
+    unprinted = replace(MARKED, marker_type=None, marker_coordinator_epoch=None)
+    assert judged(unprinted, PREPARED)[1] is Reason.WRITTEN_AFTER_MARKER
+
+
+# Doubts.
+
+
+def test_F23_a_missing_coordinator_partition_makes_a_foreign_producer_id_unknown():
+    missing = replace(NOBODY, missing_partitions=(7, 31))
+    assert judged(PARTITION, missing) == (Verdict.UNKNOWN, Reason.COORDINATOR_PARTITION_NOT_CAPTURED, None)
+    explanation = judge(Evidence(PARTITION, missing), AT_ONE).explanation
+    assert "__transaction_state partition(s) 7, 31 are missing" in explanation
+
+
+def test_a_missing_coordinator_partition_does_not_matter_where_the_owner_is_known():
+    assert judged(PARTITION, replace(COMPLETE, missing_partitions=(7,)))[0] is Verdict.HANGING
+
+
+@pytest.mark.parametrize("coordinator", [NOBODY, ONGOING, COMPLETE, PREPARED])
+def test_a_hole_above_its_start_may_hide_the_marker_whoever_owns_it(coordinator):
+    assert judged(replace(PARTITION, gap_offset=29999), coordinator)[:2] == (
+        Verdict.UNKNOWN,
+        Reason.PARTITION_LOG_INCOMPLETE,
+    )
+
+
+def test_lost_records_behind_the_last_one_of_its_id_may_change_everything():
+    assert judged(PARTITION, replace(COMPLETE, damaged_offset=78))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_LOG_DAMAGED)
+    assert judged(PARTITION, replace(COMPLETE, damaged_offset=77))[0] is Verdict.HANGING
+
+
+def test_M18_a_completion_after_the_partitions_copy_may_have_brought_the_marker():
+    captured = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    ended = replace(COMPLETE, ended_ms=NOON + 31 * MINUTE)
+    assert judged(captured, ended)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+
+
+def test_M19_a_completion_long_before_the_partitions_copy_brought_no_marker():
+    captured = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    ended = replace(COMPLETE, ended_ms=NOON + MINUTE)
+    assert judged(captured, ended)[0] is Verdict.HANGING
+
+
+EARLIER_COORDINATOR = replace(COMPLETE, captured_at_ms=NOON + 20 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict"),
+    [
+        # A broker-stamped batch behind it, from before the coordinator's copy.
+        ({"stamped_after_ms": NOON + 10 * MINUTE}, Verdict.HANGING),
+        # Its own time, which nothing contradicts.
+        ({"stamped_after_ms": None}, Verdict.HANGING),
+        # Its own time, but a marker before it is six minutes younger: the client's clock lies.
+        ({"stamped_after_ms": None, "stamped_before_ms": NOON + 6 * MINUTE}, Verdict.UNKNOWN),
+        # A marker before it is from after the coordinator's copy.
+        ({"stamped_after_ms": None, "stamped_before_ms": NOON + 21 * MINUTE}, Verdict.UNKNOWN),
+        # It began after the coordinator's copy.
+        ({"stamped_after_ms": None, "first_timestamp_ms": NOON + 21 * MINUTE}, Verdict.UNKNOWN),
+        # A lying clock, but a checkpoint from before the coordinator's copy reached beyond it.
+        (
+            {"stamped_after_ms": None, "stamped_before_ms": NOON + 6 * MINUTE, "checkpointed_ms": NOON + 20 * MINUTE},
+            Verdict.HANGING,
+        ),
+        # A marker behind it, from after the coordinator's copy, proves nothing; its own time does.
+        ({"stamped_after_ms": NOON + 30 * MINUTE}, Verdict.HANGING),
+    ],
+)
+def test_it_must_be_known_to_have_begun_before_the_coordinators_copy(known, verdict):
+    assert judged(replace(PARTITION, **known), EARLIER_COORDINATOR)[0] is verdict
+
+
+def test_without_any_instant_of_the_coordinator_nothing_is_hanging():
+    assert judged(PARTITION, replace(NOBODY, captured_at_ms=None))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+
+
+# What can be done.
+
+
+def cure(partition: PartitionSide, coordinator: CoordinatorSide):
+    evidence = Evidence(partition, coordinator)
+    return remedy(evidence, judge(evidence, AT_ONE), AT_ONE)
+
+
+def test_A17_a_hanging_transaction_whose_age_brokers_prove_may_be_aborted_by_its_start_offset():
+    found = cure(PARTITION, NOBODY)
+    assert found.safe_to_abort
+    assert found.abort_command == (
+        "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic foo --partition 5 --start-offset 29384"
+    )
+
+
+@pytest.mark.parametrize(
+    ("partition", "coordinator", "why"),
+    [
+        (replace(PARTITION, stamped_after_ms=None), NOBODY, "no broker's clock"),
+        (replace(PARTITION, stamped_after_ms=AT_ONE.as_of_ms - 15 * MINUTE), NOBODY, "only part of its age"),
+        (replace(PARTITION, is_start_exact=False), NOBODY, "true start offset"),
+        (MARKED, PREPARED, "PrepareCommit"),
+        (PARTITION, replace(ONGOING, producer_epoch=4), "end the transaction there first"),
+    ],
+)
+def test_a_hanging_transaction_may_still_not_be_safe_to_abort(partition, coordinator, why):
+    found = cure(partition, coordinator)
+    assert not found.safe_to_abort
+    assert found.abort_command is not None
+    assert why in found.do_not_abort_because
+
+
+@pytest.mark.parametrize("coordinator", [ONGOING, PREPARED, replace(NOBODY, missing_partitions=(1,))])
+def test_nothing_else_gets_a_command(coordinator):
+    found = cure(PARTITION, coordinator)
+    assert (found.safe_to_abort, found.abort_command) == (False, None)
+    assert found.do_not_abort_because
+
+
+def test_every_cause_and_every_explanation_can_be_written_out():
+    for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED, replace(COMPLETE, owner=Owner.EXPIRED, state=None)):
+        for partition in (PARTITION, MARKED, replace(PARTITION, coordinator_epoch=None)):
+            evidence = Evidence(partition, coordinator)
+            for reason in Reason:
+                assert "{" not in rules.explain(reason, evidence)
+                assert all("{" not in cause.evidence for cause in causes(reason, evidence))
+            assert evidence_records(evidence)
+    assert set(CAUSES) <= set(Reason)

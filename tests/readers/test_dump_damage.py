@@ -1,0 +1,298 @@
+"""Is damaged text read as far as it goes, and no further? Cuts, noise, stderr in between, repeats, invalid batches."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.dumps import (
+    PATH,
+    Batch,
+    Record,
+    base_offsets,
+    batch_lines,
+    dumped,
+    marker,
+    print_dump,
+    rows,
+    unreadable,
+)
+
+TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
+LOG = (
+    Batch((Record(), Record())),
+    Batch(),
+    marker("COMMIT"),
+    Batch((Record(),) * 3),
+    marker("ABORT"),
+    Batch(producer_id=-1),
+)
+OFFSETS = [0, 2, 3, 4, 7, 8]
+HEADER = b"Dumping %b\nLog starting offset: 0\n" % PATH.encode()
+
+
+def lines_of(*batches: Batch, contents: bool = False) -> list[bytes]:
+    return [line for lines in batch_lines(*batches, contents=contents) for line in lines]
+
+
+SMALL_DUMPS = {
+    "shallow": print_dump(*LOG, deep=False),
+    "deep": print_dump(*LOG),
+    "contents": print_dump(*LOG, contents=True),
+    "bare": print_dump(*LOG, contents=True, skip_record_metadata=True),
+    "2.1 shallow": dumped("2.1-partition-batch"),
+    "2.8 deep": dumped("2.8-partition-deep"),
+    "coordinator": dumped("2.7-txnstate"),
+    "coordinator JSON": dumped("4.3-txnstate"),
+    "legacy": dumped("3.9-legacy-magic-deep"),
+    "snapshot": dumped("3.9-snapshot"),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_DUMPS)
+def test_a_cut_loses_nothing_before_it_and_invents_nothing(name: str) -> None:
+    text = SMALL_DUMPS[name]
+    whole = {table: rows(table, text) for table in TABLES}
+    ends = [match.end() for match in re.finditer(rb"isvalid: true(?=\n)|crc: \d+(?=\n)", text)]
+
+    for cut in range(len(text)):
+        found = {table: rows(table, text[:cut]) for table in TABLES}
+        batches, records = found["record_batches"], found["transaction_log"]
+        # A batch line is whole with its last word; what its records tell may be missing, and the CRC if it ends the line.
+        assert len(batches) >= sum(end <= cut for end in ends if name != "legacy" or not text[:end].endswith(b"}"))
+        for actual, expected in zip(batches, whole["record_batches"], strict=False):
+            unknown = {column for column in ("control_type", "coordinator_epoch", "crc") if actual[column] is None}
+            assert actual | dict.fromkeys(unknown) == expected | dict.fromkeys(unknown)
+        assert len(batches) <= len(whole["record_batches"])
+        assert records == whole["transaction_log"][: len(records)]
+        producers = [row for row in found["producer_snapshots"] if row["producer_id"] is not None]
+        assert producers == whole["producer_snapshots"][: len(producers)]
+        assert all(row["end_offset"] is None or row["end_offset"] <= 16 for row in found["segments"])
+
+
+@pytest.mark.parametrize("name", ["deep", "contents", "coordinator", "coordinator JSON"])
+def test_a_cut_shows_at_the_end(name: str) -> None:
+    text = SMALL_DUMPS[name]
+    header = text.index(b"baseOffset")
+
+    for cut in range(header + 1, len(text) - 1):
+        (segment,) = rows("segments", text[:cut])
+        is_between_batches = text[:cut].endswith(b"\n") and text[cut:].startswith(b"baseOffset")
+        # A payload that lacks its end may be whole: nothing but its line end was cut.
+        is_payload = name == "contents" and b" payload: v\n" in text[cut - 12 : cut + 1]
+        assert segment["tail"] == ("CLEAN" if is_between_batches else "TORN") or is_payload, text[cut - 30 : cut]
+
+
+NOISE = [
+    b"SLF4J: Class path contains multiple SLF4J bindings.",
+    b"admin@broker-1:~$ kafka-dump-log.sh --deep-iteration --files 0.log",
+    b"\xff\xfe\x00binary",
+    b"baseOffset: 17 lastOffset: 17",
+    b"| offset: 17 CreateTime: 17",
+    b"| offset: x",
+    b"Dumping core",
+    b"offset: 5 position: 5",
+    b"isvalid: true",
+    b"producerId: 4001 producerEpoch: 3",
+    b'key: {"type":"0"}',
+    b"payload: x",
+    b"Found something",
+    b"OpenJDK 64-Bit Server VM warning: Option UseConcMarkSweepGC was deprecated",
+    lines_of(*LOG)[0],  # a batch line printed twice
+    lines_of(*LOG)[1],
+]
+
+
+@given(st.data())
+@pytest.mark.parametrize("contents", [False, True])
+@pytest.mark.parametrize("deep", [False, True])
+def test_noise_between_lines_loses_nothing(deep: bool, contents: bool, data: st.DataObject) -> None:
+    text = print_dump(*LOG, deep=deep, contents=contents)
+    lines = text.splitlines(keepends=True)
+    noisy = lines[:2]
+    for line in lines[2:]:
+        noisy += data.draw(st.lists(st.sampled_from(NOISE).map(lambda noise: noise + b"\n"), max_size=2))
+        noisy.append(line)
+
+    assert rows("record_batches", b"".join(noisy)) == rows("record_batches", text)
+    (before,) = rows("segments", text)
+    (after,) = rows("segments", b"".join(noisy))
+    assert after | {"unreadable": []} == before
+
+
+def test_noise_outside_of_files_is_named() -> None:
+    noise = b"SLF4J: nothing\nnor this\n"
+
+    (segment, elsewhere) = rows("segments", noise + print_dump(*LOG))
+
+    assert (segment["batches"], segment["unreadable"]) == (6, [])
+    assert (elsewhere["topic"], elsewhere["batches"], elsewhere["kind"]) == (None, 0, "text")
+    assert elsewhere["unreadable"] == [
+        {"position": 0, "length": 24, "reason": "NOT_DUMP_TEXT", "sample": "SLF4J: nothing", "next_offset": None}
+    ]
+    assert rows("segments", b"not a dump at all\n")[0]["unreadable"][0]["reason"] == "NOT_DUMP_TEXT"
+
+
+STDERR = [
+    b"Non-consecutive offsets in /x/orders-0/00000000000000000000.log\n  -1 is followed by 3\n  3 is followed by 5\n",
+    b"Non-consecutive offsets in :/x/orders-0/00000000000000000000.log\n  3 is followed by 5\n",
+    b"Mismatches in :/x/0.index\n  Index offset: 5, log offset: 6\n",
+    b"Found timestamp mismatch in :/x/0.timeindex\n  Index timestamp: 5, log timestamp: 6\n",
+    b"Ignoring unknown file /x/orders-0/0.log.deleted\n",
+    b"kafka.serializer.StringDecoder is deprecated. Please use org.apache.kafka.tools.api.StringDecoder instead\n",
+    b"\n",
+    b"\r\n",
+]
+
+
+@pytest.mark.parametrize("remark", STDERR)
+def test_remarks_of_the_tool_are_no_damage(remark: bytes) -> None:
+    text = print_dump(*LOG)
+
+    for at in (0, text.index(b"baseOffset"), text.index(b"| offset: 4"), len(text)):
+        assert rows("segments", text[:at] + remark + text[at:]) == rows("segments", text)
+
+
+def test_stderr_in_the_middle_of_a_line_costs_that_line() -> None:
+    text = print_dump(*LOG)
+    at = text.index(b"isvalid", text.index(b"baseOffset: 3 "))
+    broken = text[:at] + STDERR[0] + text[at:]
+
+    assert base_offsets(broken) == [0, 2, 4, 7, 8]
+    (segment,) = rows("segments", broken)
+    assert (segment["last_gap_offset"], segment["tail"]) == (4, "CLEAN")
+    assert {stretch["next_offset"] for stretch in segment["unreadable"]} == {4}
+    assert [stretch["reason"] for stretch in segment["unreadable"]] == ["BROKEN_LINE", "OUT_OF_CHAIN"]
+    assert rows("record_batches", broken)[2]["offset_gap"] == 1
+
+
+def test_a_lost_record_line_of_a_marker_is_named() -> None:
+    lines = print_dump(*LOG).splitlines(keepends=True)
+    lost = [line for line in lines if b"endTxnMarker: COMMIT" not in line]
+
+    (segment,) = rows("segments", b"".join(lost))
+
+    assert [row["control_type"] for row in rows("record_batches", b"".join(lost))] == [None] * 4 + ["ABORT", None]
+    assert [(s["reason"], s["length"], s["next_offset"]) for s in segment["unreadable"]] == [("OUT_OF_CHAIN", 0, 4)]
+    assert segment["is_decoded"], "markers were printed, this one was lost"
+
+
+@pytest.mark.parametrize("contents", [False, True])
+@pytest.mark.parametrize("lost", range(6))
+def test_the_chain_is_taken_up_again_behind_lost_lines(lost: int, contents: bool) -> None:
+    lines = print_dump(*LOG, contents=contents).splitlines(keepends=True)
+    starts = [index for index, line in enumerate(lines) if line.startswith(b"baseOffset")] + [len(lines)]
+    text = b"".join(lines[: starts[lost]] + lines[starts[lost + 1] :])
+
+    assert base_offsets(text) == [offset for index, offset in enumerate(OFFSETS) if index != lost]
+    (segment,) = rows("segments", text)
+    expected = [] if lost == 5 else [("OUT_OF_CHAIN", 0, OFFSETS[lost + 1])]
+    assert [(s["reason"], s["length"], s["next_offset"]) for s in segment["unreadable"]] == expected
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from(["shallow", "deep"]))
+def test_whatever_is_missing_the_rest_is_read(start: int, length: int, name: str) -> None:
+    text = SMALL_DUMPS[name]
+    start = len(HEADER) + start % (len(text) - len(HEADER))
+    end = min(start + length % 900, len(text))
+    lines = text.splitlines(keepends=True)
+    ends = [sum(map(len, lines[: index + 1])) for index in range(len(lines))]
+    expected = [
+        int(line.split()[1])
+        for line, line_end in zip(lines, ends, strict=True)
+        if line.startswith(b"baseOffset") and (line_end <= start or line_end - len(line) >= end)
+    ]
+
+    found = base_offsets(text[:start] + text[end:])
+
+    # Two halves can make up a line that looks whole.
+    assert set(expected) <= set(found) or len(found) >= len(expected)
+    assert len(found) <= len(expected) + 1
+
+
+def test_digits_lost_from_a_position_do_not_mislead_for_long() -> None:
+    text = print_dump(*LOG)
+    broken = text.replace(b"position: 240 ", b"position: 9240 ")
+
+    assert base_offsets(broken) == [0, 2, 4, 7, 8]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_batches_that_fail_their_crc_are_no_batches(deep: bool) -> None:
+    log = (*LOG[:3], Batch((Record(),) * 3, is_valid=False), *LOG[4:])
+    text = print_dump(*log, deep=deep)
+
+    assert base_offsets(text) == [0, 2, 3, 7, 8]
+    (segment,) = rows("segments", text)
+    assert [(s["reason"], s["next_offset"]) for s in segment["unreadable"]] == [("CRC_MISMATCH", 7)]
+    stretch = segment["unreadable"][0]
+    assert text[stretch["position"] :].startswith(b"baseOffset: 4 ")
+    assert text[stretch["position"] + stretch["length"] :].startswith(b"baseOffset: 7 ")
+    assert (segment["tail"], segment["last_gap_offset"]) == ("CLEAN", 7)
+
+
+def test_a_last_batch_that_fails_its_crc_makes_a_corrupt_end() -> None:
+    assert [row["tail"] for row in rows("segments", print_dump(*LOG, Batch(is_valid=False)))] == ["CORRUPT"]
+    assert base_offsets(dumped("3.9-partition-badcrc-batch")) == [0, 2, 3, 5]
+
+
+ENDS = {
+    b"Found 40 invalid bytes at the end of 00000000000000000000.log\n": "TORN",
+    b'Exception in thread "main" org.apache.kafka.common.errors.CorruptRecordException: Found record size 0 smaller than '
+    b"minimum record overhead (14) in file /x/0.log.\n": "CORRUPT",
+    b"Found record size 0 smaller than minimum record overhead (14) in file /x/0.log.\n"
+    b"org.apache.kafka.common.errors.CorruptRecordException: Found record size 0\n\tat kafka.tools.Dump.main(Dump.scala)\n"
+    b"Caused by: java.lang.IllegalStateException\n\t... 3 more\n": "CORRUPT",
+    b"": "CLEAN",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_how_the_tool_ends_is_how_the_segment_ends(end: bytes) -> None:
+    assert [(row["tail"], row["unreadable"]) for row in rows("segments", print_dump(*LOG) + end)] == [(ENDS[end], [])]
+
+
+def test_a_part_printed_twice_makes_rows_twice() -> None:
+    text = print_dump(*LOG)
+    part = text[: text.index(b"baseOffset: 4 ") + 20]
+
+    twice = text + part
+
+    assert base_offsets(twice) == [*OFFSETS, 0, 2, 3]
+    assert [(row["batches"], row["tail"]) for row in rows("segments", twice)] == [(6, "CLEAN"), (3, "TORN")]
+
+
+def test_a_file_that_follows_a_cut_line_is_found() -> None:
+    first = print_dump(*LOG)[:-20]
+    second = print_dump(Batch(), path=PATH.replace("orders", "payments"))
+
+    assert [row["topic"] for row in rows("record_batches", first + second)] == ["orders"] * 6 + ["payments"]
+    assert unreadable(first + second)[0][0] == "BROKEN_LINE"
+
+
+def test_batches_of_a_file_whose_first_line_is_lost_are_not_mixed_up_with_the_one_before() -> None:
+    text = print_dump(*LOG, deep=False) + b"".join(print_dump(*LOG, deep=False).splitlines(keepends=True)[2:])
+
+    assert base_offsets(text) == OFFSETS
+    assert [(row["topic"], row["batches"]) for row in rows("segments", text)] == [("orders", 6), (None, 6)]
+    assert unreadable(text)[-1][0] == "TOPIC_PARTITION_UNKNOWN"
+
+
+def test_readers_never_raise_for_numbers_that_no_column_holds() -> None:
+    text = print_dump(*LOG, contents=True)
+    for label in {match for match in re.findall(rb"\w+: (?=-?\d)", text)}:
+        for number in (
+            b"-2",
+            b"2147483648",
+            b"9223372036854775807",
+            b"9223372036854775808",
+            b"9" * 5_000,
+            b"1_0",
+            b"x",
+        ):
+            broken = re.sub(label + rb"-?\d+", label + number, text)
+            for table in TABLES:
+                rows(table, broken)
