@@ -1,0 +1,93 @@
+"""Do the windows judge each coordinator record as a fold of the core does? Random logs of several ids, with holes."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from tests.support.batches import TS
+from tests.support.frames import transaction_log, transaction_log_row
+
+from txnlib.core.coordinator import CoordinatorRecord, transition
+from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.transaction_state import STEPS, TransactionState
+from txnlib.spark.coordinator_states import coordinator_states
+
+PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
+
+_ENTRY = st.builds(
+    TransactionLogEntry,
+    transactional_id=st.sampled_from(["a", "b", "c"]),
+    producer_id=st.sampled_from([7, 7, 7, 8]),
+    producer_epoch=st.sampled_from([0, 0, 1, 1, 2, 32766, 32767]),
+    transaction_timeout_ms=st.sampled_from([60_000, 60_000, 60_000, 900_000]),
+    transaction_state=st.sampled_from([*TransactionState, TransactionState.ONGOING, TransactionState.PREPARE_COMMIT]),
+    transaction_partitions=st.one_of(st.none(), st.lists(st.sampled_from(PARTITIONS), unique=True).map(tuple)),
+    last_update_timestamp_ms=st.integers(TS, TS + 10),
+    start_timestamp_ms=st.sampled_from([TS, TS, TS + 1, -1]),
+    version=st.sampled_from([0, 1]),
+)
+#: (an entry, or the id of a tombstone; offsets missing before it; leader epoch)
+_LOG = st.lists(
+    st.tuples(st.one_of(_ENTRY, _ENTRY, _ENTRY, st.sampled_from(["a", "b"])), st.sampled_from([0, 0, 0, 0, 1]), st.integers(0, 1)),
+    min_size=1,
+    max_size=40,
+)
+
+
+def folded(log):
+    """By offset: step name and findings, as the core sees them; None for a step that records may be missing from."""
+    before, rows, offset, dense, last_dense = {}, {}, -1, 0, {}
+    for entry, gap, epoch in log:
+        offset += 1 + gap
+        dense += gap
+        name = entry if isinstance(entry, str) else entry.transactional_id
+        record = CoordinatorRecord(None if isinstance(entry, str) else entry, epoch)
+        is_consecutive = name in before and last_dense[name] == dense
+        done = transition(before.get(name), record, is_consecutive=is_consecutive)
+        rows[offset] = (None if done.step is None else done.step.name, {f.value for f in done.findings})
+        before[name], last_dense[name] = record, dense
+    return rows
+
+
+@settings(
+    max_examples=5,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(logs=st.lists(_LOG, min_size=25, max_size=30))
+def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, logs):
+    rows = []
+    for partition, log in enumerate(logs):
+        offset = -1
+        for entry, gap, epoch in log:
+            offset += 1 + gap
+            rows.append(transaction_log_row(entry, partition, offset, TS, epoch))
+
+    actual = coordinator_states(transaction_log(spark, rows)).collect()
+
+    expected = {(partition, offset): row for partition, log in enumerate(logs) for offset, row in folded(log).items()}
+    assert len(actual) == len(expected)
+    for row in actual:
+        step, findings = expected[row["coordinator_partition"], row["offset"]]
+        where = (row["coordinator_partition"], row["offset"], logs[row["coordinator_partition"]])
+        assert row["legality"] == (step or "UNKNOWN"), where
+        assert set(row["findings"]) == findings, where
+
+
+def test_spark_and_python_read_the_same_table_of_steps(spark):
+    from pyspark.sql import functions as F
+
+    from txnlib.spark.decisions import legality
+
+    pairs = [(name(before), name(after), step.name) for (before, after), step in STEPS.items()]
+    frame = spark.createDataFrame(pairs, "b string, a string, expected string")
+    different = frame.withColumn("actual", legality(F.col("b"), F.col("a"))).where("actual IS NULL OR actual <> expected")
+    assert different.collect() == []
+    assert len(pairs) == 81
+
+
+def name(state: TransactionState | None) -> str | None:
+    return None if state is None else state.kafka_name
