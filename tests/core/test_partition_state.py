@@ -183,6 +183,7 @@ def test_findings_stand_beside_the_base_offset_of_their_batch() -> None:
 
 
 def test_batches_without_a_producer_only_move_the_end() -> None:
+    assert replay().end_offset == 0
     assert replay(N(at=3, to=9)) == PartitionState(end_offset=10)
 
 
@@ -219,3 +220,7 @@ def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(
     unstable: int | None, high_watermark: int, log_start: int, expected: int
 ) -> None:
     assert last_stable_offset(unstable, high_watermark, log_start) == expected
+
+
+def test_a_log_starts_at_0_unless_said_otherwise() -> None:
+    assert replay(T(1, 5, 0, at=0)).last_stable_offset(high_watermark=1) == 0

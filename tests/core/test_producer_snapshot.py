@@ -98,16 +98,16 @@ def test_a_snapshot_cut_anywhere_or_followed_by_anything_is_corrupt() -> None:
 
 def test_a_header_cut_anywhere_has_no_crc() -> None:
     for end in range(10):
-        with pytest.raises(CorruptRecordError, match=f"at least 10 bytes, this one {end}"):
+        with pytest.raises(CorruptRecordError, match=f"byte 0: a snapshot has at least 10 bytes, this one {end}"):
             stored_crc(bytes(end))
 
 
 @pytest.mark.parametrize("version", [0, 2, -1])
 def test_there_is_one_version_of_snapshots(version: int) -> None:
-    with pytest.raises(CorruptRecordError, match=f"version {version} is not known"):
+    with pytest.raises(CorruptRecordError, match=f"byte 0: snapshot version {version} is not known"):
         read_producer_snapshot(encode_snapshot({}, version))
 
 
 def test_fewer_entries_than_none_are_corrupt() -> None:
-    with pytest.raises(CorruptRecordError, match="-1 entries are promised"):
+    with pytest.raises(CorruptRecordError, match="byte 6: -1 entries are promised in 10 bytes"):
         read_producer_snapshot(struct.pack(">hIi", 1, 0, -1))

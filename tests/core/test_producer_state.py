@@ -105,7 +105,7 @@ def test_B12_the_first_sight_of_a_producer_may_have_any_sequence() -> None:
 def test_B13_a_marker_of_a_new_epoch_forgets_the_batches() -> None:
     fenced = after(D(1, 0, 0, at=0), A(1, 1, 0, at=1))
 
-    assert fenced == state(1, cE=0)
+    assert fenced == after(D(1, 0, 0, 7, at=0), A(1, 1, 0, at=8)) == state(1, cE=0)
     assert (fenced.first_sequence, fenced.first_data_offset) == (-1, -1)
 
 

@@ -13,9 +13,11 @@ from txnlib.core.finding import Finding
 from txnlib.core.producer_state import (
     UNKNOWN_PRODUCER,
     Appended,
+    AppendOrigin,
     CompletedTxn,
     ProducerState,
     append,
+    append_origin,
     has_expired,
 )
 from txnlib.core.record_batch import EndTxnMarker, RecordBatch
@@ -58,6 +60,27 @@ def test_a_batch_without_a_sequence_is_never_out_of_order(epoch: int) -> None:
 
 def test_a_stale_batch_without_a_sequence_is_stale() -> None:
     assert append(KNOWN, T(1, 4, -1, at=50)).findings == (Finding.INVALID_PRODUCER_EPOCH,)
+
+
+#: A group coordinator also writes offset commits that all begin at sequence 0 (Kafka 4.1.1).
+@pytest.mark.parametrize(("epoch", "sequence"), [(5, 0), (5, 7), (5, 99), (6, 99)])
+def test_sequences_of_a_group_coordinator_are_not_checked(epoch: int, sequence: int) -> None:
+    batch = T(1, epoch, sequence, at=50)
+
+    assert append(KNOWN, batch, origin=AppendOrigin.COORDINATOR).findings == ()
+    assert append(KNOWN, batch).findings == (Finding.OUT_OF_ORDER_SEQUENCE_NUMBER,)
+
+
+def test_epochs_of_a_group_coordinator_are_checked() -> None:
+    stale = append(KNOWN, T(1, 4, 0, at=50), origin=AppendOrigin.COORDINATOR)
+
+    assert stale.findings == (Finding.INVALID_PRODUCER_EPOCH,)
+
+
+@pytest.mark.parametrize("topic", ["orders", "__transaction_state", "__consumer_offsets_2", ""])
+def test_only_the_group_coordinator_writes_to_its_topic(topic: str) -> None:
+    assert append_origin(topic) is AppendOrigin.CLIENT
+    assert append_origin("__consumer_offsets") is AppendOrigin.COORDINATOR
 
 
 def test_a_batch_can_be_out_of_order_and_non_transactional_at_once() -> None:

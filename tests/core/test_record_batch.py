@@ -18,6 +18,7 @@ from txnlib.core.record_batch import (
     ControlType,
     EndTxnMarker,
     Record,
+    RecordBatch,
     decrement_sequence,
     increment_sequence,
     read_end_txn_marker,
@@ -125,13 +126,41 @@ def body(length: int, *fields: bytes) -> bytes:
 
 
 NULL, EMPTY = varint(-1), varint(0)
+#: what is broken -> the record, what the error says.
 BROKEN_RECORDS = {
-    "length one too short": body(5, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY),
-    "length one too long": body(7, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY, b"\0"),
-    "negative length": body(-1, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY),
-    "key of a length below null": body(6, b"\0", EMPTY, EMPTY, varint(-2), NULL, EMPTY),
-    "header without a key": body(8, b"\0", EMPTY, EMPTY, NULL, NULL, varint(1), NULL, NULL),
-    "fewer headers than none": body(6, b"\0", EMPTY, EMPTY, NULL, NULL, varint(-1)),
+    "length one too short": (
+        body(5, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY),
+        "byte 1: record promises 5 bytes and holds 6",
+    ),
+    "length one too long": (
+        body(7, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY, b"\0"),
+        "byte 1: record promises 7 bytes and holds 6",
+    ),
+    "length beyond the batch": (
+        body(7, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY),
+        "byte 0: record of 7 bytes reaches past the end of its batch",
+    ),
+    "negative length": (
+        body(-1, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY),
+        "byte 0: record of -1 bytes reaches past the end of its batch",
+    ),
+    "no length": (body(0, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY), "byte 1: record promises 0 bytes and holds 6"),
+    "bytes behind it": (
+        body(6, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY, b"\0\0"),
+        "byte 7: 2 bytes are left after 1 records",
+    ),
+    "key of a length below null": (
+        body(6, b"\0", EMPTY, EMPTY, varint(-2), NULL, EMPTY),
+        "byte 5: -2 bytes are promised, 2 are there",
+    ),
+    "header without a key": (
+        body(8, b"\0", EMPTY, EMPTY, NULL, NULL, varint(1), NULL, NULL),
+        "byte 8: header without a key",
+    ),
+    "fewer headers than none": (
+        body(6, b"\0", EMPTY, EMPTY, NULL, NULL, varint(-1)),
+        "byte 7: -1 headers are promised",
+    ),
 }
 
 
@@ -141,8 +170,11 @@ def test_the_smallest_record_is_read() -> None:
 
 @pytest.mark.parametrize("name", BROKEN_RECORDS)
 def test_a_record_that_breaks_its_promise_is_corrupt(name: str) -> None:
-    with pytest.raises(CorruptRecordError):
-        read_records(BROKEN_RECORDS[name], 1, 7, TS)
+    record, problem = BROKEN_RECORDS[name]
+    with pytest.raises(CorruptRecordError) as error:
+        read_records(record, 1, 7, TS)
+
+    assert str(error.value) == problem
 
 
 def marker_of(**fields: object) -> EndTxnMarker | None:
@@ -202,6 +234,19 @@ def test_a_sequence_goes_forth_and_back(sequence: int, distance: int) -> None:
 
     assert 0 <= later <= HIGHEST
     assert decrement_sequence(later, distance) == sequence
+
+
+def test_a_batch_has_no_producer_and_no_marker_unless_said_otherwise() -> None:
+    assert RecordBatch(base_offset=3, last_offset=3) == N(
+        at=3,
+        ts=-1,
+        is_transactional=False,
+        is_control=False,
+        marker=None,
+        records_count=1,
+        partition_leader_epoch=-1,
+        timestamp_type=record_batch.TimestampType.CREATE_TIME,
+    )
 
 
 def test_the_last_sequence_follows_from_the_header() -> None:

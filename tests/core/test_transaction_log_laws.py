@@ -180,3 +180,15 @@ NULL_LISTS = {
 def test_a_topic_without_a_list_of_partitions_is_corrupt(name: str) -> None:
     with pytest.raises(CorruptRecordError):
         read_transaction_log_value("bar", NULL_LISTS[name])
+
+
+#: No broker writes a topic without partitions, but the layout allows it.
+EMPTY_LISTS = {
+    "v0": struct.pack(">hqhib", 0, 1, 0, 0, 1) + struct.pack(">ih1si", 1, 1, b"a", 0) + bytes(16),
+    "v1": struct.pack(">hqhib", 1, 1, 0, 0, 1) + b"\x02\x02a\x01" + tag_section({}) + bytes(16) + tag_section({}),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_LISTS)
+def test_a_topic_with_an_empty_list_has_no_partitions(name: str) -> None:
+    assert read_transaction_log_value("bar", EMPTY_LISTS[name]).transaction_partitions == ()
