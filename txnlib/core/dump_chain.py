@@ -59,7 +59,7 @@ class Lines:
 
 
 class _Link(NamedTuple):
-    """The end of a chain of lines: where it goes on, what speaks for it, and which line is before the last (None: none)."""
+    """The end of a chain of lines: where it goes on, what speaks for it, and the line before its last (None: none)."""
 
     end: int
     last_offset: int
@@ -78,6 +78,7 @@ class Chain:
         self.next_position, self.last_offset = 0, NOT_PRINTED
         #: Where the chain stood before it was last taken up again: should that prove wrong, it is taken up from there.
         self.floor = (0, NOT_PRINTED)
+        self.first: DumpedBatch | None = None
         self.batch: DumpedBatch | None = None
         self.records, self.record_offset = 0, NOT_PRINTED
         #: Free text was printed in this file; and since the last batch line, where it could not be measured.
@@ -103,13 +104,17 @@ class Chain:
     def append(self, batch: DumpedBatch) -> None:
         """Goes on behind a batch line. Of a batch that fails its CRC only the size is believed, as the tool does."""
         if self.continues(batch):
-            self.floor = (batch.position, self.last_offset)
+            self.floor = (
+                batch.position + 1,
+                max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset,
+            )
         self.next_position = batch.position + batch.size
         # The line of a compressed set of formats 0 and 1 does not tell its first offset.
         self.record_offset = batch.base_offset - 1 if batch.magic >= 2 else self.last_offset
+        self.first = self.first or batch
         self.batch, self.records, self.has_open_text = batch, 0, False
         # What seemed to be the end was not.
-        self.is_torn = self.is_ended_early = False
+        self.is_ended_early = False
         if batch.is_valid:
             self.last_offset = batch.last_offset
             self.has_records |= batch.records_count != 0
@@ -124,6 +129,10 @@ class Chain:
         if position >= self._judged_until:
             self._judge(batch, position, lines)
         return position in self._genuine
+
+    def is_left_by(self, batch: DumpedBatch) -> bool:
+        """Whether a batch line that does not follow is the first of another file, whose `Dumping` line is lost."""
+        return batch.position == 0 and batch != self.first and not self.has_text
 
     def _is_ahead(self, batch: DumpedBatch) -> bool:
         return batch.position >= self.floor[0] and batch.base_offset > self.floor[1]

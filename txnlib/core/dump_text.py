@@ -34,6 +34,7 @@ from txnlib.core.dump_records import (
 from txnlib.core.dump_remarks import Remark, UnreadableReason, reason_of, reason_of_undecoded, remark_of
 from txnlib.core.dump_transaction_log import DECODED, UNDECODED
 
+_HEADER_KEYS: Final = b"headerKeys: ["
 _NO_CONTENTS: Final = (b"headerKeys: []\n", b"headerKeys: []\r\n")
 #: Starts of lines under `--skip-record-metadata`; a payload without a key has no bar up to 4.2.
 _BARE_RECORDS: Final = (b"| key: ", b"| payload: ", b" payload: ")
@@ -99,9 +100,8 @@ class _Reader:
             chain.next_position = batch.position
         is_next = chain.continues(batch)
         if not (is_next and not chain.has_open_text) and not chain.follows(batch, position, self.lines):
-            if batch.position > 0 or chain.has_text:
+            if not chain.is_left_by(batch):
                 return False
-            # Another file, of which the `Dumping` line is lost.
             chain = self.start_file(position, DumpedFile())
             is_next = True
         if not is_next or (chain.is_deep and chain.lacks_records):
@@ -109,6 +109,8 @@ class _Reader:
         if self.out.pending is not None or self.out.stretches:
             self.out.settle(chain)
         chain.append(batch)
+        # Tools end every line.
+        chain.is_torn = not line.endswith(b"\n")
         if not batch.is_valid:
             self.out.unreadable(position, line, UnreadableReason.CRC_MISMATCH)
         elif batch.is_control:
@@ -124,7 +126,9 @@ class _Reader:
         offset = offset_of(line)
         if not chain.holds(offset):
             return False
-        if chain.batch.is_control or not line.endswith(_NO_CONTENTS):
+        # Contents can end with the same words.
+        has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
+        if chain.batch.is_control or not has_no_contents:
             record = read_record_line(line)
             if record is None or record.timestamp_type != chain.batch.timestamp_type:
                 return False

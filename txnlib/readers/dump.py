@@ -68,7 +68,7 @@ def _read_located(
     for value in read_dump(lines, topic):
         if type(value) is FileStart:
             file = value.file
-            if file.topic is None:
+            if file.topic is None or file.is_deleted:
                 place = Place(topic, partition, source, file)
             else:
                 first_directory = file.log_directory if first_directory is None else first_directory
