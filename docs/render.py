@@ -1,0 +1,88 @@
+"""Renders the reference pages from the tables in the code: docs/tables.md and docs/rules.md.
+
+    python docs/render.py          # rewrites both; a test fails while they are stale
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+from txnlib.core.finding import FINDINGS  # noqa: E402
+from txnlib.core.transaction_state import STEPS, TransactionState  # noqa: E402
+from txnlib.core.verdict import CURRENT_STANDINGS, DOUBTS, EXPLANATIONS, LATE_BY, OTHER_STANDINGS  # noqa: E402
+from txnlib.delta.store import stored_schema  # noqa: E402
+from txnlib.spark.schemas import TABLES  # noqa: E402
+
+NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
+
+
+def tables() -> str:
+    parts = [NOTE, "# Tables\n", "Every table is a Delta table under `--output`, partitioned by `run_id`.\n"]
+    for name in TABLES:
+        parts += [f"## {name}\n", "| column | type | meaning |", "|---|---|---|"]
+        for field in stored_schema(name):
+            kind = field.dataType.simpleString().replace("|", "\\|")
+            parts.append(f"| `{field.name}` | `{kind}` | {field.metadata['comment']} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def rules() -> str:
+    return "\n".join([NOTE, "# Rules\n", *_steps(), *_standings(), *_lateness(), *_doubts(), *_reasons(), *_findings()])
+
+
+def _name(state: TransactionState | None) -> str:
+    return "none" if state is None else state.kafka_name
+
+
+def _steps() -> list[str]:
+    states = [None, *TransactionState]
+    head = [
+        "## Steps between two consecutive records of a transactional id\n",
+        "Rows: state before. Columns: state after. `none` is no record, or a tombstone. Empty cells are illegal.\n",
+        "| | " + " | ".join(_name(state) for state in states) + " |",
+        "|---" * (len(states) + 1) + "|",
+    ]
+    for before in states:
+        cells = [STEPS[before, after].name for after in states]
+        head.append(f"| **{_name(before)}** | " + " | ".join("" if c == "ILLEGAL" else c for c in cells) + " |")
+    return [*head, ""]
+
+
+def _standings() -> list[str]:
+    lines = ["## What holds an open transaction\n", "| the producer id's owner | its last record | marker | reason |", "|---|---|---|---|"]
+    lines += [f"| {owner.value} | | | `{reason.value}` |" for owner, reason in OTHER_STANDINGS.items()]
+    lines += [f"| CURRENT | {holds.value} | {marker.value} | `{r.value}` |" for (holds, marker), r in CURRENT_STANDINGS.items()]
+    return [*lines, ""]
+
+
+def _lateness() -> list[str]:
+    lines = ["## When an expected transaction is late\n", "| last write older than the brokers' limit | coordinator's timeout passed | late_by |", "|---|---|---|"]
+    lines += [f"| {w} | {s} | {'' if by is None else by.value} |" for (w, s), by in LATE_BY.items()]
+    return [*lines, ""]
+
+
+def _doubts() -> list[str]:
+    lines = ["## What makes a verdict UNKNOWN, in this order\n"]
+    return [*lines, *[f"1. `{reason.value}`: {EXPLANATIONS[reason]}" for reason in DOUBTS], ""]
+
+
+def _reasons() -> list[str]:
+    lines = ["## Reasons\n", "| reason | in words |", "|---|---|"]
+    return [*lines, *[f"| `{reason.value}` | {text} |" for reason, text in EXPLANATIONS.items()], ""]
+
+
+def _findings() -> list[str]:
+    lines = ["## Findings\n", "| name | severity | meaning |", "|---|---|---|"]
+    return [*lines, *[f"| `{f.value}` | {rule.severity.name} | {rule.meaning} |" for f, rule in FINDINGS.items()], ""]
+
+
+PAGES = {"tables.md": tables, "rules.md": rules}
+
+if __name__ == "__main__":
+    for page, render in PAGES.items():
+        (DOCS / page).write_text(render())
