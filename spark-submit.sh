@@ -101,7 +101,7 @@ done
 
 # Directories count too: their time tells of removed and renamed files.
 if [[ ! -f "$root/dist/txnlib.zip" ]] ||
-  [[ -n "$(find "$root/txnlib" -name __pycache__ -prune -o -newer "$root/dist/txnlib.zip" -print)" ]]; then
+  [[ -n "$(find "$root/txnlib" "$root/jobs" -name __pycache__ -prune -o -newer "$root/dist/txnlib.zip" -print)" ]]; then
   "$VENV/bin/python" - "$root" <<'PY'
 import os
 import sys
@@ -115,7 +115,7 @@ target.parent.mkdir(exist_ok=True)
 partial = target.with_suffix(f".{os.getpid()}")
 started = time.time()
 # The same sources give the same bytes: sorted names, one date, nothing compressed. Nothing hidden, nothing compiled.
-files = sorted(path for path in (root / "txnlib").rglob("*") if path.is_file())
+files = sorted(path for package in ("txnlib", "jobs") for path in (root / package).rglob("*") if path.is_file())
 with ZipFile(partial, "w") as archive:
     for file in files:
         name = file.relative_to(root)

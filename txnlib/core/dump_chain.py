@@ -58,6 +58,14 @@ class Lines:
             self.give_back(seen)
 
 
+class _Candidate(NamedTuple):
+    """A line that looks like a batch, its position in the text, and how many `Dumping` lines stand before it."""
+
+    position: int
+    batch: DumpedBatch
+    files: int
+
+
 class _Link(NamedTuple):
     """The end of a chain of lines: where it goes on, what speaks for it, and the line before its last (None: none)."""
 
@@ -65,6 +73,7 @@ class _Link(NamedTuple):
     last_offset: int
     score: float
     before: int | None
+    files: int
 
 
 class Chain:
@@ -158,29 +167,31 @@ class Chain:
         chain ends with the payload, and the genuine one goes on. Where contents were measured off so far, no payload is
         open, so that damage must be the reason for a gap, and a record line behind the batch line is proof enough.
         """
-        found, has_own_record = [(position, batch)], False
+        found, has_own_record, files = [_Candidate(position, batch, 0)], False, 0
         after = Chain(DumpedFile())
         after.append(batch)
         with closing(lines.ahead()) as ahead:
             for other_position, line in ahead:
                 if line.startswith(b"| offset: ") and len(found) == 1 and not self.has_open_text:
                     has_own_record |= after.holds(offset_of(line))
+                elif line.startswith(b"Dumping "):
+                    files += 1
                 elif _looks_like_batch(line) and (other := read_batch_line(line)):
-                    found.append((other_position, other))
+                    found.append(_Candidate(other_position, other, files))
                     if len(found) == _BATCHES_AHEAD:
                         break
         roots = [
-            _Link(self.next_position, self.last_offset, 0, None),
-            _Link(*self.floor, -_COST_OF_A_GAP, None),
+            _Link(self.next_position, self.last_offset, 0, None, 0),
+            _Link(*self.floor, -_COST_OF_A_GAP, None, 0),
         ]
-        links = _links([other for _, other in found], roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
+        links = _links(found, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
         last = max(range(len(links)), key=lambda index: links[index].score)
         step: int | None = last if links[last].score > 0 else None
         self._genuine = set()
         while step is not None:
-            self._genuine.add(found[step][0])
+            self._genuine.add(found[step].position)
             step = links[step].before
-        self._judged_until = found[-1][0] + 1 if len(found) < _BATCHES_AHEAD else found[_BATCHES_JUDGED][0]
+        self._judged_until = found[-1].position + 1 if len(found) < _BATCHES_AHEAD else found[_BATCHES_JUDGED].position
 
     def is_ended_by(self, file: DumpedFile, lines: Lines) -> bool:
         """Whether a `Dumping` line is genuine: where free text is open, none is if the chain goes on behind it."""
@@ -223,19 +234,24 @@ class Chain:
         return self.is_deep or not self.has_untyped_markers
 
 
-def _links(batches: list[DumpedBatch], roots: list[_Link], gain_of_first: float) -> list[_Link]:
-    """For each batch the best chain that ends with it; `gain_of_first` is what else speaks for the first one."""
+def _links(candidates: list[_Candidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:
+    """For each line the best chain that ends with it; `gain_of_first` is what else speaks for the first one.
+
+    Behind a `Dumping` line, be it genuine or a payload's, a chain goes on only with the very next offset: in the next file
+    of a partition, batches may stand at the same positions.
+    """
     links: list[_Link] = []
-    for batch in batches:
-        best = _Link(batch.position + batch.size, batch.last_offset, float("-inf"), None)
+    for _position, batch, files in candidates:
+        best = _Link(batch.position + batch.size, batch.last_offset, float("-inf"), None, files)
         for index, before in enumerate([*roots, *links], -len(roots)):
+            has_gap, skips = before.end < batch.position, before.last_offset + 1 < batch.base_offset
             if before.last_offset >= batch.base_offset or before.end > batch.position:
                 continue
-            score = before.score + _GAIN
-            if before.end < batch.position:
+            if before.files < files and (has_gap or skips):
+                continue
+            score = before.score + _GAIN - (_COST_OF_MISSING_OFFSETS if skips else 0)
+            if has_gap:
                 score -= _COST_OF_A_GAP - (0 if links else gain_of_first)
-            if before.last_offset + 1 < batch.base_offset:
-                score -= _COST_OF_MISSING_OFFSETS
             if score > best.score:
                 best = best._replace(score=score, before=index if index >= 0 else None)
         links.append(best)
