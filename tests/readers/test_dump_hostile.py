@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.dumps import (
@@ -129,6 +129,7 @@ _PIECES = st.sampled_from(
 _CONTENTS = st.none() | st.lists(_PIECES | st.binary(max_size=5).filter(bytes.isascii), max_size=6).map(b"\n".join)
 
 
+@settings(deadline=None, database=None)
 @given(st.lists(st.lists(st.builds(Record, _CONTENTS, _CONTENTS), min_size=1, max_size=3), min_size=1, max_size=4))
 def test_whatever_contents_hold_the_batches_are_the_same(contents: list[list[Record]]) -> None:
     batches = tuple(Batch(tuple(records)) for records in contents)
@@ -225,6 +226,7 @@ _NASTY = st.lists(
 ).map("".join)
 
 
+@settings(deadline=None, database=None)
 @given(st.lists(_NASTY, min_size=1, max_size=4), st.booleans())
 def test_any_id_is_read_exactly(ids: list[str], json_keys: bool) -> None:
     text = coordinator_dump(ids, json_keys=json_keys)

@@ -94,6 +94,8 @@ class Chain:
         self.has_text = self.has_open_text = False
         #: Record lines have metadata, or (`--skip-record-metadata`) none.
         self.is_deep = self.is_bare = False
+        #: Batch lines further on were taken for payload, and no genuine one came since.
+        self.has_doubt = False
         self.is_torn = self.is_ended_early = False
         self.has_records = self.has_decoded_records = self.has_untyped_markers = False
         #: Positions in the text of batch lines found genuine, and up to where lines were looked at.
@@ -123,7 +125,7 @@ class Chain:
         self.first = self.first or batch
         self.batch, self.records, self.has_open_text = batch, 0, False
         # What seemed to be the end was not.
-        self.is_ended_early = False
+        self.is_ended_early = self.has_doubt = False
         if batch.is_valid:
             self.last_offset = batch.last_offset
             self.has_records |= batch.records_count != 0
@@ -137,7 +139,9 @@ class Chain:
             return self.continues(batch) or (self._is_ahead(batch) and self._is_whole(batch, lines))
         if position >= self._judged_until:
             self._judge(batch, position, lines)
-        return position in self._genuine
+        is_genuine = position in self._genuine
+        self.has_doubt |= not is_genuine and self._is_ahead(batch)
+        return is_genuine
 
     def is_left_by(self, batch: DumpedBatch) -> bool:
         """Whether a batch line that does not follow is the first of another file, whose `Dumping` line is lost."""
@@ -186,8 +190,12 @@ class Chain:
         ]
         links = _links(found, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
         last = max(range(len(links)), key=lambda index: links[index].score)
-        step: int | None = last if links[last].score > 0 else None
         self._genuine = set()
+        if links[last].score <= 0:
+            # Each of the others may have its own record line to speak for it.
+            self._judged_until = position + 1
+            return
+        step: int | None = last
         while step is not None:
             self._genuine.add(found[step].position)
             step = links[step].before
@@ -237,8 +245,8 @@ class Chain:
 def _links(candidates: list[_Candidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:
     """For each line the best chain that ends with it; `gain_of_first` is what else speaks for the first one.
 
-    Behind a `Dumping` line, be it genuine or a payload's, a chain goes on only with the very next offset: in the next file
-    of a partition, batches may stand at the same positions.
+    Behind a `Dumping` line, be it genuine or a payload's, a chain goes on only with the very next offset: in the next
+    file of a partition, batches may stand at the same positions.
     """
     links: list[_Link] = []
     for _position, batch, files in candidates:

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from txnlib.core.record_batch import CompressionType, TimestampType
+from txnlib.core.sentinels import MAX_SEQUENCE
 
 #: What stands for a field that a generation of the tool does not print; Kafka's own "none" for all of these numbers.
 NOT_PRINTED: Final = -1
@@ -110,6 +111,7 @@ _WORDS: Final = (b"istransactional:", b"iscontrol:", b"deletehorizonms:", b"comp
 #: Printed by later generations only (2.0.0, 2.0.1, 3.2), or not for message formats 0 and 1.
 _OPTIONAL: Final = frozenset({b"count:", b"iscontrol:", b"deletehorizonms:"})
 _LATER_THAN_FORMAT_1: Final = frozenset({*_NUMBERS[3:8], b"istransactional:"}) | _OPTIONAL
+_KNOWN: Final = (*_NUMBERS[:9], *_WORDS, *TIMESTAMP_TYPES)
 #: Tokens put behind those of a line, for labels that are not there; and which of them, if not the first.
 _DEFAULTS: Final = [b"-1", b"false", b"OptionalLong.empty"]
 _DEFAULT_PLACES: Final[Mapping[bytes, int]] = {b"istransactional:": 1, b"iscontrol:": 1, b"deletehorizonms:": 2}
@@ -146,6 +148,9 @@ def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
         if b"keysize:" in places or b"baseoffset:" in places:
             return None
         places[b"baseoffset:"] = places[b"lastoffset:"] = places[b"offset:"]
+    # Another build may print more, but a label that ends like a known one is two pieces of lines put together.
+    if any(label.endswith(_KNOWN) and label not in _KNOWN for label in places):
+        return None
     missing = {*_NUMBERS, *_WORDS} - places.keys()
     if not missing <= (_LATER_THAN_FORMAT_1 if is_old else _OPTIONAL):
         return None
@@ -229,11 +234,12 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
 
 
 def is_believable(batch: DumpedBatch) -> bool:
-    """Whether offsets, count and position can be those of a batch."""
-    base_offset, last_offset, count = batch[:3]
-    return (
-        0 <= base_offset <= last_offset < _FAR and count <= last_offset - base_offset + 1 and 0 <= batch.position < _FAR
-    )
+    """Whether offsets, sequences, count and position can be those of one batch."""
+    base_offset, last_offset, count, base_sequence, last_sequence = batch[:5]
+    delta = last_offset - base_offset
+    if base_sequence >= 0 and (batch.is_control or last_sequence != (base_sequence + delta) & MAX_SEQUENCE):
+        return False
+    return base_offset >= 0 <= delta and last_offset < _FAR and count <= delta + 1 and 0 <= batch.position < _FAR
 
 
 def read_snapshot_line(line: bytes) -> DumpedSnapshotEntry | None:

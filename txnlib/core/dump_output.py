@@ -94,6 +94,8 @@ class Output:
 
     def end_file(self, chain: Chain | None, position: int) -> None:
         """Hands out all that is left of a file; no chain stands for text outside any file."""
+        if chain is not None and chain.has_doubt:
+            self.missing(position)
         is_corrupt = not _CORRUPT.isdisjoint(stretch.reason for stretch in self.stretches)
         self.settle(chain)
         if chain is None:

@@ -60,6 +60,8 @@ _BRACKETS: Final = 16
 _LINES_OF_AN_ID: Final = 64
 #: Far beyond what any broker lets pass as one record.
 _LARGEST_RECORD: Final = 1 << 28
+#: By 2.8, for formats 0 and 1.
+_PRINTED_TWICE: Final = frozenset({b"crc:", b"isvalid:"})
 _TIMESTAMPS: Final = range(-(1 << 63), 1 << 63)
 
 
@@ -72,9 +74,12 @@ def read_record_line(line: bytes) -> RecordLine | None:
         end = min(ends, default=len(line.rstrip(b"\r\n")))
         head, text = line[:end], line[end:]
     tokens = head.removeprefix(b"| ").split()
-    fields = dict(zip([label.lower() for label in tokens[0::2]], tokens[1::2], strict=False))
+    labels = [label.lower() for label in tokens[0::2]]
+    fields = dict(zip(labels, tokens[1::2], strict=False))
     timestamp_label = next((label for label in TIMESTAMP_TYPES if label in fields), b"")
     if len(tokens) % 2 or any(not label.endswith(b":") for label in fields):
+        return None
+    if len(fields) < len(labels) and any(labels.count(label) > 1 for label in fields if label not in _PRINTED_TWICE):
         return None
     try:
         timestamp = int(fields[timestamp_label])
@@ -175,7 +180,8 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> int | None:
     length, converted, line = len(contents), 0, contents
     while True:
         line_end = 2 if line.endswith(b"\r\n") else 1 if line.endswith(b"\n") else 0
-        if size in (length - line_end, length - line_end - converted):
+        # A carriage return may also be the last character of a payload.
+        if size in (length - line_end, length - line_end - converted, length - min(line_end, 1)):
             break
         may_go_on = line_end and length - line_end - converted < size < _LARGEST_RECORD
         ahead = lines.next() if may_go_on else None

@@ -183,11 +183,10 @@ class _Reader:
                 if length is not None:
                     self.out.end += length
                     return True
-            elif not contents.strip():
-                # Header keys are free text, too, and nothing tells their size.
-                if record.has_header_keys and not record.text.startswith(b"]"):
-                    break
-                return True
+            elif record.text.startswith(b"]") or not record.has_header_keys:
+                # No header keys, so that nothing else can stand here.
+                return not contents.strip()
+        # Header keys are free text, too, and nothing tells their size.
         chain.has_text = chain.has_open_text = True
         return True
 
