@@ -64,7 +64,7 @@ _HARMLESS: Final = re.compile(
     rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
 )
 _PIECE_OF_A_LINE: Final = re.compile(
-    rb"(ffset|[sS]ize|equence|[eE]poch|Keys|Marker|[vV]alid|Time|crc|position|magic): "
+    rb"(ffset|ize|equence|poch|Keys|arker|alid|Time|crc|osition|agic|ntrol|onal|codec): "
 )
 
 
