@@ -98,9 +98,9 @@ class Chain:
         self.has_doubt = False
         self.is_torn = self.is_ended_early = False
         self.has_records = self.has_decoded_records = self.has_untyped_markers = False
-        #: Positions in the text of batch lines found genuine, and up to where lines were looked at.
+        #: Positions in the text: of genuine batch lines, up to where lines were judged, and where the file goes on.
         self._genuine: set[int] = set()
-        self._judged_until = 0
+        self._judged_until = self._goes_on_at = 0
 
     def continues(self, batch: DumpedBatch) -> bool:
         return batch.position == self.next_position and batch.base_offset > self.last_offset
@@ -201,13 +201,15 @@ class Chain:
             step = links[step].before
         self._judged_until = found[-1].position + 1 if len(found) < _BATCHES_AHEAD else found[_BATCHES_JUDGED].position
 
-    def is_ended_by(self, file: DumpedFile, lines: Lines) -> bool:
+    def is_ended_by(self, file: DumpedFile, position: int, lines: Lines) -> bool:
         """Whether a `Dumping` line is genuine: where free text is open, none is if the chain goes on behind it."""
         if not self.has_open_text:
             return True
-        ahead, batches, is_first = lines.ahead(), [], True
-        with closing(ahead):
-            for _position, line in ahead:
+        if position < self._goes_on_at:
+            return False
+        is_first, end, last_offset, going_on = True, self.next_position, self.last_offset, 0
+        with closing(lines.ahead()) as ahead:
+            for other_position, line in ahead:
                 if (
                     is_first
                     and file.kind == "log"
@@ -216,16 +218,15 @@ class Chain:
                     return False
                 is_first = False
                 if _looks_like_batch(line) and (batch := read_batch_line(line)):
-                    batches.append(batch)
-                    if len(batches) == _BATCHES_AHEAD:
-                        break
-        position, last_offset, going_on = self.next_position, self.last_offset, 0
-        for batch in batches:
-            if batch.position == position and batch.base_offset > last_offset:
-                # In another file, one batch may happen to stand there, but hardly two, and not with the next offset.
-                going_on += 2 if batch.base_offset == last_offset + 1 else 1
-                position, last_offset = batch.position + batch.size, batch.last_offset
-        return going_on < 2
+                    if batch.position != end or batch.base_offset <= last_offset:
+                        continue
+                    # In another file one batch may stand there by chance, but hardly two, nor one with the next offset.
+                    going_on += 2 if batch.base_offset == last_offset + 1 else 1
+                    end, last_offset = batch.position + batch.size, batch.last_offset
+                    if going_on >= 2:
+                        self._goes_on_at = other_position
+                        return False
+        return True
 
     @property
     def lacks_records(self) -> bool:

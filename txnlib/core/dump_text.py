@@ -85,7 +85,7 @@ class _Reader:
 
     def read_file(self, position: int, line: bytes) -> bool:
         file = read_file_line(line)
-        if file is None or (self.chain is not None and not self.chain.is_ended_by(file, self.lines)):
+        if file is None or (self.chain is not None and not self.chain.is_ended_by(file, position, self.lines)):
             return False
         self.start_file(position, file)
         return True
