@@ -52,9 +52,10 @@ class Store:
 
     def read_all(self, name: str) -> DataFrame:
         """A table with the rows of every run. Raises MissingTableError."""
-        if not self.exists(name):
-            raise MissingTableError(name, "audit")
-        return self._load(name)
+        try:
+            return self._load(name)
+        except AnalysisException as error:
+            raise MissingTableError(name, "audit") from error
 
     def _load(self, name: str) -> DataFrame:
         if self.output is None:
