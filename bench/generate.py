@@ -21,9 +21,7 @@ START_MS = 1_790_000_000_000
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 
 
-def batch(
-    offset: int, delta: int, attributes: int, time: int, producer: int, sequence: int, count: int, body: bytes
-) -> bytes:
+def batch(offset: int, delta: int, attributes: int, time: int, producer: int, sequence: int, count: int, body: bytes) -> bytes:
     """One v2 batch with a right CRC."""
     covered = struct.pack(">hiqqqhii", attributes, delta, time, time, producer, 0, sequence, count) + body
     return struct.pack(">qiibI", offset, 9 + len(covered), 0, 2, google_crc32c.value(covered)) + covered

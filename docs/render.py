@@ -1,6 +1,6 @@
 """Renders the reference pages from the tables in the code: docs/tables.md and docs/rules.md.
 
-    python docs/render.py          # rewrites both; a test fails while they are stale
+python docs/render.py          # rewrites both; a test fails while they are stale
 """
 
 from __future__ import annotations
@@ -54,14 +54,22 @@ def _steps() -> list[str]:
 
 
 def _standings() -> list[str]:
-    lines = ["## What holds an open transaction\n", "| the producer id's owner | its last record | marker | reason |", "|---|---|---|---|"]
+    lines = [
+        "## What holds an open transaction\n",
+        "| the producer id's owner | its last record | marker | reason |",
+        "|---|---|---|---|",
+    ]
     lines += [f"| {owner.value} | | | `{reason.value}` |" for owner, reason in OTHER_STANDINGS.items()]
     lines += [f"| CURRENT | {holds.value} | {marker.value} | `{r.value}` |" for (holds, marker), r in CURRENT_STANDINGS.items()]
     return [*lines, ""]
 
 
 def _lateness() -> list[str]:
-    lines = ["## When an expected transaction is late\n", "| last write older than the brokers' limit | coordinator's timeout passed | late_by |", "|---|---|---|"]
+    lines = [
+        "## When an expected transaction is late\n",
+        "| last write older than the brokers' limit | coordinator's timeout passed | late_by |",
+        "|---|---|---|",
+    ]
     lines += [f"| {w} | {s} | {'' if by is None else by.value} |" for (w, s), by in LATE_BY.items()]
     return [*lines, ""]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
 from txnlib.errors import UsageError
@@ -121,5 +121,5 @@ def parse_instant(given: str) -> int:
     except ValueError as error:
         raise UsageError(f"--as-of {given}: expected ISO-8601 such as 2026-11-21T07:46:12Z, epoch ms, or capture") from error
     if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=timezone.utc)
+        instant = instant.replace(tzinfo=UTC)
     return round(instant.timestamp() * 1000)

@@ -31,9 +31,7 @@ def reconstruct(run: Run) -> None:
     expiration_ms = settings.producer_id_expiration_ms
     run.write_all(
         {
-            "producer_states": producer_states(
-                spans, as_of_ms=settings.as_of_ms, producer_id_expiration_ms=expiration_ms
-            ),
+            "producer_states": producer_states(spans, as_of_ms=settings.as_of_ms, producer_id_expiration_ms=expiration_ms),
             "partition_transactions": partition_transactions(spans),
             "transactional_ids": transactional_ids(states, spans),
             "transactions": transactions(states),

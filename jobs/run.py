@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from txnlib import __version__
 from txnlib.config import Settings, SettingsFile, read_settings_file
 from txnlib.core.evidence import Thresholds
-from txnlib.delta.session import delta_session
+from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError, TxnlibError, UnreadableInputError, UsageError
 from txnlib.readers.capture import Capture, FileKind, list_capture
@@ -57,9 +57,9 @@ class Run:
 
     def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
         """Writes the run's row of `audit_runs`."""
-        finished = None if status == "RUNNING" else datetime.now(timezone.utc)
+        finished = None if status == "RUNNING" else datetime.now(UTC)
         row = (
-            datetime.fromtimestamp(self.settings.as_of_ms / 1000, timezone.utc),
+            datetime.fromtimestamp(self.settings.as_of_ms / 1000, UTC),
             self.started_at,
             finished,
             status,
@@ -95,10 +95,11 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
 
 def open_run(options: Namespace) -> Run:
     """A run over `--input`. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
-    started_at = datetime.now(timezone.utc)
+    started_at = datetime.now(UTC)
     given = SettingsFile() if options.conf is None else read_settings_file(Path(options.conf))
     capture = list_capture(options.input)
     spark = delta_session("txnlib")
+    tune_for(spark, sum(file.size for file in capture.files))
     settings = _decide(options, given, capture, spark)
     tables = RunStore(_store(options, spark), settings.cluster, settings.run_id)
     return Run(spark, tables, settings, started_at, capture.inputs, capture)
@@ -131,7 +132,10 @@ def _decide(options: Namespace, given: SettingsFile, capture: Capture, spark: Sp
         as_of_basis=basis,
         max_transaction_timeout_ms=minutes * 60_000,
         transaction_max_timeout_ms=_first(
-            options.transaction_max_timeout_ms, limits.transaction_max_timeout_ms, notes.transaction_max_timeout_ms, 900_000
+            options.transaction_max_timeout_ms,
+            limits.transaction_max_timeout_ms,
+            notes.transaction_max_timeout_ms,
+            900_000,
         ),
         stuck_after_ms=stuck_minutes * 60_000,
         timeout_scan_interval_ms=_first(limits.timeout_scan_interval_ms, notes.timeout_scan_interval_ms, 10_000),
@@ -176,7 +180,7 @@ def reopen_run(options: Namespace) -> Run:
         raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
     settings = Settings.model_validate_json(found["settings"])
     tables = RunStore(store, settings.cluster, settings.run_id)
-    return Run(spark, tables, settings, datetime.now(timezone.utc), (found["input"],))
+    return Run(spark, tables, settings, datetime.now(UTC), (found["input"],))
 
 
 def plan_text(run_inputs: Sequence[str], capture: Capture, settings: Settings) -> str:
@@ -184,7 +188,7 @@ def plan_text(run_inputs: Sequence[str], capture: Capture, settings: Settings) -
     counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
     files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
     size = sum(file.size for file in capture.files)
-    instant = datetime.fromtimestamp(settings.as_of_ms / 1000, timezone.utc).isoformat(timespec="milliseconds")
+    instant = datetime.fromtimestamp(settings.as_of_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return (
         f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
         f"{len(capture.files)} files, {size} bytes: {files}\n"

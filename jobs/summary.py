@@ -86,7 +86,10 @@ def _coverage(coverage: DataFrame) -> dict[str, Any]:
         F.unix_millis(F.min("captured_at")).alias("captured_from_ms"),
         F.unix_millis(F.max("captured_at")).alias("captured_to_ms"),
         F.coalesce(F.bool_or(~is_missing & F.col("captured_at").isNull()), F.lit(False)).alias("is_instant_assumed"),
-        *[F.count(F.when(F.col("status") == status, True)).alias(status) for status in ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")],
+        *[
+            F.count(F.when(F.col("status") == status, True)).alias(status)
+            for status in ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
+        ],
     ).collect()[0]
     fields = found.asDict()
     statuses = {status: fields.pop(status) for status in ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")}
@@ -106,5 +109,7 @@ def _findings(findings: DataFrame) -> tuple[dict[str, int], tuple[Row, ...]]:
 
 
 def _worst_lag(partitions: DataFrame) -> Row | None:
-    rows = _rows(_with_ms(partitions.where("lag_offsets > 0"), "as_of").orderBy(F.desc_nulls_last("lag_ms"), F.desc("lag_offsets")).limit(1))
+    rows = _rows(
+        _with_ms(partitions.where("lag_offsets > 0"), "as_of").orderBy(F.desc_nulls_last("lag_ms"), F.desc("lag_offsets")).limit(1)
+    )
     return rows[0] if rows else None

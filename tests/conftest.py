@@ -34,11 +34,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.sql.shuffle.partitions": "1",  # frames are small: every further task is overhead
         "spark.default.parallelism": "1",
         "spark.sql.adaptive.enabled": "false",  # plans for tiny frames cost more than they save
+        "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than running it over a few rows
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.home={scratch}",
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Dderby.system.home={scratch}",
         "spark.driver.memory": "2g",
     }
     builder = SparkSession.builder.master("local[2]").appName("txnlib-tests")

@@ -60,9 +60,7 @@ class Coordinator:
     def begin(self) -> Record:
         if self.last.producer_epoch > EXHAUSTED:
             return self.initialise()
-        return self._then(
-            "O", start_timestamp_ms=self.now(), transaction_partitions=rec("O", 0, 0, {"a-0"}).transaction_partitions
-        )
+        return self._then("O", start_timestamp_ms=self.now(), transaction_partitions=rec("O", 0, 0, {"a-0"}).transaction_partitions)
 
     def expire(self) -> Record:
         return None

@@ -87,9 +87,7 @@ SCOPES = [
 
 
 @pytest.mark.parametrize(("scope", "expected"), SCOPES)
-def test_a_scope_covers_the_partitions_that_the_tool_describes(
-    scope: SearchScope, expected: set[tuple[str, int]]
-) -> None:
+def test_a_scope_covers_the_partitions_that_the_tool_describes(scope: SearchScope, expected: set[tuple[str, int]]) -> None:
     assert {(t, p) for (t, p), replicas in REPLICAS.items() if scope.covers(t, p, replicas)} == expected
 
 

@@ -99,9 +99,7 @@ def by(pid: int, epoch: int, sequence: int, *, leader_epoch: int = 4, is_transac
     }
 
 
-GZIPPED = bytes.fromhex(
-    "1f8b0800000000000203f361606060c936b449c40b187c18989858b28d082b636161c93626a40c00f051abc475000000"
-)
+GZIPPED = bytes.fromhex("1f8b0800000000000203f361606060c936b449c40b187c18989858b28d082b636161c93626a40c00f051abc475000000")
 DELETE_HORIZON = START + 86_401_700
 
 #: Every kind of batch, in the order of the sample.
@@ -123,9 +121,7 @@ PAYMENTS = [
     ),
     encode_batch([record(10, 1500, None, "plain")], timestamp_type=1, leader_epoch=5),
     encode_batch([], base_offset=11, last_offset=12, max_timestamp=START + 1600, **by(4005, 1, 20, leader_epoch=5)),
-    encode_marker(
-        4005, 1, ControlType.COMMIT, 8, at=13, ts=START + 1700, leader_epoch=5, delete_horizon=DELETE_HORIZON
-    ),
+    encode_marker(4005, 1, ControlType.COMMIT, 8, at=13, ts=START + 1700, leader_epoch=5, delete_horizon=DELETE_HORIZON),
     encode_batch([record(14, 1800, "order-5", '{"amt":50}')], **by(4006, 9, 0, leader_epoch=5)),
     encode_marker(4006, 10, ControlType.ABORT, 8, at=15, ts=START + 62_000, leader_epoch=5),
 ]
@@ -145,8 +141,7 @@ def test_the_sample_segment_ends_in_an_unfinished_batch() -> None:
 
 def test_entries_of_magic_0_and_1_and_a_wrapper_are_reproduced_bit_for_bit() -> None:
     gzipped = bytes.fromhex(
-        "1f8b08000000000002036360800309d97ea9df8c4006639fb6441417889108222aa0f2202909dd49edcc7035dc20461288a804002cecbd2a"
-        "48000000"
+        "1f8b08000000000002036360800309d97ea9df8c4006639fb6441417889108222aa0f2202909dd49edcc7035dc20461288a804002cecbd2a48000000"
     )
     expected = (
         encode_legacy(0, b"k0", b"v0")

@@ -127,9 +127,7 @@ def test_B16_later_batches_belong_to_the_transaction_that_is_open() -> None:
 def test_B17_a_marker_of_the_same_epoch_ends_the_transaction_and_keeps_the_batches() -> None:
     ended = append(B16, C(1, 0, 15, at=40))
 
-    assert ended == Appended(
-        state(0, sequence=10, offset=30, delta=4, cE=15), completed=CompletedTxn(1, 16, 40, is_aborted=False)
-    )
+    assert ended == Appended(state(0, sequence=10, offset=30, delta=4, cE=15), completed=CompletedTxn(1, 16, 40, is_aborted=False))
     assert (ended.after.first_sequence, ended.after.first_data_offset) == (6, 26)
 
 

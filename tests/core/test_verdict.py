@@ -160,7 +160,11 @@ def test_an_expired_id_never_comes_back():
 
 
 def test_a_rotated_producer_id_never_comes_back():
-    assert judged(PARTITION, replace(ONGOING, owner=Owner.ROTATED)) == (Verdict.HANGING, Reason.PRODUCER_ID_ROTATED, True)
+    assert judged(PARTITION, replace(ONGOING, owner=Owner.ROTATED)) == (
+        Verdict.HANGING,
+        Reason.PRODUCER_ID_ROTATED,
+        True,
+    )
 
 
 @pytest.mark.parametrize("timeout", [2**31 - 1, -1])
@@ -234,7 +238,10 @@ def test_a_hole_above_its_start_may_hide_the_marker_whoever_owns_it(coordinator)
 
 
 def test_lost_records_behind_the_last_one_of_its_id_may_change_everything():
-    assert judged(PARTITION, replace(COMPLETE, damaged_offset=78))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_LOG_DAMAGED)
+    assert judged(PARTITION, replace(COMPLETE, damaged_offset=78))[:2] == (
+        Verdict.UNKNOWN,
+        Reason.COORDINATOR_LOG_DAMAGED,
+    )
     assert judged(PARTITION, replace(COMPLETE, damaged_offset=77))[0] is Verdict.HANGING
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.support import live
 from tests.support.memory import MemoryTables, audited
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+
 from jobs import audit, ingest_dumps, options, report_transactions
 from jobs.run import main
-
 from txnlib.config import known_keys, read_settings_file
 from txnlib.errors import ConfigError
 

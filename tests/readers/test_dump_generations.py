@@ -52,9 +52,7 @@ PARTITION_DUMPS = {
 
 @pytest.mark.parametrize("name", PARTITION_DUMPS)
 def test_every_generation_tells_the_same_of_a_partition(name: str) -> None:
-    expected = [
-        as_printed(row, PARTITION_DUMPS[name]) for row in raw_rows("record_batches", "payments-0.log", "payments", 0)
-    ]
+    expected = [as_printed(row, PARTITION_DUMPS[name]) for row in raw_rows("record_batches", "payments-0.log", "payments", 0)]
 
     actual = rows("record_batches", dumped(name))
 

@@ -123,9 +123,7 @@ def test_payloads_without_keys_or_values_are_measured_off(name: str) -> None:
         same_as_without_contents(batches, print_dump(*batches, contents=True))
 
 
-_PIECES = st.sampled_from(
-    [*PERFECT, *IMPERFECT, *ANOTHER_FILE, *REMARKS, *PRODUCER, b"| offset: ", b" payload: ", b"]"]
-)
+_PIECES = st.sampled_from([*PERFECT, *IMPERFECT, *ANOTHER_FILE, *REMARKS, *PRODUCER, b"| offset: ", b" payload: ", b"]"])
 _CONTENTS = st.none() | st.lists(_PIECES | st.binary(max_size=5).filter(bytes.isascii), max_size=6).map(b"\n".join)
 
 
@@ -165,9 +163,7 @@ def test_real_hostile_ids(version: str) -> None:
     assert unreadable(text) == []
 
 
-TEXT_PAYLOAD = (
-    b"producerId:1,producerEpoch:0,state=Ongoing,partitions=[a-b-0],txnLastUpdateTimestamp=5,txnTimeoutMs=60000"
-)
+TEXT_PAYLOAD = b"producerId:1,producerEpoch:0,state=Ongoing,partitions=[a-b-0],txnLastUpdateTimestamp=5,txnTimeoutMs=60000"
 IDS = [
     "a,state=Dead,partitions=[x-1]: payload:",
     " payload: <DELETE>",

@@ -48,9 +48,7 @@ def test_the_folder_names_the_partition(folder: str, topic: str, partition: int)
     assert {(row["topic"], row["partition"]) for row in rows("record_batches", text)} == {(topic, partition)}
 
 
-@pytest.mark.parametrize(
-    "path", ["C:\\kafka\\data\\orders-0\\00000000000000000000.log", "orders-0/00000000000000000000.log"]
-)
+@pytest.mark.parametrize("path", ["C:\\kafka\\data\\orders-0\\00000000000000000000.log", "orders-0/00000000000000000000.log"])
 def test_paths_of_windows_and_relative_ones_do(path: str) -> None:
     assert places(print_dump(*LOG, path=path)) == [("orders", 0, "text:1", 0)]
 
@@ -63,9 +61,7 @@ def test_folders_on_their_way_out_are_left_out(state: str) -> None:
     assert len(rows("record_batches", text)) == 2
 
 
-@pytest.mark.parametrize(
-    "path", ["00000000000000000000.log", "/tmp/copy/00000000000000000000.log", "/x/no hyphen/0.log"]
-)
+@pytest.mark.parametrize("path", ["00000000000000000000.log", "/tmp/copy/00000000000000000000.log", "/x/no hyphen/0.log"])
 def test_a_partition_that_the_path_does_not_name_comes_from_elsewhere(path: str) -> None:
     text = print_dump(*LOG, path=path)
 

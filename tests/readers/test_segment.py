@@ -9,6 +9,7 @@ import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tests.support.batches import TS, A, C, D, N, T, rec
 from tests.support.log_bytes import (
     encode_batch,
@@ -19,7 +20,6 @@ from tests.support.log_bytes import (
     segment,
     to_bytes,
 )
-
 from txnlib.core.record_batch import CompressionType, Record, RecordBatch, TimestampType
 from txnlib.readers import headers
 from txnlib.readers.segment import Segment, read_record_batches, read_segments, read_transaction_log
@@ -107,7 +107,14 @@ def test_markers_of_unusual_size_are_read_by_their_prefix(marker):
 
 def test_a_control_batch_that_compaction_emptied_has_no_type():
     emptied = encode_batch(
-        [], base_offset=7, last_offset=7, max_timestamp=TS, producer_id=1, producer_epoch=0, is_transactional=True, is_control=True
+        [],
+        base_offset=7,
+        last_offset=7,
+        max_timestamp=TS,
+        producer_id=1,
+        producer_epoch=0,
+        is_transactional=True,
+        is_control=True,
     )
     assert [(r["is_control"], r["records_count"], r["control_type"]) for r in rows(emptied)] == [(True, 0, None)]
 

@@ -6,8 +6,8 @@ import inspect
 from importlib import import_module
 
 import pytest
-from tests.support.frames import empty
 
+from tests.support.frames import empty
 from txnlib.core.evidence import Thresholds
 from txnlib.spark.schemas import READ_ONLY, TABLES, conform
 

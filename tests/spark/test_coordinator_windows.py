@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
 from tests.support.batches import TS
 from tests.support.frames import transaction_log, transaction_log_row
-
 from txnlib.core.coordinator import CoordinatorRecord, transition
 from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.transaction_state import STEPS, TransactionState
@@ -28,7 +28,11 @@ _ENTRY = st.builds(
 )
 #: (an entry, or the id of a tombstone; offsets missing before it; leader epoch)
 _LOG = st.lists(
-    st.tuples(st.one_of(_ENTRY, _ENTRY, _ENTRY, st.sampled_from(["a", "b"])), st.sampled_from([0, 0, 0, 0, 1]), st.integers(0, 1)),
+    st.tuples(
+        st.one_of(_ENTRY, _ENTRY, _ENTRY, st.sampled_from(["a", "b"])),
+        st.sampled_from([0, 0, 0, 0, 1]),
+        st.integers(0, 1),
+    ),
     min_size=1,
     max_size=40,
 )

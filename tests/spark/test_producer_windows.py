@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
 from tests.support.batches import TS, A, C, D, T
 from tests.support.frames import record_batches
-
 from txnlib.core.finding import Finding
 from txnlib.core.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
 from txnlib.core.record_batch import RecordBatch, increment_sequence
@@ -39,7 +39,14 @@ def build(steps: list[tuple]) -> list[RecordBatch]:
             log.append(marker(pid, epoch, coordinator_epoch, at=offset, ts=now))
         elif kind in "TD":
             last = sequences.get(pid, -1)
-            first = {"next": increment_sequence(last, 1), "zero": 0, "jump": increment_sequence(last, 7), "repeat": max(last, 0), "none": -1, "wrap": 2**31 - 1}[how]
+            first = {
+                "next": increment_sequence(last, 1),
+                "zero": 0,
+                "jump": increment_sequence(last, 7),
+                "repeat": max(last, 0),
+                "none": -1,
+                "wrap": 2**31 - 1,
+            }[how]
             data = T if kind == "T" else D
             last_of_batch = None if how == "none" else increment_sequence(first, span)
             log.append(data(pid, epoch, first, last_of_batch, at=offset, to=offset + span, ts=now))

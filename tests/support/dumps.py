@@ -116,9 +116,7 @@ def _record_lines(batch: Batch, offset: int, contents: bool, bare: bool) -> Iter
         yield (b"|" + printed if printed else b"") if bare else b"| " + metadata + printed
 
 
-def rows(
-    table: str, text: bytes, topic_partition: tuple[str, int] | None = None, chunk: int = 1 << 20
-) -> list[dict[str, Any]]:
+def rows(table: str, text: bytes, topic_partition: tuple[str, int] | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
     """The rows of one reader."""
     read = getattr(dump, f"read_{table}")
     lines = dump.iter_lines(io.BytesIO(text), chunk)

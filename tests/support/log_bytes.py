@@ -136,9 +136,7 @@ def encode_marker(
     )
 
 
-def encode_records(
-    records: Sequence[Record], base_offset: int, base_timestamp: int, headers: Headers = NO_HEADERS
-) -> bytes:
+def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int, headers: Headers = NO_HEADERS) -> bytes:
     encoded = [
         b"\0"
         + varint(record.timestamp - base_timestamp)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
 from jobs.ingest_dumps import ingest
 from jobs.options import AUDIT, parse
 from jobs.reconstruct_state import reconstruct
 from jobs.report_transactions import report
 from jobs.run import Run, open_run
-from pyspark.sql import DataFrame, SparkSession
-
 from txnlib.errors import MissingTableError
 from txnlib.spark.schemas import TABLES, conform
 

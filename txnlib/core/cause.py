@@ -76,7 +76,11 @@ CAUSES: Final[Mapping[Reason, tuple[Cause, ...]]] = {
         ),
     ),
     Reason.MARKER_OVERDUE: (
-        Cause("the partition's leader is not reachable", "POSSIBLE", "no marker since the decision at offset {record_offset}"),
+        Cause(
+            "the partition's leader is not reachable",
+            "POSSIBLE",
+            "no marker since the decision at offset {record_offset}",
+        ),
         Cause(
             "the coordinator stopped sending markers (KAFKA-16352, KAFKA-9777 and others)",
             "POSSIBLE",

@@ -210,11 +210,7 @@ class Chain:
         is_first, end, last_offset, going_on = True, self.next_position, self.last_offset, 0
         with closing(lines.ahead()) as ahead:
             for other_position, line in ahead:
-                if (
-                    is_first
-                    and file.kind == "log"
-                    and not line.startswith((b"Log starting offset: ", b"Starting offset: "))
-                ):
+                if is_first and file.kind == "log" and not line.startswith((b"Log starting offset: ", b"Starting offset: ")):
                     return False
                 is_first = False
                 if _looks_like_batch(line) and (batch := read_batch_line(line)):

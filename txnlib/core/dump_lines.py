@@ -87,9 +87,7 @@ TIMESTAMP_TYPES: Final[Mapping[bytes, int]] = {
     b"notimestamptype:": NOT_PRINTED,
 }
 #: Upper case up to 2.8, lower case from 3.0.
-CODECS: Final = {
-    name: int(codec) for codec in CompressionType for name in (codec.name.encode(), codec.name.lower().encode())
-}
+CODECS: Final = {name: int(codec) for codec in CompressionType for name in (codec.name.encode(), codec.name.lower().encode())}
 BOOLEANS: Final = {b"true": True, b"false": False}
 
 _NUMBERS: Final = (
@@ -168,12 +166,8 @@ def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
     )
 
 
-_KINDS: Final = frozenset(
-    {"log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "deleted", "swap", "cleaned"}
-)
-_DIRECTORY: Final = re.compile(
-    r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<state>future|delete|stray))?"
-)
+_KINDS: Final = frozenset({"log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "deleted", "swap", "cleaned"})
+_DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<state>future|delete|stray))?")
 
 
 def read_file_line(line: bytes) -> DumpedFile | None:

@@ -46,9 +46,7 @@ class FileEnd(NamedTuple):
 Dumped = FileStart | FileEnd | DumpedBatch | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
 
 #: What, at the end of a file, means that more was there.
-_CORRUPT: Final = frozenset(
-    {UnreadableReason.BROKEN_LINE, UnreadableReason.CRC_MISMATCH, UnreadableReason.OUT_OF_CHAIN}
-)
+_CORRUPT: Final = frozenset({UnreadableReason.BROKEN_LINE, UnreadableReason.CRC_MISMATCH, UnreadableReason.OUT_OF_CHAIN})
 #: So many stretches of changing reasons in a row are kept apart.
 _STRETCHES: Final = 256
 _SAMPLE_BYTES: Final = 160

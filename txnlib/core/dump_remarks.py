@@ -63,9 +63,7 @@ _HARMLESS: Final = re.compile(
     rb"|Found (timestamp mismatch|out of order timestamp) in :|The following indexed offsets are not found in the log"
     rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
 )
-_PIECE_OF_A_LINE: Final = re.compile(
-    rb"(ffset|ize|equence|poch|Keys|arker|alid|Time|crc|osition|agic|ntrol|onal|codec): "
-)
+_PIECE_OF_A_LINE: Final = re.compile(rb"(ffset|ize|equence|poch|Keys|arker|alid|Time|crc|osition|agic|ntrol|onal|codec): ")
 
 
 def remark_of(line: bytes) -> Remark | None:

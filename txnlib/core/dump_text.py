@@ -235,11 +235,7 @@ class _Reader:
 
     def read_snapshot_entry(self, position: int, line: bytes) -> bool:
         """The last number of a line without its end may have been cut."""
-        if (
-            not line.startswith(b"producerId: ")
-            or not line.endswith(b"\n")
-            or (self.chain and self.chain.kind == "log")
-        ):
+        if not line.startswith(b"producerId: ") or not line.endswith(b"\n") or (self.chain and self.chain.kind == "log"):
             return False
         entry = read_snapshot_line(line)
         if entry is None:

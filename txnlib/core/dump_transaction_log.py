@@ -79,9 +79,7 @@ def _read_payload(transactional_id: str, payload: bytes) -> TransactionLogEntry 
         return None
     producer_id, producer_epoch, state_name, partitions, last_update_ms, timeout_ms = found.groups()
     state = BY_KAFKA_NAME.get(state_name.decode())
-    numbers = _numbers(
-        (int(producer_id), 63), (int(producer_epoch), 15), (int(last_update_ms), 63), (int(timeout_ms), 31)
-    )
+    numbers = _numbers((int(producer_id), 63), (int(producer_epoch), 15), (int(last_update_ms), 63), (int(timeout_ms), 31))
     listed = _read_partition_names(partitions)
     if state is None or numbers is None or listed is None:
         return None
@@ -137,11 +135,7 @@ def _read_json(text: bytes) -> TransactionLogText | None:
 def _read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]) -> TransactionLogEntry | None:
     """The value; raises KeyError, TypeError or ValueError where it does not hold what a value must."""
     status = data["transactionStatus"]
-    state = (
-        BY_KAFKA_NAME.get(status)
-        if isinstance(status, str) and not status.isdecimal()
-        else TransactionState(int(status))
-    )
+    state = BY_KAFKA_NAME.get(status) if isinstance(status, str) and not status.isdecimal() else TransactionState(int(status))
     topics = data["transactionPartitions"]
     numbers = _numbers(
         (data["producerId"], 63),

@@ -59,11 +59,10 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
         _E, "A batch or marker of an older producer epoch follows a newer one: no correct leader accepts that."
     ),
     Finding.OUT_OF_ORDER_SEQUENCE_NUMBER: FindingRule(
-        _W, "The first sequence of a batch does not follow the last one of its producer: records are missing or repeated."
+        _W,
+        "The first sequence of a batch does not follow the last one of its producer: records are missing or repeated.",
     ),
-    Finding.INVALID_TXN_STATE: FindingRule(
-        _E, "A non-transactional batch stands inside an open transaction of the same producer."
-    ),
+    Finding.INVALID_TXN_STATE: FindingRule(_E, "A non-transactional batch stands inside an open transaction of the same producer."),
     Finding.TRANSACTION_COORDINATOR_FENCED: FindingRule(
         _E, "A marker of an older coordinator epoch follows a newer one: a deposed coordinator was still writing."
     ),
@@ -71,7 +70,8 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
         _E, "Two consecutive records of a transactional id make a step that the coordinator never takes."
     ),
     Finding.SUSPICIOUS_PHANTOM_APPEND: FindingRule(
-        _I, "A record looks like an append that timed out and was taken back in the coordinator's memory, not in the log."
+        _I,
+        "A record looks like an append that timed out and was taken back in the coordinator's memory, not in the log.",
     ),
     Finding.STATE_NEVER_WRITTEN: FindingRule(_E, "A record holds a state that only ever lives in the coordinator's memory."),
     Finding.PARTITIONS_CHANGED: FindingRule(

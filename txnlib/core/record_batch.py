@@ -183,5 +183,3 @@ def read_end_txn_marker(record: Record) -> EndTxnMarker | None:
     _version, position = read_int16(record.value, 0)
     coordinator_epoch, _ = read_int32(record.value, position)
     return EndTxnMarker(ControlType(control_type), coordinator_epoch)
-
-

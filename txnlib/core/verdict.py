@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Final
 
 from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
@@ -18,7 +18,7 @@ from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS
 from txnlib.core.transaction_state import TransactionState
 
 
-class Verdict(str, Enum):
+class Verdict(StrEnum):
     HANGING = "HANGING"
     SUSPECT = "SUSPECT"
     STUCK = "STUCK"
@@ -27,7 +27,7 @@ class Verdict(str, Enum):
     UNKNOWN = "UNKNOWN"
 
 
-class Reason(str, Enum):
+class Reason(StrEnum):
     # Nobody will end it.
     PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR = "PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR"
     TRANSACTIONAL_ID_EXPIRED = "TRANSACTIONAL_ID_EXPIRED"
@@ -98,7 +98,7 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
 }
 
 
-class LateBy(str, Enum):
+class LateBy(StrEnum):
     LAST_WRITE = "LAST_WRITE"
     COORDINATOR_START = "COORDINATOR_START"
     BOTH = "BOTH"
@@ -251,9 +251,10 @@ def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide, c
 
     TV0 and TV1 reuse an epoch for many transactions, so the time counts too. What a dump does not print cannot disagree.
     """
-    if partition.marker_offset is None or coordinator.state not in DECISIONS:
+    decision = None if coordinator.state is None else DECISIONS.get(coordinator.state)
+    if partition.marker_offset is None or decision is None:
         return False
-    agrees = partition.marker_type in (None, DECISIONS[coordinator.state])
+    agrees = partition.marker_type in (None, decision)
     agrees &= partition.marker_epoch == coordinator.producer_epoch
     agrees &= not _is_ahead(coordinator.record_coordinator_epoch, partition.marker_coordinator_epoch)
     if partition.marker_ms is not None and coordinator.last_update_ms is not None:
@@ -347,9 +348,7 @@ def lateness(evidence: Evidence, thresholds: Thresholds) -> LateBy | None:
     by_write = written is not None and thresholds.as_of_ms - written > limit
     start, timeout = coordinator.transaction_start_ms, coordinator.transaction_timeout_ms
     by_start = (
-        start is not None
-        and timeout is not None
-        and thresholds.as_of_ms > start + timeout + thresholds.timeout_scan_interval_ms
+        start is not None and timeout is not None and thresholds.as_of_ms > start + timeout + thresholds.timeout_scan_interval_ms
     )
     return LATE_BY[by_write, by_start]
 

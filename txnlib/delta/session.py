@@ -21,6 +21,22 @@ def delta_session(name: str, settings: Mapping[str, str] | None = None) -> Spark
     return builder.getOrCreate()
 
 
+def tune_for(spark: SparkSession, input_bytes: int) -> None:
+    """Sets the session up for the size of an audit's input.
+
+    Compiling a plan to Java takes longer than interpreting it over a few thousand rows: with 21 tables, most of the time of
+    a small audit (measured: 66 s of CPU against 53 s for the sample capture).
+    """
+    settings = INTERPRET if input_bytes < SMALL_INPUT_BYTES else COMPILE
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+
+
+#: Below this, an audit's plans are interpreted.
+SMALL_INPUT_BYTES = 64 << 20
+INTERPRET = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILE = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
 #: What a session needs to know Delta tables, and to show times as they are.
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -22,7 +22,7 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     content = Path(file.path).read_bytes()
     if snapshot_problem(content) is not None:
         return
-    where = {
+    where: dict[str, object] = {
         "topic": file.topic,
         "partition": file.partition,
         "source": file.source,

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -20,7 +20,7 @@ from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_captur
 from txnlib.readers.dump import looks_like_dump
 
 
-class FileKind(str, Enum):
+class FileKind(StrEnum):
     SEGMENT = "segment"
     DUMP = "dump"
     PRODUCER_SNAPSHOT = "producer_snapshot"
@@ -68,7 +68,17 @@ CHECKPOINTS: Final = {
 }
 #: Kafka's own files that tell an audit nothing.
 _SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", "partition.metadata", ".lock", ".kafka_cleanshutdown"})
-_SILENT_ENDINGS: Final = (".index", ".timeindex", ".txnindex", ".deleted", ".swap", ".cleaned", ".checkpoint", ".tmp", ".err")
+_SILENT_ENDINGS: Final = (
+    ".index",
+    ".timeindex",
+    ".txnindex",
+    ".deleted",
+    ".swap",
+    ".cleaned",
+    ".checkpoint",
+    ".tmp",
+    ".err",
+)
 _HEAD_BYTES: Final = 65_536
 
 

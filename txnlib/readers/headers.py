@@ -163,9 +163,7 @@ def _gather(buffer: Buffer, positions: Positions, size: int) -> Headers:
     return raw.view(HEADER_DTYPE).reshape(-1)
 
 
-def _count_believable(
-    buffer: Buffer, positions: Positions, headers: Headers, floor: int, check_all: bool, *, is_last: bool
-) -> int:
+def _count_believable(buffer: Buffer, positions: Positions, headers: Headers, floor: int, check_all: bool, *, is_last: bool) -> int:
     """How many batches from the first on can be believed."""
     sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
     plausible = _is_plausible(headers)
@@ -261,7 +259,7 @@ def _next_believable(buffer: Buffer, bad: int, size: int, floor: int) -> int | N
         (length,) = _LENGTH.unpack_from(buffer, bad + 8)
         after = bad + length + LOG_OVERHEAD
         if length >= MIN_LENGTH and _is_believable(buffer, after, size, floor):
-            return after
+            return int(after)
     for start in range(bad + 1, size, _SCAN):
         for position in _candidates(buffer, start, min(start + _SCAN, size), size, floor):
             if _is_believable(buffer, position, size, floor):

@@ -7,7 +7,14 @@ from typing import Any, Final
 
 import cramjam
 
-from txnlib.core.record_batch import COMPRESSION_MASK, HEADER, TIMESTAMP_TYPE_FLAG, CompressionType, Record, read_records
+from txnlib.core.record_batch import (
+    COMPRESSION_MASK,
+    HEADER,
+    TIMESTAMP_TYPE_FLAG,
+    CompressionType,
+    Record,
+    read_records,
+)
 from txnlib.core.wire import CorruptRecordError, read_int32
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -18,9 +25,19 @@ def read_batch_records(batch: bytes) -> list[Record]:
 
     Raises CorruptRecordError where the body does not decompress, or does not hold what the header promises.
     """
-    (base_offset, _length, _leader_epoch, _magic, _crc, attributes, _delta, base_timestamp, max_timestamp, *_producer, count) = (
-        HEADER.unpack_from(batch)
-    )
+    (
+        base_offset,
+        _length,
+        _leader_epoch,
+        _magic,
+        _crc,
+        attributes,
+        _delta,
+        base_timestamp,
+        max_timestamp,
+        *_producer,
+        count,
+    ) = HEADER.unpack_from(batch)
     body = decompress(attributes & COMPRESSION_MASK, batch[HEADER.size :])
     log_append_time = max_timestamp if attributes & TIMESTAMP_TYPE_FLAG else None
     return read_records(body, count, base_offset, base_timestamp, log_append_time)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Final
 
 from txnlib.report.summary import Row, Summary
@@ -45,7 +45,7 @@ def instant(ms: int | None) -> str:
     if ms is None:
         return "-"
     try:
-        return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
 
@@ -187,7 +187,9 @@ def _late(rows: list[Row]) -> list[str]:
     lines = [f"  {_owner(first)}   {_producer(first)}   {first['coordinator_state']}   timeout {timeout}"]
     places = ", ".join(f"{_where(row)} from offset {row['start_offset']} ({row['blocked_offsets']} offsets)" for row in rows)
     lines += _labelled("blocks", places)
-    lines += _labelled("why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})")
+    lines += _labelled(
+        "why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})"
+    )
     lines += _labelled("since", f"began {instant(first['transaction_start'])} by its coordinator; {_seen(first)}")
     return lines + _labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
 
@@ -196,7 +198,9 @@ def _labelled(label: str, text: str, *, wrap: bool = True) -> list[str]:
     indent = " " * (2 + _LABEL)
     if not wrap:
         return [f"  {label:<{_LABEL}}{text}"]
-    return textwrap.wrap(f"  {label:<{_LABEL}}{text}", WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    return textwrap.wrap(
+        f"  {label:<{_LABEL}}{text}", WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _findings(summary: Summary) -> list[str]:
@@ -205,7 +209,9 @@ def _findings(summary: Summary) -> list[str]:
     lines = ["", "FINDINGS"]
     for row in summary.findings:
         lines += textwrap.wrap(
-            f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}", WIDTH, subsequent_indent=" " * 16
+            f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}",
+            WIDTH,
+            subsequent_indent=" " * 16,
         )
     return lines
 

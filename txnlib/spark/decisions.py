@@ -165,8 +165,7 @@ def judgement() -> Any:
             "abort_command": cure.abort_command,
             "do_not_abort_because": cure.do_not_abort_because,
             "causes": [
-                {"cause": c.cause, "likelihood": c.likelihood, "evidence": c.evidence}
-                for c in causes(judgement.reason, evidence)
+                {"cause": c.cause, "likelihood": c.likelihood, "evidence": c.evidence} for c in causes(judgement.reason, evidence)
             ],
             "evidence": [
                 {"topic": r.topic, "partition": r.partition, "offset": r.offset, "record": r.record, "says": r.says}

@@ -57,16 +57,18 @@ def _of_partitions(producer_spans: DataFrame, producer_id_expiration_ms: int) ->
     )
     named = suspects.withColumn(
         "names",
-        batch_findings()(
-            "topic", "suspect.before", "suspect.batch", "producer_id", F.lit(producer_id_expiration_ms).cast("long")
-        ),
+        batch_findings()("topic", "suspect.before", "suspect.batch", "producer_id", F.lit(producer_id_expiration_ms).cast("long")),
     )
     more = F.when(
         F.col("suspects_count") > SUSPECTS_KEPT,
         F.concat(F.lit("; and "), F.col("suspects_count") - SUSPECTS_KEPT, F.lit(" more batches of the same producer")),
     )
     shown = F.concat(
-        F.lit("batch "), F.to_json("suspect.batch"), F.lit(" after "), F.to_json("suspect.before"), F.coalesce(more, F.lit(""))
+        F.lit("batch "),
+        F.to_json("suspect.batch"),
+        F.lit(" after "),
+        F.to_json("suspect.before"),
+        F.coalesce(more, F.lit("")),
     )
     return named.withColumn("name", F.explode("names")).select(
         *_row(
@@ -135,15 +137,22 @@ def _of_outcomes(transactions: DataFrame, producer_spans: DataFrame) -> DataFram
         transactions.where(F.col("prepared").isNotNull() & F.col("start").isNotNull())
         .withColumns({"start_ms": F.unix_millis("start"), "prepared_ms": F.unix_millis("prepared")})
         .withColumn("completed_ms", F.coalesce(F.unix_millis("completed"), F.col("prepared_ms")))
-        .select("transactional_id", "producer_id", "outcome", "start_ms", "prepared_ms", "completed_ms", F.inline("partitions"))
+        .select(
+            "transactional_id",
+            "producer_id",
+            "outcome",
+            "start_ms",
+            "prepared_ms",
+            "completed_ms",
+            F.inline("partitions"),
+        )
         .withColumnRenamed("outcome", "decision")
     )
     marked = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_type").isNotNull()).select(
         "topic", "partition", "producer_id", "marker_offset", "marker_type", "marker_ms"
     )
     split = decided.join(marked, on=["topic", "partition", "producer_id"], how="inner").where(
-        (F.col("marker_type") != F.col("decision"))
-        & F.col("marker_ms").between(F.col("start_ms"), F.col("completed_ms"))
+        (F.col("marker_type") != F.col("decision")) & F.col("marker_ms").between(F.col("start_ms"), F.col("completed_ms"))
     )
     return split.select(
         *_row(

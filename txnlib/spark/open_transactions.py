@@ -54,9 +54,7 @@ def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """The spans that nothing has ended, each with the marker before it and what is known of its copy."""
     marker = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms")
     opened = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
-    ended = producer_spans.where(F.col("marker_offset").isNotNull()).select(
-        *PRODUCER, (F.col("span") + 1).alias("span"), *marker
-    )
+    ended = producer_spans.where(F.col("marker_offset").isNotNull()).select(*PRODUCER, (F.col("span") + 1).alias("span"), *marker)
     judged = coverage.where("is_judged").select(
         *TOPIC_PARTITION,
         "source",
@@ -100,7 +98,9 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame, coverage: DataFr
     window = windows.batches_of_partition()
     around = rows.unionByName(marks).withColumns(
         {
-            "stamped_before_ms": F.max(F.when(F.col("start_offset").isNull(), F.col("stamped_ms"))).over(windows.before_now(window)),
+            "stamped_before_ms": F.max(F.when(F.col("start_offset").isNull(), F.col("stamped_ms"))).over(
+                windows.before_now(window)
+            ),
             "stamped_after_ms": F.min("stamped_ms").over(windows.after_now(window)),
             "bytes_from_here": F.sum("size").over(windows.from_now(window)),
         }
@@ -139,7 +139,10 @@ def _ended(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     """For each open one: when the newest transaction of its producer id that lists the partition was decided or completed."""
     ended_ms = F.unix_millis(F.greatest("prepared", "completed"))
     listed = transactions.where(F.col("prepared").isNotNull() | F.col("completed").isNotNull()).select(
-        "producer_id", ended_ms.alias("ended_at_ms"), F.unix_millis("prepared").alias("prepared_ms"), F.explode("partitions").alias("p")
+        "producer_id",
+        ended_ms.alias("ended_at_ms"),
+        F.unix_millis("prepared").alias("prepared_ms"),
+        F.explode("partitions").alias("p"),
     )
     listed = listed.select("producer_id", "ended_at_ms", "prepared_ms", "p.topic", "p.partition")
     return (

@@ -57,9 +57,9 @@ def partitions(
         .join(blocking, on=list(TOPIC_PARTITION), how="left")
         .withColumns(
             {
-                "last_stable_offset": F.when(
-                    F.col("first_unstable_offset").isNull(), F.col("high_watermark")
-                ).otherwise(F.least(raised, "high_watermark")),
+                "last_stable_offset": F.when(F.col("first_unstable_offset").isNull(), F.col("high_watermark")).otherwise(
+                    F.least(raised, "high_watermark")
+                ),
                 "is_late": F.coalesce(is_late, F.lit(False)),
             }
         )
@@ -86,5 +86,6 @@ def _lags(lagging: DataFrame, record_batches: DataFrame) -> DataFrame:
         (F.col("last_offset") >= F.col("last_stable_offset")) & (F.col("base_offset") < F.col("high_watermark"))
     )
     return behind.groupBy(*TOPIC_PARTITION).agg(
-        F.sum(F.col("size").cast("long")).alias("lag_bytes"), F.min_by("max_timestamp_ms", "base_offset").alias("stable_ms")
+        F.sum(F.col("size").cast("long")).alias("lag_bytes"),
+        F.min_by("max_timestamp_ms", "base_offset").alias("stable_ms"),
     )

@@ -35,7 +35,8 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
         F.timestamp_millis(F.max("timestamp_ms")).alias("last_seen"),
     )
     last = coordinator_states.groupBy(*ids).agg(
-        F.max_by("is_tombstone", "offset").alias("is_expired"), F.max_by("producer_id", "offset").alias("producer_id_now")
+        F.max_by("is_tombstone", "offset").alias("is_expired"),
+        F.max_by("producer_id", "offset").alias("producer_id_now"),
     )
     owner = (
         F.when(F.col("is_expired"), Owner.EXPIRED.value)

@@ -83,9 +83,9 @@ def _producer_batches(record_batches: DataFrame, judged: DataFrame) -> DataFrame
 
 def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
     """One synthetic batch per producer of the snapshot that precedes the log: it leaves the snapshot's state behind."""
-    chosen = producer_snapshots.join(
-        F.broadcast(judged), on=[*TOPIC_PARTITION, "source", "snapshot_offset"], how="inner"
-    ).where(F.col("producer_id").isNotNull())
+    chosen = producer_snapshots.join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source", "snapshot_offset"], how="inner").where(
+        F.col("producer_id").isNotNull()
+    )
     has_data = F.col("last_sequence").isNotNull()
     return chosen.select(
         *PRODUCER,
@@ -175,9 +175,9 @@ def _is_suspect() -> Column:
     """Whether a batch could have a finding; the core decides about those (a property test shows that others have none)."""
     before = F.col("before")
     epoch_went_back = F.col("producer_epoch") < before["producer_epoch"]
-    demanded = F.when(
-        (F.col("producer_epoch") != before["producer_epoch"]) | before["last_sequence"].isNull(), F.lit(0)
-    ).otherwise((before["last_sequence"].cast("long") + 1).bitwiseAND(MAX_SEQUENCE))
+    demanded = F.when((F.col("producer_epoch") != before["producer_epoch"]) | before["last_sequence"].isNull(), F.lit(0)).otherwise(
+        (before["last_sequence"].cast("long") + 1).bitwiseAND(MAX_SEQUENCE)
+    )
     sequence_jumped = F.col("base_sequence").isNotNull() & (F.col("base_sequence") != demanded)
     outside = before["current_txn_first_offset"].isNotNull() & ~F.col("is_transactional")
     fenced = F.col("coordinator_epoch") < before["coordinator_epoch"]

@@ -84,7 +84,11 @@ TRANSACTION_LOG: Final = StructType(
         column("coordinator_epoch", _INT, "Leader epoch of the batch, which is the coordinator's epoch."),
         column("transactional_id", _STRING, "Transactional id in the key."),
         column("is_tombstone", _BOOL, "Whether the value is null: the id expired."),
-        column("value_version", _INT, "Version of the value: 0, or 1 with tagged fields; NULL where text does not print it."),
+        column(
+            "value_version",
+            _INT,
+            "Version of the value: 0, or 1 with tagged fields; NULL where text does not print it.",
+        ),
         column("producer_id", _LONG, "Producer id of the transaction."),
         column("previous_producer_id", _LONG, "Tag 0: producer id before this transition (written since 4.3)."),
         column("next_producer_id", _LONG, "Tag 1: producer id after an epoch overflow."),
@@ -113,7 +117,11 @@ COVERAGE: Final = StructType(
         column("high_watermark", _LONG, "High watermark by its checkpoint; NULL where none was captured."),
         column("checkpointed_at", _TIME, "When that checkpoint was copied, by capture.json."),
         column("captured_at", _TIME, "When the copy was taken, by capture.json."),
-        column("known_until", _TIME, "Instant up to which the copy shows everything; assumed from its own records if need be."),
+        column(
+            "known_until",
+            _TIME,
+            "Instant up to which the copy shows everything; assumed from its own records if need be.",
+        ),
         column("is_instant_assumed", _BOOL, "Whether known_until comes from the newest broker-stamped record."),
         column("bytes", _LONG, "Bytes of its segments."),
         column("batches", _LONG, "Batches that were read."),
@@ -243,8 +251,11 @@ PRODUCER_SPANS: Final = StructType(
         column("last_timestamp_ms", _LONG, "Timestamp of the transaction's newest batch."),
         column("is_broker_clock", _BOOL, "Whether these timestamps are the broker's (LogAppendTime)."),
         column("state", STATE_FIELDS, "What the partition knows of the producer after the span."),
-        column("suspects", ArrayType(StructType([StructField("before", STATE_FIELDS), StructField("batch", BATCH_FIELDS)])),
-               "Batches that a native predicate could not clear, with the state before each; the core judges them."),
+        column(
+            "suspects",
+            ArrayType(StructType([StructField("before", STATE_FIELDS), StructField("batch", BATCH_FIELDS)])),
+            "Batches that a native predicate could not clear, with the state before each; the core judges them.",
+        ),
         column("suspects_count", _LONG, "How many there were, kept or not."),
     ]
 )

@@ -20,9 +20,7 @@ def transactions(coordinator_states: DataFrame) -> DataFrame:
     prepared = F.col("state").isin([s.kafka_name for s in PREPARED_STATES])
     completed = F.col("state").isin([s.kafka_name for s in COMPLETE_STATES])
     last = F.max_by("state", "offset")
-    outcome = (
-        F.when(F.col("state").endswith("Commit"), "COMMIT").when(F.col("state").endswith("Abort"), "ABORT").otherwise("OPEN")
-    )
+    outcome = F.when(F.col("state").endswith("Commit"), "COMMIT").when(F.col("state").endswith("Abort"), "ABORT").otherwise("OPEN")
     found = (
         records.groupBy("transactional_id", "coordinator_partition", "transaction_number")
         .agg(
