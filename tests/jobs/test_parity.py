@@ -41,12 +41,13 @@ def audit(request, spark, captures: Path) -> tuple[Path, str, MemoryTables]:
 
 
 def test_find_hanging_prints_the_same_rows(audit):
-    capture, _, tables = audit
+    capture, part, tables = audit
     theirs, ours = live.hanging(capture), live.our_hanging(tables)
     # The live tool sees nothing of a partition without a leader, and nothing at all where it failed.
     is_blind = any(live.failed(path) for path in (capture / "live").glob("find-hanging-broker-*.txt"))
     led = live.leaders(capture)
     seen = {key: row for key, row in ours.items() if key in theirs or not (is_blind or led[f"{key[0]}-{key[1]}"] == -1)}
+    theirs = {key: row for key, row in theirs.items() if key not in allowed(capture.name, part)}
     assert without_minutes(seen) == without_minutes(theirs)
     for key, row in theirs.items():
         assert row[-1] - seen[key][-1] in (0, 1), "the tool reads its clock after ours"
@@ -94,4 +95,7 @@ def allowed(name: str, part: str) -> dict[tuple[str, int, int], str | None]:
     return LESS_BY_TEXT.get(name, {}) if part != "brokers" else {}
 
 
-LESS_BY_TEXT: dict[str, dict[tuple[str, int, int], str | None]] = {}
+#: An empty log prints nothing, so a coordinator partition that lost its disk is, in text, one that was not captured.
+LESS_BY_TEXT: dict[str, dict[tuple[str, int, int], str | None]] = {
+    "real-clients-4.2": {("carts", 1, 29): "UNKNOWN", ("receipts", 0, 34): "UNKNOWN"},
+}

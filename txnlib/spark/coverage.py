@@ -15,7 +15,9 @@ from txnlib.spark import windows
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
 #: Unreadable stretches that lose nothing the audit could have used.
-HARMLESS_REASONS: Final = "^UNKNOWN_KEY_VERSION"
+HARMLESS_REASONS: Final = "^(UNKNOWN_KEY_VERSION|NOT_DUMP_TEXT)"
+#: A copy of a busy log, or of a dump that was still being written, may end so.
+CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE")
 
 
 def coverage(
@@ -74,7 +76,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
         {
             "boundary_gap": F.when(begins > F.col("end_before"), begins),
             "damaged_offset": F.array_max(lost_below),
-            "harm": F.size(F.filter(harmful, lambda stretch: stretch["reason"] != "INCOMPLETE_BATCH")),
+            "harm": F.size(F.filter(harmful, lambda stretch: ~stretch["reason"].isin(*CUT_REASONS))),
             "unreadable_bytes": F.aggregate("unreadable", F.lit(0).cast("long"), lambda sum_, s: sum_ + s["length"]),
         }
     )
