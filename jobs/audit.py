@@ -19,7 +19,6 @@ def job(argv: Sequence[str]) -> int:
         assert run.capture is not None
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
-    run.note("RUNNING")
     try:
         run = ingest(run)
         reconstruct(run)

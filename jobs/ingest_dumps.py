@@ -23,12 +23,12 @@ IDS_TO_LEARN_FROM = 200
 
 
 def ingest(run: Run) -> Run:
-    """Writes segments, record_batches, transaction_log, producer_snapshots, coverage and quarantine."""
+    """Writes the run's row, segments, record_batches, transaction_log, producer_snapshots, coverage and quarantine."""
     assert run.capture is not None
     spark, capture = run.spark, run.capture
     say(f"reading {len(capture.files)} files")
     tables = ("segments", "record_batches", "transaction_log", "producer_snapshots")
-    run.write_all({name: read_capture(spark, capture, name) for name in tables})
+    run.write_all({"audit_runs": run.noted("RUNNING"), **{name: read_capture(spark, capture, name) for name in tables}})
     run = _with_coordinator_partitions(run)
     segments = run.tables.read("segments")
     frames = {
@@ -88,7 +88,6 @@ def job(argv: Sequence[str]) -> int:
         assert run.capture is not None
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
-    run.note("RUNNING")
     run = ingest(run)
     run.note("INGESTED")
     return 0

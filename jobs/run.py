@@ -57,6 +57,10 @@ class Run:
 
     def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
         """Writes the run's row of `audit_runs`."""
+        self.tables.write("audit_runs", self.noted(status, counts))
+
+    def noted(self, status: str, counts: Mapping[str, object] | None = None) -> DataFrame:
+        """The run's row of `audit_runs`."""
         finished = None if status == "RUNNING" else datetime.now(UTC)
         row = (
             datetime.fromtimestamp(self.settings.as_of_ms / 1000, UTC),
@@ -68,7 +72,7 @@ class Run:
             __version__,
             None if counts is None else json.dumps(counts),
         )
-        self.tables.write("audit_runs", self.spark.createDataFrame([row], AUDIT_RUNS))
+        return self.spark.createDataFrame([row], AUDIT_RUNS)
 
 
 def say(text: str) -> None:
@@ -101,8 +105,8 @@ def open_run(options: Namespace) -> Run:
     spark = delta_session("txnlib")
     tune_for(spark, sum(file.size for file in capture.files))
     settings = _decide(options, given, capture, spark)
-    tables = RunStore(_store(options, spark), settings.cluster, settings.run_id)
-    return Run(spark, tables, settings, started_at, capture.inputs, capture)
+    store = Store(spark, "nowhere") if options.dry_run and not (options.output or options.schema) else _store(options, spark)
+    return Run(spark, RunStore(store, settings.cluster, settings.run_id), settings, started_at, capture.inputs, capture)
 
 
 def _store(options: Namespace, spark: SparkSession) -> Store:

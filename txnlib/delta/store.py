@@ -7,7 +7,7 @@ by running it again, and no run doubles another's rows.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -70,14 +70,19 @@ class RunStore:
     store: Store
     cluster: str
     run_id: str
+    #: Tables read since they were last written: opening one again costs Delta a look at its log.
+    _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
         """A table's rows of this run, without the columns that name the run."""
-        rows = self.store.read_all(name).where(F.col("run_id") == self.run_id)
-        return rows.select(*TABLES[name].names)
+        if name not in self._opened:
+            rows = self.store.read_all(name).where(F.col("run_id") == self.run_id)
+            self._opened[name] = rows.select(*TABLES[name].names)
+        return self._opened[name]
 
     def write(self, name: str, frame: DataFrame) -> None:
         """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be."""
+        self._opened.pop(name, None)
         stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
         writer = (
             conform(stamped, stored_schema(name))

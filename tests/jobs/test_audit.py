@@ -1,0 +1,75 @@
+"""Does an audit write its tables, print its report and exit as promised? The sample capture, with real Delta tables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jobs import audit, reconstruct_state, report_transactions
+from jobs.run import main
+from txnlib.spark.schemas import TABLES
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("audit") / "out"
+
+
+@pytest.fixture(scope="module")
+def sample(repository):
+    return str(repository / "examples" / "quickstart" / "brokers")
+
+
+def count(spark, out, name):
+    return spark.read.format("delta").load(f"{out}/{name}").count()
+
+
+def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, out, sample, capsys):
+    assert main(audit.job, ["--input", sample, "--output", str(out)]) == 0
+    printed = capsys.readouterr()
+    assert "1 HANGING   nobody will ever end it" in printed.out
+    assert "abort --topic payments --partition 0 --start-offset 24" in printed.out
+    assert "FINDINGS" not in printed.out, "a cluster without corruption has no finding above INFO"
+    assert {path.name for path in out.iterdir()} == set(TABLES)
+
+
+def test_the_same_audit_again_doubles_nothing_and_exits_with_3_if_asked(spark, out, sample, capsys):
+    before = {name: count(spark, out, name) for name in TABLES}
+    assert main(audit.job, ["--input", sample, "--output", str(out), "--fail-on", "hanging,stuck"]) == 3
+    assert {name: count(spark, out, name) for name in TABLES} == before
+    (run,) = spark.read.format("delta").load(f"{out}/audit_runs").collect()
+    assert run["status"] == "DONE"
+    assert json.loads(run["counts"])["verdicts"] == {"HANGING": 1, "LATE": 2, "OPEN": 1}
+
+
+def test_the_later_jobs_repair_what_a_dead_run_left(spark, out, capsys):
+    before = {name: count(spark, out, name) for name in TABLES}
+    assert main(reconstruct_state.job, ["--output", str(out)]) == 0
+    assert main(report_transactions.job, ["--output", str(out), "--fail-on", "stuck"]) == 0
+    assert "1 HANGING" in capsys.readouterr().out
+    assert {name: count(spark, out, name) for name in TABLES} == before
+
+
+def test_a_later_audit_remembers_since_when_a_transaction_hangs(spark, out, sample, capsys):
+    assert main(audit.job, ["--input", sample, "--output", str(out), "--as-of", "2026-11-22T07:00:00Z"]) == 0
+    report = capsys.readouterr().out
+    assert "seen by 2 audits, first as of 2026-11-21 07:42:41Z" in report
+    seen = spark.read.format("delta").load(f"{out}/hanging_transactions").orderBy("as_of").collect()
+    assert [row["runs_seen"] for row in seen if row["producer_id"] == 1001] == [1, 2]
+
+
+def test_a_dry_run_says_what_would_be_read_and_writes_nothing(spark, sample, tmp_path, capsys):
+    assert main(audit.job, ["--input", sample, "--dry-run"]) == 0
+    assert "cluster quickstart, as of 2026-11-21T07:42:41.899+00:00 (newest capture instant)" in capsys.readouterr().out
+
+
+def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, capsys, monkeypatch):
+    def broken(run):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr(audit, "reconstruct", broken)
+    assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out")]) == 1
+    assert "txnlib: the audit failed: RuntimeError: out of luck" in capsys.readouterr().err
+    (run,) = spark.read.format("delta").load(str(tmp_path / "out" / "audit_runs")).collect()
+    assert run["status"] == "FAILED"

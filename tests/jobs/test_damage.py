@@ -1,0 +1,58 @@
+"""What is still said of a capture with known damage? Nothing false, everything that the damage cannot have changed.
+
+Copies of one capture, each with one documented damage (tests/captures: damaged-3.8/cases).
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support import live
+from tests.support.memory import audited
+
+CASES = [
+    "attributes-bit",
+    "coordinator-partition-missing",
+    "data-cut",
+    "garbage-files",
+    "length-field",
+    "segment-missing",
+    "torn-text",
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(spark, captures, case):
+    capture = captures / "damaged-3.8"
+    folder = capture / "cases" / case
+    damage = json.loads((folder / "damage.json").read_text())
+    tables = audited(spark, folder / ("brokers" if (folder / "brokers").exists() else "dumps"), "--as-of", str(live.as_of(capture)))
+
+    hanging = {key(row) for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"}
+    assert hanging <= {key(row) for row in damage["hanging_by_truth"]}
+    assert hanging >= {key(row) for row in damage.get("must_still_be_hanging", [])}
+
+    # Every byte that was lost is named, and no other.
+    named = {(row["path"].rpartition("/")[2], row["position"], row["length"]) for row in tables.rows("quarantine")}
+    for change in damage["changes"]:
+        if change["kind"] == "bit flipped":
+            (lost,) = change["lost"]
+            assert named == {(change["file"].rpartition("/")[2], lost["position"], lost["size"])}
+
+
+def key(row):
+    return row["topic"], row["partition"], row["producer_id"]
+
+
+def test_copies_in_motion_make_nothing_hang(spark, captures):
+    tables = audited(spark, captures / "in-motion-4.0" / "brokers")
+    assert [row for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"] == []
+
+
+@pytest.mark.parametrize("part", ["brokers", "dumps/4.0.1"])
+def test_a_healthy_cluster_has_no_verdict_but_open_and_no_finding_above_info(spark, captures, part):
+    tables = audited(spark, captures / "healthy-4.0" / part)
+    assert {row["verdict"] for row in tables.rows("open_transactions")} <= {"OPEN"}
+    assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []
