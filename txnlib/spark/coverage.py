@@ -69,7 +69,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
     window = windows.segments_of_copy()
     begins = F.coalesce("first_offset", "segment_base_offset")
     end_before = F.last("end_offset", ignorenulls=True).over(windows.before_now(window))
-    begins_after = F.first(begins).over(windows.after_now(window))
+    begins_after = F.lead(begins).over(window)
     harmful = F.filter("unreadable", lambda stretch: ~stretch["reason"].rlike(HARMLESS_REASONS))
     lost_below = F.transform(harmful, lambda stretch: F.coalesce(stretch["next_offset"], F.col("begins_after")))
     chained = once.withColumns({"end_before": end_before, "begins_after": begins_after}).withColumns(

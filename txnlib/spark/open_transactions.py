@@ -95,14 +95,12 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame, coverage: DataFr
         F.lit(0).cast("long").alias("size"),
         "start_offset",
     )
-    window = windows.batches_of_partition()
+    up, down = windows.up_to_start(), windows.down_to_start()
     around = rows.unionByName(marks).withColumns(
         {
-            "stamped_before_ms": F.max(F.when(F.col("start_offset").isNull(), F.col("stamped_ms"))).over(
-                windows.before_now(window)
-            ),
-            "stamped_after_ms": F.min("stamped_ms").over(windows.after_now(window)),
-            "bytes_from_here": F.sum("size").over(windows.from_now(window)),
+            "stamped_before_ms": F.max("stamped_ms").over(windows.before_now(up)),
+            "stamped_after_ms": F.min("stamped_ms").over(windows.before_now(down)),
+            "bytes_from_here": F.sum("size").over(windows.until_now(down)),
         }
     )
     return around.where(F.col("start_offset").isNotNull()).select(

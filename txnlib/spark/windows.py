@@ -6,6 +6,7 @@ They are functions: a window needs a session to exist.
 from __future__ import annotations
 
 from pyspark.sql import Window, WindowSpec
+from pyspark.sql import functions as F
 
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
 
@@ -25,24 +26,20 @@ def before_now(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, -1)
 
 
-def after_now(window: WindowSpec) -> WindowSpec:
-    """Everything strictly after the row."""
-    return window.rowsBetween(1, Window.unboundedFollowing)
-
-
-def from_now(window: WindowSpec) -> WindowSpec:
-    """The row and everything after it."""
-    return window.rowsBetween(Window.currentRow, Window.unboundedFollowing)
-
-
 def span_of_producer() -> WindowSpec:
     """The batches of one producer between two of its markers, in offset order."""
     return Window.partitionBy(*PRODUCER, "span").orderBy("base_offset")
 
 
-def batches_of_partition() -> WindowSpec:
-    """The batches of one partition, in offset order."""
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy("base_offset")
+def up_to_start() -> WindowSpec:
+    """The batches of one partition and the marks of open transactions, in offset order; a mark before its batch."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy("base_offset", F.col("start_offset").asc_nulls_last())
+
+
+def down_to_start() -> WindowSpec:
+    """The same from the end. What follows a row is what precedes it here: Spark scans a frame that ends in
+    `unboundedFollowing` anew for every row, which takes the square of the rows."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("base_offset"), F.col("start_offset").asc_nulls_first())
 
 
 def segments_of_copy() -> WindowSpec:
