@@ -139,7 +139,8 @@ for ((i = 0; i < ${#options[@]}; i++)); do
 done
 light=()
 if ((${#inputs[@]})) && kib="$(du -sck -- "${inputs[@]}" 2>/dev/null | tail -n 1 | cut -f 1)" && ((kib < 65536)); then
-  light=(--conf "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
+  java_options="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:+DisplayVMOutputToStderr"
+  light=(--conf "spark.driver.extraJavaOptions=$java_options")
 fi
 
 exec "$VENV/bin/spark-submit" \
