@@ -26,7 +26,8 @@ from txnlib.core.sentinels import GROUP_METADATA_TOPIC, MAX_SEQUENCE
 from txnlib.spark import windows
 from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, STATE_FIELDS, TOPIC_PARTITION, conform
 
-#: Batches of one span that are kept for the core to judge; the rest is counted. A producer gone mad must not fill a row.
+#: Batches of one producer in a partition that are kept for the core to judge; the rest is counted. A producer gone mad
+#: must not fill a row.
 SUSPECTS_KEPT: Final = 100
 
 
@@ -134,13 +135,16 @@ def with_states(batches: DataFrame) -> DataFrame:
         ),
     )
     until_now = windows.until_now(window)
+    start = F.when(F.col("opens_at").isNotNull(), F.struct("span", (-F.col("opens_at")).alias("negative_start")))
     remembered = numbered.withColumns(
         {
             "last_data": F.last(data, ignorenulls=True).over(until_now),
             "coordinator_epoch_after": F.last("coordinator_epoch", ignorenulls=True).over(until_now),
-            "opened_at": F.min("opens_at").over(windows.until_now(windows.span_of_producer())),
+            # The lowest start of the latest span that has one: one more window over the same order, not one per span.
+            "opened": F.max(start).over(until_now),
         }
     )
+    remembered = remembered.withColumn("opened_at", F.when(F.col("opened.span") == F.col("span"), -F.col("opened.negative_start")))
     is_same_run = F.col("last_data.epoch_run") == F.col("epoch_run")
     after = F.struct(
         F.col("producer_epoch"),
@@ -191,7 +195,7 @@ def _is_suspect() -> Column:
 def _summed(steps: DataFrame) -> DataFrame:
     """One row per span; grouped as the windows were, so nothing is shuffled again."""
     in_transaction = F.col("opens_at").isNotNull() & ~F.col("is_marker")
-    suspect_number = F.count(F.when(F.col("is_suspect"), True)).over(windows.until_now(windows.span_of_producer()))
+    suspect_number = F.count(F.when(F.col("is_suspect"), True)).over(windows.until_now(windows.batches_of_producer()))
     suspect = F.struct("before", F.struct(*BATCH_FIELDS.names).alias("batch"))
 
     def of_marker(name: str) -> Column:

@@ -26,11 +26,6 @@ def before_now(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, -1)
 
 
-def span_of_producer() -> WindowSpec:
-    """The batches of one producer between two of its markers, in offset order."""
-    return Window.partitionBy(*PRODUCER, "span").orderBy("base_offset")
-
-
 def up_to_start() -> WindowSpec:
     """The batches of one partition and the marks of open transactions, in offset order; a mark before its batch."""
     return Window.partitionBy(*TOPIC_PARTITION).orderBy("base_offset", F.col("start_offset").asc_nulls_last())
