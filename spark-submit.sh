@@ -143,12 +143,25 @@ if ((${#inputs[@]})) && kib="$(du -sck -- "${inputs[@]}" 2>/dev/null | tail -n 1
   light=(--conf "spark.driver.extraJavaOptions=$java_options")
 fi
 
-exec "$VENV/bin/spark-submit" \
-  --master "$master" \
-  --driver-memory "${TXNLIB_DRIVER_MEMORY:-2g}" \
-  --properties-file "$root/conf/spark-defaults.conf" \
-  --py-files "$py_files" \
-  --jars "$jars" \
-  ${light[@]+"${light[@]}"} \
-  ${spark_options[@]+"${spark_options[@]}"} \
-  "$root/jobs/$job.py" ${options[@]+"${options[@]}"}
+submit_args=(
+  --master "$master"
+  --driver-memory "${TXNLIB_DRIVER_MEMORY:-2g}"
+  --properties-file "$root/conf/spark-defaults.conf"
+  --py-files "$py_files"
+  --jars "$jars"
+  ${light[@]+"${light[@]}"}
+  ${spark_options[@]+"${spark_options[@]}"}
+)
+
+# A driver that runs elsewhere is spark-submit's to start.
+if [[ " ${spark_options[*]-} " =~ " --deploy-mode"[\ =]"cluster " ]]; then
+  exec "$VENV/bin/spark-submit" "${submit_args[@]}" "$root/jobs/$job.py" ${options[@]+"${options[@]}"}
+fi
+# One that runs here is started as a plain program: spark-submit would pour its stderr into its stdout.
+# PySpark splits the variable as a POSIX shell does.
+PYSPARK_SUBMIT_ARGS=""
+for argument in "${submit_args[@]}" pyspark-shell; do
+  PYSPARK_SUBMIT_ARGS+="'${argument//\'/\'\\\'\'}' "
+done
+export PYSPARK_SUBMIT_ARGS PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+exec "$VENV/bin/python" "$root/jobs/$job.py" ${options[@]+"${options[@]}"}

@@ -11,7 +11,7 @@ from tests.support.frames import record_batches
 from txnlib.core.finding import Finding
 from txnlib.core.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
 from txnlib.core.record_batch import RecordBatch, increment_sequence
-from txnlib.spark.producer_spans import with_states
+from txnlib.spark.producer_steps import with_states
 
 #: Few producers, epochs and coordinator epochs, so that they meet; sequences that fit, jump, repeat and wrap.
 _STEP = st.tuples(
@@ -129,6 +129,9 @@ def producer_rows(batches):
         "control_type",
         "coordinator_epoch",
         F.when(F.col("is_transactional") & ~F.col("is_control"), F.col("base_offset")).alias("opens_at"),
+        F.lit(1).cast("long").alias("records"),
+        F.lit(100).cast("long").alias("bytes"),
+        F.lit(False).alias("is_broker_clock"),
         F.lit(False).alias("is_seed"),
         F.lit(None).cast("long").alias("snapshot_offset"),
     )

@@ -8,17 +8,22 @@ from __future__ import annotations
 from pyspark.sql import Window, WindowSpec
 from pyspark.sql import functions as F
 
-from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
+from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 
 def batches_of_producer() -> WindowSpec:
-    """The batches of one producer in one partition, in offset order."""
-    return Window.partitionBy(*PRODUCER).orderBy("base_offset")
+    """The batches of one producer in one partition, in offset order. The number leads: sorting compares it first."""
+    return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy("base_offset")
 
 
 def until_now(window: WindowSpec) -> WindowSpec:
     """Everything up to and including the row."""
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+
+def whole(window: WindowSpec) -> WindowSpec:
+    """Every row of the group, computed once for all of them."""
+    return window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
 
 
 def before_now(window: WindowSpec) -> WindowSpec:
