@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Final
 
-from jobs import options
-from jobs.ingest_dumps import ingest
-from jobs.reconstruct_state import reconstruct
-from jobs.report_transactions import finish, report
-from jobs.run import main, open_run, plan_text
+from jobs import ingest_dumps, options, reconstruct_state, report_transactions
+from jobs.report_transactions import finish
+from jobs.run import main, open_run, plan_text, say
+from jobs.steps import carry_out
+
+#: The three jobs as one: a table is written as soon as those it reads are, whichever job it belongs to. What everything
+#: waits for goes first.
+STEPS: Final = (*report_transactions.STEPS, *reconstruct_state.STEPS, *ingest_dumps.STEPS)
 
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.AUDIT, __doc__ or "", argv)
     run = open_run(given)
+    assert run.capture is not None
     if given.dry_run:
-        assert run.capture is not None
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
+    say(f"reading {len(run.capture.files)} files")
     try:
-        run = ingest(run)
-        reconstruct(run)
-        report(run)
+        carry_out(run, STEPS)
     except Exception:
         run.note("FAILED")
         raise

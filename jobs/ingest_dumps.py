@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs import options
 from jobs.run import Run, main, open_run, plan_text, say
+from jobs.steps import Step, carry_out
 from txnlib.core.partitioner import count_partitions
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.readers.capture import topic_partition_of
@@ -22,39 +24,42 @@ from txnlib.spark.quarantine import quarantine
 IDS_TO_LEARN_FROM = 200
 
 
-def ingest(run: Run) -> Run:
+def ingest(run: Run) -> None:
     """Writes the run's row, segments, record_batches, transaction_log, producer_snapshots, coverage and quarantine."""
-    assert run.capture is not None
-    spark, capture = run.spark, run.capture
-    say(f"reading {len(capture.files)} files")
-    tables = ("segments", "record_batches", "transaction_log", "producer_snapshots")
-    run.write_all({"audit_runs": run.noted("RUNNING"), **{name: read_capture(spark, capture, name) for name in tables}})
-    run = _with_coordinator_partitions(run)
-    segments = run.tables.read("segments")
-    frames = {
-        "coverage": coverage(
-            segments,
-            read_capture(spark, capture, "checkpoints"),
-            _partition_notes(run, capture.notes),
-            _instants(run, capture.notes),
-            _expected(run, capture.notes),
-        ),
-        "quarantine": quarantine(segments),
-    }
-    run.write_all(frames)
-    return run
+    carry_out(run, STEPS)
 
 
-def _with_coordinator_partitions(run: Run) -> Run:
-    """The run with the number of coordinator partitions: as given, else as the ids in the records prove it."""
+def _read(table: str) -> Step:
+    def make(run: Run) -> DataFrame:
+        assert run.capture is not None
+        return read_capture(run.spark, run.capture, table)
+
+    return Step(table, (), make)
+
+
+def _learn_coordinator_partitions(run: Run) -> None:
+    """Settles the number of coordinator partitions: as given, else as the ids in the records prove it."""
     if run.settings.coordinator_partitions_basis == "given":
-        return run
+        return
     log = run.tables.read("transaction_log")
     pairs = [(row[0], row[1]) for row in log.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()]
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
     at_least = 0 if highest is None or highest[0] is None else highest[0] + 1
     count = count_partitions(pairs, at_least=at_least, default=50)
-    return run.with_settings(coordinator_partitions=count, coordinator_partitions_basis="learned from the captured ids")
+    learned = {"coordinator_partitions": count, "coordinator_partitions_basis": "learned from the captured ids"}
+    run.settings = run.settings.model_copy(update=learned)
+
+
+def _coverage(run: Run) -> DataFrame:
+    assert run.capture is not None
+    notes = run.capture.notes
+    return coverage(
+        run.tables.read("segments"),
+        read_capture(run.spark, run.capture, "checkpoints"),
+        _partition_notes(run, notes),
+        _instants(run, notes),
+        _expected(run, notes),
+    )
 
 
 def _partition_notes(run: Run, notes: CaptureNotes) -> DataFrame:
@@ -81,14 +86,27 @@ def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
     return noted.union(coordinators).union(named).distinct()
 
 
+STEPS: Final = (
+    _read("record_batches"),  # the longest first
+    _read("transaction_log"),
+    _read("segments"),
+    _read("producer_snapshots"),
+    Step("audit_runs", (), lambda run: run.noted("RUNNING")),
+    Step("coordinator_partitions", ("transaction_log", "segments"), _learn_coordinator_partitions),
+    Step("coverage", ("transaction_log", "segments", "coordinator_partitions"), _coverage),
+    Step("quarantine", ("segments",), lambda run: quarantine(run.tables.read("segments"))),
+)
+
+
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.INGEST, __doc__ or "", argv)
     run = open_run(given)
+    assert run.capture is not None
     if given.dry_run:
-        assert run.capture is not None
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
-    run = ingest(run)
+    say(f"reading {len(run.capture.files)} files")
+    ingest(run)
     run.note("INGESTED")
     return 0
 

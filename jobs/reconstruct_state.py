@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame
 
 from jobs import options
-from jobs.run import Run, main, reopen_run, say
+from jobs.run import Run, main, reopen_run
+from jobs.steps import Step, carry_out
 from txnlib.spark.coordinator_states import coordinator_states
 from txnlib.spark.findings import findings
 from txnlib.spark.partition_transactions import partition_transactions
@@ -19,36 +23,42 @@ from txnlib.spark.transactions import transactions
 
 def reconstruct(run: Run) -> None:
     """Writes the windows' results, then every table that is read off them."""
-    read, settings = run.tables.read, run.settings
-    say("reconstructing producers and coordinators")
-    run.write_all(
-        {
-            "producer_spans": producer_spans(read("record_batches"), read("producer_snapshots"), read("coverage")),
-            "coordinator_states": coordinator_states(read("transaction_log")),
-        }
+    carry_out(run, STEPS)
+
+
+def _from(table: Callable[..., DataFrame], *reads: str) -> Step:
+    """A step that calls a transform by its own name with the tables it reads."""
+    return Step(table.__name__, reads, lambda run: table(*map(run.tables.read, reads)))
+
+
+def _producer_states(run: Run) -> DataFrame:
+    settings = run.settings
+    return producer_states(
+        run.tables.read("producer_spans"),
+        as_of_ms=settings.as_of_ms,
+        producer_id_expiration_ms=settings.producer_id_expiration_ms,
     )
-    spans, states = read("producer_spans"), read("coordinator_states")
-    expiration_ms = settings.producer_id_expiration_ms
-    run.write_all(
-        {
-            "producer_states": producer_states(spans, as_of_ms=settings.as_of_ms, producer_id_expiration_ms=expiration_ms),
-            "partition_transactions": partition_transactions(spans),
-            "transactional_ids": transactional_ids(states, spans),
-            "transactions": transactions(states),
-            "producer_id_owners": producer_id_owners(states),
-        }
+
+
+def _findings(run: Run) -> DataFrame:
+    return findings(
+        *map(run.tables.read, FINDINGS_READ),
+        producer_id_expiration_ms=run.settings.producer_id_expiration_ms,
+        coordinator_partitions=run.settings.coordinator_partitions,
     )
-    run.tables.write(
-        "findings",
-        findings(
-            spans,
-            states,
-            read("transactions"),
-            read("producer_id_owners"),
-            producer_id_expiration_ms=expiration_ms,
-            coordinator_partitions=settings.coordinator_partitions,
-        ),
-    )
+
+
+FINDINGS_READ: Final = ("producer_spans", "coordinator_states", "transactions", "producer_id_owners")
+STEPS: Final = (
+    _from(producer_spans, "record_batches", "producer_snapshots", "coverage"),  # the longest first
+    _from(coordinator_states, "transaction_log"),
+    _from(producer_id_owners, "coordinator_states"),
+    _from(transactions, "coordinator_states"),
+    Step("findings", (*FINDINGS_READ, "coordinator_partitions"), _findings),
+    _from(partition_transactions, "producer_spans"),
+    Step("producer_states", ("producer_spans",), _producer_states),
+    _from(transactional_ids, "coordinator_states", "producer_spans"),
+)
 
 
 def job(argv: Sequence[str]) -> int:

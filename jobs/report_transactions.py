@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs import options
-from jobs.run import Run, main, reopen_run, say
+from jobs.run import Run, main, reopen_run
+from jobs.steps import Step, carry_out
 from jobs.summary import summarise
 from txnlib.report.text import render
 from txnlib.spark.hanging_transactions import hanging_transactions
@@ -20,39 +23,41 @@ from txnlib.spark.partitions import partitions
 
 def report(run: Run) -> None:
     """Writes open_transactions, then hanging_transactions, late_transactions and partitions."""
-    read, settings = run.tables.read, run.settings
-    say("judging open transactions")
-    opened = open_transactions(
-        read("producer_spans"),
-        read("record_batches"),
-        read("coordinator_states"),
-        read("transactions"),
-        read("producer_id_owners"),
-        read("coverage"),
-        thresholds=run.thresholds,
+    carry_out(run, STEPS)
+
+
+def _open_transactions(run: Run) -> DataFrame:
+    judged = open_transactions(*map(run.tables.read, OPEN_TRANSACTIONS_READ), thresholds=run.thresholds)
+    store, settings = run.tables.store, run.settings
+    if not store.exists("open_transactions"):
+        return judged
+    is_earlier = (F.col("cluster") == settings.cluster) & (F.unix_millis("as_of") < settings.as_of_ms)
+    return with_history(judged, store.read_all("open_transactions").where(is_earlier))
+
+
+def _partitions(run: Run) -> DataFrame:
+    return partitions(
+        *map(run.tables.read, PARTITIONS_READ),
+        as_of_ms=run.settings.as_of_ms,
+        transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms,
     )
-    store = run.tables.store
-    if store.exists("open_transactions"):
-        earlier = store.read_all("open_transactions").where(
-            (F.col("cluster") == settings.cluster) & (F.unix_millis("as_of") < settings.as_of_ms)
-        )
-        opened = with_history(opened, earlier)
-    run.tables.write("open_transactions", opened)
-    judged = read("open_transactions")
-    run.write_all(
-        {
-            "hanging_transactions": hanging_transactions(judged),
-            "late_transactions": late_transactions(judged),
-            "partitions": partitions(
-                read("coverage"),
-                read("producer_spans"),
-                read("record_batches"),
-                judged,
-                as_of_ms=settings.as_of_ms,
-                transaction_max_timeout_ms=settings.transaction_max_timeout_ms,
-            ),
-        }
-    )
+
+
+OPEN_TRANSACTIONS_READ: Final = (
+    "producer_spans",
+    "record_batches",
+    "coordinator_states",
+    "transactions",
+    "producer_id_owners",
+    "coverage",
+)
+PARTITIONS_READ: Final = ("coverage", "producer_spans", "record_batches", "open_transactions")
+STEPS: Final = (
+    Step("open_transactions", OPEN_TRANSACTIONS_READ, _open_transactions),
+    Step("partitions", PARTITIONS_READ, _partitions),
+    Step("hanging_transactions", ("open_transactions",), lambda run: hanging_transactions(run.tables.read("open_transactions"))),
+    Step("late_transactions", ("open_transactions",), lambda run: late_transactions(run.tables.read("open_transactions"))),
+)
 
 
 def finish(run: Run, fail_on: frozenset[str]) -> int:

@@ -6,11 +6,9 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,13 +23,10 @@ from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.schemas import AUDIT_RUNS
 
-#: Tables written at once: enough to keep a small machine busy while each commit waits for its log.
-WRITERS: Final = 4
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Run:
-    """One audit: its session, its tables, its settings, and, while ingesting, its capture."""
+    """One audit: its session, its tables, its settings (of which one may be learned), and, while ingesting, its capture."""
 
     spark: SparkSession
     tables: RunStore
@@ -44,16 +39,6 @@ class Run:
     def thresholds(self) -> Thresholds:
         known = self.settings.model_dump(include=set(Thresholds.__dataclass_fields__))
         return Thresholds(**known)
-
-    def with_settings(self, **changed: object) -> Run:
-        return replace(self, settings=self.settings.model_copy(update=changed))
-
-    def write_all(self, frames: Mapping[str, DataFrame]) -> None:
-        """Writes independent tables side by side; the first failure is raised after all have ended."""
-        with ThreadPoolExecutor(WRITERS) as writers:
-            results = [writers.submit(self.tables.write, name, frame) for name, frame in frames.items()]
-        for result in results:
-            result.result()
 
     def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
         """Writes the run's row of `audit_runs`."""

@@ -8,6 +8,7 @@ import pytest
 
 from jobs import audit, reconstruct_state, report_transactions
 from jobs.run import main
+from jobs.steps import Step
 from txnlib.spark.schemas import TABLES
 
 
@@ -68,7 +69,7 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
     def broken(run):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(audit, "reconstruct", broken)
+    monkeypatch.setattr(audit, "STEPS", (Step("audit_runs", (), lambda run: run.noted("RUNNING")), Step("coverage", (), broken)))
     assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out")]) == 1
     assert "txnlib: the audit failed: RuntimeError: out of luck" in capsys.readouterr().err
     (run,) = spark.read.format("delta").load(str(tmp_path / "out" / "audit_runs")).collect()

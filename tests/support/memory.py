@@ -12,11 +12,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.ingest_dumps import ingest
+from jobs.audit import STEPS
 from jobs.options import AUDIT, parse
-from jobs.reconstruct_state import reconstruct
-from jobs.report_transactions import report
 from jobs.run import Run, open_run
+from jobs.steps import carry_out
 from txnlib.errors import MissingTableError
 from txnlib.spark.schemas import TABLES, conform
 
@@ -57,7 +56,6 @@ def audited(spark: SparkSession, capture: Path | list[Path], *options: str) -> M
     given = parse(AUDIT, "", [*argv, "--output", "unused", *options])
     opened = open_run(given)
     tables = MemoryTables(spark)
-    run = ingest(Run(spark, tables, opened.settings, opened.started_at, opened.inputs, opened.capture))  # type: ignore[arg-type]
-    reconstruct(run)
-    report(run)
+    run = Run(spark, tables, opened.settings, opened.started_at, opened.inputs, opened.capture)  # type: ignore[arg-type]
+    carry_out(run, STEPS)
     return tables

@@ -6,6 +6,8 @@ both sides into two structs with the field names of `core.evidence`; the core ju
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -16,6 +18,9 @@ from txnlib.spark import windows
 from txnlib.spark.decisions import judgement
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 from txnlib.spark.transactional_ids import last_records
+
+#: Offsets of a stretch: many enough that stretches are few, few enough that the batches of one are.
+STRETCH: Final = 8192
 
 
 def open_transactions(
@@ -33,7 +38,7 @@ def open_transactions(
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
     opened = _open_spans(producer_spans, coverage)
-    surroundings = _surroundings(opened, record_batches, coverage)
+    surroundings = _surroundings(opened, record_batches)
     evidence = (
         opened.join(surroundings, on=[*TOPIC_PARTITION, "start_offset"], how="left")
         .join(_owners(producer_id_owners, coordinator_states), on="producer_id", how="left")
@@ -51,10 +56,8 @@ def vars_of(thresholds: Thresholds) -> dict[str, int]:
 
 
 def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """The spans that nothing has ended, each with the marker before it and what is known of its copy."""
-    marker = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms")
+    """The spans that nothing has ended, each with what is known of its copy."""
     opened = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
-    ended = producer_spans.where(F.col("marker_offset").isNotNull()).select(*PRODUCER, (F.col("span") + 1).alias("span"), *marker)
     judged = coverage.where("is_judged").select(
         *TOPIC_PARTITION,
         "source",
@@ -66,45 +69,72 @@ def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
         F.unix_millis("known_until").alias("partition_known_ms"),
         F.col("is_instant_assumed").alias("is_partition_assumed"),
     )
-    return (
-        opened.drop(*marker)
-        .join(ended, on=[*PRODUCER, "span"], how="left")
-        .join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
-        .withColumn("start_offset", F.col("first_offset"))
-    )
+    known = opened.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
+    return known.withColumn("start_offset", F.col("first_offset"))
 
 
-def _surroundings(opened: DataFrame, record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
-    """What stands around each start: the nearest broker-stamped times, and the bytes from there on."""
+def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
+    """What stands around each start: the nearest broker-stamped times, and the bytes from there on.
+
+    Sums over stretches of the log first, and single batches only of the stretches with a start in them: sorting all
+    batches of a partition to look back and ahead would take one task, and most of the time of a report.
+    """
     starts = opened.select(*TOPIC_PARTITION, "source", "start_offset").distinct()
     copies = starts.select(*TOPIC_PARTITION, "source").distinct()
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
-    stamped = F.when(is_marker | (F.col("timestamp_type") == "LOG_APPEND_TIME"), F.col("max_timestamp_ms"))
     rows = record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi").select(
         *TOPIC_PARTITION,
         "base_offset",
-        stamped.alias("stamped_ms"),
+        _stretch("base_offset"),
+        F.when(is_marker | (F.col("timestamp_type") == "LOG_APPEND_TIME"), F.col("max_timestamp_ms")).alias("stamped_ms"),
         F.col("size").cast("long").alias("size"),
-        F.lit(None).cast("long").alias("start_offset"),
     )
-    # Starts are rows of their own: the batch there may have been deleted, or stand twice in a dump.
-    marks = starts.select(
+    marks = starts.select(*TOPIC_PARTITION, _stretch("start_offset"), "start_offset")
+    near, far = _near(marks, rows), _far(marks, rows)
+    around = marks.join(near, on=[*TOPIC_PARTITION, "start_offset"], how="left").join(
+        far, on=[*TOPIC_PARTITION, "stretch"], how="left"
+    )
+    return around.select(
         *TOPIC_PARTITION,
-        F.col("start_offset").alias("base_offset"),
-        F.lit(None).cast("long").alias("stamped_ms"),
-        F.lit(0).cast("long").alias("size"),
         "start_offset",
+        F.greatest("near_before_ms", "far_before_ms").alias("stamped_before_ms"),
+        F.least("near_after_ms", "far_after_ms").alias("stamped_after_ms"),
+        (F.coalesce("near_size", F.lit(0)) + F.coalesce("far_size", F.lit(0))).alias("bytes_from_here"),
     )
-    up, down = windows.up_to_start(), windows.down_to_start()
-    around = rows.unionByName(marks).withColumns(
-        {
-            "stamped_before_ms": F.max("stamped_ms").over(windows.before_now(up)),
-            "stamped_after_ms": F.min("stamped_ms").over(windows.before_now(down)),
-            "bytes_from_here": F.sum("size").over(windows.until_now(down)),
-        }
+
+
+def _stretch(offset: str) -> Column:
+    return F.floor(F.col(offset) / STRETCH).alias("stretch")
+
+
+def _far(marks: DataFrame, rows: DataFrame) -> DataFrame:
+    """For each stretch with a start: what stands in the stretches before it and behind it."""
+    # A stretch with a start may have lost its batches.
+    empty = marks.select(*TOPIC_PARTITION, "stretch").withColumns({"stamped_ms": F.lit(None).cast("long"), "size": F.lit(0)})
+    sums = (
+        rows.drop("base_offset")
+        .unionByName(empty)
+        .groupBy(*TOPIC_PARTITION, "stretch")
+        .agg(F.max("stamped_ms").alias("latest_ms"), F.min("stamped_ms").alias("earliest_ms"), F.sum("size").alias("size"))
     )
-    return around.where(F.col("start_offset").isNotNull()).select(
-        *TOPIC_PARTITION, "start_offset", "stamped_before_ms", "stamped_after_ms", "bytes_from_here"
+    up, down = windows.stretches(), windows.stretches_downwards()
+    return sums.select(
+        *TOPIC_PARTITION,
+        "stretch",
+        F.max("latest_ms").over(windows.before_now(up)).alias("far_before_ms"),
+        F.min("earliest_ms").over(windows.before_now(down)).alias("far_after_ms"),
+        F.sum("size").over(windows.before_now(down)).alias("far_size"),
+    )
+
+
+def _near(marks: DataFrame, rows: DataFrame) -> DataFrame:
+    """For each start: what stands in its own stretch before it, and from its first batch on."""
+    is_behind = F.col("base_offset") >= F.col("start_offset")
+    around = rows.join(F.broadcast(marks), on=[*TOPIC_PARTITION, "stretch"], how="inner")
+    return around.groupBy(*TOPIC_PARTITION, "start_offset").agg(
+        F.max(F.when(~is_behind, F.col("stamped_ms"))).alias("near_before_ms"),
+        F.min(F.when(is_behind, F.col("stamped_ms"))).alias("near_after_ms"),
+        F.sum(F.when(is_behind, F.col("size"))).alias("near_size"),
     )
 
 
@@ -207,11 +237,11 @@ def _partition_side() -> Column:
         "gap_offset": F.when(gap > F.col("start_offset"), gap),
         "captured_at_ms": F.col("partition_known_ms"),
         "is_capture_instant_assumed": F.col("is_partition_assumed"),
-        "marker_offset": F.col("marker_offset"),
-        "marker_type": F.col("marker_type"),
-        "marker_epoch": F.col("marker_epoch"),
-        "marker_coordinator_epoch": F.col("marker_coordinator_epoch"),
-        "marker_ms": F.col("marker_ms"),
+        "marker_offset": F.col("marker_before.offset"),
+        "marker_type": F.col("marker_before.type"),
+        "marker_epoch": F.col("marker_before.epoch"),
+        "marker_coordinator_epoch": F.col("marker_before.coordinator_epoch"),
+        "marker_ms": F.col("marker_before.ms"),
     }
     return F.struct(*[value.alias(name) for name, value in fields.items()])
 

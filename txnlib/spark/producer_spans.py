@@ -106,9 +106,20 @@ def spans_of(steps: DataFrame) -> DataFrame:
     is_end = F.col("is_marker") | F.col("is_newest")
     kept = steps.where(is_end | F.col("is_suspect"))
     sums = {name: F.when(F.col("is_marker"), sum_until_now(name)) for name in SUMS}
+    marker = F.struct(
+        F.col("base_offset").alias("offset"),
+        F.col("control_type").alias("type"),
+        F.col("producer_epoch").alias("epoch"),
+        "coordinator_epoch",
+        F.col("max_timestamp_ms").alias("ms"),
+    )
+    last_marker = F.last(F.when(F.col("is_marker"), marker), ignorenulls=True)
     numbered = kept.withColumns(
         {f"{name}_at_marker": F.last(value, ignorenulls=True).over(windows.before_now(window)) for name, value in sums.items()}
-        | {"suspect_number": F.count(F.when(F.col("is_suspect"), True)).over(windows.until_now(window))}
+        | {
+            "marker_before": last_marker.over(windows.before_now(window)),
+            "suspect_number": F.count(F.when(F.col("is_suspect"), True)).over(windows.until_now(window)),
+        }
     )
     suspect = F.struct("before", F.struct(*BATCH_FIELDS.names).alias("batch"))
     is_shown = F.col("is_suspect") & (F.col("suspect_number") <= SUSPECTS_KEPT)
@@ -144,6 +155,7 @@ def _end() -> list[Column]:
         "marker_epoch": F.when(is_marker, F.col("producer_epoch")),
         "marker_coordinator_epoch": F.when(is_marker, F.col("coordinator_epoch")),
         "marker_ms": F.when(is_marker, F.col("max_timestamp_ms")),
+        "marker_before": F.when(~is_marker, F.col("marker_before")),
         "batches": of_span("batches"),
         "records": F.when(has_transaction & (of_span("uncounted") == 0), of_span("records")),
         "bytes": F.when(has_transaction, of_span("bytes")),

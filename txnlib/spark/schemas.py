@@ -230,6 +230,16 @@ BATCH_FIELDS: Final = StructType(
     ]
 )
 
+MARKER_FIELDS: Final = StructType(
+    [
+        StructField("offset", _LONG),
+        StructField("type", _STRING),
+        StructField("epoch", _INT),
+        StructField("coordinator_epoch", _INT),
+        StructField("ms", _LONG),
+    ]
+)
+
 PRODUCER_SPANS: Final = StructType(
     [
         *_WHERE,
@@ -244,6 +254,7 @@ PRODUCER_SPANS: Final = StructType(
         column("marker_epoch", _INT, "Producer epoch of the marker."),
         column("marker_coordinator_epoch", _INT, "Coordinator epoch of the marker."),
         column("marker_ms", _LONG, "Time of the marker, by a broker's clock."),
+        column("marker_before", MARKER_FIELDS, "Of the open span: the marker it begins after; NULL if none was seen."),
         column("batches", _LONG, "Batches of the transaction."),
         column("records", _LONG, "Records of the transaction."),
         column("bytes", _LONG, "Bytes of the transaction's batches."),

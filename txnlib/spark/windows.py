@@ -31,15 +31,15 @@ def before_now(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, -1)
 
 
-def up_to_start() -> WindowSpec:
-    """The batches of one partition and the marks of open transactions, in offset order; a mark before its batch."""
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy("base_offset", F.col("start_offset").asc_nulls_last())
+def stretches() -> WindowSpec:
+    """The stretches of one partition, in offset order."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy("stretch")
 
 
-def down_to_start() -> WindowSpec:
+def stretches_downwards() -> WindowSpec:
     """The same from the end. What follows a row is what precedes it here: Spark scans a frame that ends in
     `unboundedFollowing` anew for every row, which takes the square of the rows."""
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("base_offset"), F.col("start_offset").asc_nulls_first())
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("stretch"))
 
 
 def segments_of_copy() -> WindowSpec:

@@ -1,0 +1,60 @@
+"""In what order are tables written? Each as soon as those it reads are there.
+
+A job is a list of steps; an audit is the lists of all three jobs. Most steps wait for a commit or for one slow task, so a
+small machine does four at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from jobs.run import Run, say
+
+#: Steps at a time: enough to keep two cores busy while commits wait for the file system.
+AT_ONCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One table of a run, the tables it is made from, and how; or a decision of the run, if `make` returns None."""
+
+    name: str
+    reads: tuple[str, ...]
+    make: Callable[[Run], DataFrame | None]
+
+
+def carry_out(run: Run, steps: Sequence[Step]) -> None:
+    """Takes every step, each after the steps it reads; what no step makes is there already.
+
+    Steps earlier in the list go first where there is a choice. The first failure is raised after all that run have ended.
+    """
+    waiting = list(steps)
+    running: dict[Future[None], Step] = {}
+    with ThreadPoolExecutor(AT_ONCE) as workers:
+        while waiting or running:
+            undone = {step.name for step in waiting} | {step.name for step in running.values()}
+            for step in [step for step in waiting if not undone.intersection(step.reads)]:
+                waiting.remove(step)
+                running[workers.submit(_take, run, step)] = step
+            if not running:
+                raise ValueError(f"steps wait for each other: {', '.join(step.name for step in waiting)}")
+            ended, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                del running[future]
+                if future.exception() is not None:
+                    workers.shutdown(cancel_futures=True)
+                future.result()
+
+
+def _take(run: Run, step: Step) -> None:
+    begun = time.monotonic()
+    frame = step.make(run)
+    if frame is not None:
+        run.tables.write(step.name, frame)
+        say(f"{step.name}: {time.monotonic() - begun:.1f} s")
