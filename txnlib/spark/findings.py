@@ -52,10 +52,7 @@ def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **
 
 
 def _of_partitions(producer_spans: DataFrame, producer_id_expiration_ms: int) -> DataFrame:
-    suspects = producer_spans.where(F.size("suspects") > 0).select(
-        "topic", "partition", "producer_id", "suspects_count", F.explode("suspects").alias("suspect")
-    )
-    named = suspects.withColumn(
+    named = producer_spans.where(F.col("suspect").isNotNull()).withColumn(
         "names",
         batch_findings()("topic", "suspect.before", "suspect.batch", "producer_id", F.lit(producer_id_expiration_ms).cast("long")),
     )

@@ -1,7 +1,7 @@
 """What happened to each producer of a partition between two of its markers? The windows over every batch, once.
 
-Three tables read the result, so it is stored. A span ends with a marker, or is the newest one; its last batch has seen
-everything in it, so all other batches can be dropped before anything is grouped.
+Several tables read the result, so it is stored. A span ends with a marker, or is the newest one; its last batch has seen
+everything in it, so nothing needs to be grouped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUSPECTS_KEPT: Final = 100
 
 
 def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
-    """One row per producer and span of the judged copies. Columns: PRODUCER_SPANS."""
+    """One row per producer and span of the judged copies, and one per suspect batch. Columns: PRODUCER_SPANS."""
     judged = _with_snapshot(coverage.where("is_judged"), producer_snapshots)
     steps = with_states(_seeds(producer_snapshots, judged).unionByName(_producer_batches(record_batches, judged)))
     # A log captured from its middle may hide where a transaction began.
@@ -101,11 +101,11 @@ def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
 
 
 def spans_of(steps: DataFrame) -> DataFrame:
-    """One row per span: its last batch, which has its sums, and the suspects of it."""
+    """The last batch of each span, with its span's sums, and each suspect; what is neither has told all it knows."""
     window = windows.batches_of_producer()
-    is_end = F.col("is_marker") | F.col("is_newest")
-    kept = steps.where(is_end | F.col("is_suspect"))
+    kept = steps.withColumn("is_end", F.col("is_marker") | F.col("is_newest")).where(F.col("is_end") | F.col("is_suspect"))
     sums = {name: F.when(F.col("is_marker"), sum_until_now(name)) for name in SUMS}
+    is_suspect = F.count(F.when(F.col("is_suspect"), True))
     marker = F.struct(
         F.col("base_offset").alias("offset"),
         F.col("control_type").alias("type"),
@@ -118,24 +118,26 @@ def spans_of(steps: DataFrame) -> DataFrame:
         {f"{name}_at_marker": F.last(value, ignorenulls=True).over(windows.before_now(window)) for name, value in sums.items()}
         | {
             "marker_before": last_marker.over(windows.before_now(window)),
-            "suspect_number": F.count(F.when(F.col("is_suspect"), True)).over(windows.until_now(window)),
+            "suspect_number": is_suspect.over(windows.until_now(window)),
+            "suspects_count": is_suspect.over(windows.whole(window)),
         }
     )
-    suspect = F.struct("before", F.struct(*BATCH_FIELDS.names).alias("batch"))
     is_shown = F.col("is_suspect") & (F.col("suspect_number") <= SUSPECTS_KEPT)
-    grouped = numbered.groupBy(*PRODUCER, "span").agg(
-        F.max_by(F.struct(*_end()), F.when(is_end, F.col("base_offset"))).alias("end"),
-        F.collect_list(F.when(is_shown, suspect)).alias("suspects"),
-        F.count(F.when(F.col("is_suspect"), True)).alias("suspects_count"),
+    suspect = F.struct("before", F.struct(*BATCH_FIELDS.names).alias("batch"))
+    return numbered.where(F.col("is_end") | is_shown).select(
+        *PRODUCER,
+        "span",
+        *[F.when(F.col("is_end"), value).alias(name) for name, value in _end().items()],
+        F.when(is_shown, suspect).alias("suspect"),
+        F.when(is_shown, F.col("suspects_count")).alias("suspects_count"),
     )
-    return grouped.select(*PRODUCER, "span", "end.*", "suspects", "suspects_count")
 
 
 #: What is summed over a span: until now, less what it was at the marker before.
 SUMS: Final = ("batches", "records", "uncounted", "bytes", "client_clocks")
 
 
-def _end() -> list[Column]:
+def _end() -> dict[str, Column]:
     """What the last batch of a span tells of it."""
     is_marker = F.col("is_marker")
     start = F.when(is_marker, F.col("start_before")).otherwise(now("start"))
@@ -146,7 +148,7 @@ def _end() -> list[Column]:
     def of_span(name: str) -> Column:
         return sum_until_now(name) - F.coalesce(f"{name}_at_marker", F.lit(0))
 
-    fields = {
+    return {
         "producer_epoch": now("first_epoch"),
         "first_offset": first_offset,
         "last_offset": F.when(last_offset >= first_offset, last_offset),
@@ -162,6 +164,5 @@ def _end() -> list[Column]:
         "first_timestamp_ms": F.when(has_transaction, now("first_timestamp")),
         "last_timestamp_ms": F.when(has_transaction, now("newest_timestamp")),
         "is_broker_clock": F.when(has_transaction, of_span("client_clocks") == 0),
-        "state": F.col("after"),
+        "state": F.when(F.col("is_newest"), F.col("after")),
     }
-    return [value.alias(name) for name, value in fields.items()]

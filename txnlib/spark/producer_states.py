@@ -14,7 +14,7 @@ def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_exp
     A producer without an open transaction is forgotten `producer_id_expiration_ms` after its last write; one with an open
     transaction never is. Kafka: `ProducerStateManager.removeExpiredProducers`.
     """
-    last = producer_spans.groupBy(*PRODUCER).agg(F.max_by("state", "span").alias("state"))
+    last = producer_spans.where(F.col("state").isNotNull())  # the newest span of each producer
     is_open = F.col("state.current_txn_first_offset").isNotNull()
     is_fresh = F.lit(as_of_ms) - F.coalesce("state.last_timestamp", F.lit(-1)) < producer_id_expiration_ms
     remembered = last.where(is_open | is_fresh).select(

@@ -261,13 +261,14 @@ PRODUCER_SPANS: Final = StructType(
         column("first_timestamp_ms", _LONG, "Timestamp of the transaction's first batch."),
         column("last_timestamp_ms", _LONG, "Timestamp of the transaction's newest batch."),
         column("is_broker_clock", _BOOL, "Whether these timestamps are the broker's (LogAppendTime)."),
-        column("state", STATE_FIELDS, "What the partition knows of the producer after the span."),
+        column("state", STATE_FIELDS, "Of the newest span: what the partition knows of the producer after it."),
         column(
-            "suspects",
-            ArrayType(StructType([StructField("before", STATE_FIELDS), StructField("batch", BATCH_FIELDS)])),
-            "Batches that a native predicate could not clear, with the state before each; the core judges them.",
+            "suspect",
+            StructType([StructField("before", STATE_FIELDS), StructField("batch", BATCH_FIELDS)]),
+            "A batch that a native predicate could not clear, with the state before it; the core judges it. A row of its own "
+            "with nothing else in it, unless the batch ends a span.",
         ),
-        column("suspects_count", _LONG, "How many there were, kept or not."),
+        column("suspects_count", _LONG, "Of a suspect: how many its producer has in the partition, kept or not."),
     ]
 )
 
