@@ -119,6 +119,7 @@ def measure(root: Path, batch_bytes: int) -> None:
     sink = read_capture(run.spark, capture, "record_batches").write.format("noop").mode("overwrite")
     # The audit first, while the JVM is as cold as it is for a user; then its jobs one by one.
     seconds["audit: all three jobs as one"] = timed(lambda: carry_out(run, audit.STEPS))
+    peak = memory.peak
     for name, stage in {
         "ingest_dumps": ingest_dumps.ingest,
         "reconstruct_state": reconstruct_state.reconstruct,
@@ -132,7 +133,7 @@ def measure(root: Path, batch_bytes: int) -> None:
     print(f"{'stage':<36}{'s':>8}{'batches/s':>14}{'of the floor':>14}")
     for name, took in seconds.items():
         print(f"{name:<36}{took:>8.1f}{total / took:>14,.0f}{floor / took:>14.2f}")
-    print(f"peak memory of driver and workers: {memory.peak} MiB")
+    print(f"peak memory of driver and workers during the audit: {peak} MiB")
 
 
 if __name__ == "__main__":

@@ -61,8 +61,9 @@ class Run:
 
 
 def say(text: str) -> None:
-    """A line of progress, to stderr: stdout is the report's."""
-    print(text, file=sys.stderr, flush=True)
+    """A line of progress, to stderr: stdout is the report's. In one write, because several steps speak at a time."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def main(job: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:

@@ -1,0 +1,58 @@
+"""Is each table written after those it reads, and what happens when one cannot be?"""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from jobs import audit, ingest_dumps, reconstruct_state, report_transactions
+from jobs.steps import Step, carry_out
+from txnlib.spark.schemas import TABLES
+
+
+def run_of(written: list[str]) -> SimpleNamespace:
+    lock = threading.Lock()
+
+    def write(name: str, frame: object) -> None:
+        with lock:
+            written.append(name)
+
+    return SimpleNamespace(tables=SimpleNamespace(write=write))
+
+
+def test_every_step_comes_after_the_steps_it_reads():
+    written: list[str] = []
+    carry_out(run_of(written), [Step(step.name, step.reads, lambda run: object()) for step in audit.STEPS])
+    assert sorted(written) == sorted(step.name for step in audit.STEPS)
+    for step in audit.STEPS:
+        assert all(written.index(read) < written.index(step.name) for read in step.reads), step.name
+
+
+def test_the_jobs_write_every_table_once():
+    names = [step.name for job in (ingest_dumps, reconstruct_state, report_transactions) for step in job.STEPS]
+    assert sorted(names) == sorted([*TABLES, "coordinator_partitions"])
+
+
+def test_after_a_failure_nothing_new_begins_and_the_failure_is_raised():
+    def fail(run):
+        raise RuntimeError("the disk is full")
+
+    written: list[str] = []
+    steps = [Step("a", (), fail), Step("b", ("a",), lambda run: object()), Step("c", ("b",), lambda run: object())]
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        carry_out(run_of(written), steps)
+    assert written == []
+
+
+def test_steps_that_wait_for_each_other_are_named():
+    steps = [Step("a", ("b",), lambda run: object()), Step("b", ("a",), lambda run: object())]
+    with pytest.raises(ValueError, match="wait for each other: a, b"):
+        carry_out(run_of([]), steps)
+
+
+def test_a_decision_writes_no_table():
+    written: list[str] = []
+    carry_out(run_of(written), [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
+    assert written == ["a"]

@@ -1,0 +1,32 @@
+"""Do the copies of a coordinator partition make one log? Each offset once, from the copy that knows best."""
+
+from __future__ import annotations
+
+from tests.support.batches import TS, rec
+from tests.support.frames import transaction_log, transaction_log_row
+from txnlib.spark.coordinator_log import coordinator_log
+
+
+def row(offset, state="O", *, source="raw:1", epoch=0, start=TS):
+    entry = rec(state, 7, 0, {"orders-0"})
+    return transaction_log_row(entry, 3, offset, TS, epoch) | {"source": source, "start_ms": start}
+
+
+def read(spark, *rows):
+    found = coordinator_log(transaction_log(spark, list(rows))).orderBy("offset").collect()
+    return [(r["offset"], r["source"], r["state"]) for r in found]
+
+
+def test_an_offset_that_compaction_took_from_one_copy_is_read_from_another(spark):
+    rows = [row(1), row(3), row(1, source="raw:2"), row(2, source="raw:2")]
+    assert [offset for offset, _, _ in read(spark, *rows)] == [1, 2, 3]
+
+
+def test_where_copies_differ_the_higher_leader_epoch_is_the_history_that_survived(spark):
+    rows = [row(1, "PA", source="raw:1", epoch=4), row(1, "PC", source="raw:2", epoch=5)]
+    assert read(spark, *rows) == [(1, "raw:2", "PrepareCommit")]
+
+
+def test_raw_files_are_read_before_text_that_does_not_print_the_start(spark):
+    rows = [row(1, source="text:a", start=None), row(1, source="raw:9")]
+    assert read(spark, *rows) == [(1, "raw:9", "Ongoing")]
