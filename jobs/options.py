@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
 from txnlib.errors import UsageError
+from txnlib.readers.start import BEGINNING, STARTS
 
 VERDICT_NAMES: Final = ("hanging", "late", "stuck", "suspect", "unknown")
 
@@ -72,6 +73,13 @@ OPTIONS: Final = (
         _REPORTS,
         f"exit with 3 if such a transaction is found: {','.join(VERDICT_NAMES)}",
         {"metavar": "VERDICTS"},
+    ),
+    Option(
+        "--start",
+        _READS,
+        "read each log from its beginning (default), or from the newest snapshot of its producers: faster, and knows as much "
+        "about what is open, but only of transactions that ended since then",
+        {"choices": STARTS, "default": BEGINNING},
     ),
     Option("--dry-run", _READS, "say what would be read and as of when, and stop", {"action": "store_true"}),
 )

@@ -20,6 +20,7 @@ from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError, TxnlibError, UnreadableInputError, UsageError
 from txnlib.readers.capture import Capture, FileKind, list_capture
+from txnlib.readers.start import SNAPSHOT, start_at_snapshots
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.schemas import AUDIT_RUNS
 
@@ -88,6 +89,8 @@ def open_run(options: Namespace) -> Run:
     started_at = datetime.now(UTC)
     given = SettingsFile() if options.conf is None else read_settings_file(Path(options.conf))
     capture = list_capture(options.input)
+    if options.start == SNAPSHOT:
+        capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
     tune_for(spark, sum(file.size for file in capture.files))
     settings = _decide(options, given, capture, spark)

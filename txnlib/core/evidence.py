@@ -39,6 +39,8 @@ class PartitionSide:
     #: Newest and oldest broker-stamped time at a lower and at a higher offset of the partition.
     stamped_before_ms: int | None = None
     stamped_after_ms: int | None = None
+    #: Whether nothing is known of such times at lower offsets, because a snapshot stands for them.
+    hides_stamps: bool = False
     #: Instant of a high watermark checkpoint that already reached beyond the start.
     checkpointed_ms: int | None = None
     #: A hole in the copy above the start: a marker may stand in it.

@@ -334,7 +334,7 @@ def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
     if any(proof is not None and proof <= copied for proof in proofs):
         return True
     began = partition.first_timestamp_ms
-    if began is None:
+    if began is None or partition.hides_stamps:
         return False
     lower = began if partition.stamped_before_ms is None else partition.stamped_before_ms
     is_credible = partition.is_broker_clock or lower - began <= thresholds.clock_tolerance_ms

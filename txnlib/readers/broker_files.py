@@ -81,6 +81,24 @@ def read_unreadable_file(file: CaptureFile, reason: str, sample: str) -> Iterato
     yield pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
 
 
+def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row of `columns.SEGMENTS` for a segment that is there and was not read, because a snapshot stands for it."""
+    row: dict[str, object] = {
+        "topic": file.topic,
+        "partition": file.partition,
+        "source": file.source,
+        "path": file.path,
+        "kind": file.kind.value,
+        "segment_base_offset": file.offset,
+        "bytes": 0,
+        "batches": 0,
+        "tail": "SKIPPED",
+        "is_decoded": True,
+        "unreadable": [],
+    }
+    yield pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
+
+
 def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row per line of a checkpoint file; lines that do not parse are left out (formats.md 3.12)."""
     name = CHECKPOINTS[Path(file.path).name]

@@ -22,6 +22,8 @@ from txnlib.readers.dump import looks_like_dump
 
 class FileKind(StrEnum):
     SEGMENT = "segment"
+    #: A segment that a producer snapshot stands for; see `start.py`.
+    SKIPPED_SEGMENT = "skipped"
     DUMP = "dump"
     PRODUCER_SNAPSHOT = "producer_snapshot"
     CHECKPOINT = "checkpoint"

@@ -103,6 +103,7 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
     ("segments", FileKind.PRODUCER_SNAPSHOT): _corrupt_snapshot,
     ("segments", FileKind.UNKNOWN): _unknown_file,
+    ("segments", FileKind.SKIPPED_SEGMENT): broker_files.read_skipped_segment,
     ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,
     ("producer_snapshots", FileKind.DUMP): partial(_from_dump, dump.read_producer_snapshots),
     ("checkpoints", FileKind.CHECKPOINT): broker_files.read_checkpoints,

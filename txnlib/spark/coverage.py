@@ -51,13 +51,14 @@ def broker() -> Column:
 def _summaries(segments: DataFrame) -> DataFrame:
     by_base = ["segment_base_offset"]
     once = (
-        segments.where(F.col("kind").isin("raw", "text") & F.col("topic").isNotNull())
+        segments.where(F.col("kind").isin("raw", "text", "skipped") & F.col("topic").isNotNull())
         # A dump may print a segment twice; the longer printing counts.
         .groupBy(*COPY, *by_base)
         .agg(
             F.min("first_offset").alias("first_offset"),
             F.max("end_offset").alias("end_offset"),
             F.max("last_gap_offset").alias("last_gap_offset"),
+            F.bool_and(F.col("kind") == "skipped").alias("is_skipped"),
             F.max("bytes").alias("bytes"),
             F.max("batches").alias("batches"),
             F.max_by("tail", F.coalesce("end_offset", F.lit(-1))).alias("tail"),
@@ -84,6 +85,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
         F.min("first_offset").alias("first_offset"),
         F.max(F.coalesce("end_offset", "segment_base_offset")).alias("end_offset"),
         F.min("segment_base_offset").alias("first_segment_offset"),
+        F.min(F.when(~F.col("is_skipped"), F.col("segment_base_offset"))).alias("read_from_offset"),
         F.sum("bytes").alias("bytes"),
         F.sum("batches").alias("batches"),
         F.sum("unreadable_bytes").alias("unreadable_bytes"),
@@ -159,8 +161,11 @@ def _with_status(copies: DataFrame) -> DataFrame:
         "markers or coordinator records not printed": ~F.col("is_decoded"),
     }
     is_damaged = F.coalesce((F.col("harm") > 0) | (F.col("tail") == "CORRUPT"), F.lit(False))
-    detail = F.concat_ws("; ", *[F.when(applies, F.lit(text)) for text, applies in problems.items()])
-    status = F.when(is_damaged, "DAMAGED").when(detail != "", "PARTIAL").otherwise("COMPLETE")
+    problem = F.concat_ws("; ", *[F.when(applies, F.lit(text)) for text, applies in problems.items()])
+    is_short = F.col("read_from_offset") > F.col("log_start_offset")
+    short = F.when(is_short, F.concat(F.lit("read from the snapshot at "), F.col("read_from_offset"), F.lit(" on")))
+    detail = F.concat_ws("; ", short, F.nullif(problem, F.lit("")))
+    status = F.when(is_damaged, "DAMAGED").when(problem != "", "PARTIAL").otherwise("COMPLETE")
     return copies.withColumns({"is_damaged": is_damaged, "detail": F.nullif(detail, F.lit("")), "status": status})
 
 

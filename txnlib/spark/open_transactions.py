@@ -68,6 +68,7 @@ def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
         F.col("gap_offset").alias("copy_gap_offset"),
         F.unix_millis("known_until").alias("partition_known_ms"),
         F.col("is_instant_assumed").alias("is_partition_assumed"),
+        F.when(F.col("read_from_offset") > F.col("log_start_offset"), F.col("read_from_offset")).alias("snapshot_from_offset"),
     )
     known = opened.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
     return known.withColumn("start_offset", F.col("first_offset"))
@@ -233,6 +234,7 @@ def _partition_side() -> Column:
         "is_start_exact": F.col("is_start_exact"),
         "stamped_before_ms": F.col("stamped_before_ms"),
         "stamped_after_ms": F.col("stamped_after_ms"),
+        "hides_stamps": F.col("snapshot_from_offset").isNotNull() & F.col("stamped_before_ms").isNull(),
         "checkpointed_ms": F.when(F.col("checkpoint_offset") > F.col("start_offset"), F.col("checkpointed_ms")),
         "gap_offset": F.when(gap > F.col("start_offset"), gap),
         "captured_at_ms": F.col("partition_known_ms"),
@@ -299,7 +301,10 @@ def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
         F.coalesce(F.col("transaction_timeout_ms").isin(2**31 - 1, -1), F.lit(False)).alias("is_two_phase_commit"),
         "judgement.*",
         F.greatest(F.col("high_watermark") - F.col("start_offset"), F.lit(0)).alias("blocked_offsets"),
-        F.col("bytes_from_here").alias("blocked_bytes"),
+        # Bytes that a snapshot stands for were not counted.
+        F.when(~F.coalesce(F.col("start_offset") < F.col("snapshot_from_offset"), F.lit(False)), F.col("bytes_from_here")).alias(
+            "blocked_bytes"
+        ),
         F.timestamp_millis(F.coalesce(proven, "first_timestamp_ms", last_ms)).alias("blocks_since"),
         as_of.alias("first_seen"),
         F.lit(1).alias("runs_seen"),

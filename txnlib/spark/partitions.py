@@ -32,6 +32,7 @@ def partitions(
         F.coalesce("log_start_offset", F.lit(0)).alias("log_start_offset"),
         F.coalesce("high_watermark", "end_offset", F.lit(0)).alias("high_watermark"),
         F.col("high_watermark").isNull().alias("is_high_watermark_assumed"),
+        F.coalesce("read_from_offset", F.lit(0)).alias("read_from_offset"),
     )
     # What is open, or ended by a marker that the high watermark has not passed.
     is_unstable = F.col("marker_offset").isNull() | (F.col("marker_offset") >= F.col("high_watermark"))
@@ -64,14 +65,17 @@ def partitions(
             }
         )
     )
-    lagging = described.where(F.col("last_stable_offset") < F.col("high_watermark"))
+    # What a snapshot stands for was not read, so its bytes and times are not known.
+    is_short = F.col("read_from_offset") > F.col("log_start_offset")
+    is_lag_read = ~is_short | (F.col("last_stable_offset") >= F.col("read_from_offset"))
+    lagging = described.where((F.col("last_stable_offset") < F.col("high_watermark")) & is_lag_read)
     lags = _lags(lagging, record_batches)
     return conform(
         described.join(lags, on=list(TOPIC_PARTITION), how="left").withColumns(
             {
                 "as_of": F.timestamp_millis(F.lit(as_of_ms)),
                 "lag_offsets": F.col("high_watermark") - F.col("last_stable_offset"),
-                "lag_bytes": F.coalesce("lag_bytes", F.lit(0).cast("long")),
+                "lag_bytes": F.when(is_lag_read, F.coalesce("lag_bytes", F.lit(0).cast("long"))),
                 "lag_ms": F.when(F.col("stable_ms").isNotNull(), F.greatest(F.lit(as_of_ms) - F.col("stable_ms"), F.lit(0))),
             }
         ),

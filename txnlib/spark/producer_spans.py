@@ -31,16 +31,22 @@ def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, cov
     return conform(spans.withColumn("is_start_exact", is_start_exact), PRODUCER_SPANS)
 
 
+def begins_at() -> Column:
+    """Below which offset of a copy nothing was read."""
+    is_short = F.col("read_from_offset") > F.col("log_start_offset")
+    return F.when(is_short, F.col("read_from_offset")).otherwise(F.least("log_start_offset", "first_offset"))
+
+
 def _with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
     """The judged copies, each with the snapshot that tells what a log captured from its middle does not show.
 
     The newest at or before the first offset; else the oldest behind it, which knows what was open before and still is.
     """
     copy = [*TOPIC_PARTITION, "source"]
-    begins = judged.select(*copy, F.least("log_start_offset", "first_offset").alias("begins_at"))
-    offset, begins_at = F.col("snapshot_offset"), F.col("begins_at")
-    chosen = F.coalesce(F.max(F.when(offset <= begins_at, offset)), F.min(F.when(offset > begins_at, offset)))
-    usable = producer_snapshots.join(F.broadcast(begins), on=copy, how="inner").where(begins_at > 0)
+    begins = judged.select(*copy, begins_at().alias("begins_at"))
+    offset, beginning = F.col("snapshot_offset"), F.col("begins_at")
+    chosen = F.coalesce(F.max(F.when(offset <= beginning, offset)), F.min(F.when(offset > beginning, offset)))
+    usable = producer_snapshots.join(F.broadcast(begins), on=copy, how="inner").where(beginning > 0)
     return begins.join(usable.groupBy(*copy).agg(chosen.alias("snapshot_offset")), on=copy, how="left")
 
 

@@ -114,6 +114,9 @@ COVERAGE: Final = StructType(
         column("first_offset", _LONG, "Offset of the first batch that was read."),
         column("end_offset", _LONG, "Offset after the last batch that was read."),
         column("log_start_offset", _LONG, "Log start by its checkpoint, else the base offset of the first segment."),
+        column(
+            "read_from_offset", _LONG, "Base offset of the first segment read; above the log start, a snapshot stands for the rest."
+        ),
         column("high_watermark", _LONG, "High watermark by its checkpoint; NULL where none was captured."),
         column("checkpointed_at", _TIME, "When that checkpoint was copied, by capture.json."),
         column("captured_at", _TIME, "When the copy was taken, by capture.json."),

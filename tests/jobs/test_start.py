@@ -1,0 +1,51 @@
+"""Does an audit that reads from the newest snapshots on judge as one that reads everything? Every real capture."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.jobs.test_parity import CAPTURES
+from tests.support import live
+from tests.support.memory import audited
+
+SAME = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "verdict", "kafka_find_hanging")
+
+
+def judged(tables):
+    return sorted(tuple(row[name] for name in SAME) for row in tables.rows("open_transactions"))
+
+
+def stable(tables):
+    return sorted((row["topic"], row["partition"], row["last_stable_offset"], row["is_late"]) for row in tables.rows("partitions"))
+
+
+def states(tables):
+    names = ("topic", "partition", "producer_id", "producer_epoch", "last_sequence", "current_transaction_start_offset")
+    return sorted(tuple(map(str, (row[name] for name in names))) for row in tables.rows("producer_states"))
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_from_the_snapshots_on_as_from_the_beginning(spark, captures, name):
+    given = (captures / name / "brokers", "--as-of", str(live.as_of(captures / name)))
+    whole, short = audited(spark, *given), audited(spark, *given, "--start", "snapshot")
+    assert (judged(short), stable(short), states(short)) == (judged(whole), stable(whole), states(whole))
+
+
+def test_segments_that_a_snapshot_stands_for_are_listed_and_not_read(spark, captures):
+    tables = audited(spark, captures / "nights-3.9" / "night-3" / "brokers", "--start", "snapshot")
+    skipped = [row for row in tables.rows("segments") if row["kind"] == "skipped"]
+    assert skipped
+    assert all(row["batches"] == 0 for row in skipped)
+    short = [row for row in tables.rows("coverage") if row["read_from_offset"] and row["topic"] == skipped[0]["topic"]]
+    assert short[0]["status"] == "COMPLETE"
+    assert short[0]["detail"] == f"read from the snapshot at {short[0]['read_from_offset']} on"
+
+
+def test_a_corrupt_snapshot_stands_for_nothing(spark, captures, tmp_path):
+    folder = shutil.copytree(captures / "nights-3.9" / "night-3" / "brokers", tmp_path / "brokers")
+    for snapshot in folder.rglob("*.snapshot"):
+        snapshot.write_bytes(snapshot.read_bytes()[:-1] + b"?")
+    tables = audited(spark, folder, "--start", "snapshot")
+    assert not [row for row in tables.rows("segments") if row["kind"] == "skipped"]

@@ -1,0 +1,55 @@
+"""Where in each copy does reading begin? At its first segment, or at the newest snapshot that stands for what precedes it.
+
+A broker writes a snapshot of its producers whenever it rolls a segment, so everything open at a segment's base offset is in
+the snapshot of that offset, and older segments need not be read to know what is open now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.readers.broker_files import snapshot_problem
+from txnlib.readers.capture import Capture, CaptureFile, FileKind
+
+BEGINNING: Final = "beginning"
+SNAPSHOT: Final = "snapshot"
+STARTS: Final = (BEGINNING, SNAPSHOT)
+
+_Copy = tuple[str, str | None, int | None]
+
+
+def start_at_snapshots(capture: Capture) -> Capture:
+    """The capture with the segments that a snapshot stands for marked as skipped; coordinators are always read whole.
+
+    Only a snapshot at a segment's base offset counts, and only one whose CRC fits; else the next older one, else none.
+    """
+    segments: dict[_Copy, list[int]] = defaultdict(list)
+    snapshots: dict[_Copy, list[CaptureFile]] = defaultdict(list)
+    for file in capture.of_kind(FileKind.SEGMENT):
+        segments[_copy(file)].append(file.offset)
+    for file in capture.of_kind(FileKind.PRODUCER_SNAPSHOT):
+        snapshots[_copy(file)].append(file)
+    starts = {copy: _start(bases, snapshots[copy]) for copy, bases in segments.items() if copy[1] != TRANSACTION_STATE_TOPIC}
+    return replace(capture, files=tuple(_marked(file, starts.get(_copy(file))) for file in capture.files))
+
+
+def _copy(file: CaptureFile) -> _Copy:
+    return file.source, file.topic, file.partition
+
+
+def _start(bases: list[int], snapshots: list[CaptureFile]) -> int | None:
+    """The highest base offset with a usable snapshot; None: read everything."""
+    for snapshot in sorted(snapshots, key=lambda file: -file.offset):
+        if snapshot.offset in bases and snapshot_problem(Path(snapshot.path).read_bytes()) is None:
+            return snapshot.offset
+    return None
+
+
+def _marked(file: CaptureFile, start: int | None) -> CaptureFile:
+    if start is None or file.kind is not FileKind.SEGMENT or file.offset >= start:
+        return file
+    return replace(file, kind=FileKind.SKIPPED_SEGMENT)
