@@ -91,6 +91,7 @@ STEPS: Final = (
     _read("transaction_log"),
     _read("segments"),
     _read("producer_snapshots"),
+    _read("aborted_transactions"),
     Step("audit_runs", (), lambda run: run.noted("RUNNING")),
     Step("coordinator_partitions", ("transaction_log", "segments"), _learn_coordinator_partitions),
     Step("coverage", ("transaction_log", "segments", "coordinator_partitions"), _coverage),

@@ -48,7 +48,14 @@ def _findings(run: Run) -> DataFrame:
     )
 
 
-FINDINGS_READ: Final = ("producer_spans", "coordinator_states", "transactions", "producer_id_owners")
+FINDINGS_READ: Final = (
+    "producer_spans",
+    "coordinator_states",
+    "transactions",
+    "producer_id_owners",
+    "aborted_transactions",
+    "coverage",
+)
 STEPS: Final = (
     _from(producer_spans, "record_batches", "producer_snapshots", "coverage"),  # the longest first
     _from(coordinator_states, "transaction_log"),

@@ -99,3 +99,9 @@ def allowed(name: str, part: str) -> dict[tuple[str, int, int], str | None]:
 LESS_BY_TEXT: dict[str, dict[tuple[str, int, int], str | None]] = {
     "real-clients-4.2": {("carts", 1, 29): "UNKNOWN", ("receipts", 0, 34): "UNKNOWN"},
 }
+
+
+def test_the_transaction_indexes_agree(audit):
+    _, _, tables = audit
+    names = {"ABORT_NOT_INDEXED", "INDEXED_ABORT_NOT_IN_LOG"}
+    assert [row for row in tables.rows("findings") if row["name"] in names] == []

@@ -44,6 +44,9 @@ class Finding(Enum):
     PRODUCER_ID_OWNED_TWICE = "PRODUCER_ID_OWNED_TWICE"
     WRONG_COORDINATOR_PARTITION = "WRONG_COORDINATOR_PARTITION"
     SPLIT_OUTCOME = "SPLIT_OUTCOME"
+    # Between copies and files of one partition
+    ABORT_NOT_INDEXED = "ABORT_NOT_INDEXED"
+    INDEXED_ABORT_NOT_IN_LOG = "INDEXED_ABORT_NOT_IN_LOG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +104,11 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
     ),
     Finding.SPLIT_OUTCOME: FindingRule(
         _C, "A marker contradicts the coordinator's decision: one transaction is committed here and aborted there."
+    ),
+    Finding.ABORT_NOT_INDEXED: FindingRule(
+        _E, "An aborted transaction is not in the transaction index: read_committed consumers read its records."
+    ),
+    Finding.INDEXED_ABORT_NOT_IN_LOG: FindingRule(
+        _E, "The transaction index lists an abort whose marker is not in the log: consumers skip records that nobody aborted."
     ),
 }

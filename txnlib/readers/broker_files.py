@@ -9,6 +9,7 @@ import google_crc32c
 import pyarrow as pa
 
 from txnlib.core.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
+from txnlib.core.transaction_index import read_transaction_index
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
 from txnlib.readers.capture import CHECKPOINTS, CaptureFile
@@ -60,6 +61,34 @@ def snapshot_problem(content: bytes) -> str | None:
         return f"CORRUPT_SNAPSHOT: {error.problem}"
     computed = google_crc32c.value(content[CRC_STARTS_AT:])
     return None if computed == stored else f"CORRUPT_SNAPSHOT: CRC is {computed}, {stored} is stored"
+
+
+def read_aborted_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row per entry of a `.txnindex`, and one with a null producer id that says the index was read (it may be empty).
+
+    Nothing for a corrupt one; `transaction_index_problem` names it.
+    """
+    content = Path(file.path).read_bytes()
+    if transaction_index_problem(content) is not None:
+        return
+    where: dict[str, object] = {
+        "topic": file.topic,
+        "partition": file.partition,
+        "source": file.source,
+        "path": file.path,
+        "segment_base_offset": file.offset,
+    }
+    rows = [where, *[where | entry._asdict() for entry in read_transaction_index(content)]]
+    yield pa.RecordBatch.from_pylist(rows, schema=columns.ABORTED_TRANSACTIONS)
+
+
+def transaction_index_problem(content: bytes) -> str | None:
+    """Why a transaction index cannot be used; None if it can."""
+    try:
+        read_transaction_index(content)
+    except CorruptRecordError as error:
+        return f"CORRUPT_TRANSACTION_INDEX: {error.problem}"
+    return None
 
 
 def read_unreadable_file(file: CaptureFile, reason: str, sample: str) -> Iterator[pa.RecordBatch]:

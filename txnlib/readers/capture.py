@@ -26,6 +26,7 @@ class FileKind(StrEnum):
     SKIPPED_SEGMENT = "skipped"
     DUMP = "dump"
     PRODUCER_SNAPSHOT = "producer_snapshot"
+    TRANSACTION_INDEX = "transaction_index"
     CHECKPOINT = "checkpoint"
     UNKNOWN = "unknown"
 
@@ -58,6 +59,12 @@ class Capture:
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _SNAPSHOT: Final = re.compile(r"(\d{20})\.snapshot")
+_TRANSACTION_INDEX: Final = re.compile(r"(\d{20})\.txnindex")
+_NUMBERED: Final = {
+    _SEGMENT: FileKind.SEGMENT,
+    _SNAPSHOT: FileKind.PRODUCER_SNAPSHOT,
+    _TRANSACTION_INDEX: FileKind.TRANSACTION_INDEX,
+}
 #: `-delete` and `-stray` folders are on their way out, `-future` is a second copy being made (formats.md 3.11).
 _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
@@ -73,7 +80,6 @@ _SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", "partition.me
 _SILENT_ENDINGS: Final = (
     ".index",
     ".timeindex",
-    ".txnindex",
     ".deleted",
     ".swap",
     ".cleaned",
@@ -141,7 +147,7 @@ def _classify(path: Path, base: Path) -> CaptureFile | None:
         log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name == "leader-epoch-checkpoint" else folder
         topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
         return CaptureFile(str(path), FileKind.CHECKPOINT, _source("raw", log_dir, base), size, topic, partition)
-    for pattern, kind in ((_SEGMENT, FileKind.SEGMENT), (_SNAPSHOT, FileKind.PRODUCER_SNAPSHOT)):
+    for pattern, kind in _NUMBERED.items():
         match = pattern.fullmatch(name)
         if match and _MOVED_FOLDER.fullmatch(folder.name):
             return None

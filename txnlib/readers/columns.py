@@ -128,6 +128,20 @@ PRODUCER_SNAPSHOTS: Final = pa.schema(
     ]
 )
 
+ABORTED_TRANSACTIONS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("source", pa.string()),
+        ("path", pa.string()),
+        ("segment_base_offset", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("last_stable_offset", pa.int64()),
+    ]
+)
+
 CHECKPOINTS: Final = pa.schema(
     [
         ("source", pa.string()),
@@ -145,6 +159,7 @@ TABLES: Final[Mapping[str, Any]] = {
     "transaction_log": TRANSACTION_LOG,
     "segments": SEGMENTS,
     "producer_snapshots": PRODUCER_SNAPSHOTS,
+    "aborted_transactions": ABORTED_TRANSACTIONS,
     "checkpoints": CHECKPOINTS,
 }
 

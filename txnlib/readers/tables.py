@@ -86,9 +86,9 @@ def _unknown_file(file: CaptureFile) -> Batches:
     yield from broker_files.read_unreadable_file(file, "NOT_A_KAFKA_FILE", sample)
 
 
-def _corrupt_snapshot(file: CaptureFile) -> Batches:
+def _corrupt(problem_of: Callable[[bytes], str | None], file: CaptureFile) -> Batches:
     content = Path(file.path).read_bytes()
-    problem = broker_files.snapshot_problem(content)
+    problem = problem_of(content)
     if problem is not None:
         yield from broker_files.read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
 
@@ -101,10 +101,12 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
-    ("segments", FileKind.PRODUCER_SNAPSHOT): _corrupt_snapshot,
+    ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
+    ("segments", FileKind.TRANSACTION_INDEX): partial(_corrupt, broker_files.transaction_index_problem),
     ("segments", FileKind.UNKNOWN): _unknown_file,
     ("segments", FileKind.SKIPPED_SEGMENT): broker_files.read_skipped_segment,
     ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,
     ("producer_snapshots", FileKind.DUMP): partial(_from_dump, dump.read_producer_snapshots),
+    ("aborted_transactions", FileKind.TRANSACTION_INDEX): broker_files.read_aborted_transactions,
     ("checkpoints", FileKind.CHECKPOINT): broker_files.read_checkpoints,
 }

@@ -11,6 +11,7 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.spark.decisions import batch_findings, coordinator_partition_of
 from txnlib.spark.producer_spans import SUSPECTS_KEPT
 from txnlib.spark.schemas import FINDINGS, conform
+from txnlib.spark.transaction_index_findings import transaction_index_findings
 
 
 def findings(
@@ -18,6 +19,8 @@ def findings(
     coordinator_states: DataFrame,
     transactions: DataFrame,
     producer_id_owners: DataFrame,
+    aborted_transactions: DataFrame,
+    coverage: DataFrame,
     *,
     producer_id_expiration_ms: int,
     coordinator_partitions: int,
@@ -29,6 +32,7 @@ def findings(
         .unionByName(_of_owners(producer_id_owners))
         .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
         .unionByName(_of_outcomes(transactions, producer_spans))
+        .unionByName(_of_indexes(transaction_index_findings(producer_spans, aborted_transactions, coverage)))
     )
     severities = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.severity.name)])
     meanings = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.meaning)])
@@ -124,6 +128,19 @@ def _of_hashes(coordinator_states: DataFrame, coordinator_partitions: int) -> Da
             partition=F.col("coordinator_partition"),
             offset=F.col("offset"),
             transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _of_indexes(found: DataFrame) -> DataFrame:
+    return found.select(
+        *_row(
+            F.col("name"),
+            evidence=F.col("evidence"),
+            topic=F.col("topic"),
+            partition=F.col("partition"),
+            offset=F.col("offset"),
+            producer_id=F.col("producer_id"),
         )
     )
 

@@ -198,6 +198,18 @@ PRODUCER_SNAPSHOTS: Final = StructType(
     ]
 )
 
+ABORTED_TRANSACTIONS: Final = StructType(
+    [
+        *_COPY,
+        column("path", _STRING, "Transaction index file."),
+        column("segment_base_offset", _LONG, "Base offset of its segment."),
+        column("producer_id", _LONG, "Producer id; NULL in the row that says the index was read."),
+        column("first_offset", _LONG, "First offset of the aborted transaction."),
+        column("last_offset", _LONG, "Offset of its ABORT marker."),
+        column("last_stable_offset", _LONG, "Last stable offset right after the marker."),
+    ]
+)
+
 CHECKPOINTS: Final = StructType(
     [
         column("source", _STRING, "Log directory of the checkpoint file."),
@@ -491,6 +503,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "record_batches": RECORD_BATCHES,
     "transaction_log": TRANSACTION_LOG,
     "producer_snapshots": PRODUCER_SNAPSHOTS,
+    "aborted_transactions": ABORTED_TRANSACTIONS,
     "producer_spans": PRODUCER_SPANS,
     "coordinator_states": COORDINATOR_STATES,
     "transactional_ids": TRANSACTIONAL_IDS,
