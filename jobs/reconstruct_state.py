@@ -49,6 +49,7 @@ def _findings(run: Run) -> DataFrame:
 
 
 FINDINGS_READ: Final = (
+    "record_batches",
     "producer_spans",
     "coordinator_states",
     "transactions",

@@ -101,7 +101,7 @@ LESS_BY_TEXT: dict[str, dict[tuple[str, int, int], str | None]] = {
 }
 
 
-def test_the_transaction_indexes_agree(audit):
+def test_copies_and_transaction_indexes_agree(audit):
     _, _, tables = audit
-    names = {"ABORT_NOT_INDEXED", "INDEXED_ABORT_NOT_IN_LOG"}
+    names = {"COPIES_DISAGREE", "ABORT_NOT_INDEXED", "INDEXED_ABORT_NOT_IN_LOG"}
     assert [row for row in tables.rows("findings") if row["name"] in names] == []

@@ -41,6 +41,7 @@ def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw
         "producer_epoch": _present(batch.producer_epoch),
         "base_sequence": _present(batch.base_sequence),
         "last_sequence": _present(batch.last_sequence),
+        "partition_leader_epoch": _present(batch.partition_leader_epoch),
         "is_transactional": batch.is_transactional,
         "is_control": batch.is_control,
         "control_type": control_type,

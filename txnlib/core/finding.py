@@ -45,6 +45,7 @@ class Finding(Enum):
     WRONG_COORDINATOR_PARTITION = "WRONG_COORDINATOR_PARTITION"
     SPLIT_OUTCOME = "SPLIT_OUTCOME"
     # Between copies and files of one partition
+    COPIES_DISAGREE = "COPIES_DISAGREE"
     ABORT_NOT_INDEXED = "ABORT_NOT_INDEXED"
     INDEXED_ABORT_NOT_IN_LOG = "INDEXED_ABORT_NOT_IN_LOG"
 
@@ -104,6 +105,11 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
     ),
     Finding.SPLIT_OUTCOME: FindingRule(
         _C, "A marker contradicts the coordinator's decision: one transaction is committed here and aborted there."
+    ),
+    Finding.COPIES_DISAGREE: FindingRule(
+        _E,
+        "Copies of a partition hold different batches at one offset below their high watermarks: an unclean election, or files "
+        "of different clusters.",
     ),
     Finding.ABORT_NOT_INDEXED: FindingRule(
         _E, "An aborted transaction is not in the transaction index: read_committed consumers read its records."

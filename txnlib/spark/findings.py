@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from txnlib.core.finding import FINDINGS as RULES
 from txnlib.core.finding import Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.spark.copy_findings import copy_findings
 from txnlib.spark.decisions import batch_findings, coordinator_partition_of
 from txnlib.spark.producer_spans import SUSPECTS_KEPT
 from txnlib.spark.schemas import FINDINGS, conform
@@ -15,6 +16,7 @@ from txnlib.spark.transaction_index_findings import transaction_index_findings
 
 
 def findings(
+    record_batches: DataFrame,
     producer_spans: DataFrame,
     coordinator_states: DataFrame,
     transactions: DataFrame,
@@ -32,7 +34,8 @@ def findings(
         .unionByName(_of_owners(producer_id_owners))
         .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
         .unionByName(_of_outcomes(transactions, producer_spans))
-        .unionByName(_of_indexes(transaction_index_findings(producer_spans, aborted_transactions, coverage)))
+        .unionByName(_located(copy_findings(record_batches, coverage)))
+        .unionByName(_located(transaction_index_findings(producer_spans, aborted_transactions, coverage)))
     )
     severities = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.severity.name)])
     meanings = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.meaning)])
@@ -132,7 +135,7 @@ def _of_hashes(coordinator_states: DataFrame, coordinator_partitions: int) -> Da
     )
 
 
-def _of_indexes(found: DataFrame) -> DataFrame:
+def _located(found: DataFrame) -> DataFrame:
     return found.select(
         *_row(
             F.col("name"),

@@ -1,0 +1,67 @@
+"""Is it noticed that copies of a partition tell different stories, and only then?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from tests.support.batches import A, C, T
+from tests.support.frames import batch_row
+from txnlib.readers import columns
+from txnlib.spark.copy_findings import copy_findings
+from txnlib.spark.schemas import COVERAGE
+
+LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
+
+
+def found(spark, copies, high_watermarks=None):
+    """Findings on a partition with a copy of each source."""
+    rows = [batch_row(batch, "orders", 0, source) for source, log in copies.items() for batch in log]
+    batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=columns.RECORD_BATCHES))
+    marks = high_watermarks or {}
+    known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
+    coverage = spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in known], COVERAGE)
+    return [(row["name"], row["offset"], row["evidence"]) for row in copy_findings(batches, coverage).collect()]
+
+
+@pytest.mark.parametrize(
+    ("at", "changed"),
+    [
+        (0, {"producer_id": 9}),
+        (0, {"producer_epoch": 1}),
+        (0, {"base_sequence": 3}),
+        (0, {"last_offset": 3}),
+        (2, {"is_transactional": False}),
+        (1, {"marker": A(1, 0, at=5).marker}),
+        (4, {"partition_leader_epoch": 7}),
+    ],
+)
+def test_a_batch_that_differs_in_one_copy_is_found_with_both_records(spark, at, changed):
+    other = [*LOG[:at], replace(LOG[at], **changed), *LOG[at + 1 :]]
+    ((name, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other})
+    assert (name, offset) == ("COPIES_DISAGREE", LOG[at].base_offset)
+    assert "raw:1 {" in evidence
+    assert "raw:2 {" in evidence
+
+
+def test_what_only_one_copy_has_is_no_disagreement(spark):
+    assert found(spark, {"raw:1": LOG, "raw:2": LOG[1:3], "raw:3": LOG}) == []
+
+
+def test_what_a_copy_has_above_its_own_high_watermark_may_be_truncated_yet(spark):
+    other = [*LOG[:-1], replace(LOG[-1], producer_id=9)]
+    assert found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9000}) == []
+    assert len(found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9001})) == 1
+
+
+def test_a_partition_is_one_finding_however_much_differs(spark):
+    other = [replace(batch, partition_leader_epoch=7) for batch in LOG]
+    ((_, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other})
+    assert offset == 0
+    assert evidence.endswith("; and 4 more offsets")
+
+
+def test_one_copy_has_nothing_to_disagree_with(spark):
+    assert found(spark, {"raw:1": LOG}) == []
