@@ -13,7 +13,8 @@ from txnlib.readers import columns
 from txnlib.spark.copy_findings import copy_findings
 from txnlib.spark.schemas import COVERAGE
 
-LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
+_LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
+LOG = [replace(batch, partition_leader_epoch=3) for batch in _LOG]
 
 
 def found(spark, copies, high_watermarks=None):
@@ -54,6 +55,10 @@ def test_what_a_copy_has_above_its_own_high_watermark_may_be_truncated_yet(spark
     other = [*LOG[:-1], replace(LOG[-1], producer_id=9)]
     assert found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9000}) == []
     assert len(found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9001})) == 1
+
+
+def test_what_a_tool_does_not_print_contradicts_nothing(spark):
+    assert found(spark, {"raw:1": LOG, "text:1": [replace(batch, partition_leader_epoch=-1) for batch in LOG]}) == []
 
 
 def test_a_partition_is_one_finding_however_much_differs(spark):
