@@ -164,7 +164,8 @@ ODD_STEPS = {
     ),
     "E25 shrinks: phantom first": (ONGOING, rec("O", P, 3, {"a-0"}), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
     "E25 one more at Prepare": (rec("O", P, 3, {"a-0"}), PREPARED, [Finding.PARTITIONS_CHANGED]),
-    "E25 one less at Prepare": (ONGOING, rec("PC", P, 3, {"a-0"}), [Finding.PARTITIONS_CHANGED]),
+    "E25 one less at Prepare: phantom first": (ONGOING, rec("PC", P, 3, {"a-0"}), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
+    "E25 another one at Prepare": (ONGOING, rec("PC", P, 3, {"c-0"}), [Finding.PARTITIONS_CHANGED]),
     "E25 timeout while Ongoing": (ONGOING, replace(ONGOING, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
     "E25 timeout at Prepare": (ONGOING, replace(PREPARED, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
     "E25 timeout at Complete": (PREPARED, replace(COMPLETED, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
@@ -222,6 +223,11 @@ PHANTOMS = [
     (COMPLETED, PREPARED, False),
     (ONGOING, COMPLETED, False),
     (PREPARED, None, False),
+    (ONGOING, rec("E", P, 3), True),  # its first append timed out; the client began anew
+    (ONGOING, rec("E", P, 4), True),
+    (ONGOING, rec("E", P, 2), False),
+    (ONGOING, rec("E", Q, 0), False),
+    (ONGOING, None, True),  # and the id expired
     (None, ONGOING, False),
 ]
 

@@ -93,7 +93,7 @@ RECORD_CHECKS: Final[Mapping[Finding, Callable[[TransactionLogEntry], bool]]] = 
 def _findings_of_step(before: TransactionLogEntry | None, after: TransactionLogEntry | None, step: Step) -> list[Finding]:
     findings = []
     if step is Step.ILLEGAL:
-        is_phantom = before is not None and after is not None and _is_phantom(before, after)
+        is_phantom = before is not None and _is_phantom(before, after)
         findings.append(Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION)
     if before is None or after is None or step is Step.ILLEGAL:
         return findings
@@ -105,9 +105,16 @@ def _findings_of_step(before: TransactionLogEntry | None, after: TransactionLogE
     return findings
 
 
-def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """A Prepare taken back in memory, so that the transaction goes on, or ends the other way (semantics.md 1.9)."""
-    return (
+def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) -> bool:
+    """A record taken back in memory (semantics.md 1.9), so that what follows does not follow from it.
+
+    A Prepare, whose transaction then goes on, or ends the other way; or the first Ongoing of a transaction, whose id then
+    begins anew, or expires, as if it had never begun one.
+    """
+    if before.transaction_state is _S.ONGOING:
+        begins_anew = after is not None and after.transaction_state is _S.EMPTY and after.producer_id == before.producer_id
+        return after is None or (begins_anew and after.producer_epoch >= before.producer_epoch)
+    return after is not None and (
         before.transaction_state in PREPARED_STATES
         and after.transaction_state in PREPARED_STATES | {_S.ONGOING}
         and before.producer_id == after.producer_id
@@ -116,8 +123,13 @@ def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry) -> bool
 
 
 def _shrank_as_a_phantom(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """Ongoing{a} whose append timed out, then Ongoing{b}: the set shrinks without a bug in the broker."""
-    return before.transaction_state is _S.ONGOING and after.transaction_state is _S.ONGOING
+    """Ongoing{a} whose append timed out, then Ongoing{b} or Prepare{}: the set shrinks without a bug in the broker.
+
+    No append that timed out explains a Prepare with a partition that no Ongoing has.
+    """
+    if before.transaction_state is not _S.ONGOING:
+        return False
+    return after.transaction_state is _S.ONGOING or _partitions(after) < _partitions(before)
 
 
 def _partitions(entry: TransactionLogEntry) -> frozenset[object]:
