@@ -225,7 +225,6 @@ PHANTOMS = [
     (PREPARED, None, False),
     (ONGOING, rec("E", P, 3), True),  # its first append timed out; the client began anew
     (ONGOING, rec("E", P, 4), True),
-    (ONGOING, rec("E", P, 2), False),
     (ONGOING, rec("E", Q, 0), False),
     (ONGOING, None, True),  # and the id expired
     (None, ONGOING, False),
