@@ -42,6 +42,10 @@ class Lines:
     def next(self) -> Line | None:
         return self._held.popleft() if self._held else next(self._lines, None)
 
+    @property
+    def are_held(self) -> bool:
+        return bool(self._held)
+
     def give_back(self, lines: list[Line]) -> None:
         self._held.extendleft(reversed(lines))
 
@@ -129,6 +133,20 @@ class Chain:
         if batch.is_valid:
             self.last_offset = batch.last_offset
             self.has_records |= batch.records_count != 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether so far there were batch lines only, and nothing in doubt: a block of them may be read as a whole."""
+        if self.kind != "log" or self.batch is None or not self.batch.is_valid:
+            return False
+        return not (self.is_deep or self.is_bare or self.has_text or self.has_doubt or self.is_torn)
+
+    def append_all(self, last: DumpedBatch, has_untyped_markers: bool) -> None:
+        """Goes on behind a block of batch lines that continue the chain, all of them valid."""
+        self.next_position, self.last_offset = last.position, last.base_offset - 1
+        self.append(last)
+        self.has_records = True
+        self.has_untyped_markers |= has_untyped_markers
 
     def follows(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
         """Whether the batch line at this position in the text is genuine: it continues the chain, or takes it up again.

@@ -90,7 +90,7 @@ TIMESTAMP_TYPES: Final[Mapping[bytes, int]] = {
 CODECS: Final = {name: int(codec) for codec in CompressionType for name in (codec.name.encode(), codec.name.lower().encode())}
 BOOLEANS: Final = {b"true": True, b"false": False}
 
-_NUMBERS: Final = (
+NUMBERS: Final = (
     b"baseoffset:",
     b"lastoffset:",
     b"count:",
@@ -105,11 +105,11 @@ _NUMBERS: Final = (
     b"magic:",
     b"crc:",
 )
-_WORDS: Final = (b"istransactional:", b"iscontrol:", b"deletehorizonms:", b"compresscodec:", b"isvalid:")
+WORDS: Final = (b"istransactional:", b"iscontrol:", b"deletehorizonms:", b"compresscodec:", b"isvalid:")
 #: Printed by later generations only (2.0.0, 2.0.1, 3.2), or not for message formats 0 and 1.
 _OPTIONAL: Final = frozenset({b"count:", b"iscontrol:", b"deletehorizonms:"})
-_LATER_THAN_FORMAT_1: Final = frozenset({*_NUMBERS[3:8], b"istransactional:"}) | _OPTIONAL
-_KNOWN: Final = (*_NUMBERS[:9], *_WORDS, *TIMESTAMP_TYPES)
+_LATER_THAN_FORMAT_1: Final = frozenset({*NUMBERS[3:8], b"istransactional:"}) | _OPTIONAL
+_KNOWN: Final = (*NUMBERS[:9], *WORDS, *TIMESTAMP_TYPES)
 #: Tokens put behind those of a line, for labels that are not there; and which of them, if not the first.
 _DEFAULTS: Final = [b"-1", b"false", b"OptionalLong.empty"]
 _DEFAULT_PLACES: Final[Mapping[bytes, int]] = {b"istransactional:": 1, b"iscontrol:": 1, b"deletehorizonms:": 2}
@@ -149,15 +149,15 @@ def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
     # Another build may print more, but a label that ends like a known one is two pieces of lines put together.
     if any(label.endswith(_KNOWN) and label not in _KNOWN for label in places):
         return None
-    missing = {*_NUMBERS, *_WORDS} - places.keys()
+    missing = {*NUMBERS, *WORDS} - places.keys()
     if not missing <= (_LATER_THAN_FORMAT_1 if is_old else _OPTIONAL):
         return None
     for label in missing:
         places[label] = 2 * len(labels) + _DEFAULT_PLACES.get(label, 0)
     return _Layout(
         labels=list(labels),
-        numbers=itemgetter(*(places[label] for label in _NUMBERS)),
-        words=itemgetter(*(places[label] for label in _WORDS)),
+        numbers=itemgetter(*(places[label] for label in NUMBERS)),
+        words=itemgetter(*(places[label] for label in WORDS)),
         timestamp_type=TIMESTAMP_TYPES[timestamp_label],
         magics=range(2) if is_old else range(2, 3),
         has_defaults=bool(missing),

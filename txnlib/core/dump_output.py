@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from txnlib.core.dump_chain import Chain
 from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, DumpedSnapshotEntry
@@ -43,7 +43,19 @@ class FileEnd(NamedTuple):
     is_decoded: bool
 
 
-Dumped = FileStart | FileEnd | DumpedBatch | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
+class DumpedBatches(NamedTuple):
+    """Many batches at once, of a block of plain lines; `columns` is the reader's matrix of their fields.
+
+    `end` is the position in the text behind them.
+    """
+
+    columns: Any
+    last: DumpedBatch
+    has_untyped_markers: bool
+    end: int
+
+
+Dumped = FileStart | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
 
 #: What, at the end of a file, means that more was there.
 _CORRUPT: Final = frozenset({UnreadableReason.BROKEN_LINE, UnreadableReason.CRC_MISMATCH, UnreadableReason.OUT_OF_CHAIN})

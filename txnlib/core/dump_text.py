@@ -7,7 +7,7 @@ Rule 2: text never raises. What no tool prints, or what is cut or overwritten, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from txnlib.core.dump_chain import Chain, Line, Lines, offset_of
@@ -19,7 +19,7 @@ from txnlib.core.dump_lines import (
     read_file_line,
     read_snapshot_line,
 )
-from txnlib.core.dump_output import Dumped, DumpedTransactionLogRecord, FileStart, Output
+from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileStart, Output
 from txnlib.core.dump_records import (
     KEY,
     RecordLine,
@@ -44,14 +44,27 @@ _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line,
 _LARGEST_BATCH: Final = (1 << 31) - 1
 
 
-def read_dump(lines: Iterable[Line], topic: str | None = None) -> Iterator[Dumped]:
+#: Gives the next block of lines as a whole, if it continues a chain at this position, behind this offset.
+TakePlain = Callable[[int, int], DumpedBatches | None]
+
+
+def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
     """The contents of a dump, in order; each line comes with its position in the text and with its line end.
 
     `topic` is that of files whose path does not tell: only `__transaction_state` is looked through for its records.
+    `take_plain` takes from the same lines.
     """
     reader = _Reader(lines, topic)
     values = reader.out.values
-    while (line := reader.lines.next()) is not None:
+    while True:
+        if take_plain is not None and (block := reader.pass_plain(take_plain)):
+            yield from values
+            values.clear()
+            yield block
+            continue
+        line = reader.lines.next()
+        if line is None:
+            break
         reader.read(*line)
         if values:
             yield from values
@@ -67,6 +80,17 @@ class _Reader:
         self.lines, self.topic = Lines(lines), topic
         self.out = Output()
         self.chain: Chain | None = None
+
+    def pass_plain(self, take_plain: TakePlain) -> DumpedBatches | None:
+        chain = self.chain
+        if chain is None or not chain.is_plain or self.lines.are_held:
+            return None
+        block = take_plain(chain.next_position, chain.last_offset)
+        if block is not None:
+            self.out.settle(chain)
+            chain.append_all(block.last, block.has_untyped_markers)
+            self.out.end = block.end
+        return block
 
     def read(self, position: int, line: bytes) -> None:
         self.out.end = position + len(line)

@@ -5,39 +5,25 @@ Each reader goes through the text once, front to back, and holds no more than on
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from txnlib.core.dump_chain import Line
 from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
-from txnlib.core.dump_output import Dumped, DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
+from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
 from txnlib.core.dump_records import read_record_line
 from txnlib.core.dump_remarks import Tail
 from txnlib.core.dump_text import read_dump
 from txnlib.readers import columns
+from txnlib.readers.dump_plain import CHUNK_BYTES, TextLines
 from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
 
-CHUNK_BYTES: Final = 1 << 20
 
-
-def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> Iterator[Line]:
+def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> TextLines:
     """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held."""
-    position, pieces = 0, []
-    while chunk := stream.read(chunk_size):
-        pieces.append(chunk)
-        if b"\n" not in chunk:
-            continue
-        # `splitlines` would also split at a lone carriage return, which a payload may hold.
-        lines = io.BytesIO(b"".join(pieces)).readlines()
-        pieces = [] if lines[-1].endswith(b"\n") else [lines.pop()]
-        for line in lines:
-            yield position, line
-            position += len(line)
-    if last := b"".join(pieces):
-        yield position, last
+    return TextLines(stream, chunk_size)
 
 
 def looks_like_dump(head: bytes) -> bool:
@@ -65,7 +51,7 @@ def _read_located(
     topic, partition = topic_partition or (None, None)
     place: Place | None = None
     first_directory: str | None = None
-    for value in read_dump(lines, topic):
+    for value in read_dump(lines, topic, lines.take_plain if isinstance(lines, TextLines) else None):
         if type(value) is FileStart:
             file = value.file
             if file.topic is None or file.is_deleted:
@@ -91,7 +77,11 @@ def read_record_batches(
     for place, value in _read_located(lines, source, topic_partition):
         if type(value) is DumpedBatch:
             rows.add(value)
-            if len(rows) == columns.ROWS_PER_BATCH:
+            if len(rows) >= columns.ROWS_PER_BATCH:
+                yield rows.take()
+        elif type(value) is DumpedBatches:
+            rows.add_all(value.columns)
+            if len(rows) >= columns.ROWS_PER_BATCH:
                 yield rows.take()
         elif type(value) is FileStart and place is not None:
             rows.start(place)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
-from txnlib.core.dump_output import Dumped, DumpedTransactionLogRecord, FileEnd, Unreadable
+from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, Unreadable
 from txnlib.core.dump_remarks import UnreadableReason
 from txnlib.core.record_batch import CompressionType, ControlType, TimestampType
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
@@ -65,6 +65,18 @@ class BatchRows:
         is_gap_known = self.end_offset >= 0 and batch.has_known_start
         self.gaps.append(batch.base_offset - self.end_offset if is_gap_known else _UNKNOWN)
         self.end_offset = batch.last_offset + 1
+
+    def add_all(self, matrix: Any) -> None:
+        """Rows of a whole block: the fields of `DumpedBatch` side by side."""
+        if not self.is_known:
+            return
+        self.fields.frombytes(np.ascontiguousarray(matrix).tobytes())
+        base, last = matrix[:, 0], matrix[:, 1]
+        gaps = np.empty(len(matrix), dtype=np.int64)
+        gaps[0] = base[0] - self.end_offset if self.end_offset >= 0 else _UNKNOWN
+        gaps[1:] = base[1:] - last[:-1] - 1
+        self.gaps.frombytes(gaps.tobytes())
+        self.end_offset = int(last[-1]) + 1
 
     def take(self) -> pa.RecordBatch:
         """The rows so far, which are then forgotten."""
@@ -160,6 +172,8 @@ class Seen:
     def add(self, value: Dumped) -> None:
         if type(value) is DumpedBatch:
             self.add_batch(value)
+        elif type(value) is DumpedBatches:
+            self.add_all(DumpedBatch._make(value.columns.T), value.last)
         elif type(value) is Unreadable:
             self.add_unreadable(*value)
 
@@ -177,6 +191,29 @@ class Seen:
             if stretch["next_offset"] is not None:
                 break
             stretch["next_offset"] = batch.base_offset
+
+    def add_all(self, columns: Any, last: DumpedBatch) -> None:
+        """The same for a whole block: a `DumpedBatch` of columns, and its last row."""
+        base, ends = columns.base_offset, columns.last_offset + 1
+        self.batches += len(base) - 1
+        before = np.concatenate([[base[0] if self.end_offset is None else self.end_offset], ends[:-1]])
+        gaps = np.flatnonzero(base > before)
+        if len(gaps):
+            self.last_gap_offset = int(base[gaps[-1]])
+        is_stamped = (columns.is_control != 0) & (columns.producer_id >= 0)
+        is_stamped |= columns.timestamp_type == int(TimestampType.LOG_APPEND_TIME)
+        is_stamped |= self.place.topic == TRANSACTION_STATE_TOPIC
+        stamps = columns.max_timestamp[is_stamped & (columns.max_timestamp >= 0)]
+        if len(stamps):
+            self.newest_broker_ms = max(int(stamps.max()), self.newest_broker_ms or 0)
+        first, self.end_offset = int(base[0]), int(base[-1])
+        if self.first_offset is None:
+            self.first_offset = first
+        for stretch in reversed(self.unreadable):
+            if stretch["next_offset"] is not None:
+                break
+            stretch["next_offset"] = first
+        self.add_batch(last)
 
     def is_stamped(self, batch: DumpedBatch) -> bool:
         """Whether a batch's time is a broker's: markers, LogAppendTime, and all that coordinators write."""

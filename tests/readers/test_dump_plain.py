@@ -1,0 +1,87 @@
+"""Do blocks read by columns say what the same lines say one by one? Real shallow dumps, and blocks damaged at random."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from txnlib.readers import columns, dump
+from txnlib.readers.dump import iter_lines
+from txnlib.readers.dump_plain import TextLines, read_plain
+
+TABLES = ["record_batches", "segments", "transaction_log"]
+LINE = (
+    "baseOffset: {at} lastOffset: {to} count: {count} baseSequence: {sequence} lastSequence: {last} producerId: 7 producerEpoch: 3 "
+    "partitionLeaderEpoch: 4 isTransactional: true isControl: {control} deleteHorizonMs: OptionalLong.empty position: {position} "
+    "CreateTime: {time} size: {size} magic: 2 compresscodec: none crc: {crc} isvalid: true\n"
+)
+
+
+def read(name: str, text: bytes, chunk: int | None) -> pa.Table:
+    """A table of the text; without a chunk size, line by line."""
+    lines = iter_lines(io.BytesIO(text), chunk or 1 << 20)
+    source = lines if chunk else iter(list(lines))
+    batches = list(getattr(dump, f"read_{name}")(source, "text:1", "dump.txt", ("orders", 0)))
+    return pa.Table.from_batches(batches, schema=columns.TABLES[name]).combine_chunks()
+
+
+def shallow(count: int, markers: frozenset[int] = frozenset(), gaps: frozenset[int] = frozenset()) -> bytes:
+    """A shallow dump: every line a batch of two records, or a marker."""
+    lines, offset, position, sequence = ["Dumping /d/orders-0/00000000000000000000.log\n", "Log starting offset: 0\n"], 0, 0, 0
+    for number in range(count):
+        is_marker, size = number in markers, 78 if number in markers else 120
+        offset += 5 if number in gaps else 0
+        fields = {"at": offset, "to": offset + (not is_marker), "count": 2 - is_marker, "control": str(is_marker).lower()}
+        fields |= {"sequence": -1 if is_marker else sequence, "last": -1 if is_marker else sequence + 1}
+        lines.append(LINE.format(**fields, position=position, time=1_710_000_000_000 + number, size=size, crc=number * 977 % 2**32))
+        offset, position, sequence = offset + 2 - is_marker, position + size, sequence + (0 if is_marker else 2)
+    return "".join(lines).encode()
+
+
+PLAIN = shallow(60, markers=frozenset({9, 10, 30, 59}), gaps=frozenset({5, 40}))
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("chunk", [1, 400, 2_000, 10_000, 1 << 20])
+def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
+    assert read(name, PLAIN, chunk) == read(name, PLAIN, None)
+
+
+def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
+    body = PLAIN.split(b"\n", 2)[2]
+    columns_, size = read_plain(body, 0, -1)
+    assert len(columns_) == 59
+    assert body[size:].startswith(b"baseOffset: ")
+    lines = TextLines(io.BytesIO(body))
+    taken = lines.take_plain(0, -1)
+    assert (len(taken.columns), taken.end) == (59, size)
+    assert next(lines) == (size, body[size:])
+    assert lines.take_plain(taken.last.position + taken.last.size, taken.last.last_offset) is None
+
+
+@given(at=st.integers(0, len(PLAIN) - 1), byte=st.sampled_from(b"0 9ab\n\r:|-\xff"), chunk=st.sampled_from([700, 3_000, 9_000]))
+def test_one_wrong_byte_changes_nothing_between_the_two_ways(at, byte, chunk):
+    text = PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :]
+    for name in ("record_batches", "segments"):
+        assert read(name, text, chunk) == read(name, text, None)
+
+
+@given(cut=st.integers(0, len(PLAIN)), chunk=st.sampled_from([700, 3_000]))
+def test_a_cut_changes_nothing_between_the_two_ways(cut, chunk):
+    for name in ("record_batches", "segments"):
+        assert read(name, PLAIN[:cut], chunk) == read(name, PLAIN[:cut], None)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_real_dumps_are_read_the_same_both_ways(captures: Path, name):
+    dumps = [path for path in sorted(captures.rglob("dumps/*/**/*")) if path.is_file() and path.suffix not in (".err", ".gz")]
+    assert len(dumps) > 50
+    for path in dumps[:: 1 if name == "record_batches" else 7]:
+        text = path.read_bytes()
+        if len(text) < 1 << 20:
+            assert read(name, text, 4_096) == read(name, text, None), path

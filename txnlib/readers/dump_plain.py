@@ -1,0 +1,219 @@
+"""How are the plain parts of a dump read by columns? Blocks of nothing but batch lines that continue the chain.
+
+Most text is that: a shallow dump has one line per batch. Such a block says the same read as CSV, a dozen times as fast. The
+line reader (`core.dump_text`) decides whether a block may be read so, and reads everything else.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from txnlib.core.dump_chain import Line
+from txnlib.core.dump_lines import (
+    BOOLEANS,
+    CODECS,
+    NOT_PRINTED,
+    NUMBERS,
+    TIMESTAMP_TYPES,
+    WORDS,
+    DumpedBatch,
+    read_batch_line,
+)
+from txnlib.core.dump_output import DumpedBatches
+from txnlib.core.record_batch import HEADER
+from txnlib.core.sentinels import MAX_SEQUENCE
+
+CHUNK_BYTES: Final = 1 << 20
+_START: Final = b"baseOffset: "
+_INT32: Final = (-(1 << 31), (1 << 31) - 1)
+_INT16: Final = (-(1 << 15), (1 << 15) - 1)
+_UINT32: Final = (0, (1 << 32) - 1)
+#: Fields with less than eight bytes on disk, and their ranges.
+_RANGES: Final = {
+    "records_count": _INT32,
+    "base_sequence": _INT32,
+    "last_sequence": _INT32,
+    "producer_epoch": _INT16,
+    "partition_leader_epoch": _INT32,
+    "size": (HEADER.size, _INT32[1]),
+    "magic": (2, 2),
+    "crc": _UINT32,
+}
+#: Words as the numbers that `DumpedBatch` has for them.
+_BOOLEAN_WORDS: Final = {word.decode(): int(value) for word, value in BOOLEANS.items()}
+_CODEC_WORDS: Final = {word.decode(): value for word, value in CODECS.items()}
+_FAR: Final = 1 << 62
+
+
+class TextLines:
+    """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held."""
+
+    def __init__(self, stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> None:
+        self._stream, self._chunk_size = stream, chunk_size
+        self._lines: Iterator[bytes] = iter(())
+        #: Position of the next line; the whole lines that follow, not yet split; and the beginning of one more.
+        self._position, self._block = 0, b""
+        self._rest: list[bytes] = []
+        self._is_split = True
+
+    def __iter__(self) -> Iterator[Line]:
+        return self
+
+    def __next__(self) -> Line:
+        line = next(self._lines, None)
+        while line is None:
+            if not self._fill():
+                raise StopIteration
+            # `splitlines` would also split at a lone carriage return, which a payload may hold.
+            self._lines, self._block, self._is_split = iter(io.BytesIO(self._block).readlines()), b"", True
+            line = next(self._lines, None)
+        position, self._position = self._position, self._position + len(line)
+        return position, line
+
+    def take_plain(self, next_position: int, last_offset: int) -> DumpedBatches | None:
+        """The next block, if it stands unread and holds nothing but batch lines that go on behind the given position."""
+        if self._is_split and (self._lines.__length_hint__() or not self._fill()):  # type: ignore[attr-defined]
+            return None
+        taken = read_plain(self._block, next_position, last_offset)
+        if taken is None:
+            return None
+        columns, size = taken
+        self._position += size
+        self._block = self._block[size:]
+        self._is_split = not self._block
+        last = DumpedBatch._make(map(int, columns[-1]))
+        is_marker = (_of(columns, "is_control") != 0) & (_of(columns, "producer_id") >= 0) & (_of(columns, "records_count") != 0)
+        return DumpedBatches(columns, last, bool(is_marker.any()), self._position)
+
+    def _fill(self) -> bool:
+        """Reads on until there is a whole line, unless one is waiting; False at the end of the text."""
+        while not self._block:
+            chunk = self._stream.read(self._chunk_size)
+            end = chunk.rfind(b"\n") + 1
+            if chunk and not end:
+                self._rest.append(chunk)
+                continue
+            self._block = b"".join([*self._rest, chunk[:end]])
+            self._rest = [chunk[end:]] if len(chunk) > end else []
+            if not chunk:
+                break
+        self._is_split = not self._block
+        return bool(self._block)
+
+
+def _of(columns: Any, name: str) -> Any:
+    return columns[:, DumpedBatch._fields.index(name)]
+
+
+def read_plain(block: bytes, next_position: int, last_offset: int) -> tuple[Any, int] | None:
+    """The batches of whole lines as a matrix of `DumpedBatch` fields, and the bytes they take; None if not all are plain.
+
+    A control batch at the end is left: what its record says may follow.
+    """
+    if not block.startswith(_START) or not block.endswith(b"\n") or b"\r" in block:
+        return None
+    if block.count(b"\n" + _START) != block.count(b"\n") - 1:
+        return None
+    first = block[: block.index(b"\n") + 1]
+    if read_batch_line(first) is None:
+        return None
+    columns = _parsed(block, [label.lower() for label in first.split()[0::2]])
+    if columns is None or not _is_believable(columns) or not _is_chained(columns, next_position, last_offset):
+        return None
+    size = len(block)
+    control = _of(columns, "is_control")
+    count = len(columns)
+    while count and control[count - 1]:
+        count -= 1
+        size = block.rindex(b"\n", 0, size - 1) + 1 if count else 0
+    return (columns[:count], size) if count else None
+
+
+def _parsed(block: bytes, labels: list[bytes]) -> Any:
+    """The fields of all lines, if all lines have these labels."""
+    word = pa.dictionary(pa.int32(), pa.string())
+    types: dict[str, pa.DataType] = {}
+    for index, label in enumerate(labels):
+        types[f"label {index}"] = word
+        types[f"value {index}"] = word if label in WORDS else pa.int64()
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(block),
+            csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=list(types)),
+            csv.ParseOptions(delimiter=" ", quote_char=False, double_quote=False, escape_char=False, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False, check_utf8=False),
+        )
+        return _fields(table, labels)
+    except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError):
+        return None
+
+
+def _fields(table: pa.Table, labels: list[bytes]) -> Any:
+    """A column for each field of `DumpedBatch`. Raises KeyError for a label or a word that is not known."""
+    for index, label in enumerate(labels):
+        printed = {word for chunk in table[f"label {index}"].chunks for word in chunk.dictionary.to_pylist()}
+        if {word.lower() for word in printed} != {label.decode()}:
+            raise KeyError(label)
+    places = {label: f"value {index}" for index, label in enumerate(labels)}
+    (stamp,) = places.keys() & TIMESTAMP_TYPES.keys()
+    places[b"timestamp"] = places[stamp]
+    count = table.num_rows
+    optional = np.full(count, NOT_PRINTED)
+    numbers = [table[places[label]].to_numpy() if label in places else optional for label in NUMBERS]
+    if any(label not in places for label in NUMBERS if label != b"count:"):
+        raise KeyError
+    transactional, control, horizon, codec, valid = WORDS
+    words = [
+        _coded(table[places[transactional]], _BOOLEAN_WORDS),
+        _coded(table[places[control]], _BOOLEAN_WORDS),
+        _horizons(table[places[horizon]]) if horizon in places else optional,
+        _coded(table[places[codec]], _CODEC_WORDS),
+        np.full(count, TIMESTAMP_TYPES[stamp]),
+        _coded(table[places[valid]], _BOOLEAN_WORDS),
+        optional,
+        optional,
+    ]
+    return np.column_stack([*numbers, *words]).astype(np.int64)
+
+
+def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
+    """The number of each word. Raises KeyError for one without."""
+    parts = [
+        np.array([codes[word] for word in chunk.dictionary.to_pylist()], dtype=np.int64)[chunk.indices.to_numpy()]
+        for chunk in column.chunks
+    ]
+    return np.concatenate(parts)
+
+
+def _horizons(column: pa.ChunkedArray) -> Any:
+    words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
+    if words != {"OptionalLong.empty"}:
+        raise KeyError  # rare, and the line reader knows it
+    return np.full(len(column), NOT_PRINTED)
+
+
+def _is_believable(columns: Any) -> bool:
+    """`core.dump_lines.is_believable` for all at once, and what that leaves to the formats of the numbers."""
+    for name, (least, most) in _RANGES.items():
+        column = _of(columns, name)
+        if column.min() < least or column.max() > most:
+            return False
+    base, last, position = (_of(columns, name) for name in ("base_offset", "last_offset", "position"))
+    sequence, delta = _of(columns, "base_sequence"), last - base
+    is_sequence_right = _of(columns, "last_sequence") == (sequence + delta) & MAX_SEQUENCE
+    fits = (sequence < 0) | ((_of(columns, "is_control") == 0) & is_sequence_right)
+    is_one = (base >= 0) & (delta >= 0) & (last < _FAR) & (_of(columns, "records_count") <= delta + 1)
+    return bool((fits & is_one & (position >= 0) & (position < _FAR) & (_of(columns, "is_valid") != 0)).all())
+
+
+def _is_chained(columns: Any, next_position: int, last_offset: int) -> bool:
+    base, last, position, size = (_of(columns, name) for name in ("base_offset", "last_offset", "position", "size"))
+    if position[0] != next_position or base[0] <= last_offset:
+        return False
+    return bool((position[1:] == position[:-1] + size[:-1]).all() and (base[1:] > last[:-1]).all())
