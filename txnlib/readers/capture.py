@@ -15,14 +15,18 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
+from txnlib.readers.console import console_record_position, partition_in_name
 from txnlib.readers.dump import looks_like_dump
 
 
 class FileKind(StrEnum):
     SEGMENT = "segment"
     DUMP = "dump"
+    #: What a console consumer printed of `__transaction_state`.
+    CONSOLE = "console"
     PRODUCER_SNAPSHOT = "producer_snapshot"
     CHECKPOINT = "checkpoint"
     UNKNOWN = "unknown"
@@ -99,11 +103,12 @@ def list_capture(inputs: Iterable[str]) -> Capture:
             file = _classify(path, base)
             if file is not None:
                 files.append(file)
-    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP) for file in files):
+    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in files):
         raise UnreadableInputError(
             ", ".join(str(root) for root in roots),
             f"no Kafka log among its {len(files)} files",
-            "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh",
+            "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
+            f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
     return Capture(tuple(sorted(files, key=lambda file: file.path)), _merge(notes), tuple(str(root) for root in roots))
 
@@ -147,10 +152,22 @@ def _classify(path: Path, base: Path) -> CaptureFile | None:
         if match and topic is not None:
             source = _source("raw", folder.parent, base)
             return CaptureFile(str(path), kind, source, size, topic, partition, int(match[1]))
-    if looks_like_dump(_head(path)):
+    kind_of_text = _kind_of_text(_head(path))
+    if kind_of_text is FileKind.DUMP:
         topic, partition = topic_partition_of(path.name.removesuffix(".gz").rsplit(".", 1)[0])
         return CaptureFile(str(path), FileKind.DUMP, _source("text", folder, base), size, topic, partition)
+    if kind_of_text is FileKind.CONSOLE:
+        partition = partition_in_name(name)
+        return CaptureFile(str(path), FileKind.CONSOLE, _source("text", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
     return CaptureFile(str(path), FileKind.UNKNOWN, _source("raw", folder, base), size)
+
+
+def _kind_of_text(head: bytes) -> FileKind | None:
+    """Dump or console, whichever comes first: payloads and transactional ids may imitate the other."""
+    console = console_record_position(head)
+    if console is not None and not looks_like_dump(head[:console]):
+        return FileKind.CONSOLE
+    return FileKind.DUMP if looks_like_dump(head) else None
 
 
 def topic_partition_of(folder: str) -> tuple[str | None, int | None]:

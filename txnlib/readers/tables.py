@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from txnlib.readers import broker_files, dump, segment
+from txnlib.readers import broker_files, console, dump, segment
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 
@@ -75,6 +75,11 @@ def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
         yield from read(dump.iter_lines(stream, 1 << 20), file.source, file.path, topic_partition=known)
 
 
+def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
+    with _open_text(file) as stream:
+        yield from read(console.iter_chunks(stream), file.source, file.path, file.partition)
+
+
 def _coordinator_segment(file: CaptureFile) -> Batches:
     if file.topic == "__transaction_state":
         yield from _from_segment(segment.read_transaction_log, file)
@@ -99,8 +104,10 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
     ("transaction_log", FileKind.SEGMENT): _coordinator_segment,
     ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
+    ("transaction_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
+    ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),
     ("segments", FileKind.PRODUCER_SNAPSHOT): _corrupt_snapshot,
     ("segments", FileKind.UNKNOWN): _unknown_file,
     ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,
