@@ -8,10 +8,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import cramjam
 import pytest
 
 from tests.support.consoles import FILES, Record, as_json, as_line, console_text, metadata, tombstone
 from tests.support.dumps import dumped
+from tests.support.dumps import rows as dump_rows
 from tests.support.samples import START, sample
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import console, segment
@@ -171,12 +173,48 @@ def test_pieces_make_no_difference(name: str) -> None:
     assert rows("transaction_log", text.replace(b"\n", b"\r\n")) == rows("transaction_log", text)
 
 
+def compressed(text: bytes, name: str) -> bytes:
+    if name.endswith(".gz"):
+        return gzip.compress(text)
+    return bytes(cramjam.zstd.compress(text)) if name.endswith(".zst") else text
+
+
+@pytest.mark.parametrize("ending", ["txt", "gz", "zst"])
+def test_dumps_may_be_compressed_too(ending: str, tmp_path: Path) -> None:
+    name = f"payments-0.{ending}" if ending == "txt" else f"payments-0.txt.{ending}"
+    (tmp_path / name).write_bytes(compressed(dumped("3.9-partition"), name))
+
+    (file,) = list_capture([str(tmp_path)]).files
+
+    assert (file.kind, file.topic, file.partition) == (FileKind.DUMP, "payments", 0)
+    actual = [row | {"path": "dump.txt"} for batch in read_table("record_batches", file) for row in batch.to_pylist()]
+    assert [row | {"source": "text:1"} for row in actual] == dump_rows("record_batches", dumped("3.9-partition"))
+
+
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+def test_compressed_text_that_is_cut_is_named(ending: str, tmp_path: Path) -> None:
+    text = b"".join(as_line(Record(f"id-{number % 97}", number * number)) for number in range(20_000))
+    name = f"console.{ending}"
+    whole = compressed(text, name)
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+
+    (file,) = list_capture([str(tmp_path)]).files
+
+    told = [row for batch in read_table("transaction_log", file) for row in batch.to_pylist()]
+    (found,) = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
+    assert file.kind is FileKind.CONSOLE
+    assert len(told) < 20_000
+    assert (found["tail"], len(found["unreadable"])) in {("CORRUPT", 1), ("TORN", 1)}
+
+
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.txt")), ids=lambda path: path.stem)
-@pytest.mark.parametrize("name", ["anything", "console.txt.gz", f"{TOPIC}-12.txt", f"{TOPIC}-3.of.broker.1.json.gz", f"{TOPIC}-x"])
+@pytest.mark.parametrize(
+    "name", ["anything", "console.txt.gz", "console.zst", f"{TOPIC}-12.txt", f"{TOPIC}-3.of.broker.1.json.gz", f"{TOPIC}-x"]
+)
 def test_content_decides_whatever_a_file_is_called(path: Path, name: str, tmp_path: Path) -> None:
     text = path.read_bytes()
     (tmp_path / "1").mkdir()
-    (tmp_path / "1" / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    (tmp_path / "1" / name).write_bytes(compressed(text, name))
 
     (file,) = list_capture([str(tmp_path)]).files
 

@@ -6,7 +6,6 @@ What is neither is listed as such, so that the audit can say what it did not rea
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.console import console_record_position, partition_in_name
 from txnlib.readers.dump import looks_like_dump
+from txnlib.readers.text_files import READ_ERRORS, open_text, without_compression
 
 
 class FileKind(StrEnum):
@@ -154,7 +154,7 @@ def _classify(path: Path, base: Path) -> CaptureFile | None:
             return CaptureFile(str(path), kind, source, size, topic, partition, int(match[1]))
     kind_of_text = _kind_of_text(_head(path))
     if kind_of_text is FileKind.DUMP:
-        topic, partition = topic_partition_of(path.name.removesuffix(".gz").rsplit(".", 1)[0])
+        topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
         return CaptureFile(str(path), FileKind.DUMP, _source("text", folder, base), size, topic, partition)
     if kind_of_text is FileKind.CONSOLE:
         partition = partition_in_name(name)
@@ -190,12 +190,9 @@ def broker_of(source: str) -> str | None:
 
 def _head(path: Path) -> bytes:
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as stream:
-                return stream.read(_HEAD_BYTES)
-        with path.open("rb") as stream:
-            return stream.read(_HEAD_BYTES)
-    except OSError:
+        with open_text(path) as stream:
+            return bytes(stream.read(_HEAD_BYTES))
+    except READ_ERRORS:
         return b""
 
 
