@@ -212,6 +212,19 @@ def test_a_damaged_line_is_named_and_harms_no_other(old: bytes, new: bytes) -> N
     assert [length for _reason, _position, length in unreadable(printed)] == [len(damaged)]
 
 
+@pytest.mark.parametrize("hostile", [f"{IMITATION}\nrest", f"x::NULL\n{VICTIM}", f"a\n{IMITATION}\nb"])
+@pytest.mark.parametrize("new", [b"state=Going", b"state=", b""])
+def test_what_the_id_of_a_damaged_record_imitates_is_no_record(hostile: str, new: bytes) -> None:
+    damaged = as_line(Record(hostile, 7))
+    end = damaged.rindex(b"state=Ongoing")
+    damaged = damaged[:end] + new + damaged[end + len(b"state=Ongoing") :]
+
+    printed = read(as_line(Record("a")) + damaged + as_line(tombstone("b")))
+
+    assert records(printed) == [Record("a"), tombstone("b")]
+    assert [(reason, length) for reason, _position, length in unreadable(printed)] == [("UNDECODABLE_RECORD", len(damaged))]
+
+
 @pytest.mark.parametrize("at", [3, 30, 60, 150])
 @pytest.mark.parametrize("junk", [b"\0\0\0", LOGGED, b"}", b'"', b"\xff"])
 def test_a_damaged_object_is_named_and_harms_no_other(at: int, junk: bytes) -> None:
@@ -259,6 +272,17 @@ def test_converted_line_ends_leave_an_id_with_line_feeds_open() -> None:
 
     assert records(printed) == [Record("a"), Record("d")]
     assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+
+
+@pytest.mark.parametrize("count", [1, 5_000])
+def test_two_forms_in_one_text_are_never_taken_for_harmless(count: int) -> None:
+    lines = b"".join(map(as_line, (Record("a"), tombstone("b"))))
+    objects = as_json(Record("a")) * count
+
+    for text in (lines + objects, objects + b"\n" + lines, objects + lines):
+        printed = read(text)
+        assert set(records(printed)) <= {Record("a"), tombstone("b")}
+        assert {reason for reason, *_ in unreadable(printed)} - {"NOT_DUMP_TEXT"}
 
 
 def test_objects_may_stand_on_lines_of_their_own_and_be_indented() -> None:

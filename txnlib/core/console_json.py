@@ -20,7 +20,10 @@ from txnlib.core.transaction_log import KEY_VERSION, TransactionLogEntry
 #: White space is that of `jq`.
 OBJECT_START: Final = re.compile(rb'\{\s{0,16}"key"\s{0,16}:')
 _LONGEST_START: Final = 40
-_PIECE: Final = re.compile(rb'"(transactionalId|producerId|transactionStatus|transactionPartitions|version)"\s*:')
+#: Also of the other form, which two texts put together hold.
+_PIECE: Final = re.compile(
+    rb'"(transactionalId|producerId|transactionStatus|transactionPartitions|version)"\s*:|TransactionMetadata\(|::NULL\s*$'
+)
 _JSON: Final = JSONDecoder()
 
 

@@ -34,8 +34,10 @@ _FIELDS: Final = re.compile(
     rb"topicPartitions=(?:Hash)?Set\((?P<partitions>[A-Za-z0-9._, -]*)\), "
     rb"txnStartTimestamp=(?P<start>-?\d{1,19}), txnLastUpdateTimestamp=(?P<last_update>-?\d{1,19})\)"
 )
+#: Also of the other form, which two texts put together hold.
 _PIECE: Final = re.compile(
-    rb"TransactionMetadata\(|transactionalId=|, producer(Id|Epoch)=|, txn[A-Z]\w+=|, (state|pendingState|topicPartitions)=|::NULL"
+    rb'"transactionalId"|TransactionMetadata\(|transactionalId=|::NULL'
+    rb"|, (producerId|producerEpoch|txn[A-Z]\w+|state|pendingState|topicPartitions)="
 )
 #: What is not told, but ends with a record's end.
 _ENDED: Final = frozenset(
@@ -184,7 +186,8 @@ class _Reader:
         self._text = bytearray()
         self._start = position
         self._items: deque[_Item] = deque()
-        #: How many held lines hold more than one label: records of several lines are looked for only if there are any.
+        #: Where held lines start that hold more than one label. A record of several lines whose last one reads as a record
+        #: by itself has an id with a label in it, so that the label between its copies is not the first of its line.
         self._labelled_twice: deque[int] = deque()
         #: Last line of an id with line feeds -> such ids, each seen with its echo.
         self._long_ids: dict[bytes, set[bytes]] = {}
@@ -203,10 +206,11 @@ class _Reader:
         body = _without_line_end(line) if line.endswith(b"\n") else b""
         if item.kind is not _Kind.RECORD or self._labelled_twice:
             rest = body.rfind(_REST)
-            if rest >= 0 and _FIELDS.fullmatch(body, rest):
-                self._find_records_ending(start, line, body[rest:])
-            elif body.endswith(NULL) and self._long_ids:
+            if body.endswith(NULL):
                 self._find_tombstone_ending(start, line, body[: -len(NULL)])
+            elif rest >= 0:
+                # Whole or not: behind an echo they are those of a record, and what its id imitates is none.
+                self._find_records_ending(start, line, body[rest:])
         # An echo that ends in the next line starts no further back than this.
         self._release(start + len(line) - _WINDOW)
 
