@@ -41,7 +41,7 @@ def _learn_coordinator_partitions(run: Run) -> None:
     """Settles the number of coordinator partitions: as given, else as the ids in the records prove it."""
     if run.settings.coordinator_partitions_basis == "given":
         return
-    log = run.tables.read("transaction_log")
+    log = run.tables.read("transaction_log").where(F.col("partition").isNotNull())
     pairs = [(row[0], row[1]) for row in log.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()]
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
     at_least = 0 if highest is None or highest[0] is None else highest[0] + 1

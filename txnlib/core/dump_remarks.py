@@ -27,6 +27,8 @@ class UnreadableReason(StrEnum):
     UNKNOWN_VALUE_VERSION = "UNKNOWN_VALUE_VERSION"
     #: A coordinator record that the tool or this reader could not decode.
     UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
+    #: Text of a console consumer that reads as one record and as several, or as a record with and without what is before.
+    AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD"
     #: A whole file whose path does not tell its partition.
     TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
 

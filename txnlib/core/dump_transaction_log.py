@@ -38,9 +38,9 @@ _KEY_OVERHEAD: Final = 4
 
 #: Scala prints a set as `Set(a, b)`, `HashSet(a, b)` or, as 2.5 asks it to, `[a,b]`.
 _PAYLOAD: Final = re.compile(
-    rb"producerId:(-?\d{1,19}),producerEpoch:(-?\d{1,19}),state=([A-Za-z]+),"
-    rb"partitions=(?:\[|[A-Za-z]*\()([A-Za-z0-9._, -]*)[\])],txnLastUpdateTimestamp=(-?\d{1,19}),"
-    rb"txnTimeoutMs=(-?\d{1,19})"
+    rb"producerId:(?P<producer_id>-?\d{1,19}),producerEpoch:(?P<producer_epoch>-?\d{1,19}),state=(?P<state>[A-Za-z]+),"
+    rb"partitions=(?:\[|[A-Za-z]*\()(?P<partitions>[A-Za-z0-9._, -]*)[\])],txnLastUpdateTimestamp=(?P<last_update>-?\d{1,19}),"
+    rb"txnTimeoutMs=(?P<timeout>-?\d{1,19})"
 )
 _JSON: Final = JSONDecoder()
 
@@ -75,12 +75,25 @@ def shortest_text(text: bytes, key_size: int) -> int:
 
 def _read_payload(transactional_id: str, payload: bytes) -> TransactionLogEntry | None:
     found = _PAYLOAD.fullmatch(payload)
-    if found is None:
-        return None
-    producer_id, producer_epoch, state_name, partitions, last_update_ms, timeout_ms = found.groups()
-    state = BY_KAFKA_NAME.get(state_name.decode())
-    numbers = _numbers((int(producer_id), 63), (int(producer_epoch), 15), (int(last_update_ms), 63), (int(timeout_ms), 31))
-    listed = _read_partition_names(partitions)
+    return None if found is None else read_printed_value(transactional_id, found.groupdict())
+
+
+def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> TransactionLogEntry | None:
+    """The entry that printed fields make; None if a field on disk cannot hold one of them.
+
+    `printed`: the numbers `producer_id`, `producer_epoch`, `last_update`, `timeout` and, where printed, `start`; the name
+    `state`; `partitions` without the brackets of the set. Kafka: `TransactionMetadata.toString`, `TransactionLog`.
+    """
+    state = BY_KAFKA_NAME.get(printed["state"].decode())
+    start = printed.get("start")
+    numbers = _numbers(
+        (int(printed["producer_id"]), 63),
+        (int(printed["producer_epoch"]), 15),
+        (int(printed["last_update"]), 63),
+        (int(printed["timeout"]), 31),
+        (int(start or 0), 63),
+    )
+    listed = _read_partition_names(printed["partitions"])
     if state is None or numbers is None or listed is None:
         return None
     return TransactionLogEntry(
@@ -92,7 +105,7 @@ def _read_payload(transactional_id: str, payload: bytes) -> TransactionLogEntry 
         # The text shows null as an empty list; on disk it is null exactly for Empty.
         transaction_partitions=listed if listed or state is not TransactionState.EMPTY else None,
         last_update_timestamp_ms=numbers[2],
-        start_timestamp_ms=None,
+        start_timestamp_ms=None if start is None else numbers[4],
         version=None,
         previous_producer_id=None,
         next_producer_id=None,
@@ -126,14 +139,18 @@ def _read_json(text: bytes) -> TransactionLogText | None:
         value, end = _JSON.raw_decode(payload, len(_PAYLOAD_LABEL))
         if end != len(payload):
             return None
-        entry = _read_json_value(transactional_id, int(value["version"]), value["data"])
+        entry = read_json_value(transactional_id, int(value["version"]), value["data"])
     except (JSONDecodeError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None
     return None if entry is None else TransactionLogText(transactional_id, entry)
 
 
-def _read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]) -> TransactionLogEntry | None:
-    """The value; raises KeyError, TypeError or ValueError where it does not hold what a value must."""
+def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]) -> TransactionLogEntry | None:
+    """The entry that the `data` of a value makes; None if a field on disk cannot hold what stands there.
+
+    Raises KeyError, TypeError, ValueError or AttributeError where `data` is not made like a value.
+    Kafka: `TransactionLogValueJsonConverter.write`.
+    """
     status = data["transactionStatus"]
     state = BY_KAFKA_NAME.get(status) if isinstance(status, str) and not status.isdecimal() else TransactionState(int(status))
     topics = data["transactionPartitions"]

@@ -6,7 +6,6 @@ What is neither is listed as such, so that the audit can say what it did not rea
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -15,9 +14,12 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
+from txnlib.readers.console import console_record_position, partition_in_name
 from txnlib.readers.dump import looks_like_dump
+from txnlib.readers.text_files import READ_ERRORS, open_text, without_compression
 
 
 class FileKind(StrEnum):
@@ -25,6 +27,8 @@ class FileKind(StrEnum):
     #: A segment that a producer snapshot stands for; see `start.py`.
     SKIPPED_SEGMENT = "skipped"
     DUMP = "dump"
+    #: What a console consumer printed of `__transaction_state`.
+    CONSOLE = "console"
     PRODUCER_SNAPSHOT = "producer_snapshot"
     TRANSACTION_INDEX = "transaction_index"
     CHECKPOINT = "checkpoint"
@@ -107,11 +111,12 @@ def list_capture(inputs: Iterable[str]) -> Capture:
             file = _classify(path, base)
             if file is not None:
                 files.append(file)
-    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP) for file in files):
+    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in files):
         raise UnreadableInputError(
             ", ".join(str(root) for root in roots),
             f"no Kafka log among its {len(files)} files",
-            "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh",
+            "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
+            f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
     return Capture(tuple(sorted(files, key=lambda file: file.path)), _merge(notes), tuple(str(root) for root in roots))
 
@@ -155,10 +160,22 @@ def _classify(path: Path, base: Path) -> CaptureFile | None:
         if match and topic is not None:
             source = _source("raw", folder.parent, base)
             return CaptureFile(str(path), kind, source, size, topic, partition, int(match[1]))
-    if looks_like_dump(_head(path)):
-        topic, partition = topic_partition_of(path.name.removesuffix(".gz").rsplit(".", 1)[0])
+    kind_of_text = _kind_of_text(_head(path))
+    if kind_of_text is FileKind.DUMP:
+        topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
         return CaptureFile(str(path), FileKind.DUMP, _source("text", folder, base), size, topic, partition)
+    if kind_of_text is FileKind.CONSOLE:
+        partition = partition_in_name(name)
+        return CaptureFile(str(path), FileKind.CONSOLE, _source("text", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
     return CaptureFile(str(path), FileKind.UNKNOWN, _source("raw", folder, base), size)
+
+
+def _kind_of_text(head: bytes) -> FileKind | None:
+    """Dump or console, whichever comes first: payloads and transactional ids may imitate the other."""
+    console = console_record_position(head)
+    if console is not None and not looks_like_dump(head[:console]):
+        return FileKind.CONSOLE
+    return FileKind.DUMP if looks_like_dump(head) else None
 
 
 def topic_partition_of(folder: str) -> tuple[str | None, int | None]:
@@ -181,12 +198,9 @@ def broker_of(source: str) -> str | None:
 
 def _head(path: Path) -> bytes:
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as stream:
-                return stream.read(_HEAD_BYTES)
-        with path.open("rb") as stream:
-            return stream.read(_HEAD_BYTES)
-    except OSError:
+        with open_text(path) as stream:
+            return bytes(stream.read(_HEAD_BYTES))
+    except READ_ERRORS:
         return b""
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import mmap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
-from txnlib.readers import broker_files, dump, segment
+from txnlib.readers import broker_files, console, dump, segment
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
+from txnlib.readers.text_files import READ_ERRORS, open_text
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -30,9 +30,9 @@ def read_table(table: str, file: CaptureFile) -> Batches:
         return
     try:
         yield from reader(file)
-    except OSError as error:
+    except READ_ERRORS as error:
         if table == "segments":
-            yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {error.strerror or error}", "")
+            yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {getattr(error, 'strerror', None) or error}", "")
 
 
 @contextmanager
@@ -59,20 +59,15 @@ def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batc
         yield from read(opened)
 
 
-@contextmanager
-def _open_text(file: CaptureFile) -> Iterator[Any]:
-    if file.path.endswith(".gz"):
-        with gzip.open(file.path) as stream:
-            yield stream
-    else:
-        with Path(file.path).open("rb", buffering=0) as stream:
-            yield stream
-
-
 def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
     known = None if file.topic is None or file.partition is None else (file.topic, file.partition)
-    with _open_text(file) as stream:
+    with open_text(file.path) as stream:
         yield from read(dump.iter_lines(stream, 1 << 20), file.source, file.path, topic_partition=known)
+
+
+def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
+    with open_text(file.path) as stream:
+        yield from read(console.iter_chunks(stream), file.source, file.path, file.partition)
 
 
 def _coordinator_segment(file: CaptureFile) -> Batches:
@@ -99,10 +94,12 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
     ("transaction_log", FileKind.SEGMENT): _coordinator_segment,
     ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
+    ("transaction_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
     ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
     ("segments", FileKind.TRANSACTION_INDEX): partial(_corrupt, broker_files.transaction_index_problem),
+    ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),
     ("segments", FileKind.UNKNOWN): _unknown_file,
     ("segments", FileKind.SKIPPED_SEGMENT): broker_files.read_skipped_segment,
     ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,

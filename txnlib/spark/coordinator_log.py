@@ -14,11 +14,19 @@ from txnlib.spark import windows
 
 
 def coordinator_log(transaction_log: DataFrame) -> DataFrame:
-    """The records of `transaction_log`, each offset of a partition once."""
-    ranked = transaction_log.withColumns(
-        {
-            "negative_coordinator_epoch": -F.coalesce("coordinator_epoch", F.lit(-1)),
-            "lacks_start": F.col("start_ms").isNull(),
-        }
-    ).withColumn("rank", F.row_number().over(windows.copies_of_record()))
+    """The records of `transaction_log`, each offset of a partition once.
+
+    Console consumers print neither offset nor time of a record, so their rows are kept in `transaction_log` only: without an
+    append time nothing could tell whether a completed transaction was completed before a partition was copied.
+    """
+    ranked = (
+        transaction_log.where(F.col("offset").isNotNull())
+        .withColumns(
+            {
+                "negative_coordinator_epoch": -F.coalesce("coordinator_epoch", F.lit(-1)),
+                "lacks_start": F.col("start_ms").isNull(),
+            }
+        )
+        .withColumn("rank", F.row_number().over(windows.copies_of_record()))
+    )
     return ranked.where("rank = 1").select(*transaction_log.columns)

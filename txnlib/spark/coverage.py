@@ -51,7 +51,7 @@ def broker() -> Column:
 def _summaries(segments: DataFrame) -> DataFrame:
     by_base = ["segment_base_offset"]
     once = (
-        segments.where(F.col("kind").isin("raw", "text", "skipped") & F.col("topic").isNotNull())
+        segments.where(F.col("kind").isin("raw", "text", "skipped") & F.col("partition").isNotNull())
         # A dump may print a segment twice; the longer printing counts.
         .groupBy(*COPY, *by_base)
         .agg(

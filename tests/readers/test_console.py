@@ -1,0 +1,267 @@
+"""Does a console consumer tell the same of `__transaction_state` as the log it read? Every generation, any file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import cramjam
+import pytest
+
+from tests.support.consoles import FILES, Record, as_json, as_line, console_text, metadata, tombstone
+from tests.support.dumps import dumped
+from tests.support.dumps import rows as dump_rows
+from tests.support.samples import START, sample
+from txnlib.errors import UnreadableInputError
+from txnlib.readers import console, segment
+from txnlib.readers.capture import FileKind, list_capture
+from txnlib.readers.segment import Segment
+from txnlib.readers.tables import read_table
+
+TOPIC = "__transaction_state"
+#: The formatter prints none of these; `position` is an ordinal.
+PLACE = ("partition", "source", "path", "position", "offset", "timestamp_ms", "coordinator_epoch", "unknown_tags")
+ONLY_JSON = (
+    *("value_version", "previous_producer_id", "next_producer_id"),
+    *("next_producer_epoch", "last_producer_epoch", "client_transaction_version"),
+)
+#: text -> (bytes of the log, columns that its formatter does not print)
+SAMPLES = {
+    "3.8-txnstate-scala212": ("txnstate-v0.log", ONLY_JSON),
+    "3.8-txnstate-scala213": ("txnstate-v0.log", ONLY_JSON),
+    "3.9-txnstate": ("txnstate-v0.log", ()),
+    "4.0-txnstate": ("txnstate-v1-broker40.log", ()),
+    "4.4-txnstate": ("txnstate-v1-broker43.log", ()),
+}
+TOOLS = ["2.8.2", "3.4.1", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.1", "4.3.0"]
+HOSTILE = {
+    "real-3.9.1-hostile-old-formatter": ("hostile-3.9", ONLY_JSON),
+    "real-3.9.1-hostile": ("hostile-3.9", ()),
+    "real-4.3.0-hostile": ("hostile-4.3", ()),
+}
+
+
+def rows(table: str, text: bytes, partition: int | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
+    read = getattr(console, f"read_{table}")
+    chunks = console.iter_chunks(io.BytesIO(text), chunk)
+    return [row for batch in read(chunks, "text:1", "console.txt", partition) for row in batch.to_pylist()]
+
+
+def raw_rows(content: bytes) -> list[dict[str, Any]]:
+    opened = Segment("x.log", "raw:1", TOPIC, 0, 0, content, len(content), lambda position: None)
+    return [row for batch in segment.read_transaction_log(opened) for row in batch.to_pylist()]
+
+
+def as_printed(row: dict[str, Any], not_printed: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What a text can tell of a record; old formatters list partitions in the order of a hash set."""
+    partitions = row["partitions"]
+    ordered = partitions and sorted(partitions, key=lambda tp: (tp["topic"], tp["partition"]))
+    told = {name: value for name, value in row.items() if name not in PLACE}
+    return told | {"partitions": ordered} | dict.fromkeys(not_printed)
+
+
+def by_id(rows_of_log: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Between partitions, a console consumer has no order."""
+    found = defaultdict(list)
+    for row in rows_of_log:
+        found[row["transactional_id"]].append(row)
+    return dict(found)
+
+
+def log_rows(capture: Path) -> list[dict[str, Any]]:
+    logs = sorted(capture.glob(f"brokers/*/{TOPIC}-*/*.log"))
+    assert logs
+    return [row for log in logs for row in raw_rows(log.read_bytes())]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_generation_tells_the_same_of_a_coordinator(name: str) -> None:
+    content, not_printed = SAMPLES[name]
+
+    actual = rows("transaction_log", console_text(name))
+
+    assert [as_printed(row) for row in actual] == [as_printed(row, not_printed) for row in raw_rows(sample(content))]
+    assert [row["position"] for row in actual] == list(range(len(actual)))
+    assert {tuple(row[column] for column in ("partition", "offset", "timestamp_ms", "coordinator_epoch")) for row in actual} == {
+        (None, None, None, None)
+    }
+    assert {(row["topic"], row["source"], row["path"]) for row in actual} == {(TOPIC, "text:1", "console.txt")}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_tool_tells_the_same_of_a_cluster(tool: str, captures: Path) -> None:
+    capture = captures / "tools-3.7"
+    not_printed = ONLY_JSON if tool < "4" else ()
+
+    actual = rows("transaction_log", (capture / "dumps" / tool / "console.txt").read_bytes())
+
+    expected = by_id([as_printed(row, not_printed) for row in log_rows(capture)])
+    told = by_id([as_printed(row) for row in actual])
+    assert told.keys() == expected.keys()
+    for transactional_id, found in told.items():
+        # It ran after the log was copied: in between, the log was compacted and ids expired.
+        expired_since = found[-1]["is_tombstone"] and not expected[transactional_id][-1]["is_tombstone"]
+        left = found[:-1] if expired_since else found
+        assert left == expected[transactional_id][-len(left) :]
+    assert [row["transactional_id"] for row in actual if row["is_tombstone"]] == ["brief", "writer a,b", "schreiber-ä", "batch-7"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_ids_of_a_cluster_are_told_as_they_are(name: str, captures: Path) -> None:
+    capture, not_printed = HOSTILE[name]
+
+    actual = rows("transaction_log", console_text(name))
+
+    expected = [as_printed(row, not_printed) for row in log_rows(captures / capture)]
+    assert by_id([as_printed(row) for row in actual]) == by_id(expected)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_text_is_one_segment(name: str) -> None:
+    text = console_text(name)
+
+    (found,) = rows("segments", text, partition=7)
+
+    newest = max(row["last_update_ms"] or 0 for row in raw_rows(sample(SAMPLES[name][0])))
+    assert newest > START
+    assert found == {
+        "topic": TOPIC,
+        "partition": 7,
+        "source": "text:1",
+        "path": "console.txt",
+        "kind": "text",
+        "segment_base_offset": None,
+        "first_offset": None,
+        "end_offset": None,
+        "last_gap_offset": None,
+        "bytes": len(text),
+        "batches": len(rows("transaction_log", text)),
+        "tail": "CLEAN",
+        "is_decoded": True,
+        "newest_broker_ms": newest,
+        "unreadable": [],
+    }
+
+
+def test_a_cut_text_says_so() -> None:
+    text = console_text("4.0-txnstate")[:-9]
+
+    (found,) = rows("segments", text)
+
+    start = text.rindex(b'{"key":')
+    assert (found["tail"], found["batches"]) == ("TORN", 7)
+    assert found["unreadable"] == [
+        {
+            "position": start,
+            "length": len(text) - start,
+            "reason": "CUT_LINE",
+            "sample": text[start:].decode(),
+            "next_offset": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, *HOSTILE])
+def test_pieces_make_no_difference(name: str) -> None:
+    text = console_text(name)
+
+    for table in ("transaction_log", "segments"):
+        assert rows(table, text, chunk=7) == rows(table, text, chunk=4096) == rows(table, text)
+    assert rows("transaction_log", text.replace(b"\n", b"\r\n")) == rows("transaction_log", text)
+
+
+def compressed(text: bytes, name: str) -> bytes:
+    if name.endswith(".gz"):
+        return gzip.compress(text)
+    return bytes(cramjam.zstd.compress(text)) if name.endswith(".zst") else text
+
+
+@pytest.mark.parametrize("ending", ["txt", "gz", "zst"])
+def test_dumps_may_be_compressed_too(ending: str, tmp_path: Path) -> None:
+    name = f"payments-0.{ending}" if ending == "txt" else f"payments-0.txt.{ending}"
+    (tmp_path / name).write_bytes(compressed(dumped("3.9-partition"), name))
+
+    (file,) = list_capture([str(tmp_path)]).files
+
+    assert (file.kind, file.topic, file.partition) == (FileKind.DUMP, "payments", 0)
+    actual = [row | {"path": "dump.txt"} for batch in read_table("record_batches", file) for row in batch.to_pylist()]
+    assert [row | {"source": "text:1"} for row in actual] == dump_rows("record_batches", dumped("3.9-partition"))
+
+
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+def test_compressed_text_that_is_cut_is_named(ending: str, tmp_path: Path) -> None:
+    text = b"".join(as_line(Record(f"id-{number % 97}", number * number)) for number in range(20_000))
+    name = f"console.{ending}"
+    whole = compressed(text, name)
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+
+    (file,) = list_capture([str(tmp_path)]).files
+
+    told = [row for batch in read_table("transaction_log", file) for row in batch.to_pylist()]
+    (found,) = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
+    assert file.kind is FileKind.CONSOLE
+    assert len(told) < 20_000
+    assert found["tail"] == "CORRUPT"
+    assert [stretch["reason"].partition(":")[0] for stretch in found["unreadable"]] == ["CANNOT_OPEN"]
+
+
+@pytest.mark.parametrize("path", sorted(FILES.glob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "name", ["anything", "console.txt.gz", "console.zst", f"{TOPIC}-12.txt", f"{TOPIC}-3.of.broker.1.json.gz", f"{TOPIC}-x"]
+)
+def test_content_decides_whatever_a_file_is_called(path: Path, name: str, tmp_path: Path) -> None:
+    text = path.read_bytes()
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / name).write_bytes(compressed(text, name))
+
+    (file,) = list_capture([str(tmp_path)]).files
+
+    partition = 12 if "-12" in name else 3 if "-3" in name else None
+    assert (file.kind, file.source, file.topic, file.partition) == (FileKind.CONSOLE, "text:1", TOPIC, partition)
+    for table in ("transaction_log", "segments"):
+        actual = [row | {"path": "console.txt"} for batch in read_table(table, file) for row in batch.to_pylist()]
+        assert actual == rows(table, text, partition)
+    assert list(read_table("record_batches", file)) == []
+
+
+@pytest.mark.parametrize("print_record", [as_line, as_json])
+def test_imitated_dump_lines_make_no_dump(print_record, tmp_path: Path) -> None:
+    dump_lines = dumped("3.9-partition").decode()
+    (tmp_path / "console.txt").write_bytes(print_record(Record(f"a\n{dump_lines}")) + print_record(Record("b")))
+
+    (file,) = list_capture([str(tmp_path)]).files
+
+    assert file.kind is FileKind.CONSOLE
+
+
+@pytest.mark.parametrize("imitation", [as_line(Record("a")), as_json(Record("a")), as_json(tombstone("a")) * 2])
+def test_imitated_console_lines_in_a_dump_make_no_console(imitation: bytes, tmp_path: Path) -> None:
+    head, label, rest = dumped("3.9-partition").partition(b" payload: ")
+    (tmp_path / "dump.txt").write_bytes(head + label + b"x\n" + imitation + rest)
+
+    (file,) = list_capture([str(tmp_path)]).files
+
+    assert file.kind is FileKind.DUMP
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"std::NULL is no id\nx::NULL\n", b'{"key":{"type":1,"data":{"group":"g"}},"value":null}', b"\0" + as_line(Record("a"))],
+)
+def test_other_files_are_no_console_text(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_bytes(content)
+
+    with pytest.raises(UnreadableInputError, match="kafka-console-consumer"):
+        list_capture([str(tmp_path)])
+
+
+def test_segments_name_what_could_not_be_read() -> None:
+    text = as_line(Record("a")) + metadata("b").encode() + b"\n" + as_line(Record("c"))
+
+    (found,) = rows("segments", text)
+
+    assert found["batches"] == 2
+    assert [stretch["reason"] for stretch in found["unreadable"]] == ["BROKEN_LINE"]

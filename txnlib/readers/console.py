@@ -1,0 +1,98 @@
+"""How does the text of a console consumer become columns? `__transaction_state` records to the columns of `columns.py`.
+
+The formatter prints neither partition nor offset, time or leader epoch of a record: they are null, and `position` is the
+record's ordinal in the text, which is the order of offsets for all records of one transactional id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from txnlib.core.console_output import ConsoleEnd, ConsoleRecord
+from txnlib.core.console_text import find_console_record, read_console_text
+from txnlib.core.dump_output import Unreadable
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.readers import columns
+from txnlib.readers.coordinator_records import entry_row
+from txnlib.readers.dump import CHUNK_BYTES
+
+_NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
+
+
+def iter_chunks(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """The contents of a stream, piece by piece."""
+    while chunk := stream.read(chunk_size):
+        yield chunk
+
+
+def console_record_position(head: bytes) -> int | None:
+    """The position of the first coordinator record in the beginning of a file; None if it is no such text."""
+    return find_console_record(head)
+
+
+def partition_in_name(path: str) -> int | None:
+    """The partition of `__transaction_state` that a file is named after, as with `--partition`; None if it is not."""
+    match = _NAMED_BY_PARTITION.match(PurePath(path).name)
+    return int(match[1]) if match else None
+
+
+def read_transaction_log(chunks: Iterable[bytes], source: str, path: str, partition: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The coordinator records in a console consumer's text, null where it prints no field. Columns: `columns.TRANSACTION_LOG`.
+
+    `partition`: of all records in the text, where it is known. Kafka: `TransactionLogMessageFormatter`; formats.md 2.3.
+    """
+    where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path}
+    rows: list[dict[str, Any]] = []
+    ordinal = 0
+    for printed in read_console_text(chunks):
+        if type(printed) is not ConsoleRecord:
+            continue
+        row = {**where, "position": ordinal, "transactional_id": printed.transactional_id, **entry_row(printed.entry)}
+        # No tool prints tags that it does not know.
+        rows.append({**row, "unknown_tags": None})
+        ordinal += 1
+        if len(rows) == columns.ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=columns.TRANSACTION_LOG)
+            rows = []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=columns.TRANSACTION_LOG)
+
+
+def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: int | None = None) -> Iterator[pa.RecordBatch]:
+    """One row for the text. Columns: `columns.SEGMENTS`; offsets are null, `bytes` are those of the text.
+
+    `batches` are records: a coordinator writes nearly every one in a batch of its own. `newest_broker_ms` is the newest
+    `txnLastUpdateTimestamp`, which is taken from the coordinator's clock.
+    """
+    unreadable: list[dict[str, Any]] = []
+    newest_ms: int | None = None
+    records = size = 0
+    tail = ""
+    for printed in read_console_text(chunks):
+        if type(printed) is ConsoleRecord:
+            records += 1
+            if printed.entry is not None and printed.entry.last_update_timestamp_ms >= 0:
+                newest_ms = max(printed.entry.last_update_timestamp_ms, newest_ms or 0)
+        elif isinstance(printed, ConsoleEnd):
+            size, tail = printed.position, str(printed.tail)
+        elif isinstance(printed, Unreadable):
+            unreadable.append({**printed._asdict(), "reason": str(printed.reason)})
+    row = {
+        "topic": TRANSACTION_STATE_TOPIC,
+        "partition": partition,
+        "source": source,
+        "path": path,
+        "kind": "text",
+        "bytes": size,
+        "batches": records,
+        "tail": tail,
+        "is_decoded": True,
+        "newest_broker_ms": newest_ms,
+        "unreadable": unreadable,
+    }
+    yield pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
