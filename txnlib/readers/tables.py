@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import io
-import mmap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from txnlib.readers import broker_files, dump, segment
+from txnlib.readers import broker_files, dump, files, segment
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 
@@ -23,7 +20,8 @@ Batches = Iterator[pa.RecordBatch]
 def read_table(table: str, file: CaptureFile) -> Batches:
     """Arrow batches of `columns.TABLES[table]` from one file; nothing if the file does not hold that table.
 
-    A file that cannot be opened is one row of `segments`, never an exception.
+    A file that cannot be opened is one row of `segments`, never an exception. Raises UnreadableInputError if a store breaks
+    off in the middle of one.
     """
     reader = READERS.get((table, file.kind))
     if reader is None:
@@ -35,37 +33,19 @@ def read_table(table: str, file: CaptureFile) -> Batches:
             yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {error.strerror or error}", "")
 
 
-@contextmanager
-def _open_segment(file: CaptureFile) -> Iterator[Segment]:
-    """The bytes of a segment, mapped: only pages that are looked at are read, and read pages are given back."""
-    topic, partition = file.topic or "", file.partition or 0
-    with Path(file.path).open("rb") as stream:
-        size = stream.seek(0, io.SEEK_END)
-        if size == 0:
-            yield Segment(file.path, file.source, topic, partition, file.offset, b"", 0, lambda position: None)
-            return
-        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            yield Segment(file.path, file.source, topic, partition, file.offset, mapped, size, partial(_forget, mapped))
-
-
-def _forget(mapped: mmap.mmap, position: int) -> None:
-    whole_pages = position - position % mmap.ALLOCATIONGRANULARITY
-    if whole_pages and hasattr(mapped, "madvise"):
-        mapped.madvise(mmap.MADV_DONTNEED, 0, whole_pages)
-
-
 def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batches:
-    with _open_segment(file) as opened:
-        yield from read(opened)
+    topic, partition = file.topic or "", file.partition or 0
+    with files.open_buffer(file.path) as opened:
+        yield from read(Segment(file.path, file.source, topic, partition, file.offset, opened.buffer, opened.size, opened.forget))
 
 
 @contextmanager
-def _open_text(file: CaptureFile) -> Iterator[Any]:
-    if file.path.endswith(".gz"):
-        with gzip.open(file.path) as stream:
-            yield stream
-    else:
-        with Path(file.path).open("rb", buffering=0) as stream:
+def _open_text(file: CaptureFile) -> Iterator[BinaryIO]:
+    with files.open_stream(file.path) as stream:
+        if file.path.endswith(".gz"):
+            with gzip.open(stream) as text:
+                yield text  # type: ignore[misc]  # it reads bytes, which is all that is asked of it
+        else:
             yield stream
 
 
@@ -81,13 +61,12 @@ def _coordinator_segment(file: CaptureFile) -> Batches:
 
 
 def _unknown_file(file: CaptureFile) -> Batches:
-    with Path(file.path).open("rb") as stream:
-        sample = stream.read(SAMPLE_BYTES).hex()
+    sample = files.read_head(file.path, SAMPLE_BYTES).hex()
     yield from broker_files.read_unreadable_file(file, "NOT_A_KAFKA_FILE", sample)
 
 
 def _corrupt_snapshot(file: CaptureFile) -> Batches:
-    content = Path(file.path).read_bytes()
+    content = files.read_all(file.path)
     problem = broker_files.snapshot_problem(content)
     if problem is not None:
         yield from broker_files.read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
