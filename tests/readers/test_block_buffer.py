@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.batches import TS, A, C, D, N, T
-from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, segment, to_bytes
+from tests.support.log_bytes import encode_batch, encode_legacy, segment, to_bytes
 from txnlib.core.record_batch import Record
 from txnlib.readers.block_buffer import BlockBuffer
 from txnlib.readers.headers import Buffer
@@ -66,7 +66,7 @@ def test_any_slice_is_that_of_the_bytes(content, block, held, keys):
         buffer[len(content)]
 
 
-BIG = Record(0, TS, None, bytes(5_000))
+BIG = encode_batch([Record(50, TS, None, bytes(5_000))], producer_id=1, producer_epoch=0, base_sequence=30)
 LOG = segment(
     [
         *(T(1, 0, n, at=n, ts=TS + n) for n in range(20)),
@@ -82,12 +82,12 @@ LOG = segment(
 @given(data=st.data(), block=st.integers(1, 4_096), held=st.integers(1, 8_192), seed=st.integers(0, 2**32))
 def test_a_damaged_log_reads_alike(data, block, held, seed):
     """Where the walk pauses must not decide what is believed: offsets and lengths are judged by the batch behind."""
-    content = bytearray(LOG + encode_batch([BIG._replace(offset=50) if hasattr(BIG, "_replace") else BIG]) + to_bytes(T(1, 0, 1, at=60)))
+    content = bytearray(LOG + BIG + to_bytes(T(1, 0, 1, at=60)))
     chance = random.Random(seed)
     for _ in range(data.draw(st.integers(0, 3))):
         content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
     content = content[: data.draw(st.sampled_from([len(content), chance.randrange(len(content)) + 1]))]
-    content += data.draw(st.sampled_from([b"", bytes(700), encode_legacy(70, TS, b"k", b"v") if False else b"\x01"]))
+    content += data.draw(st.sampled_from([b"", bytes(700), b"\x01", encode_legacy(70, b"k", b"v")]))
     whole = bytes(content)
     for read_rows in READERS:
         assert read(read_rows, BlockBuffer(Ranges(whole).read_at, len(whole), block, held)) == read(read_rows, whole)
@@ -116,6 +116,12 @@ def test_a_log_is_fetched_once_in_large_requests_and_little_of_it_is_held():
     assert most <= held
 
 
-def test_coordinator_records_are_read_from_ranges():
-    log = segment([]) + encode_transaction_log_batch([]) if False else b""
-    assert read(read_transaction_log, BlockBuffer(Ranges(log).read_at, 0), "__transaction_state") == []
+def test_real_logs_read_alike(repository):
+    """Markers and the coordinator's records with them."""
+    paths = sorted((repository / "examples" / "quickstart").rglob("*.log"))
+    assert paths
+    for path in paths:
+        topic, content = path.parent.name.rpartition("-")[0], path.read_bytes()
+        for read_rows in READERS:
+            ranges = BlockBuffer(Ranges(content).read_at, len(content), 100, 1_000)
+            assert read(read_rows, ranges, topic) == read(read_rows, content, topic)
