@@ -246,6 +246,7 @@ def test_a_path_a_file_uri_and_a_relative_path_are_one_place(quickstart, monkeyp
         ("gs://bucket", "gs://bucket"),
         ("hdfs:///user/kafka", "hdfs:///user/kafka"),
         ("hdfs://name:8020/", "hdfs://name:8020"),
+        ("abfss://logs@onelake.dfs.fabric.microsoft.com/x", "abfss://logs@onelake.dfs.fabric.microsoft.com/x"),
         ("abfss://logs@account.dfs.core.windows.net/x", "abfss://logs@account.dfs.core.windows.net/x"),
     ],
 )
@@ -254,7 +255,9 @@ def test_where_a_place_is(given, place):
     assert files.is_remote(place) is ("://" in place)
 
 
-@pytest.mark.parametrize("given", ["ftp://host/x", "s3://", "s3:///x", "gs:///x", "abfss://container/x", "hdfs://host:port/x"])
+@pytest.mark.parametrize(
+    "given", ["ftp://host/x", "s3://", "s3:///x", "gs:///x", "abfss://c/x", "abfss://c@a.blob.x/y", "hdfs://h:port/x"]
+)
 def test_a_place_that_cannot_be_is_refused(given):
     with pytest.raises(UsageError, match=given):
         files.locate(given)

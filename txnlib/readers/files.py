@@ -50,7 +50,7 @@ _SHAPE: Final = {
 _AUTHORITY: Final = {
     "s3": re.compile(r".+"),
     "gs": re.compile(r".+"),
-    "abfss": re.compile(r"[^@]+@[^@.]+\..+"),
+    "abfss": re.compile(r"[^@]+@[^@.]+\.dfs\..+"),
     "hdfs": re.compile(r"[^:]*(:\d+)?"),
 }
 
@@ -249,7 +249,7 @@ def _remote(place: str) -> _Remote:
         return _Remote(_gs(), authority + path)
     if scheme == "abfss":
         container, _, host = authority.partition("@")
-        return _Remote(_abfss(host.partition(".")[0]), container + path)
+        return _Remote(_abfss(host), container + path)
     return _Remote(_hdfs(authority), path or "/")
 
 
@@ -283,10 +283,12 @@ def _gs() -> Any:
 
 
 @lru_cache(maxsize=16)
-def _abfss(account: str) -> Any:
+def _abfss(host: str) -> Any:
     """Without key and token: Azure's own chain (environment, managed identity, `az login`)."""
+    account, _, domain = host.partition(".dfs.")
+    domains = {"blob_storage_authority": f".blob.{domain}", "dfs_storage_authority": f".dfs.{domain}"}
     key, token = os.environ.get("AZURE_STORAGE_KEY"), os.environ.get("AZURE_STORAGE_SAS_TOKEN")
-    return fs.AzureFileSystem(account, account_key=key, sas_token=None if key else token)
+    return fs.AzureFileSystem(account, account_key=key, sas_token=None if key else token, **domains)
 
 
 @lru_cache(maxsize=16)
