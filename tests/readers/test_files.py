@@ -204,6 +204,25 @@ def test_an_object_that_breaks_off_fails_rather_than_passing_for_read(store):
     assert caught.value.path == uri
 
 
+def test_a_store_that_falls_silent_between_two_tables_fails_the_second(uploaded, monkeypatch):
+    """Else `segments` would say that all was read."""
+    file = list_capture([uploaded]).of_kind(FileKind.SEGMENT)[0]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(UnreadableInputError, match=r"cannot be opened: .*NETWORK_CONNECTION"):
+        rows("record_batches", [file], "")
+    (row,) = rows("segments", [file], "")
+    assert row["unreadable"][0]["reason"].startswith("CANNOT_OPEN: ")
+
+
+def test_an_object_that_can_be_seen_but_not_read_is_a_row(store):
+    """As archived ones are."""
+    uri = store.put(f"captures/archived/orders-0/{0:020}.log", bytes(50_000))
+    with files.open_buffer(uri) as opened:
+        store.client.delete_file(uri.removeprefix("s3://"))
+        with pytest.raises(OSError, match="AWS Error"):
+            opened.buffer[0:10]
+
+
 def test_of_large_batches_in_a_store_only_headers_are_downloaded(store, monkeypatch):
     one = encode_batch([Record(0, TS, None, bytes(16_384 - 100))], producer_id=1, producer_epoch=0, base_sequence=0)
     uri = store.put(f"captures/large/orders-0/{0:020}.log", b"".join(n.to_bytes(8, "big") + one[8:] for n in range(200)))
@@ -290,4 +309,7 @@ def test_a_link_to_nowhere_is_listed_and_said(tmp_path):
 def test_a_torn_packed_file_does_not_stop_the_listing(tmp_path):
     (tmp_path / "dump.txt.gz").write_bytes(gzip.compress(print_dump(Batch()))[:-12])
     (tmp_path / "noise.gz").write_bytes(b"\x1f\x8b\x08" + bytes(20))
-    assert [file.kind for file in list_capture([str(tmp_path)]).files] == [FileKind.DUMP, FileKind.UNKNOWN]
+    captured = list_capture([str(tmp_path)])
+    assert [file.kind for file in captured.files] == [FileKind.DUMP, FileKind.UNKNOWN]
+    reasons = [row["unreadable"][0]["reason"] for row in rows("segments", captured.files, "")]
+    assert reasons == ["CANNOT_OPEN: Compressed file ended before the end-of-stream marker was reached", "NOT_A_KAFKA_FILE"]

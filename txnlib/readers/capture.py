@@ -165,7 +165,9 @@ def _head(path: str) -> bytes:
     try:
         head = files.read_head(path, _HEAD_BYTES)
         return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD_BYTES) if path.endswith(".gz") else head
-    except (OSError, zlib.error):
+    except (OSError, zlib.error) as error:
+        if isinstance(error, OSError) and files.may_pass(path, error):
+            raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error
         return b""
 
 

@@ -41,6 +41,10 @@ _CREDENTIALS: Final = {
     "abfss": "AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
     "hdfs": "HADOOP_HOME, JAVA_HOME and CLASSPATH (`hadoop classpath --glob`)",
 }
+#: What stores say when it is not the file's fault: the network, the load, credentials that ran out during the audit.
+_PASSING: Final = re.compile(
+    r"network|curl|connect|time.?out|timed out|slow.?down|throttl|unavailable|internal|expired", re.IGNORECASE
+)
 _SHAPE: Final = {
     "s3": "s3://<bucket>/<path>",
     "gs": "gs://<bucket>/<path>",
@@ -166,6 +170,11 @@ def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HEL
             return
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
             yield OpenFile(mapped, size, partial(_forget, mapped))
+
+
+def may_pass(path: str, error: OSError) -> bool:
+    """Whether a store that refused a file now may give it out the next time it is asked."""
+    return is_remote(path) and _PASSING.search(str(error)) is not None
 
 
 def is_remote(place: str) -> bool:
@@ -309,15 +318,15 @@ def _open_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]
 
 
 def _read_at(path: str, opened: Any, position: int, count: int) -> bytes:
-    """Exactly `count` bytes. Raises UnreadableInputError if they cannot be had."""
+    """Exactly `count` bytes. Raises UnreadableInputError if they cannot be had, OSError if not even the first can."""
     if count <= 0:
         return b""
     try:
         content: bytes = opened.read_at(count, position)
     except (OSError, pa.ArrowException) as error:
-        raise _broken_off(path, position, error) from error
+        raise _failed(path, position, error) from error
     if len(content) < count:
-        raise _broken_off(path, position, f"{len(content)} bytes came, {count} were asked for")
+        raise _failed(path, position, f"{len(content)} bytes came, {count} were asked for")
     return content
 
 
@@ -334,7 +343,7 @@ class _RemoteStream(io.RawIOBase):
         try:
             content = self._opened.read(len(target))
         except (OSError, pa.ArrowException) as error:
-            raise _broken_off(self._path, self._opened.tell(), error) from error
+            raise _failed(self._path, self._opened.tell(), error) from error
         target[: len(content)] = content
         return len(content)
 
@@ -373,7 +382,10 @@ def _missing(place: str) -> UnreadableInputError:
     return UnreadableInputError(place, "no such file or folder", "Check --input; it is relative to the current folder")
 
 
-def _broken_off(path: str, position: int, problem: object) -> UnreadableInputError:
+def _failed(path: str, position: int, problem: object) -> OSError | UnreadableInputError:
+    # Some objects can be seen but not read (archived ones): that shows at the first byte.
+    if position == 0:
+        return OSError(_first_line(problem))
     return UnreadableInputError(path, f"reading stopped at byte {position}: {_first_line(problem)}", "Run the audit again")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +11,7 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
+from txnlib.errors import UnreadableInputError
 from txnlib.readers import broker_files, dump, files, segment
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
@@ -21,16 +23,19 @@ def read_table(table: str, file: CaptureFile) -> Batches:
     """Arrow batches of `columns.TABLES[table]` from one file; nothing if the file does not hold that table.
 
     A file that cannot be opened is one row of `segments`, never an exception. Raises UnreadableInputError if a store breaks
-    off in the middle of one.
+    off in the middle of one, or refuses for the moment what it may have given out for `segments`: rows would be missing unseen.
     """
     reader = READERS.get((table, file.kind))
     if reader is None:
         return
     try:
         yield from reader(file)
-    except OSError as error:
+    except (OSError, EOFError, zlib.error) as error:  # the latter two: a packed file that is cut or damaged
+        problem = str(getattr(error, "strerror", None) or error)
         if table == "segments":
-            yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {error.strerror or error}", "")
+            yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", "")
+        elif isinstance(error, OSError) and files.may_pass(file.path, error):
+            raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
 
 
 def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batches:
