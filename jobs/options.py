@@ -33,7 +33,12 @@ _READS: Final = frozenset({AUDIT, INGEST})
 _REPORTS: Final = frozenset({AUDIT, REPORT})
 
 OPTIONS: Final = (
-    Option("--input", _READS, "folder or file with copies of logs; repeatable", {"action": "append", "metavar": "PATH"}),
+    Option(
+        "--input",
+        _READS,
+        "folder or file with copies of logs, local or s3://, gs://, abfss://, hdfs://; repeatable",
+        {"action": "append", "metavar": "PATH"},
+    ),
     Option("--output", _ALL, "folder of the Delta tables", {"metavar": "PATH"}),
     Option("--schema", _ALL, "catalog schema of the Delta tables, instead of --output", {"metavar": "CATALOG.SCHEMA"}),
     Option("--conf", _READS, "settings file (TOML)", {"metavar": "FILE"}),

@@ -67,8 +67,8 @@ def test_a_folder_without_a_kafka_file_is_named(capsys, tmp_path):
 
 
 def test_a_scheme_that_cannot_be_opened_is_named(capsys, tmp_path):
-    code, err = said(capsys, audit.job, "--input", "s3://bucket/capture", "--output", tmp_path / "out")
-    assert (code, "s3://bucket/capture: only local paths" in err) == (2, True)
+    code, err = said(capsys, audit.job, "--input", "ftp://host/capture", "--output", tmp_path / "out")
+    assert (code, "ftp://host/capture: only local paths" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import google_crc32c
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from txnlib.core.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
 from txnlib.core.transaction_index import read_transaction_index
 from txnlib.core.wire import CorruptRecordError
-from txnlib.readers import columns
+from txnlib.readers import columns, files
 from txnlib.readers.capture import CHECKPOINTS, CaptureFile
 
 
@@ -20,7 +20,7 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
     Nothing for a corrupt snapshot: Kafka skips it in favour of an older one; `snapshot_problem` names it.
     """
-    content = Path(file.path).read_bytes()
+    content = files.read_all(file.path)
     if snapshot_problem(content) is not None:
         return
     where: dict[str, object] = {
@@ -68,7 +68,7 @@ def read_aborted_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
     Nothing for a corrupt one; `transaction_index_problem` names it.
     """
-    content = Path(file.path).read_bytes()
+    content = files.read_all(file.path)
     if transaction_index_problem(content) is not None:
         return
     where: dict[str, object] = {
@@ -130,9 +130,9 @@ def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row per line of a checkpoint file; lines that do not parse are left out (formats.md 3.12)."""
-    name = CHECKPOINTS[Path(file.path).name]
+    name = CHECKPOINTS[PurePosixPath(file.path).name]
     rows = []
-    for line in Path(file.path).read_text(errors="replace").splitlines()[2:]:
+    for line in files.read_all(file.path).decode(errors="replace").splitlines()[2:]:
         fields = line.split()
         if name == "leader_epoch" and len(fields) == 2 and fields[0].isdigit():
             topic, partition, value = file.topic, file.partition, fields[0]

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Final
 
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError, UsageError
+from txnlib.readers import files
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.console import console_record_position, partition_in_name
 from txnlib.readers.dump import looks_like_dump
@@ -37,7 +38,7 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaptureFile:
-    """One file to read. `source` is the copy it belongs to: log directory under the input, raw or text."""
+    """One file to read, by its path or uri. `source` is the copy it belongs to: log directory under the input, raw or text."""
 
     path: str
     kind: FileKind
@@ -101,57 +102,45 @@ def list_capture(inputs: Iterable[str]) -> Capture:
     version cannot open or that belong to different clusters, ConfigError for a broken capture.json.
     """
     roots = [_root(given) for given in inputs]
-    files: list[CaptureFile] = []
+    found: list[CaptureFile] = []
     notes: list[CaptureNotes] = []
-    for root in roots:
-        base = root.parent if len(roots) > 1 or root.is_file() else root
-        for path in _walk(root):
-            if path.name == CAPTURE_JSON:
+    for root, is_file in roots:
+        base = PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root)
+        for path, size in files.list_files(root):
+            if PurePosixPath(path).name == CAPTURE_JSON:
                 notes.append(read_capture_notes(path))
-            file = _classify(path, base)
+            file = _classify(path, size, base)
             if file is not None:
-                files.append(file)
-    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in files):
+                found.append(file)
+    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in found):
         raise UnreadableInputError(
-            ", ".join(str(root) for root in roots),
-            f"no Kafka log among its {len(files)} files",
+            ", ".join(root for root, _ in roots),
+            f"no Kafka log among its {len(found)} files",
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
-    return Capture(tuple(sorted(files, key=lambda file: file.path)), _merge(notes), tuple(str(root) for root in roots))
+    return Capture(tuple(sorted(found, key=lambda file: file.path)), _merge(notes), tuple(root for root, _ in roots))
 
 
-def _root(given: str) -> Path:
-    scheme, separator, rest = given.partition("://")
-    if separator and scheme != "file":
-        raise UsageError(f"{given}: only local paths and file:// can be read; copy or mount {scheme}:// first")
-    path = Path(rest if separator else given.removeprefix("file:"))
-    if not path.exists():
-        raise UnreadableInputError(given, "no such file or folder", "Check --input; it is relative to the current folder")
-    return path.absolute()
+def _root(given: str) -> tuple[str, bool]:
+    """An input as an absolute path or a uri, and whether it is one file."""
+    root = files.locate(given)
+    try:
+        return root, files.is_file(root)
+    except UnreadableInputError as error:
+        raise UnreadableInputError(given, error.problem, error.remedy) from error
 
 
-def _walk(root: Path) -> Iterator[Path]:
-    if root.is_file():
-        yield root
-        return
-    for folder, folders, names in os.walk(root, followlinks=True):
-        folders.sort()
-        for name in sorted(names):
-            yield Path(folder) / name
-
-
-def _classify(path: Path, base: Path) -> CaptureFile | None:
+def _classify(path: str, size: int, base: PurePosixPath) -> CaptureFile | None:
     """What a file is; None for Kafka's own files that tell nothing."""
-    name = path.name
+    name = PurePosixPath(path).name
     if name in _SILENT_NAMES or name.endswith(_SILENT_ENDINGS):
         return None
-    size = path.stat().st_size
-    folder = path.parent
+    folder = PurePosixPath(path).parent
     if name in CHECKPOINTS:
         log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name == "leader-epoch-checkpoint" else folder
         topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
-        return CaptureFile(str(path), FileKind.CHECKPOINT, _source("raw", log_dir, base), size, topic, partition)
+        return CaptureFile(path, FileKind.CHECKPOINT, _source("raw", log_dir, base), size, topic, partition)
     for pattern, kind in _NUMBERED.items():
         match = pattern.fullmatch(name)
         if match and _MOVED_FOLDER.fullmatch(folder.name):
@@ -159,15 +148,15 @@ def _classify(path: Path, base: Path) -> CaptureFile | None:
         topic, partition = topic_partition_of(folder.name)
         if match and topic is not None:
             source = _source("raw", folder.parent, base)
-            return CaptureFile(str(path), kind, source, size, topic, partition, int(match[1]))
+            return CaptureFile(path, kind, source, size, topic, partition, int(match[1]))
     kind_of_text = _kind_of_text(_head(path))
     if kind_of_text is FileKind.DUMP:
         topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
-        return CaptureFile(str(path), FileKind.DUMP, _source("text", folder, base), size, topic, partition)
+        return CaptureFile(path, FileKind.DUMP, _source("text", folder, base), size, topic, partition)
     if kind_of_text is FileKind.CONSOLE:
         partition = partition_in_name(name)
-        return CaptureFile(str(path), FileKind.CONSOLE, _source("text", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
-    return CaptureFile(str(path), FileKind.UNKNOWN, _source("raw", folder, base), size)
+        return CaptureFile(path, FileKind.CONSOLE, _source("text", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
+    return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
 
 
 def _kind_of_text(head: bytes) -> FileKind | None:
@@ -184,7 +173,7 @@ def topic_partition_of(folder: str) -> tuple[str | None, int | None]:
     return (match["topic"], int(match["partition"])) if match else (None, None)
 
 
-def _source(how: str, folder: Path, base: Path) -> str:
+def _source(how: str, folder: PurePosixPath, base: PurePosixPath) -> str:
     relative = PurePosixPath(os.path.relpath(folder, base))
     return f"{how}:{relative}"
 
@@ -196,11 +185,14 @@ def broker_of(source: str) -> str | None:
     return numbers[-1] if numbers else (parts[-1] if parts else None)
 
 
-def _head(path: Path) -> bytes:
+def _head(path: str) -> bytes:
+    """The first bytes of a file, unpacked; none of one that cannot be read, which whoever reads it whole will say."""
     try:
         with open_text(path) as stream:
             return bytes(stream.read(_HEAD_BYTES))
-    except READ_ERRORS:
+    except READ_ERRORS as error:
+        if isinstance(error, OSError) and files.may_pass(path, error):
+            raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error
         return b""
 
 

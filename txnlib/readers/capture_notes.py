@@ -5,12 +5,12 @@ Fields: cluster, kafka_version, captured_at_ms, coordinator_partitions, broker s
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from txnlib.errors import ConfigError
+from txnlib.errors import ConfigError, UnreadableInputError
+from txnlib.readers import files
 
 CAPTURE_JSON: Final = "capture.json"
 DEFAULT_INSTANT: Final = "default"
@@ -56,11 +56,13 @@ class CaptureNotes(BaseModel):
         return int(noted) if noted.isdigit() else None
 
 
-def read_capture_notes(path: Path) -> CaptureNotes:
-    """The notes in one `capture.json`. Raises ConfigError naming file and field."""
+def read_capture_notes(path: str) -> CaptureNotes:
+    """The notes in one `capture.json`. Raises ConfigError naming file and field, UnreadableInputError if it cannot be opened."""
     try:
-        return CaptureNotes.model_validate_json(path.read_bytes())
+        return CaptureNotes.model_validate_json(files.read_all(path))
+    except OSError as error:
+        raise UnreadableInputError(path, f"cannot be opened: {error.strerror or error}", "Make it readable or remove it") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(str(path), key, f"{first['msg']}; correct it or remove the file") from error
+        raise ConfigError(path, key, f"{first['msg']}; correct it or remove the file") from error

@@ -10,9 +10,10 @@ by their header.
 
 from __future__ import annotations
 
+import mmap
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,10 +29,13 @@ from txnlib.core.record_batch import (
     MAGIC_POSITION,
     CompressionType,
 )
+from txnlib.readers.block_buffer import BlockBuffer
 
-Buffer = Any  # bytes, or an mmap: both slice to bytes
+#: All slice to bytes; what needs memory (`unpack_from`, `frombuffer`) is told apart in `_walk` and `gather`.
+Buffer = bytes | mmap.mmap | BlockBuffer
 Headers = np.ndarray[Any, np.dtype[Any]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
+Raw = np.ndarray[Any, np.dtype[np.uint8]]
 
 #: The 61 bytes of a v2 batch header, in order (Kafka: `DefaultRecordBatch`).
 HEADER_DTYPE: Final = np.dtype(
@@ -107,17 +111,20 @@ def read_blocks(buffer: Buffer, size: int, segment_base_offset: int, *, check_al
     position, last_offset = 0, None
     floor = segment_base_offset - 1
     while True:
-        positions, stop = _walk(buffer, position, size)
+        positions, stop, is_full = _walk(buffer, position, size)
         good = 0
         if len(positions):
-            headers = _gather(buffer, positions, size)
-            good = _count_believable(buffer, positions, headers, floor, check_all, is_last=stop >= size)
-            if good:
-                yield Block(positions[:good], headers[:good], last_offset)
-                floor = last_offset = int(last_offsets(headers[:good])[-1])
+            headers = gather(buffer, positions, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
+            is_before_damage = stop < size and not is_full
+            good = _count_believable(buffer, positions, headers, floor, check_all, is_before_damage=is_before_damage)
+            # Whether the last one can be believed shows at the batch behind it, so it is read again with that one.
+            kept = good - 1 if is_full and good == len(positions) else good
+            if kept:
+                yield Block(positions[:kept], headers[:kept], last_offset)
+                floor = last_offset = int(last_offsets(headers[:kept])[-1])
         is_whole_block = good == len(positions)
-        if is_whole_block and len(positions) == BLOCK:
-            position = stop
+        if is_whole_block and is_full:
+            position = int(positions[-1])
             continue
         bad = stop if is_whole_block else int(positions[good])
         if bad >= size:
@@ -137,33 +144,51 @@ def read_blocks(buffer: Buffer, size: int, segment_base_offset: int, *, check_al
         position = resumed
 
 
-def _walk(buffer: Buffer, position: int, size: int) -> tuple[Positions, int]:
-    """Positions of up to BLOCK batches that the length fields chain, and where the walk stopped."""
+def _walk(buffer: Buffer, position: int, size: int, span: int | None = None) -> tuple[Positions, int, bool]:
+    """Positions of batches that the length fields chain, where the walk stopped, and whether it could have gone on.
+
+    It could if it has BLOCK batches, or went through as much as a buffer of ranges holds; then it has two at least.
+    """
     positions: list[int] = []
-    note, unpack = positions.append, _LENGTH.unpack_from
-    last = size - MAGIC_POSITION - 1
-    while position <= last:
+    note, start = positions.append, position
+    unpack: Callable[[Any, int], tuple[Any, ...]] = _LENGTH.unpack_from
+    last = stop_after = size - MAGIC_POSITION - 1
+    if isinstance(buffer, BlockBuffer):
+        span = span or buffer.span
+        unpack, stop_after = _unpack_length, min(last, start + span)
+    while position <= stop_after:
         (length,) = unpack(buffer, position + 8)
         after = position + length + LOG_OVERHEAD
         if length < MIN_LENGTH or after > size:
-            break
+            return np.array(positions, dtype=np.int64), position, False
         note(position)
         position = after
         if len(positions) == BLOCK:
-            break
-    return np.array(positions, dtype=np.int64), position
+            return np.array(positions, dtype=np.int64), position, True
+    is_full = position <= last
+    if is_full and span and len(positions) == 1:
+        return _walk(buffer, start, size, 2 * span)
+    return np.array(positions, dtype=np.int64), position, is_full
 
 
-def _gather(buffer: Buffer, positions: Positions, size: int) -> Headers:
-    """The 61 bytes at each position as one structured array, in one copy."""
-    start, end = int(positions[0]), min(int(positions[-1]) + HEADER.size, size)
+def _unpack_length(buffer: BlockBuffer, position: int) -> tuple[Any, ...]:
+    return _LENGTH.unpack(buffer[position : position + _LENGTH.size])
+
+
+def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
+    """The `width` bytes at each position as rows, in one copy; past `size`, the last byte again."""
+    if isinstance(buffer, BlockBuffer):
+        rows = [buffer[position : position + width] for position in positions.tolist()]
+        return np.frombuffer(b"".join([row.ljust(width, row[-1:]) for row in rows]), dtype=np.uint8).reshape(-1, width)
+    start, end = int(positions[0]), min(int(positions[-1]) + width, size)
     window = np.frombuffer(buffer, dtype=np.uint8, count=end - start, offset=start)
-    index = (positions - start)[:, None] + np.arange(HEADER.size)
-    raw = np.take(window, index, mode="clip")
-    return raw.view(HEADER_DTYPE).reshape(-1)
+    index = (positions - start)[:, None] + np.arange(width)
+    return np.take(window, index, mode="clip")
 
 
-def _count_believable(buffer: Buffer, positions: Positions, headers: Headers, floor: int, check_all: bool, *, is_last: bool) -> int:
+def _count_believable(
+    buffer: Buffer, positions: Positions, headers: Headers, floor: int, check_all: bool, *, is_before_damage: bool
+) -> int:
     """How many batches from the first on can be believed."""
     sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
     plausible = _is_plausible(headers)
@@ -177,7 +202,7 @@ def _count_believable(buffer: Buffer, positions: Positions, headers: Headers, fl
     # A wrong length or offset shows at the batch behind it: distrust both.
     suspects = np.flatnonzero(~plausible)
     checked[suspects[suspects > 0] - 1] = True
-    if not is_last and len(positions) < BLOCK:
+    if is_before_damage:
         checked[-1] = True
     refuted = _first_refuted(buffer, positions, sizes, headers, np.flatnonzero(checked & plausible))
     if refuted is not None:
@@ -248,7 +273,7 @@ def _is_torn(buffer: Buffer, position: int, size: int, floor: int) -> bool:
     """Whether the file ends inside a batch that begins believably, as a copy of a busy broker does."""
     if size - position <= MAGIC_POSITION:
         return True
-    (length,) = _LENGTH.unpack_from(buffer, position + 8)
+    length = _read_int32(buffer, position + 8)
     offset, magic = _read_int64(buffer, position), buffer[position + MAGIC_POSITION]
     return length >= MIN_LENGTH and position + length + LOG_OVERHEAD > size and offset > floor and magic <= 2
 
@@ -256,7 +281,7 @@ def _is_torn(buffer: Buffer, position: int, size: int, floor: int) -> bool:
 def _next_believable(buffer: Buffer, bad: int, size: int, floor: int) -> int | None:
     """Position of the first batch after `bad` that CRC, length and offset prove; None if there is none."""
     if size - bad > MAGIC_POSITION:
-        (length,) = _LENGTH.unpack_from(buffer, bad + 8)
+        length = _read_int32(buffer, bad + 8)
         after = bad + length + LOG_OVERHEAD
         if length >= MIN_LENGTH and _is_believable(buffer, after, size, floor):
             return int(after)
@@ -272,7 +297,7 @@ def _candidates(buffer: Buffer, start: int, end: int, size: int, floor: int) -> 
     count = min(end, size - MAGIC_POSITION) - start
     if count <= 0:
         return []
-    window = np.frombuffer(buffer, dtype=np.uint8, count=count + MAGIC_POSITION, offset=start).astype(np.int64)
+    window = np.frombuffer(buffer[start : start + count + MAGIC_POSITION], dtype=np.uint8).astype(np.int64)
     offset = sum(window[i : i + count] << (8 * (7 - i)) for i in range(8))
     length = sum(window[i : i + count] << (8 * (11 - i)) for i in range(8, 12))
     after = np.arange(start, start + count) + length + LOG_OVERHEAD
@@ -283,7 +308,7 @@ def _candidates(buffer: Buffer, start: int, end: int, size: int, floor: int) -> 
 def _is_believable(buffer: Buffer, position: int, size: int, floor: int) -> bool:
     if position + LOG_OVERHEAD + MIN_LENGTH > size or buffer[position + MAGIC_POSITION] > 2:
         return False
-    (length,) = _LENGTH.unpack_from(buffer, position + 8)
+    length = _read_int32(buffer, position + 8)
     after = position + length + LOG_OVERHEAD
     if length < MIN_LENGTH or after > size or not 0 < _read_int64(buffer, position) - floor < 1 << 40:
         return False
@@ -291,6 +316,10 @@ def _is_believable(buffer: Buffer, position: int, size: int, floor: int) -> bool
     if is_v2 and length < MIN_V2_LENGTH:
         return False
     return _is_crc_valid(buffer, position, after)
+
+
+def _read_int32(buffer: Buffer, position: int) -> int:
+    return int.from_bytes(buffer[position : position + 4], "big", signed=True)
 
 
 def _read_int64(buffer: Buffer, position: int) -> int:

@@ -28,7 +28,7 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import EntryRows, read_entries
-from txnlib.readers.headers import Block, Buffer, Stretch, Tail, read_blocks
+from txnlib.readers.headers import Block, Buffer, Stretch, Tail, gather, read_blocks
 from txnlib.readers.records import read_batch_records
 
 #: Bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
@@ -47,7 +47,7 @@ class Segment:
     base_offset: int
     buffer: Buffer
     size: int
-    #: Tells the operating system that pages before a position are done with.
+    #: Tells whoever holds the bytes that those before a position are done with.
     forget: Callable[[int], None]
 
     @property
@@ -254,7 +254,7 @@ def _markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any]
         return control_types, epochs
     is_plain = headers["batch_length"][candidates] == MARKER_SIZE - LOG_OVERHEAD
     plain = candidates[is_plain]
-    bodies = _marker_bodies(segment.buffer, block.positions[plain])
+    bodies = _marker_bodies(segment, block.positions[plain])
     # varint 4 before the key, varint 6 before the value: the usual one-byte timestamp delta stands between.
     is_usual = (bodies[:, 4] == 8) & (bodies[:, 9] == 12) & (headers["attributes"][plain] & COMPRESSION_MASK == 0)
     is_usual &= (bodies[:, 7] == 0) & (bodies[:, 8] <= 1)
@@ -268,13 +268,11 @@ def _markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any]
     return control_types, epochs
 
 
-def _marker_bodies(buffer: Buffer, positions: Any) -> Any:
+def _marker_bodies(segment: Segment, positions: Any) -> Any:
     """The 17 bytes after the header of each 78-byte batch."""
     if not len(positions):
         return np.empty((0, MARKER_SIZE - HEADER.size), dtype=np.uint8)
-    start = int(positions[0])
-    window = np.frombuffer(buffer, dtype=np.uint8, count=int(positions[-1]) + MARKER_SIZE - start, offset=start)
-    return window[(positions - start)[:, None] + np.arange(HEADER.size, MARKER_SIZE)]
+    return gather(segment.buffer, positions + HEADER.size, MARKER_SIZE - HEADER.size, segment.size)
 
 
 def _read_marker(batch: bytes) -> tuple[int, int]:

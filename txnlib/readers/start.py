@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.readers import files
 from txnlib.readers.broker_files import snapshot_problem
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 
@@ -44,7 +44,7 @@ def _copy(file: CaptureFile) -> _Copy:
 def _start(bases: list[int], snapshots: list[CaptureFile]) -> int | None:
     """The highest base offset with a usable snapshot; None: read everything."""
     for snapshot in sorted(snapshots, key=lambda file: -file.offset):
-        if snapshot.offset in bases and snapshot_problem(Path(snapshot.path).read_bytes()) is None:
+        if snapshot.offset in bases and snapshot_problem(files.read_all(snapshot.path)) is None:
             return snapshot.offset
     return None
 

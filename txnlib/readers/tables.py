@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import mmap
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
-from txnlib.readers import broker_files, console, dump, segment
+from txnlib.errors import UnreadableInputError
+from txnlib.readers import broker_files, console, dump, files, segment
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 from txnlib.readers.text_files import READ_ERRORS, open_text
@@ -23,7 +20,8 @@ Batches = Iterator[pa.RecordBatch]
 def read_table(table: str, file: CaptureFile) -> Batches:
     """Arrow batches of `columns.TABLES[table]` from one file; nothing if the file does not hold that table.
 
-    A file that cannot be opened is one row of `segments`, never an exception.
+    A file that cannot be opened is one row of `segments`, never an exception. Raises UnreadableInputError if a store breaks
+    off in the middle of one, or refuses for the moment what it may have given out for `segments`: rows would be missing unseen.
     """
     reader = READERS.get((table, file.kind))
     if reader is None:
@@ -31,32 +29,17 @@ def read_table(table: str, file: CaptureFile) -> Batches:
     try:
         yield from reader(file)
     except READ_ERRORS as error:
+        problem = str(getattr(error, "strerror", None) or error)
         if table == "segments":
-            yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {getattr(error, 'strerror', None) or error}", "")
-
-
-@contextmanager
-def _open_segment(file: CaptureFile) -> Iterator[Segment]:
-    """The bytes of a segment, mapped: only pages that are looked at are read, and read pages are given back."""
-    topic, partition = file.topic or "", file.partition or 0
-    with Path(file.path).open("rb") as stream:
-        size = stream.seek(0, io.SEEK_END)
-        if size == 0:
-            yield Segment(file.path, file.source, topic, partition, file.offset, b"", 0, lambda position: None)
-            return
-        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            yield Segment(file.path, file.source, topic, partition, file.offset, mapped, size, partial(_forget, mapped))
-
-
-def _forget(mapped: mmap.mmap, position: int) -> None:
-    whole_pages = position - position % mmap.ALLOCATIONGRANULARITY
-    if whole_pages and hasattr(mapped, "madvise"):
-        mapped.madvise(mmap.MADV_DONTNEED, 0, whole_pages)
+            yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", "")
+        elif isinstance(error, OSError) and files.may_pass(file.path, error):
+            raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
 
 
 def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batches:
-    with _open_segment(file) as opened:
-        yield from read(opened)
+    topic, partition = file.topic or "", file.partition or 0
+    with files.open_buffer(file.path) as opened:
+        yield from read(Segment(file.path, file.source, topic, partition, file.offset, opened.buffer, opened.size, opened.forget))
 
 
 def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
@@ -76,13 +59,12 @@ def _coordinator_segment(file: CaptureFile) -> Batches:
 
 
 def _unknown_file(file: CaptureFile) -> Batches:
-    with Path(file.path).open("rb") as stream:
-        sample = stream.read(SAMPLE_BYTES).hex()
+    sample = files.read_head(file.path, SAMPLE_BYTES).hex()
     yield from broker_files.read_unreadable_file(file, "NOT_A_KAFKA_FILE", sample)
 
 
 def _corrupt(problem_of: Callable[[bytes], str | None], file: CaptureFile) -> Batches:
-    content = Path(file.path).read_bytes()
+    content = files.read_all(file.path)
     problem = problem_of(content)
     if problem is not None:
         yield from broker_files.read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())

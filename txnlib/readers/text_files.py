@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
+
+from txnlib.readers import files
 
 #: Endings of compressed text, which say nothing about what is in it.
 COMPRESSED: Final = (".gz", ".zst")
@@ -15,17 +18,21 @@ COMPRESSED: Final = (".gz", ".zst")
 READ_ERRORS: Final = (OSError, EOFError, zlib.error)
 
 
-def open_text(path: str | Path) -> Any:
-    """A binary stream of the text, to be closed; zstd frames are decompressed by Arrow, piece by piece.
+@contextmanager
+def open_text(path: str) -> Iterator[Any]:
+    """A binary stream of the text of a path or uri; zstd frames are decompressed by Arrow, piece by piece.
 
     Raises OSError if the file cannot be opened. Reading it may raise one of `READ_ERRORS`.
     """
-    name = str(path)
-    if name.endswith(".gz"):
-        return gzip.open(name)
-    if name.endswith(".zst"):
-        return pa.input_stream(name, compression="zstd")
-    return Path(name).open("rb", buffering=0)
+    with files.open_stream(path) as stream:
+        if path.endswith(".gz"):
+            with gzip.open(stream) as text:
+                yield text
+        elif path.endswith(".zst"):
+            with pa.CompressedInputStream(stream, "zstd") as text:
+                yield text
+        else:
+            yield stream
 
 
 def without_compression(name: str) -> str:

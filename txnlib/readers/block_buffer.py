@@ -1,0 +1,90 @@
+"""How does a file that cannot be mapped look like bytes? Ranges of it, fetched in blocks when something looks at them.
+
+Object stores charge a round trip per request, so nothing smaller than a block is fetched, and two at a time where the file
+is read from front to back. No more than a budget of blocks is held, whatever the size of the file.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, overload
+
+#: One request's worth: large enough that the transfer outweighs the round trip, small enough to skip large batches.
+BLOCK_BYTES: Final = 4 << 20
+#: What one open file may hold.
+HELD_BYTES: Final = 32 << 20
+
+#: (position, count) -> exactly that many bytes.
+ReadAt = Callable[[int, int], bytes]
+
+
+class BlockBuffer:
+    """A file of `size` bytes that can be indexed and sliced like bytes; raises whatever `read_at` raises."""
+
+    __slots__ = ("_block_bytes", "_blocks", "_limit", "_newest", "_read_at", "size", "span")
+
+    def __init__(self, read_at: ReadAt, size: int, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> None:
+        self.size = size
+        #: Bytes that one pass may go through so that the next pass over them still finds them here: half of what is held,
+        #: the other half is for what a batch at the end reaches into and for what was fetched ahead.
+        self.span = max(held_bytes // 2, 1)
+        self._read_at = read_at
+        self._block_bytes = block_bytes
+        self._limit = max(held_bytes // block_bytes, 2)
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        #: The block fetched last: one that follows it is read from front to back.
+        self._newest = -2
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, key: int) -> int: ...
+    @overload
+    def __getitem__(self, key: slice) -> bytes: ...
+    def __getitem__(self, key: int | slice) -> int | bytes:
+        if isinstance(key, slice):
+            start, stop, step = key.indices(self.size)
+            return self._slice(start, stop) if step == 1 else self._slice(0, self.size)[key]
+        position = key + self.size if key < 0 else key
+        if not 0 <= position < self.size:
+            raise IndexError(key)
+        return self._block(position // self._block_bytes)[position % self._block_bytes]
+
+    def forget(self, position: int) -> None:
+        """Lets go of the blocks before a position."""
+        for number in [number for number in self._blocks if (number + 1) * self._block_bytes <= position]:
+            del self._blocks[number]
+
+    def _slice(self, start: int, stop: int) -> bytes:
+        if start >= stop:
+            return b""
+        size = self._block_bytes
+        first, last = start // size, (stop - 1) // size
+        if first == last:
+            return self._block(first)[start - first * size : stop - first * size]
+        pieces = [self._block(number) for number in range(first, last + 1)]
+        pieces[0] = pieces[0][start - first * size :]
+        pieces[-1] = pieces[-1][: stop - last * size]
+        return b"".join(pieces)
+
+    def _block(self, number: int) -> bytes:
+        held = self._blocks.get(number)
+        if held is None:
+            return self._fetch(number)
+        self._blocks.move_to_end(number)
+        return held
+
+    def _fetch(self, number: int) -> bytes:
+        """The block, and the one behind it if the one before it was the last to be fetched."""
+        size = self._block_bytes
+        count = 2 if number == self._newest + 1 and number + 1 not in self._blocks else 1
+        start = number * size
+        content = self._read_at(start, min(count * size, self.size - start))
+        for at in range(0, len(content), size):
+            self._blocks[number + at // size] = content[at : at + size]
+            self._newest = number + at // size
+        while len(self._blocks) > self._limit:
+            self._blocks.popitem(last=False)
+        return self._blocks[number]
