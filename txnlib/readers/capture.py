@@ -20,7 +20,7 @@ from txnlib.readers import files
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.console import console_record_position, partition_in_name
 from txnlib.readers.dump import looks_like_dump
-from txnlib.readers.text_files import READ_ERRORS, open_text, without_compression
+from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
 
 
 class FileKind(StrEnum):
@@ -188,8 +188,7 @@ def broker_of(source: str) -> str | None:
 def _head(path: str) -> bytes:
     """The first bytes of a file, unpacked; none of one that cannot be read, which whoever reads it whole will say."""
     try:
-        with open_text(path) as stream:
-            return bytes(stream.read(_HEAD_BYTES))
+        return read_text_head(path, _HEAD_BYTES)
     except READ_ERRORS as error:
         if isinstance(error, OSError) and files.may_pass(path, error):
             raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error

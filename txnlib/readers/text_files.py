@@ -35,6 +35,14 @@ def open_text(path: str) -> Iterator[Any]:
             yield stream
 
 
+def read_text_head(path: str, count: int) -> bytes:
+    """The first bytes of the text, as far as they can be had: of a packed file that is cut, what there is."""
+    if path.endswith(".gz"):
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(files.read_head(path, count), count)
+    with open_text(path) as stream:
+        return bytes(stream.read(count))
+
+
 def without_compression(name: str) -> str:
     """The name without the ending of a compressed file."""
     return next((name.removesuffix(ending) for ending in COMPRESSED if name.endswith(ending)), name)
