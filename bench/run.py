@@ -13,6 +13,7 @@ import argparse
 import mmap
 import os
 import shutil
+import struct
 import sys
 import tempfile
 import threading
@@ -21,25 +22,34 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 from generate import generate  # noqa: E402
 
-from txnlib.readers import headers  # noqa: E402
 from txnlib.readers.capture import list_capture  # noqa: E402
 from txnlib.readers.tables import read_table  # noqa: E402
+
+LENGTH, LOG_OVERHEAD, HEADER_BYTES, BLOCK = struct.Struct(">i"), 12, 61, 65_536
 
 
 def floor_of(path: str) -> int:
     """Batches of one segment, walked and gathered and nothing else."""
     count = position = 0
     with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        while True:
-            positions, position = headers._walk(mapped, position, len(mapped))
-            if not len(positions):
-                return count
-            count += len(headers._gather(mapped, positions, len(mapped)))
+        size, unpack = len(mapped), LENGTH.unpack_from
+        while position < size:
+            positions = []
+            while position < size and len(positions) < BLOCK:
+                positions.append(position)
+                position += unpack(mapped, position + 8)[0] + LOG_OVERHEAD
+            places = np.array(positions)
+            window = np.frombuffer(mapped, dtype=np.uint8, count=positions[-1] + HEADER_BYTES - positions[0], offset=positions[0])
+            count += len(window[(places - positions[0])[:, None] + np.arange(HEADER_BYTES)])
+            del window
+    return count
 
 
 def rows_of(file) -> int:
