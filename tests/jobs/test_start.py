@@ -26,7 +26,7 @@ def states(tables):
 
 
 #: Those with a segment to skip.
-LONG = ["causes-3.9", "cluster-3.9", "damaged-3.8", "nights-3.9/night-3", "tools-3.7"]
+LONG = ["causes-3.9", "cluster-3.9", "tools-3.7"]
 
 
 @pytest.mark.parametrize("name", LONG)
