@@ -1,0 +1,19 @@
+"""Is a capture of raw files with the same logs as text beside them judged as the raw files alone, and do both agree?"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.jobs.test_start import judged, stable
+from tests.support import live
+from tests.support.memory import audited
+
+
+@pytest.mark.parametrize(("name", "dump"), [("quickstart", "4.1.1"), ("causes-3.9", "2.8.2"), ("cluster-3.9", "3.9.1")])
+def test_text_beside_raw_files_changes_nothing(spark, captures, name, dump):
+    as_of = ("--as-of", str(live.as_of(captures / name)))
+    raw, text = captures / name / "brokers", captures / name / "dumps" / dump
+    alone, mixed = audited(spark, raw, *as_of), audited(spark, [raw, text], *as_of)
+    assert (judged(mixed), stable(mixed)) == (judged(alone), stable(alone))
+    assert [row for row in mixed.rows("findings") if row["name"] == "COPIES_DISAGREE"] == []
+    assert any(row["source"].startswith("text:") for row in mixed.rows("coverage"))
