@@ -9,7 +9,7 @@ from tests.support.log_bytes import encode_snapshot, encode_transaction_index
 from tests.support.samples import START, sample
 from txnlib.core.finding import Finding
 from txnlib.core.partition_state import PartitionState, last_stable_offset, unexpired
-from txnlib.core.producer_state import CompletedTxn, ProducerState
+from txnlib.core.producer_state import CompletedTxn, ProducerState, append_origin
 from txnlib.core.record_batch import RecordBatch
 
 DAY = 86_400_000
@@ -224,3 +224,10 @@ def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(
 
 def test_a_log_starts_at_0_unless_said_otherwise() -> None:
     assert replay(T(1, 5, 0, at=0)).last_stable_offset(high_watermark=1) == 0
+
+
+def test_sequences_of_transactional_offset_commits_are_not_checked() -> None:
+    log = [T(1, 0, 0, at=0), T(1, 0, 0, at=1)]
+
+    assert PartitionState().append_all(log).findings == [(1, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)]
+    assert PartitionState(origin=append_origin("__consumer_offsets")).append_all(log).findings == []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from txnlib.core.finding import Finding
-from txnlib.core.producer_state import UNKNOWN_PRODUCER, CompletedTxn, ProducerState, append
+from txnlib.core.producer_state import UNKNOWN_PRODUCER, AppendOrigin, CompletedTxn, ProducerState, append
 from txnlib.core.record_batch import RecordBatch
 from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS, NO_PRODUCER_ID, PRODUCER_ID_EXPIRATION_MS
 
@@ -26,6 +26,8 @@ class PartitionState:
     findings: list[tuple[int, Finding]] = field(default_factory=list)
     end_offset: int = 0
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    #: By the topic, `append_origin`: sequences in `__consumer_offsets` are not checked.
+    origin: AppendOrigin = AppendOrigin.CLIENT
 
     def append(self, batch: RecordBatch) -> None:
         """Applies one batch."""
@@ -33,7 +35,7 @@ class PartitionState:
         if batch.producer_id == NO_PRODUCER_ID:
             return
         before = self.producers.get(batch.producer_id, UNKNOWN_PRODUCER)
-        appended = append(before, batch, producer_id_expiration_ms=self.producer_id_expiration_ms)
+        appended = append(before, batch, origin=self.origin, producer_id_expiration_ms=self.producer_id_expiration_ms)
         if appended.after is not before:
             self.producers[batch.producer_id] = appended.after
         self.findings += [(batch.base_offset, finding) for finding in appended.findings]
