@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from txnlib.core.dump_output import Unreadable
+from txnlib.core.dump_output import Unreadable, sample_of
 from txnlib.core.dump_remarks import Tail, UnreadableReason
 from txnlib.core.transaction_log import TransactionLogEntry
 
@@ -37,7 +37,6 @@ Printed = ConsoleRecord | Chatter | Unreadable | ConsoleEnd
 
 #: No record is longer: a record on disk may have a megabyte, and its text repeats each topic for every partition.
 LONGEST_RECORD: Final = 1 << 24
-_SAMPLE_BYTES: Final = 160
 _BLANK: Final = re.compile(rb"\s*")
 #: From a terminal, from options, from loggers (log4j 1 and 2, slf4j), from the JVM, and Kafka's last words.
 _CHATTER: Final = re.compile(
@@ -102,8 +101,7 @@ class ConsoleOutput:
             self._last = self._last._replace(length=self._last.length + len(text))
         else:
             self._settle()
-            sample = text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
-            self._last = Unreadable(position, len(text), reason, sample)
+            self._last = Unreadable(position, len(text), reason, sample_of(text))
         self.end = position + len(text)
         self.is_torn = reason is UnreadableReason.CUT_LINE
 

@@ -57,6 +57,12 @@ class DumpedBatches(NamedTuple):
 
 Dumped = FileStart | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
 
+
+def sample_of(text: bytes) -> str:
+    """The beginning of a stretch, for somebody to recognise it by."""
+    return text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
+
+
 #: What, at the end of a file, means that more was there.
 _CORRUPT: Final = frozenset({UnreadableReason.BROKEN_LINE, UnreadableReason.CRC_MISMATCH, UnreadableReason.OUT_OF_CHAIN})
 #: So many stretches of changing reasons in a row are kept apart.
@@ -82,8 +88,7 @@ class Output:
         if last is not None and (last.reason is reason or len(self.stretches) == _STRETCHES):
             self.stretches[-1] = last._replace(length=position + length - last.position)
         else:
-            sample = text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
-            self.stretches.append(Unreadable(position, length, reason, sample))
+            self.stretches.append(Unreadable(position, length, reason, sample_of(text)))
 
     def missing(self, position: int) -> None:
         """Notes that genuine lines are missing here, if no stretch says so."""

@@ -23,13 +23,7 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     content = files.read_all(file.path)
     if snapshot_problem(content) is not None:
         return
-    where: dict[str, object] = {
-        "topic": file.topic,
-        "partition": file.partition,
-        "source": file.source,
-        "path": file.path,
-        "snapshot_offset": file.offset,
-    }
+    where = _place_of(file) | {"snapshot_offset": file.offset}
     rows: list[dict[str, object]] = [where]
     for producer_id, state in read_producer_snapshot(content).items():
         rows.append(
@@ -46,6 +40,10 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
             }
         )
     yield pa.RecordBatch.from_pylist(rows, schema=columns.PRODUCER_SNAPSHOTS)
+
+
+def _place_of(file: CaptureFile) -> dict[str, object]:
+    return {"topic": file.topic, "partition": file.partition, "source": file.source, "path": file.path}
 
 
 def _present(value: int) -> int | None:
@@ -71,13 +69,7 @@ def read_aborted_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     content = files.read_all(file.path)
     if transaction_index_problem(content) is not None:
         return
-    where: dict[str, object] = {
-        "topic": file.topic,
-        "partition": file.partition,
-        "source": file.source,
-        "path": file.path,
-        "segment_base_offset": file.offset,
-    }
+    where = _place_of(file) | {"segment_base_offset": file.offset}
     rows = [where, *[where | entry._asdict() for entry in read_transaction_index(content)]]
     yield pa.RecordBatch.from_pylist(rows, schema=columns.ABORTED_TRANSACTIONS)
 
@@ -94,38 +86,17 @@ def transaction_index_problem(content: bytes) -> str | None:
 def read_unreadable_file(file: CaptureFile, reason: str, sample: str) -> Iterator[pa.RecordBatch]:
     """One row of `columns.SEGMENTS` for a file of which nothing can be used."""
     unreadable = {"position": 0, "length": file.size, "reason": reason, "sample": sample, "next_offset": None}
-    row = {
-        "topic": file.topic,
-        "partition": file.partition,
-        "source": file.source,
-        "path": file.path,
-        "kind": file.kind.value,
-        "segment_base_offset": file.offset,
-        "bytes": file.size,
-        "batches": 0,
-        "tail": "CORRUPT",
-        "is_decoded": False,
-        "unreadable": [unreadable],
-    }
-    yield pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
+    yield _segment_without_batches(file, {"bytes": file.size, "tail": "CORRUPT", "is_decoded": False, "unreadable": [unreadable]})
 
 
 def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row of `columns.SEGMENTS` for a segment that is there and was not read, because a snapshot stands for it."""
-    row: dict[str, object] = {
-        "topic": file.topic,
-        "partition": file.partition,
-        "source": file.source,
-        "path": file.path,
-        "kind": file.kind.value,
-        "segment_base_offset": file.offset,
-        "bytes": 0,
-        "batches": 0,
-        "tail": "SKIPPED",
-        "is_decoded": True,
-        "unreadable": [],
-    }
-    yield pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
+    yield _segment_without_batches(file, {"bytes": 0, "tail": "SKIPPED", "is_decoded": True, "unreadable": []})
+
+
+def _segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
+    row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": file.offset, "batches": 0} | seen
+    return pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
 
 
 def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:

@@ -14,11 +14,12 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
 
+from txnlib.core.console_text import find_console_record
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers import files
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
-from txnlib.readers.console import console_record_position, partition_in_name
+from txnlib.readers.console import partition_in_name
 from txnlib.readers.dump import looks_like_dump
 from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
 
@@ -161,7 +162,7 @@ def _classify(path: str, size: int, base: PurePosixPath) -> CaptureFile | None:
 
 def _kind_of_text(head: bytes) -> FileKind | None:
     """Dump or console, whichever comes first: payloads and transactional ids may imitate the other."""
-    console = console_record_position(head)
+    console = find_console_record(head)
     if console is not None and not looks_like_dump(head[:console]):
         return FileKind.CONSOLE
     return FileKind.DUMP if looks_like_dump(head) else None

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 
 from txnlib.core.console_output import ConsoleEnd, ConsoleRecord
-from txnlib.core.console_text import find_console_record, read_console_text
+from txnlib.core.console_text import read_console_text
 from txnlib.core.dump_output import Unreadable
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.readers import columns
@@ -28,11 +28,6 @@ def iter_chunks(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> Iterator[byt
     """The contents of a stream, piece by piece."""
     while chunk := stream.read(chunk_size):
         yield chunk
-
-
-def console_record_position(head: bytes) -> int | None:
-    """The position of the first coordinator record in the beginning of a file; None if it is no such text."""
-    return find_console_record(head)
 
 
 def partition_in_name(path: str) -> int | None:

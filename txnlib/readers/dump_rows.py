@@ -162,6 +162,7 @@ class Seen:
 
     def __init__(self, place: Place, position: int) -> None:
         self.place, self.position = place, position
+        self.is_coordinator = place.topic == TRANSACTION_STATE_TOPIC
         self.first_offset: int | None = None
         self.end_offset: int | None = None
         self.last_gap_offset: int | None = None
@@ -180,17 +181,12 @@ class Seen:
     def add_batch(self, batch: DumpedBatch) -> None:
         self.batches += 1
         self.bytes = max(self.bytes, batch.position + max(batch.size, 0))
-        if self.first_offset is None:
-            self.first_offset = batch.base_offset
+        self._go_on_at(batch.base_offset)
         if self.end_offset is not None and batch.base_offset > self.end_offset and batch.has_known_start:
             self.last_gap_offset = batch.base_offset
         self.end_offset = batch.last_offset + 1
         if self.is_stamped(batch) and batch.max_timestamp >= 0:
             self.newest_broker_ms = max(batch.max_timestamp, self.newest_broker_ms or 0)
-        for stretch in reversed(self.unreadable):
-            if stretch["next_offset"] is not None:
-                break
-            stretch["next_offset"] = batch.base_offset
 
     def add_all(self, columns: Any, last: DumpedBatch) -> None:
         """The same for a whole block: a `DumpedBatch` of columns, and its last row."""
@@ -200,26 +196,29 @@ class Seen:
         gaps = np.flatnonzero(base > before)
         if len(gaps):
             self.last_gap_offset = int(base[gaps[-1]])
-        is_stamped = (columns.is_control != 0) & (columns.producer_id >= 0)
-        is_stamped |= columns.timestamp_type == int(TimestampType.LOG_APPEND_TIME)
-        is_stamped |= self.place.topic == TRANSACTION_STATE_TOPIC
-        stamps = columns.max_timestamp[is_stamped & (columns.max_timestamp >= 0)]
+        stamps = columns.max_timestamp[self.is_stamped(columns) & (columns.max_timestamp >= 0)]
         if len(stamps):
             self.newest_broker_ms = max(int(stamps.max()), self.newest_broker_ms or 0)
-        first, self.end_offset = int(base[0]), int(base[-1])
+        self._go_on_at(int(base[0]))
+        self.end_offset = int(base[-1])
+        self.add_batch(last)
+
+    def _go_on_at(self, offset: int) -> None:
+        """Notes the offset that stands behind what was unreadable, and, of the first batch, where the file begins."""
         if self.first_offset is None:
-            self.first_offset = first
+            self.first_offset = offset
         for stretch in reversed(self.unreadable):
             if stretch["next_offset"] is not None:
                 break
-            stretch["next_offset"] = first
-        self.add_batch(last)
+            stretch["next_offset"] = offset
 
-    def is_stamped(self, batch: DumpedBatch) -> bool:
-        """Whether a batch's time is a broker's: markers, LogAppendTime, and all that coordinators write."""
-        if self.place.topic == TRANSACTION_STATE_TOPIC or (batch.is_control and batch.producer_id >= 0):
-            return True
-        return batch.timestamp_type == TimestampType.LOG_APPEND_TIME
+    def is_stamped(self, batch: DumpedBatch) -> Any:
+        """Whether a batch's time is a broker's: markers, LogAppendTime, and all that coordinators write.
+
+        For a `DumpedBatch` of columns, a column.
+        """
+        is_marker = (batch.is_control != 0) & (batch.producer_id >= 0)
+        return is_marker | (batch.timestamp_type == int(TimestampType.LOG_APPEND_TIME)) | self.is_coordinator
 
     def add_unreadable(self, position: int, length: int, reason: str, sample: str) -> None:
         stretch = {"position": position, "length": length, "reason": str(reason), "sample": sample, "next_offset": None}

@@ -45,7 +45,7 @@ def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batc
 def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
     known = None if file.topic is None or file.partition is None else (file.topic, file.partition)
     with open_text(file.path) as stream:
-        yield from read(dump.iter_lines(stream, 1 << 20), file.source, file.path, topic_partition=known)
+        yield from read(dump.iter_lines(stream), file.source, file.path, topic_partition=known)
 
 
 def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
