@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
-
-from pyspark.sql import DataFrame
 
 from jobs import options
 from jobs.run import Run, main, reopen_run
-from jobs.steps import Step, carry_out
+from jobs.steps import carry_out, step_of
 from txnlib.spark.coordinator_states import coordinator_states
 from txnlib.spark.findings import findings
 from txnlib.spark.partition_transactions import partition_transactions
@@ -26,46 +24,30 @@ def reconstruct(run: Run) -> None:
     carry_out(run, STEPS)
 
 
-def _from(table: Callable[..., DataFrame], *reads: str) -> Step:
-    """A step that calls a transform by its own name with the tables it reads."""
-    return Step(table.__name__, reads, lambda run: table(*map(run.tables.read, reads)))
+def _expiration(run: Run) -> dict[str, object]:
+    return {"producer_id_expiration_ms": run.settings.producer_id_expiration_ms}
 
 
-def _producer_states(run: Run) -> DataFrame:
-    settings = run.settings
-    return producer_states(
-        run.tables.read("producer_spans"),
-        as_of_ms=settings.as_of_ms,
-        producer_id_expiration_ms=settings.producer_id_expiration_ms,
-    )
-
-
-def _findings(run: Run) -> DataFrame:
-    return findings(
-        *map(run.tables.read, FINDINGS_READ),
-        producer_id_expiration_ms=run.settings.producer_id_expiration_ms,
-        coordinator_partitions=run.settings.coordinator_partitions,
-    )
-
-
-FINDINGS_READ: Final = (
-    "record_batches",
-    "producer_spans",
-    "coordinator_states",
-    "transactions",
-    "producer_id_owners",
-    "aborted_transactions",
-    "coverage",
-)
 STEPS: Final = (
-    _from(producer_spans, "record_batches", "producer_snapshots", "coverage"),  # the longest first
-    _from(coordinator_states, "transaction_log"),
-    _from(producer_id_owners, "coordinator_states"),
-    _from(transactions, "coordinator_states"),
-    Step("findings", (*FINDINGS_READ, "coordinator_partitions"), _findings),
-    _from(partition_transactions, "producer_spans"),
-    Step("producer_states", ("producer_spans",), _producer_states),
-    _from(transactional_ids, "coordinator_states", "producer_spans"),
+    step_of(producer_spans, "record_batches", "producer_snapshots", "coverage"),  # the longest first
+    step_of(coordinator_states, "transaction_log"),
+    step_of(producer_id_owners, "coordinator_states"),
+    step_of(transactions, "coordinator_states"),
+    step_of(
+        findings,
+        "record_batches",
+        "producer_spans",
+        "coordinator_states",
+        "transactions",
+        "producer_id_owners",
+        "aborted_transactions",
+        "coverage",
+        settings=lambda run: {"coordinator_partitions": run.settings.coordinator_partitions, **_expiration(run)},
+        after=("coordinator_partitions",),
+    ),
+    step_of(partition_transactions, "producer_spans"),
+    step_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
+    step_of(transactional_ids, "coordinator_states", "producer_spans"),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -11,7 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs import options
 from jobs.run import Run, main, reopen_run
-from jobs.steps import Step, carry_out
+from jobs.steps import carry_out, step_of
 from jobs.summary import summarise
 from txnlib.report.text import render
 from txnlib.spark.hanging_transactions import hanging_transactions
@@ -26,8 +27,21 @@ def report(run: Run) -> None:
     carry_out(run, STEPS)
 
 
-def _open_transactions(run: Run) -> DataFrame:
-    judged = open_transactions(*map(run.tables.read, OPEN_TRANSACTIONS_READ), thresholds=run.thresholds)
+OPEN_TRANSACTIONS: Final = step_of(
+    open_transactions,
+    "producer_spans",
+    "record_batches",
+    "coordinator_states",
+    "transactions",
+    "producer_id_owners",
+    "coverage",
+    settings=lambda run: {"thresholds": run.thresholds},
+)
+
+
+def _with_history(run: Run) -> DataFrame:
+    judged = OPEN_TRANSACTIONS.make(run)
+    assert judged is not None
     store, settings = run.tables.store, run.settings
     if not store.exists("open_transactions"):
         return judged
@@ -35,28 +49,21 @@ def _open_transactions(run: Run) -> DataFrame:
     return with_history(judged, store.read_all("open_transactions").where(is_earlier))
 
 
-def _partitions(run: Run) -> DataFrame:
-    return partitions(
-        *map(run.tables.read, PARTITIONS_READ),
-        as_of_ms=run.settings.as_of_ms,
-        transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms,
-    )
-
-
-OPEN_TRANSACTIONS_READ: Final = (
-    "producer_spans",
-    "record_batches",
-    "coordinator_states",
-    "transactions",
-    "producer_id_owners",
-    "coverage",
-)
-PARTITIONS_READ: Final = ("coverage", "producer_spans", "record_batches", "open_transactions")
 STEPS: Final = (
-    Step("open_transactions", OPEN_TRANSACTIONS_READ, _open_transactions),
-    Step("partitions", PARTITIONS_READ, _partitions),
-    Step("hanging_transactions", ("open_transactions",), lambda run: hanging_transactions(run.tables.read("open_transactions"))),
-    Step("late_transactions", ("open_transactions",), lambda run: late_transactions(run.tables.read("open_transactions"))),
+    replace(OPEN_TRANSACTIONS, make=_with_history),
+    step_of(
+        partitions,
+        "coverage",
+        "producer_spans",
+        "record_batches",
+        "open_transactions",
+        settings=lambda run: {
+            "as_of_ms": run.settings.as_of_ms,
+            "transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms,
+        },
+    ),
+    step_of(hanging_transactions, "open_transactions"),
+    step_of(late_transactions, "open_transactions"),
 )
 
 

@@ -7,7 +7,7 @@ small machine does four at a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
@@ -27,6 +27,19 @@ class Step:
     name: str
     reads: tuple[str, ...]
     make: Callable[[Run], DataFrame | None]
+
+
+def step_of(
+    transform: Callable[..., DataFrame],
+    *reads: str,
+    settings: Callable[[Run], Mapping[str, object]] = lambda run: {},
+    after: tuple[str, ...] = (),
+) -> Step:
+    """The step that calls a transform with the tables it reads, in the order of its parameters, and with settings of the run.
+
+    The table has the transform's name. `after`: steps that settle what is among the settings.
+    """
+    return Step(transform.__name__, (*reads, *after), lambda run: transform(*map(run.tables.read, reads), **settings(run)))
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding import Finding
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
+from txnlib.spark.stretches import stretch_of
 
 #: What compaction leaves as it is, and every tool prints.
 COMPARED: Final = (
@@ -23,8 +24,6 @@ COMPARED: Final = (
     "is_control",
     "partition_leader_epoch",
 )
-#: Offsets of a stretch.
-STRETCH: Final = 8192
 _SHOWN: Final = 3
 
 
@@ -73,7 +72,7 @@ def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     return (
         record_batches.join(F.broadcast(bounds), on=list(COPY), how="inner")
         .where(is_stable)
-        .select(*COPY, "base_offset", *COMPARED, "control_type", F.floor(F.col("base_offset") / STRETCH).alias("stretch"))
+        .select(*COPY, "base_offset", *COMPARED, "control_type", stretch_of("base_offset"))
     )
 
 

@@ -41,6 +41,11 @@ def coverage(
     return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
 
 
+def begins_at_snapshot() -> Column:
+    """Whether a copy was read from a snapshot on, and not what that stands for (`readers.start`)."""
+    return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
+
+
 def broker() -> Column:
     """The broker in a source: the last number in its path, else its last part (see `readers.capture.broker_of`)."""
     parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
@@ -162,8 +167,7 @@ def _with_status(copies: DataFrame) -> DataFrame:
     }
     is_damaged = F.coalesce((F.col("harm") > 0) | (F.col("tail") == "CORRUPT"), F.lit(False))
     problem = F.concat_ws("; ", *[F.when(applies, F.lit(text)) for text, applies in problems.items()])
-    is_short = F.col("read_from_offset") > F.col("log_start_offset")
-    short = F.when(is_short, F.concat(F.lit("read from the snapshot at "), F.col("read_from_offset"), F.lit(" on")))
+    short = F.when(begins_at_snapshot(), F.concat(F.lit("read from the snapshot at "), F.col("read_from_offset"), F.lit(" on")))
     detail = F.concat_ws("; ", short, F.nullif(problem, F.lit("")))
     status = F.when(is_damaged, "DAMAGED").when(problem != "", "PARTIAL").otherwise("COMPLETE")
     return copies.withColumns({"is_damaged": is_damaged, "detail": F.nullif(detail, F.lit("")), "status": status})

@@ -6,8 +6,6 @@ both sides into two structs with the field names of `core.evidence`; the core ju
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -15,12 +13,11 @@ from txnlib.core.evidence import Owner, Thresholds
 from txnlib.core.find_hanging import MS_PER_MINUTE
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
+from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.decisions import judgement
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
+from txnlib.spark.stretches import stretch_of
 from txnlib.spark.transactional_ids import last_records
-
-#: Offsets of a stretch: many enough that stretches are few, few enough that the batches of one are.
-STRETCH: Final = 8192
 
 
 def open_transactions(
@@ -68,7 +65,7 @@ def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
         F.col("gap_offset").alias("copy_gap_offset"),
         F.unix_millis("known_until").alias("partition_known_ms"),
         F.col("is_instant_assumed").alias("is_partition_assumed"),
-        F.when(F.col("read_from_offset") > F.col("log_start_offset"), F.col("read_from_offset")).alias("snapshot_from_offset"),
+        F.when(begins_at_snapshot(), F.col("read_from_offset")).alias("snapshot_from_offset"),
     )
     known = opened.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
     return known.withColumn("start_offset", F.col("first_offset"))
@@ -86,11 +83,11 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     rows = record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi").select(
         *TOPIC_PARTITION,
         "base_offset",
-        _stretch("base_offset"),
+        stretch_of("base_offset"),
         F.when(is_marker | (F.col("timestamp_type") == "LOG_APPEND_TIME"), F.col("max_timestamp_ms")).alias("stamped_ms"),
         F.col("size").cast("long").alias("size"),
     )
-    marks = starts.select(*TOPIC_PARTITION, _stretch("start_offset"), "start_offset")
+    marks = starts.select(*TOPIC_PARTITION, stretch_of("start_offset"), "start_offset")
     near, far = _near(marks, rows), _far(marks, rows)
     around = marks.join(near, on=[*TOPIC_PARTITION, "start_offset"], how="left").join(
         far, on=[*TOPIC_PARTITION, "stretch"], how="left"
@@ -102,10 +99,6 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
         F.least("near_after_ms", "far_after_ms").alias("stamped_after_ms"),
         (F.coalesce("near_size", F.lit(0)) + F.coalesce("far_size", F.lit(0))).alias("bytes_from_here"),
     )
-
-
-def _stretch(offset: str) -> Column:
-    return F.floor(F.col(offset) / STRETCH).alias("stretch")
 
 
 def _far(marks: DataFrame, rows: DataFrame) -> DataFrame:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS
+from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.schemas import PARTITIONS, TOPIC_PARTITION, conform
 
 
@@ -32,7 +33,7 @@ def partitions(
         F.coalesce("log_start_offset", F.lit(0)).alias("log_start_offset"),
         F.coalesce("high_watermark", "end_offset", F.lit(0)).alias("high_watermark"),
         F.col("high_watermark").isNull().alias("is_high_watermark_assumed"),
-        F.coalesce("read_from_offset", F.lit(0)).alias("read_from_offset"),
+        "read_from_offset",
     )
     # What is open, or ended by a marker that the high watermark has not passed.
     is_unstable = F.col("marker_offset").isNull() | (F.col("marker_offset") >= F.col("high_watermark"))
@@ -66,8 +67,7 @@ def partitions(
         )
     )
     # What a snapshot stands for was not read, so its bytes and times are not known.
-    is_short = F.col("read_from_offset") > F.col("log_start_offset")
-    is_lag_read = ~is_short | (F.col("last_stable_offset") >= F.col("read_from_offset"))
+    is_lag_read = ~begins_at_snapshot() | (F.col("last_stable_offset") >= F.col("read_from_offset"))
     lagging = described.where((F.col("last_stable_offset") < F.col("high_watermark")) & is_lag_read)
     lags = _lags(lagging, record_batches)
     return conform(

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.spark import windows
+from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.producer_steps import now, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, conform
 
@@ -33,8 +34,7 @@ def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, cov
 
 def begins_at() -> Column:
     """Below which offset of a copy nothing was read."""
-    is_short = F.col("read_from_offset") > F.col("log_start_offset")
-    return F.when(is_short, F.col("read_from_offset")).otherwise(F.least("log_start_offset", "first_offset"))
+    return F.when(begins_at_snapshot(), F.col("read_from_offset")).otherwise(F.least("log_start_offset", "first_offset"))
 
 
 def _with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
