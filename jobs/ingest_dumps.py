@@ -14,9 +14,10 @@ from jobs.run import Run, main, open_run, plan_text, say
 from jobs.steps import Step, carry_out
 from txnlib.core.partitioner import count_partitions
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
-from txnlib.readers.capture import topic_partition_of
+from txnlib.readers.capture import FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.spark.capture_source import read_capture
+from txnlib.spark.console_copies import console_records, console_segments
 from txnlib.spark.coverage import coverage
 from txnlib.spark.quarantine import quarantine
 
@@ -48,6 +49,16 @@ def _learn_coordinator_partitions(run: Run) -> None:
     count = count_partitions(pairs, at_least=at_least, default=50)
     learned = {"coordinator_partitions": count, "coordinator_partitions_basis": "learned from the captured ids"}
     run.settings = run.settings.model_copy(update=learned)
+
+
+def _place_console_records(run: Run) -> None:
+    """Adds what console consumers printed, now that the number of partitions tells where each id belongs."""
+    if run.capture is None or not run.capture.of_kind(FileKind.CONSOLE):
+        return
+    printed = read_capture(run.spark, run.capture, "console_log")
+    records = console_records(printed, run.tables.read("transaction_log"), run.settings.coordinator_partitions)
+    run.tables.append("segments", console_segments(run.tables.read("segments"), records))
+    run.tables.append("transaction_log", records)
 
 
 def _coverage(run: Run) -> DataFrame:
@@ -94,8 +105,9 @@ STEPS: Final = (
     _read("aborted_transactions"),
     Step("audit_runs", (), lambda run: run.noted("RUNNING")),
     Step("coordinator_partitions", ("transaction_log", "segments"), _learn_coordinator_partitions),
-    Step("coverage", ("transaction_log", "segments", "coordinator_partitions"), _coverage),
-    Step("quarantine", ("segments",), lambda run: quarantine(run.tables.read("segments"))),
+    Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
+    Step("coverage", ("transaction_log", "segments", "console_records"), _coverage),
+    Step("quarantine", ("segments", "console_records"), lambda run: quarantine(run.tables.read("segments"))),
 )
 
 

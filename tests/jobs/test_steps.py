@@ -32,7 +32,7 @@ def test_every_step_comes_after_the_steps_it_reads():
 
 def test_the_jobs_write_every_table_once():
     names = [step.name for job in (ingest_dumps, reconstruct_state, report_transactions) for step in job.STEPS]
-    assert sorted(names) == sorted([*TABLES, "coordinator_partitions"])
+    assert sorted(names) == sorted([*TABLES, "coordinator_partitions", "console_records"])
 
 
 def test_after_a_failure_nothing_new_begins_and_the_failure_is_raised():

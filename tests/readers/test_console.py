@@ -132,7 +132,7 @@ def test_a_text_is_one_segment(name: str) -> None:
         "partition": 7,
         "source": "text:1",
         "path": "console.txt",
-        "kind": "text",
+        "kind": "console",
         "segment_base_offset": None,
         "first_offset": None,
         "end_offset": None,
@@ -200,7 +200,7 @@ def test_compressed_text_that_is_cut_is_named(ending: str, tmp_path: Path) -> No
 
     (file,) = list_capture([str(tmp_path)]).files
 
-    told = [row for batch in read_table("transaction_log", file) for row in batch.to_pylist()]
+    told = [row for batch in read_table("console_log", file) for row in batch.to_pylist()]
     (found,) = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
     assert file.kind is FileKind.CONSOLE
     assert len(told) < 20_000
@@ -220,10 +220,11 @@ def test_content_decides_whatever_a_file_is_called(path: Path, name: str, tmp_pa
     (file,) = list_capture([str(tmp_path)]).files
 
     partition = 12 if "-12" in name else 3 if "-3" in name else None
-    assert (file.kind, file.source, file.topic, file.partition) == (FileKind.CONSOLE, "text:1", TOPIC, partition)
-    for table in ("transaction_log", "segments"):
-        actual = [row | {"path": "console.txt"} for batch in read_table(table, file) for row in batch.to_pylist()]
-        assert actual == rows(table, text, partition)
+    assert (file.kind, file.source, file.topic, file.partition) == (FileKind.CONSOLE, "console:1", TOPIC, partition)
+    for table, holds in {"console_log": "transaction_log", "segments": "segments"}.items():
+        told = [row for batch in read_table(table, file) for row in batch.to_pylist()]
+        actual = [row | {"path": "console.txt", "source": "text:1"} for row in told]
+        assert actual == rows(holds, text, partition)
     assert list(read_table("record_batches", file)) == []
 
 

@@ -37,6 +37,10 @@ class MemoryTables:
     def write(self, name: str, frame: DataFrame) -> None:
         self.tables[name] = conform(frame, TABLES[name]).toArrow()
 
+    def append(self, name: str, frame: DataFrame) -> None:
+        known = self.tables[name]
+        self.tables[name] = pa.concat_tables([known, conform(frame, TABLES[name]).toArrow().cast(known.schema)])
+
     def read(self, name: str) -> DataFrame:
         if name not in self.tables:
             raise MissingTableError(name, "audit")

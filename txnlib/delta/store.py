@@ -85,20 +85,28 @@ class RunStore:
             self._opened[name] = rows.select(*TABLES[name].names)
         return self._opened[name]
 
+    def append(self, name: str, frame: DataFrame) -> None:
+        """Adds rows to those that `write` gave the table in this run."""
+        self._save(name, frame, "append")
+
     def write(self, name: str, frame: DataFrame) -> None:
         """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be."""
+        self._save(name, frame, "overwrite")
+
+    def _save(self, name: str, frame: DataFrame, mode: str) -> None:
         self._opened.pop(name, None)
         stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
         noted = ",".join(column for column in NOTED if column in TABLES[name].names) or "cluster"
         writer = (
             conform(stamped, stored_schema(name))
             .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", f"run_id = '{self.run_id}'")
+            .mode(mode)
             .option("mergeSchema", "true")
             .option("delta.dataSkippingStatsColumns", noted)
             .partitionBy("run_id")
         )
+        if mode == "overwrite":
+            writer = writer.option("replaceWhere", f"run_id = '{self.run_id}'")
         if self.store.output is None:
             writer.saveAsTable(f"{self.store.schema}.{name}")
         else:

@@ -156,7 +156,7 @@ def _classify(path: str, size: int, base: PurePosixPath) -> CaptureFile | None:
         return CaptureFile(path, FileKind.DUMP, _source("text", folder, base), size, topic, partition)
     if kind_of_text is FileKind.CONSOLE:
         partition = partition_in_name(name)
-        return CaptureFile(path, FileKind.CONSOLE, _source("text", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
+        return CaptureFile(path, FileKind.CONSOLE, _source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
     return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
 
 

@@ -82,7 +82,7 @@ def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: in
         "partition": partition,
         "source": source,
         "path": path,
-        "kind": "text",
+        "kind": "console",
         "bytes": size,
         "batches": records,
         "tail": tail,

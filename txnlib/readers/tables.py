@@ -76,7 +76,7 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
     ("transaction_log", FileKind.SEGMENT): _coordinator_segment,
     ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
-    ("transaction_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
+    ("console_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
     ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),

@@ -16,8 +16,7 @@ from txnlib.spark import windows
 def coordinator_log(transaction_log: DataFrame) -> DataFrame:
     """The records of `transaction_log`, each offset of a partition once.
 
-    Console consumers print neither offset nor time of a record, so their rows are kept in `transaction_log` only: without an
-    append time nothing could tell whether a completed transaction was completed before a partition was copied.
+    Rows without an offset are a console consumer's that nobody needs (`console_copies`).
     """
     ranked = (
         transaction_log.where(F.col("offset").isNotNull())

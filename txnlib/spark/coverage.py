@@ -18,6 +18,8 @@ from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 HARMLESS_REASONS: Final = "^(UNKNOWN_KEY_VERSION|NOT_DUMP_TEXT)"
 #: A copy of a busy log, or of a dump that was still being written, may end so.
 CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE")
+#: Kind of the rows of `segments` that tell what a console consumer printed of one coordinator partition.
+PRINTED: Final = "printed"
 
 
 def coverage(
@@ -46,6 +48,14 @@ def begins_at_snapshot() -> Column:
     return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
 
 
+def shows_absence() -> Column:
+    """Whether a copy of a coordinator partition shows also which ids it does not hold."""
+    is_console = F.col("source").startswith("console:")
+    return F.coalesce(
+        (F.col("status") != "MISSING") & F.col("is_decoded") & F.col("damaged_offset").isNull() & ~is_console, F.lit(False)
+    )
+
+
 def broker() -> Column:
     """The broker in a source: the last number in its path, else its last part (see `readers.capture.broker_of`)."""
     parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
@@ -56,7 +66,7 @@ def broker() -> Column:
 def _summaries(segments: DataFrame) -> DataFrame:
     by_base = ["segment_base_offset"]
     once = (
-        segments.where(F.col("kind").isin("raw", "text", "skipped") & F.col("partition").isNotNull())
+        segments.where(F.col("kind").isin("raw", "text", "skipped", PRINTED) & F.col("partition").isNotNull())
         # A dump may print a segment twice; the longer printing counts.
         .groupBy(*COPY, *by_base)
         .agg(
@@ -64,6 +74,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
             F.max("end_offset").alias("end_offset"),
             F.max("last_gap_offset").alias("last_gap_offset"),
             F.bool_and(F.col("kind") == "skipped").alias("is_skipped"),
+            F.bool_or(F.col("kind") == PRINTED).alias("is_printed"),
             F.max("bytes").alias("bytes"),
             F.max("batches").alias("batches"),
             F.max_by("tail", F.coalesce("end_offset", F.lit(-1))).alias("tail"),
@@ -101,6 +112,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
         F.max("last_gap_offset").alias("last_gap_offset"),
         F.max_by("tail", "segment_base_offset").alias("tail"),
         F.bool_and("is_decoded").alias("is_decoded"),
+        F.bool_or("is_printed").alias("is_printed"),
         F.max("newest_broker_ms").alias("newest_broker_ms"),
     )
 
@@ -140,6 +152,7 @@ def _with_known_until(copies: DataFrame) -> DataFrame:
     ends_whole = F.col("tail").isin("CLEAN", "ZEROS")
     reaches = F.col("high_watermark") <= F.col("end_offset")
     is_whole = F.when(ends_whole, F.coalesce(reaches, F.lit(True))).otherwise(F.coalesce(reaches, F.lit(False)))
+    is_whole &= ~F.col("is_printed")
     by_records = F.least("captured_at_ms", "newest_broker_ms")
     known_until = F.when(is_whole & F.col("captured_at_ms").isNotNull(), F.col("captured_at_ms")).otherwise(by_records)
     return copies.withColumns(
@@ -164,6 +177,7 @@ def _with_status(copies: DataFrame) -> DataFrame:
         "ends below the high watermark": F.col("high_watermark") > F.col("end_offset"),
         "offsets missing between segments": lacks_segment,
         "markers or coordinator records not printed": ~F.col("is_decoded"),
+        "a console consumer's text, which does not tell where it began": F.col("is_printed"),
     }
     is_damaged = F.coalesce((F.col("harm") > 0) | (F.col("tail") == "CORRUPT"), F.lit(False))
     problem = F.concat_ws("; ", *[F.when(applies, F.lit(text)) for text, applies in problems.items()])
@@ -175,7 +189,7 @@ def _with_status(copies: DataFrame) -> DataFrame:
 
 def _with_judged(copies: DataFrame) -> DataFrame:
     keys = {
-        "lacks_records": ~F.col("is_decoded"),
+        "lacks_records": ~F.col("is_decoded") | F.col("is_printed"),
         "is_no_leader": ~F.coalesce("is_leader", F.lit(False)),
         "negative_end_offset": -F.coalesce("end_offset", F.lit(0)),
         "is_text": ~F.col("source").startswith("raw:"),

@@ -6,18 +6,25 @@ both sides into two structs with the field names of `core.evidence`; the core ju
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.evidence import Owner, Thresholds
 from txnlib.core.find_hanging import MS_PER_MINUTE
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.transaction_state import COMPLETE_STATES
 from txnlib.spark import windows
-from txnlib.spark.coverage import begins_at_snapshot
+from txnlib.spark.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.decisions import judgement
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 from txnlib.spark.stretches import stretch_of
 from txnlib.spark.transactional_ids import last_records
+
+_COMPLETE: Final = [state.kafka_name for state in COMPLETE_STATES]
+#: Later than any: an end whose time nothing bounds.
+_NO_INSTANT: Final = 1 << 62
 
 
 def open_transactions(
@@ -159,20 +166,36 @@ def _owners(producer_id_owners: DataFrame, coordinator_states: DataFrame) -> Dat
 
 def _ended(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     """For each open one: when the newest transaction of its producer id that lists the partition was decided or completed."""
-    ended_ms = F.unix_millis(F.greatest("prepared", "completed"))
-    listed = transactions.where(F.col("prepared").isNotNull() | F.col("completed").isNotNull()).select(
+    ended = transactions.where(F.col("prepared").isNotNull() | F.col("state").isin(_COMPLETE)).select(
         "producer_id",
-        ended_ms.alias("ended_at_ms"),
+        F.unix_millis(F.greatest("prepared", "completed")).alias("ended_at_ms"),
         F.unix_millis("prepared").alias("prepared_ms"),
-        F.explode("partitions").alias("p"),
+        (F.col("state").isin(_COMPLETE) & F.col("completed").isNull()).alias("is_end_untimed"),
+        "partitions",
     )
-    listed = listed.select("producer_id", "ended_at_ms", "prepared_ms", "p.topic", "p.partition")
+    here = F.struct("topic", "partition")
+    # Of a transaction with its last record only, no partition is known: it may have been this one.
+    lists_it = F.coalesce(F.array_contains("partitions", here), F.lit(True))
     return (
         opened.select(*PRODUCER, "start_offset")
-        .join(listed, on=list(PRODUCER), how="inner")
+        .join(ended, on="producer_id", how="inner")
+        .where(lists_it)
         .groupBy(*PRODUCER, "start_offset")
-        .agg(F.max("ended_at_ms").alias("ended_ms"), F.max("prepared_ms").alias("last_prepared_ms"))
+        .agg(
+            F.max("ended_at_ms").alias("ended_at_ms"),
+            F.max("prepared_ms").alias("last_prepared_ms"),
+            F.bool_or("is_end_untimed").alias("is_end_untimed"),
+        )
     )
+
+
+def _ended_ms() -> Column:
+    """When the newest such transaction ended at the latest. An end of unknown time may be as young as its copy, unless its
+    marker is here."""
+    has_marker = F.coalesce(F.col("marker_before.ms") >= F.col("last_prepared_ms"), F.lit(False))
+    may_be_younger = F.coalesce(F.col("is_end_untimed"), F.lit(False)) & ~has_marker
+    latest = F.coalesce("coordinator_captured_ms", F.lit(_NO_INSTANT))
+    return F.when(may_be_younger, F.greatest("ended_at_ms", latest)).otherwise(F.col("ended_at_ms"))
 
 
 def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFrame:
@@ -184,7 +207,9 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
         coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & (F.col("status") != "MISSING"))
         .groupBy(F.col("partition").alias("coordinator_partition"))
         .agg(
-            F.max(F.unix_millis("known_until")).alias("coordinator_known_ms"),
+            F.max(F.when(F.col("is_decoded"), F.unix_millis("known_until"))).alias("coordinator_known_ms"),
+            # Nobody notes when a console consumer ended.
+            F.max(F.when(shows_absence(), F.unix_millis("captured_at"))).alias("coordinator_captured_ms"),
             F.bool_and("is_instant_assumed").alias("is_coordinator_assumed"),
             # A copy without damage there heals the others.
             F.min(F.coalesce("damaged_offset", F.lit(-1))).alias("damage"),
@@ -201,7 +226,7 @@ def _all_coordinators(coverage: DataFrame) -> DataFrame:
         .groupBy("partition")
         .agg(
             F.max(F.unix_millis("known_until")).alias("known_ms"),
-            F.bool_or((F.col("status") != "MISSING") & F.col("is_decoded") & F.col("damaged_offset").isNull()).alias("is_whole"),
+            F.bool_or(shows_absence()).alias("is_whole"),
         )
     )
     is_missing = ~F.coalesce("is_whole", F.lit(False))
@@ -268,7 +293,7 @@ def _coordinator_side() -> Column:
         "damaged_offset": F.col("damaged_offset"),
         # Without any coordinator log every partition is missing; -1 stands for "all of them".
         "missing_partitions": F.when(no_coordinator, F.array(F.lit(-1))).otherwise(F.col("missing_partitions")),
-        "ended_ms": F.col("ended_ms"),
+        "ended_ms": _ended_ms(),
         "last_prepared_ms": F.col("last_prepared_ms"),
     }
     return F.struct(*[value.alias(name) for name, value in fields.items()])

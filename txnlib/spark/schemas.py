@@ -79,7 +79,7 @@ TRANSACTION_LOG: Final = StructType(
         *_COPY,
         column("path", _STRING, "File the record was read from."),
         column("position", _LONG, "Byte position of its batch."),
-        column("offset", _LONG, "Offset of the record."),
+        column("offset", _LONG, "Offset of the record; negative where a console consumer printed it, and then an order only."),
         column("timestamp_ms", _LONG, "Append time by the coordinator's clock."),
         column("coordinator_epoch", _INT, "Leader epoch of the batch, which is the coordinator's epoch."),
         column("transactional_id", _STRING, "Transactional id in the key."),
@@ -519,7 +519,7 @@ TABLES: Final[Mapping[str, StructType]] = {
 }
 
 #: What the reader yields that is no table of its own.
-READ_ONLY: Final[Mapping[str, StructType]] = {"checkpoints": CHECKPOINTS}
+READ_ONLY: Final[Mapping[str, StructType]] = {"checkpoints": CHECKPOINTS, "console_log": TRANSACTION_LOG}
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:

@@ -59,6 +59,11 @@ def copies_of_record() -> WindowSpec:
     return Window.partitionBy("partition", "offset").orderBy("negative_coordinator_epoch", "lacks_start", "source")
 
 
+def texts_of_coordinator() -> WindowSpec:
+    """The console texts with records of one coordinator partition, the newest and longest first."""
+    return Window.partitionBy("partition").orderBy(F.desc_nulls_last("newest_ms"), F.desc("records"), "source", "path")
+
+
 def records_of_coordinator() -> WindowSpec:
     """The records of one coordinator partition, in offset order."""
     return Window.partitionBy("partition").orderBy("offset")
