@@ -94,7 +94,8 @@ def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
         "last_producer_epoch": _present(entry.last_producer_epoch),
         "transaction_timeout_ms": entry.transaction_timeout_ms,
         "state": entry.transaction_state.kafka_name,
-        "partitions": None if partitions is None else [{"topic": p.topic, "partition": p.partition} for p in partitions],
+        # A set: bytes and texts list it in different orders.
+        "partitions": None if partitions is None else [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)],
         "last_update_ms": _present(entry.last_update_timestamp_ms),
         "start_ms": _present(entry.start_timestamp_ms),
         "client_transaction_version": entry.client_transaction_version if entry.version else None,
