@@ -8,11 +8,12 @@ from pathlib import PurePosixPath
 import google_crc32c
 import pyarrow as pa
 
+from txnlib.core.checkpoint_file import Checkpoint, read_checkpoint
 from txnlib.core.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
 from txnlib.core.transaction_index import read_transaction_index
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns, files
-from txnlib.readers.capture import CHECKPOINTS, CaptureFile
+from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, CaptureFile
 
 
 def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
@@ -100,19 +101,27 @@ def _segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.R
 
 
 def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row per line of a checkpoint file; lines that do not parse are left out (formats.md 3.12)."""
+    """One row per whole entry of a checkpoint file; `read_checkpoint_problem` names what is wrong with the others."""
     name = CHECKPOINTS[PurePosixPath(file.path).name]
     rows = []
-    for line in files.read_all(file.path).decode(errors="replace").splitlines()[2:]:
-        fields = line.split()
-        if name == "leader_epoch" and len(fields) == 2 and fields[0].isdigit():
-            topic, partition, value = file.topic, file.partition, fields[0]
-        elif len(fields) == 3 and fields[1].isdigit():
-            topic, partition, value = fields[0], int(fields[1]), fields[2]
+    for words in _checkpoint_of(file).entries:
+        if name == LEADER_EPOCH:
+            topic, partition, value = file.topic, file.partition, words[0]
         else:
-            continue
-        if value.isdigit():
-            row = {"source": file.source, "path": file.path, "name": name, "topic": topic, "partition": partition}
-            rows.append({**row, "value": int(value)})
+            topic, partition, value = words[0], int(words[1]), words[2]
+        row = {"source": file.source, "path": file.path, "name": name, "topic": topic, "partition": partition}
+        rows.append({**row, "value": int(value)})
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=columns.CHECKPOINTS)
+
+
+def read_checkpoint_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row of `columns.SEGMENTS` for a checkpoint file that is no whole copy; nothing for a whole one."""
+    problem = _checkpoint_of(file).problem
+    if problem is not None:
+        yield from read_unreadable_file(file, f"CORRUPT_CHECKPOINT: {problem}", files.read_head(file.path, 32).hex())
+
+
+def _checkpoint_of(file: CaptureFile) -> Checkpoint:
+    is_of_epochs = CHECKPOINTS[PurePosixPath(file.path).name] == LEADER_EPOCH
+    return read_checkpoint(files.read_all(file.path), fields=2 if is_of_epochs else 3)

@@ -74,12 +74,13 @@ _NUMBERED: Final = {
 #: `-delete` and `-stray` folders are on their way out, `-future` is a second copy being made (formats.md 3.11).
 _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
+LEADER_EPOCH: Final = "leader_epoch"
 CHECKPOINTS: Final = {
     "replication-offset-checkpoint": "high_watermark",
     "recovery-point-offset-checkpoint": "recovery_point",
     "log-start-offset-checkpoint": "log_start_offset",
     "cleaner-offset-checkpoint": "cleaner_offset",
-    "leader-epoch-checkpoint": "leader_epoch",
+    "leader-epoch-checkpoint": LEADER_EPOCH,
 }
 #: Kafka's own files that tell an audit nothing.
 _SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", "partition.metadata", ".lock", ".kafka_cleanshutdown"})

@@ -82,6 +82,7 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
     ("segments", FileKind.TRANSACTION_INDEX): partial(_corrupt, broker_files.transaction_index_problem),
     ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),
+    ("segments", FileKind.CHECKPOINT): broker_files.read_checkpoint_problem,
     ("segments", FileKind.UNKNOWN): _unknown_file,
     ("segments", FileKind.SKIPPED_SEGMENT): broker_files.read_skipped_segment,
     ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,
