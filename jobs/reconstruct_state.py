@@ -32,7 +32,7 @@ STEPS: Final = (
     step_of(producer_spans, "record_batches", "producer_snapshots", "coverage"),  # the longest first
     step_of(coordinator_states, "transaction_log", after=("console_records",)),
     step_of(producer_id_owners, "coordinator_states"),
-    step_of(transactions, "coordinator_states"),
+    step_of(transactions, "coordinator_states", "producer_spans"),
     step_of(
         findings,
         "record_batches",

@@ -44,6 +44,11 @@ class Finding(Enum):
     PRODUCER_ID_OWNED_TWICE = "PRODUCER_ID_OWNED_TWICE"
     WRONG_COORDINATOR_PARTITION = "WRONG_COORDINATOR_PARTITION"
     SPLIT_OUTCOME = "SPLIT_OUTCOME"
+    MARKER_MISSING = "MARKER_MISSING"
+    MARKER_WITHOUT_DECISION = "MARKER_WITHOUT_DECISION"
+    MARKER_OF_DEPOSED_COORDINATOR = "MARKER_OF_DEPOSED_COORDINATOR"
+    DUPLICATE_MARKER = "DUPLICATE_MARKER"
+    WRITTEN_BEFORE_TRANSACTION = "WRITTEN_BEFORE_TRANSACTION"
     # Between copies and files of one partition
     COPIES_DISAGREE = "COPIES_DISAGREE"
     ABORT_NOT_INDEXED = "ABORT_NOT_INDEXED"
@@ -105,6 +110,21 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
     ),
     Finding.SPLIT_OUTCOME: FindingRule(
         _C, "A marker contradicts the coordinator's decision: one transaction is committed here and aborted there."
+    ),
+    Finding.MARKER_MISSING: FindingRule(
+        _C, "A completed transaction has no marker in one of its partitions, whose log reaches from before it to behind it."
+    ),
+    Finding.MARKER_WITHOUT_DECISION: FindingRule(
+        _W, "A marker that no coordinator decided: kafka-transactions.sh abort, or another tool."
+    ),
+    Finding.MARKER_OF_DEPOSED_COORDINATOR: FindingRule(
+        _E, "A marker carries an older coordinator epoch than its decision: a deposed coordinator wrote it."
+    ),
+    Finding.DUPLICATE_MARKER: FindingRule(_I, "A marker was written twice, as after a failover of its coordinator; harmless."),
+    Finding.WRITTEN_BEFORE_TRANSACTION: FindingRule(
+        _E,
+        "Records of a transaction were written before it began: they came too late for the one before, and were ended with "
+        "this one.",
     ),
     Finding.COPIES_DISAGREE: FindingRule(
         _E,

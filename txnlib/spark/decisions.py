@@ -15,7 +15,11 @@ from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, Str
 
 from txnlib.core.cause import causes, evidence_records
 from txnlib.core.coordinator import CoordinatorRecord, transition
+from txnlib.core.ending import Ending
+from txnlib.core.ending import ended_by as by_records
 from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.marker import Decision, Marker
+from txnlib.core.marker import marker_finding as finding_of_marker
 from txnlib.core.partitioner import partition_for
 from txnlib.core.producer_state import ProducerState, append, append_origin
 from txnlib.core.record_batch import ControlType, EndTxnMarker, RecordBatch
@@ -142,6 +146,29 @@ def _record(row: Row) -> CoordinatorRecord:
             next_producer_id=_present(row["next_producer_id"]),
         )
     return CoordinatorRecord(entry, _present(row["coordinator_epoch"]))
+
+
+@lru_cache
+def ended_by() -> Any:
+    """UDF (the fields of `core.ending.Ending`) -> who decided the transaction."""
+
+    def decided(ending: Row) -> str:
+        return by_records(Ending(**ending.asDict())).value
+
+    return F.udf(decided, StringType(), useArrow=True)
+
+
+@lru_cache
+def marker_finding() -> Any:
+    """UDF (the fields of `core.marker.Marker`) -> name of what is odd about the marker, or null."""
+
+    def finding(row: Row) -> str | None:
+        fields = row.asDict()
+        beside = {side: None if fields[side] is None else Decision(**fields[side].asDict()) for side in ("before", "after")}
+        found = finding_of_marker(Marker(**{**fields, **beside}))
+        return None if found is None else found.value
+
+    return F.udf(finding, StringType(), useArrow=True)
 
 
 @lru_cache

@@ -10,6 +10,7 @@ from txnlib.core.finding import Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.spark.copy_findings import copy_findings
 from txnlib.spark.decisions import batch_findings, coordinator_partition_of
+from txnlib.spark.marker_findings import marker_findings
 from txnlib.spark.producer_spans import SUSPECTS_KEPT
 from txnlib.spark.schemas import FINDINGS, conform
 from txnlib.spark.transaction_index_findings import transaction_index_findings
@@ -33,7 +34,7 @@ def findings(
         .unionByName(_of_coordinators(coordinator_states))
         .unionByName(_of_owners(producer_id_owners))
         .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
-        .unionByName(_of_outcomes(transactions, producer_spans))
+        .unionByName(_located(marker_findings(transactions, producer_spans, coordinator_states, coverage)))
         .unionByName(_located(copy_findings(record_batches, coverage)))
         .unionByName(_located(transaction_index_findings(producer_spans, aborted_transactions, coverage)))
     )
@@ -136,6 +137,7 @@ def _of_hashes(coordinator_states: DataFrame, coordinator_partitions: int) -> Da
 
 
 def _located(found: DataFrame) -> DataFrame:
+    known = {"transactional_id": F.col("transactional_id")} if "transactional_id" in found.columns else {}
     return found.select(
         *_row(
             F.col("name"),
@@ -144,41 +146,6 @@ def _located(found: DataFrame) -> DataFrame:
             partition=F.col("partition"),
             offset=F.col("offset"),
             producer_id=F.col("producer_id"),
-        )
-    )
-
-
-def _of_outcomes(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """Markers that say the opposite of the decision, by a transaction whose instance the marker's time singles out."""
-    decided = (
-        transactions.where(F.col("prepared").isNotNull() & F.col("start").isNotNull())
-        .withColumns({"start_ms": F.unix_millis("start"), "prepared_ms": F.unix_millis("prepared")})
-        .withColumn("completed_ms", F.coalesce(F.unix_millis("completed"), F.col("prepared_ms")))
-        .select(
-            "transactional_id",
-            "producer_id",
-            "outcome",
-            "start_ms",
-            "prepared_ms",
-            "completed_ms",
-            F.inline("partitions"),
-        )
-        .withColumnRenamed("outcome", "decision")
-    )
-    marked = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_type").isNotNull()).select(
-        "topic", "partition", "producer_id", "marker_offset", "marker_type", "marker_ms"
-    )
-    split = decided.join(marked, on=["topic", "partition", "producer_id"], how="inner").where(
-        (F.col("marker_type") != F.col("decision")) & F.col("marker_ms").between(F.col("start_ms"), F.col("completed_ms"))
-    )
-    return split.select(
-        *_row(
-            F.lit(Finding.SPLIT_OUTCOME.value),
-            evidence=F.concat(F.col("marker_type"), F.lit(" marker, the coordinator decided "), F.col("decision")),
-            topic=F.col("topic"),
-            partition=F.col("partition"),
-            offset=F.col("marker_offset"),
-            producer_id=F.col("producer_id"),
-            transactional_id=F.col("transactional_id"),
+            **known,
         )
     )

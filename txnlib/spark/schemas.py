@@ -368,6 +368,21 @@ TRANSACTIONAL_IDS: Final = StructType(
     ]
 )
 
+MARKERS: Final = ArrayType(
+    StructType(
+        [
+            StructField("topic", _STRING),
+            StructField("partition", _INT),
+            StructField("marker_offset", _LONG),
+            StructField("marker_type", _STRING),
+            StructField("marker_epoch", _INT),
+            StructField("marker_coordinator_epoch", _INT),
+            StructField("marker_ms", _LONG),
+            StructField("first_offset", _LONG),
+        ]
+    )
+)
+
 TRANSACTIONS: Final = StructType(
     [
         *_ID,
@@ -380,6 +395,16 @@ TRANSACTIONS: Final = StructType(
         column("completed", _TIME, "When all markers were acknowledged: append time of its Complete record."),
         column("partitions", _TP_LIST, "Its partitions."),
         column("outcome", _STRING, "COMMIT, ABORT or OPEN."),
+        column("ended_by", _STRING, "CLIENT, TIMEOUT, NEW_PRODUCER (or an administrator), COORDINATOR (one of both) or UNKNOWN."),
+        column("time_to_decide_ms", _LONG, "From its beginning to the decision."),
+        column("time_to_write_markers_ms", _LONG, "From the decision to its Complete record, which follows the last marker."),
+        column("decided_epoch", _INT, "Producer epoch of its Prepare record, and of its markers."),
+        column("decided_coordinator_epoch", _INT, "Leader epoch of the Prepare record's batch."),
+        column(
+            "markers",
+            MARKERS,
+            "Its partitions, each with the marker that carried the decision (NULL: none found) and the first offset it ended.",
+        ),
         column("transaction_timeout_ms", _INT, "Timeout the client asked for."),
         column("is_two_phase_commit", _BOOL, "Whether it never times out (KIP-939)."),
         column("transaction_version", _INT, "Transaction version, where written."),

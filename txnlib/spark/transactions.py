@@ -1,41 +1,94 @@
-"""Which transactions did each transactional id begin, and how did they end, by its coordinator?"""
+"""Which transactions did each transactional id begin, how did they end and by whom, and which partitions were marked when?"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
+from txnlib.core.ending import REINITIALIZED_WITHIN_MS, EndedBy
+from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, TransactionState
+from txnlib.spark import windows
+from txnlib.spark.decision_markers import decision_markers
+from txnlib.spark.decisions import ended_by
 from txnlib.spark.schemas import TRANSACTIONS, conform
 
+_ONGOING: Final = TransactionState.ONGOING.kafka_name
+_INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
 
-def transactions(coordinator_states: DataFrame) -> DataFrame:
+
+def transactions(coordinator_states: DataFrame, producer_spans: DataFrame) -> DataFrame:
     """One row per transaction of a transactional id, from what survived of its records. Columns: TRANSACTIONS.
 
     Identity is (id, first record): in transactions v0 and v1 many transactions share an epoch. A Complete record's update
     time is when its Prepare was acknowledged, so `completed` is the append time of the record (semantics.md 1.4).
     """
-    records = coordinator_states.where(F.col("transaction_number").isNotNull())
-    active = F.col("state").isin([s.kafka_name for s in ACTIVE_STATES])
-    prepared = F.col("state").isin([s.kafka_name for s in PREPARED_STATES])
-    completed = F.col("state").isin([s.kafka_name for s in COMPLETE_STATES])
-    last = F.max_by("state", "offset")
-    outcome = F.when(F.col("state").endswith("Commit"), "COMMIT").when(F.col("state").endswith("Abort"), "ABORT").otherwise("OPEN")
-    found = (
-        records.groupBy("transactional_id", "coordinator_partition", "transaction_number")
-        .agg(
-            F.min_by("producer_id", "offset").alias("producer_id"),
-            F.min_by("producer_epoch", "offset").alias("producer_epoch"),
-            last.alias("state"),
-            F.timestamp_millis(F.min("start_ms")).alias("start"),
-            F.timestamp_millis(F.max(F.when(prepared, F.col("timestamp_ms")))).alias("prepared"),
-            F.timestamp_millis(F.max(F.when(completed, F.col("timestamp_ms")))).alias("completed"),
-            F.max_by("partitions", F.when(active, F.col("offset"))).alias("partitions"),
-            F.max_by("transaction_timeout_ms", "offset").alias("transaction_timeout_ms"),
-            F.max("client_transaction_version").alias("transaction_version"),
-            F.min("offset").alias("first_record_offset"),
-            F.max("offset").alias("last_record_offset"),
-        )
-        .withColumns({"outcome": outcome, "is_two_phase_commit": F.col("transaction_timeout_ms").isin(2**31 - 1, -1)})
+    found = _with_ending(_instances(coordinator_states))
+    markers = decision_markers(found, producer_spans)
+    return conform(found.join(markers, on=list(_INSTANCE), how="left"), TRANSACTIONS)
+
+
+def _instances(coordinator_states: DataFrame) -> DataFrame:
+    """The records of each transaction as one row."""
+    following = F.lead(F.struct("state", "last_update_ms")).over(windows.records_of_id())
+    records = coordinator_states.withColumn("next", following).where(F.col("transaction_number").isNotNull())
+    is_ongoing = F.col("state") == _ONGOING
+    is_prepared = F.col("state").isin([s.kafka_name for s in PREPARED_STATES])
+    is_complete = F.col("state").isin([s.kafka_name for s in COMPLETE_STATES])
+    is_active = F.col("state").isin([s.kafka_name for s in ACTIVE_STATES])
+    ongoing_offset, prepared_offset = F.when(is_ongoing, F.col("offset")), F.when(is_prepared, F.col("offset"))
+    # A value of version 1 leaves out a version of 0; old text prints neither.
+    client_version = F.when(F.col("value_version").isNotNull(), F.coalesce("client_transaction_version", F.lit(0)))
+    return records.groupBy(*_INSTANCE).agg(
+        F.min_by("producer_id", "offset").alias("producer_id"),
+        F.min_by("producer_epoch", "offset").alias("producer_epoch"),
+        F.max_by("state", "offset").alias("state"),
+        F.min("start_ms").alias("start_ms"),
+        F.max(F.when(is_prepared, F.col("timestamp_ms"))).alias("prepared_ms"),
+        F.min(F.when(is_prepared, F.col("last_update_ms"))).alias("decided_ms"),
+        F.max(F.when(is_complete, F.col("timestamp_ms"))).alias("completed_ms"),
+        F.max_by("partitions", F.when(is_active, F.col("offset"))).alias("partitions"),
+        F.max_by("transaction_timeout_ms", "offset").alias("transaction_timeout_ms"),
+        F.max("client_transaction_version").alias("transaction_version"),
+        F.min("offset").alias("first_record_offset"),
+        F.max("offset").alias("last_record_offset"),
+        F.max_by("producer_epoch", ongoing_offset).alias("ongoing_epoch"),
+        # An Ongoing record that adds offsets may carry 0 although the client speaks version 2.
+        F.max(F.when(is_ongoing, client_version)).alias("client_version"),
+        F.max_by("producer_id", prepared_offset).alias("decided_producer_id"),
+        F.max_by("producer_epoch", prepared_offset).alias("decided_epoch"),
+        F.max_by("coordinator_epoch", prepared_offset).alias("decided_coordinator_epoch"),
+        F.bool_or(is_prepared & (F.col("legality") == "TRANSACTIONS_V2")).alias("is_without_ongoing"),
+        F.max_by("timestamp_ms", "offset").alias("last_ms"),
+        F.max_by("next", "offset").alias("next"),
     )
-    return conform(found, TRANSACTIONS)
+
+
+def _with_ending(instances: DataFrame) -> DataFrame:
+    decision = F.when(F.col("state").endswith("Commit"), "COMMIT").when(F.col("state").endswith("Abort"), "ABORT").otherwise("OPEN")
+    follows_ms = F.col("next.last_update_ms") - F.col("last_ms")
+    is_reinitialized = (F.col("next.state") == TransactionState.EMPTY.kafka_name) & (follows_ms <= REINITIALIZED_WITHIN_MS)
+    aborted_by = ended_by()(
+        F.struct(
+            F.lit(False).alias("is_commit"),
+            "ongoing_epoch",
+            F.col("decided_epoch").alias("prepared_epoch"),
+            "client_version",
+            F.coalesce("is_without_ongoing", F.lit(False)).alias("is_without_ongoing"),
+            (F.col("decided_ms") - F.col("start_ms")).alias("open_ms"),
+            F.col("transaction_timeout_ms").alias("timeout_ms"),
+            F.coalesce(is_reinitialized, F.lit(False)).alias("is_reinitialized"),
+        )
+    )
+    return instances.withColumn("outcome", decision).withColumns(
+        {
+            "start": F.timestamp_millis("start_ms"),
+            "prepared": F.timestamp_millis("prepared_ms"),
+            "completed": F.timestamp_millis("completed_ms"),
+            "ended_by": F.when(F.col("outcome") == "COMMIT", EndedBy.CLIENT.value).when(F.col("outcome") == "ABORT", aborted_by),
+            "time_to_decide_ms": F.col("decided_ms") - F.col("start_ms"),
+            "time_to_write_markers_ms": F.col("completed_ms") - F.col("decided_ms"),
+            "is_two_phase_commit": F.col("transaction_timeout_ms").isin(2**31 - 1, -1),
+        }
+    )

@@ -64,6 +64,26 @@ def texts_of_coordinator() -> WindowSpec:
     return Window.partitionBy("partition").orderBy(F.desc_nulls_last("newest_ms"), F.desc("records"), "source", "path")
 
 
+def decisions_and_markers() -> WindowSpec:
+    """What coordinators decided for one producer in one partition, and its markers there, in time order.
+
+    At one instant the decision comes first.
+    """
+    return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy("at_ms", F.col("marker.marker_offset").asc_nulls_first())
+
+
+def decisions_and_markers_downwards() -> WindowSpec:
+    """The same from the end."""
+    return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy(
+        F.desc("at_ms"), F.col("marker.marker_offset").desc_nulls_last()
+    )
+
+
+def spans_of_partition() -> WindowSpec:
+    """Spans of one partition, in offset order."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy("first_offset")
+
+
 def records_of_coordinator() -> WindowSpec:
     """The records of one coordinator partition, in offset order."""
     return Window.partitionBy("partition").orderBy("offset")

@@ -1,0 +1,109 @@
+"""Does a marker carry what its coordinator decided? A marker between two decisions of its producer id, to a finding.
+
+A marker by hand (`kafka-transactions.sh abort`) is written without the coordinator. It is right after a transaction that
+nobody will end; inside a live one it splits the outcome. Kafka: `TransactionsCommand.AbortTransactionCommand`; semantics.md
+4.5 and 6.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.core.finding import Finding
+
+#: How far a leader's clock may be behind, or before, its coordinator's.
+CLOCKS_DIFFER_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a coordinator decided for one producer id and a partition; times are its clock's, None is "not known"."""
+
+    type: str
+    epoch: int | None
+    start_ms: int | None
+    decided_ms: int
+    completed_ms: int | None
+    coordinator_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """A marker in a partition, with the decisions before and behind its time; None where a dump does not print it."""
+
+    type: str | None
+    epoch: int
+    coordinator_epoch: int | None
+    ms: int
+    ends_data: bool
+    before: Decision | None
+    after: Decision | None
+    #: Whether no other marker of the producer stands in the partition since the decision before.
+    is_first: bool
+    #: Between these two instants no record of the coordinator's log is missing.
+    complete_since_ms: int | None
+    known_until_ms: int | None
+
+
+def marker_finding(marker: Marker) -> Finding | None:
+    """What is odd about a marker; None for one that carries a decision, and where missing records may explain it."""
+    before, after = marker.before, marker.after
+    if after is not None and _carries(marker, after) and after.decided_ms - marker.ms <= CLOCKS_DIFFER_MS:
+        return None
+    if before is not None and _carries(marker, before):
+        return _of_carried(marker, before)
+    if before is not None and _is_within(marker, before) and marker.type not in (None, before.type):
+        return Finding.SPLIT_OUTCOME
+    if _is_inside_live(marker):
+        return Finding.SPLIT_OUTCOME
+    return Finding.MARKER_WITHOUT_DECISION if _is_history_complete(marker) else None
+
+
+def _carries(marker: Marker, decision: Decision) -> bool:
+    return marker.type in (None, decision.type) and marker.epoch == decision.epoch
+
+
+def _of_carried(marker: Marker, before: Decision) -> Finding | None:
+    """The first marker is the decision's own; of others only the time tells a repeat from one by hand."""
+    if marker.is_first:
+        is_old = None not in (marker.coordinator_epoch, before.coordinator_epoch)
+        return Finding.MARKER_OF_DEPOSED_COORDINATOR if is_old and _precedes(marker, before) else None
+    if not marker.ends_data:
+        return Finding.DUPLICATE_MARKER
+    if _is_inside_live(marker):
+        return Finding.SPLIT_OUTCOME
+    return Finding.MARKER_WITHOUT_DECISION if _is_apart(marker, before) and _is_history_complete(marker) else None
+
+
+def _precedes(marker: Marker, before: Decision) -> bool:
+    return (marker.coordinator_epoch or 0) < (before.coordinator_epoch or 0)
+
+
+def _is_within(marker: Marker, decision: Decision) -> bool:
+    """Whether the coordinator was writing the decision's markers at the time."""
+    return decision.completed_ms is None or marker.ms <= decision.completed_ms
+
+
+def _is_inside_live(marker: Marker) -> bool:
+    """Whether it ended records of a transaction that was Ongoing, and was decided otherwise later."""
+    after = marker.after
+    if after is None or after.start_ms is None or not marker.ends_data or marker.type in (None, after.type):
+        return False
+    # A marker of a transaction before, whose records are gone, cannot be that late.
+    margin = 0 if _is_history_complete(marker) else CLOCKS_DIFFER_MS
+    return after.start_ms + margin <= marker.ms
+
+
+def _is_apart(marker: Marker, before: Decision) -> bool:
+    """Whether nothing of the producer id was going on at the time, by more than clocks differ."""
+    after = marker.after
+    is_over = before.completed_ms is not None and marker.ms > before.completed_ms + CLOCKS_DIFFER_MS
+    return is_over and (after is None or after.start_ms is None or marker.ms < after.start_ms - CLOCKS_DIFFER_MS)
+
+
+def _is_history_complete(marker: Marker) -> bool:
+    since, until = marker.complete_since_ms, marker.known_until_ms
+    if since is None or until is None:
+        return False
+    return since + CLOCKS_DIFFER_MS <= marker.ms <= until - CLOCKS_DIFFER_MS

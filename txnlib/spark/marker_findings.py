@@ -1,0 +1,220 @@
+"""Which markers say something else than their coordinators decided, and which decisions lack a marker?"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.finding import Finding
+from txnlib.core.marker import CLOCKS_DIFFER_MS
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.spark import windows
+from txnlib.spark.coverage import begins_at_snapshot
+from txnlib.spark.decision_markers import markers_of
+from txnlib.spark.decisions import marker_finding
+from txnlib.spark.schemas import TOPIC_PARTITION
+
+_DECISION: Final = ("type", "epoch", "start_ms", "decided_ms", "completed_ms", "coordinator_epoch")
+_FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence")
+#: Of writes that came before their transaction so many are looked at for each partition.
+_SUSPECTS_OF_PARTITION: Final = 100
+
+
+def marker_findings(
+    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
+) -> DataFrame:
+    """Findings about markers and decisions: name, topic, partition, offset, producer_id, transactional_id, evidence."""
+    return (
+        _odd_markers(transactions, producer_spans, coordinator_states, coverage)
+        .unionByName(_missing_markers(transactions, producer_spans, coverage))
+        .unionByName(_written_before(transactions, producer_spans))
+    )
+
+
+def _decided_ms() -> Column:
+    """When a transaction was decided: what its Prepare says, else when it was appended."""
+    said = F.unix_millis("start") + F.col("time_to_decide_ms")
+    return F.coalesce(said, F.unix_millis("prepared"))
+
+
+def _odd_markers(
+    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
+) -> DataFrame:
+    decision = F.struct(
+        F.col("outcome").alias("type"),
+        F.col("decided_epoch").alias("epoch"),
+        F.unix_millis("start").alias("start_ms"),
+        _decided_ms().alias("decided_ms"),
+        F.unix_millis("completed").alias("completed_ms"),
+        F.col("decided_coordinator_epoch").alias("coordinator_epoch"),
+    )
+    ids = ("transactional_id", "coordinator_partition")
+    decided = transactions.where(_decided_ms().isNotNull() & (F.col("outcome") != "OPEN")).select(
+        "producer_id",
+        F.inline("partitions"),
+        _decided_ms().alias("at_ms"),
+        F.struct(*ids).alias("owner"),
+        decision.alias("decision"),
+    )
+    both = decided.unionByName(markers_of(producer_spans), allowMissingColumns=True)
+    forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
+    beside = both.withColumns(
+        {
+            "before": F.last("decision", ignorenulls=True).over(windows.before_now(forth)),
+            "after": F.last("decision", ignorenulls=True).over(windows.before_now(back)),
+            "owner": F.coalesce(
+                F.last("owner", ignorenulls=True).over(windows.before_now(forth)),
+                F.last("owner", ignorenulls=True).over(windows.before_now(back)),
+            ),
+            "marker_before_ms": F.last("marker.marker_ms", ignorenulls=True).over(windows.before_now(forth)),
+        }
+    ).where(F.col("marker").isNotNull() & F.col("owner").isNotNull())
+    is_first = F.coalesce(F.col("marker_before_ms") < F.col("before.decided_ms"), F.col("marker_before_ms").isNull())
+    suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
+    known = suspects.join(
+        F.broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
+    )
+    facts = F.struct(
+        F.col("marker.marker_type").alias("type"),
+        F.col("marker.marker_epoch").alias("epoch"),
+        F.col("marker.marker_coordinator_epoch").alias("coordinator_epoch"),
+        F.col("marker.marker_ms").alias("ms"),
+        F.col("marker.first_offset").isNotNull().alias("ends_data"),
+        "before",
+        "after",
+        "is_first",
+        "complete_since_ms",
+        "known_until_ms",
+    )
+    shown = F.concat(
+        F.coalesce(F.col("marker.marker_type"), F.lit("a")),
+        F.lit(" marker of epoch "),
+        F.col("marker.marker_epoch"),
+        F.coalesce(F.concat(F.lit(" ended the records from offset "), F.col("marker.first_offset")), F.lit(" ended nothing")),
+        F.coalesce(F.concat(F.lit("; the decision before: "), F.to_json("before")), F.lit("")),
+        F.coalesce(F.concat(F.lit("; the decision after: "), F.to_json("after")), F.lit("")),
+    )
+    found = known.withColumn("name", marker_finding()(facts)).where(F.col("name").isNotNull())
+    return found.select(
+        "name",
+        *TOPIC_PARTITION,
+        F.col("marker.marker_offset").alias("offset"),
+        "producer_id",
+        F.col("owner.transactional_id").alias("transactional_id"),
+        shown.alias("evidence"),
+    )
+
+
+def _is_innocent() -> Column:
+    """The first marker behind a decision that says the same: nearly all are."""
+    before, marker = F.col("before"), F.col("marker")
+    same = F.coalesce(marker["marker_type"] == before["type"], F.lit(True)) & (marker["marker_epoch"] == before["epoch"])
+    is_newer = F.coalesce(marker["marker_coordinator_epoch"] >= before["coordinator_epoch"], F.lit(True))
+    return F.coalesce(same & is_newer & F.col("is_first"), F.lit(False))
+
+
+def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Between which instants no record of each coordinator partition is missing."""
+    judged = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
+        F.col("partition").alias("of_partition"),
+        F.coalesce(F.greatest("gap_offset", "damaged_offset"), F.lit(0).cast("long")).alias("from_offset"),
+        F.unix_millis("known_until").alias("known_until_ms"),
+    )
+    records = coordinator_states.join(F.broadcast(judged), F.col("coordinator_partition") == F.col("of_partition"), "inner").where(
+        F.col("offset") >= F.col("from_offset")
+    )
+    return records.groupBy("of_partition").agg(
+        F.min("timestamp_ms").alias("complete_since_ms"), F.first("known_until_ms").alias("known_until_ms")
+    )
+
+
+def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Partitions of completed transactions without their marker, where it could not have been overlooked."""
+    unmarked = (
+        transactions.where(F.col("completed").isNotNull() & F.col("start").isNotNull())
+        .select(
+            "transactional_id",
+            "producer_id",
+            "outcome",
+            "start",
+            "completed",
+            _decided_ms().alias("decided_ms"),
+            F.inline("markers"),
+        )
+        .where(F.col("marker_offset").isNull())
+        .select("transactional_id", "producer_id", "outcome", "start", "completed", "decided_ms", *TOPIC_PARTITION)
+    )
+    # Nothing is hidden by holes, by damage, by a snapshot, or by the instant of the copy.
+    whole = coverage.where(
+        F.col("is_judged")
+        & F.col("gap_offset").isNull()
+        & F.col("damaged_offset").isNull()
+        & F.col("is_decoded")
+        & ~begins_at_snapshot()
+        & (F.col("log_start_offset") == 0)
+    ).select(*TOPIC_PARTITION, "known_until", "end_offset")
+    stamps = markers_of(producer_spans).groupBy(*TOPIC_PARTITION).agg(F.min("at_ms").alias("oldest_ms"))
+    later = markers_of(producer_spans).select(*TOPIC_PARTITION, "producer_id", F.col("at_ms").alias("later_ms"))
+    is_later = F.col("later_ms") >= F.col("decided_ms") - CLOCKS_DIFFER_MS
+    lasting = F.expr(f"known_until > completed + INTERVAL {CLOCKS_DIFFER_MS // 1000} SECONDS")
+    found = (
+        unmarked.join(F.broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
+        .where(lasting)
+        .join(stamps, on=list(TOPIC_PARTITION), how="inner")
+        # A log whose oldest marker is younger may be that of a topic deleted and created again.
+        .where(F.col("oldest_ms") < F.unix_millis("start"))
+        .alias("unmarked")
+        .join(later, on=[*TOPIC_PARTITION, "producer_id"], how="left")
+        .groupBy("transactional_id", "producer_id", "outcome", "completed", *TOPIC_PARTITION, "end_offset")
+        .agg(F.bool_or(F.coalesce(is_later, F.lit(False))).alias("has_later"))
+        .where(~F.col("has_later"))
+    )
+    shown = F.concat(
+        F.lit("Complete"), F.initcap("outcome"), F.lit(" at "), F.col("completed").cast("string"), F.lit(", no marker")
+    )
+    named = found.withColumns({"name": F.lit(Finding.MARKER_MISSING.value), "offset": F.lit(None).cast("long"), "evidence": shown})
+    return named.select(*_FOUND)
+
+
+def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
+    """Spans whose first batch a broker's clock proves older than the transaction that ended them."""
+    ended = (
+        transactions.where(F.col("start").isNotNull())
+        .select("transactional_id", "producer_id", F.unix_millis("start").alias("start_ms"), F.inline("markers"))
+        .where(F.col("first_offset").isNotNull())
+        .select("transactional_id", "producer_id", "start_ms", *TOPIC_PARTITION, "marker_offset")
+    )
+    spans = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNotNull())
+    early = (
+        spans.select(*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "first_timestamp_ms", "is_broker_clock")
+        .join(ended, on=[*TOPIC_PARTITION, "producer_id", "marker_offset"], how="inner")
+        .where(F.col("first_timestamp_ms") < F.col("start_ms") - CLOCKS_DIFFER_MS)
+        .withColumn("number", F.row_number().over(windows.spans_of_partition()))
+        .where(F.col("number") <= _SUSPECTS_OF_PARTITION)
+    )
+    stamps = markers_of(producer_spans).select(
+        *TOPIC_PARTITION, F.col("at_ms").alias("stamp_ms"), F.col("marker.marker_offset").alias("stamp_offset")
+    )
+    # A marker behind the first batch, and older than the transaction: the batch is older still.
+    is_between = F.col("stamp_offset").between(F.col("first_offset"), F.col("marker_offset"))
+    proven = (
+        early.join(stamps, on=list(TOPIC_PARTITION), how="left")
+        .groupBy(
+            *TOPIC_PARTITION, "producer_id", "transactional_id", "first_offset", "first_timestamp_ms", "is_broker_clock", "start_ms"
+        )
+        .agg(F.min(F.when(is_between, F.col("stamp_ms"))).alias("stamp_ms"))
+        .withColumn("proof_ms", F.when(F.col("is_broker_clock"), F.col("first_timestamp_ms")).otherwise(F.col("stamp_ms")))
+        .where(F.col("proof_ms") < F.col("start_ms") - CLOCKS_DIFFER_MS)
+    )
+    shown = F.concat(
+        F.lit("written before "),
+        F.timestamp_millis("proof_ms").cast("string"),
+        F.lit(" by the broker's clock; the transaction began at "),
+        F.timestamp_millis("start_ms").cast("string"),
+    )
+    named = proven.withColumns(
+        {"name": F.lit(Finding.WRITTEN_BEFORE_TRANSACTION.value), "offset": F.col("first_offset"), "evidence": shown}
+    )
+    return named.select(*_FOUND)
