@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def records_of(count: int, size: int) -> bytes:
 
 def partition_log(folder: Path, batches: int, batch_bytes: int, producers: range, seed: int) -> int:
     """Writes one partition's segments; returns how many batches."""
+    folder.mkdir(parents=True)
     rng = random.Random(seed)
     body_bytes = max(batch_bytes - HEADER_BYTES, RECORD_BYTES)
     sequences = dict.fromkeys(producers, 0)
@@ -101,13 +103,21 @@ def coordinator_log(folder: Path, producers: range) -> None:
 
 
 def generate(root: Path, batches: int, batch_bytes: int, partitions: int, seed: int = 7) -> int:
-    """Writes a capture of one broker; returns how many data and marker batches it holds."""
-    per_partition, total = -(-batches // partitions), 0
-    for number in range(partitions):
-        folder = root / "1" / f"events-{number}"
-        folder.mkdir(parents=True)
-        producers = range(number * 100, number * 100 + 100)
-        total += partition_log(folder, per_partition, batch_bytes, producers, seed + number)
+    """Writes a capture of one broker, its partitions side by side; returns how many data and marker batches it holds."""
+    per_partition = -(-batches // partitions)
+    with ProcessPoolExecutor() as pool:
+        written = [
+            pool.submit(
+                partition_log,
+                root / "1" / f"events-{number}",
+                per_partition,
+                batch_bytes,
+                range(number * 100, number * 100 + 100),
+                seed + number,
+            )
+            for number in range(partitions)
+        ]
+        total = sum(future.result() for future in written)
     coordinator_log(root / "1" / "__transaction_state-0", range(partitions * 100))
     return total
 

@@ -27,7 +27,7 @@ from processes import ROOT, timed
 from table import Table
 
 #: Bytes of a batch -> batches, so that the whole takes some minutes.
-BATCHES = {16_384: 150_000, 500: 1_000_000}
+BATCHES = {16_384: 500_000, 500: 2_000_000}
 PAGE = ROOT / "docs" / "performance.md"
 HEAD = """# Performance
 
