@@ -10,12 +10,14 @@ Ratios of one run, not seconds, are what to compare between machines and days.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 
 import dump_tool
 import raw
@@ -28,6 +30,10 @@ from table import Table
 
 #: Bytes of a batch -> batches, so that the whole takes some minutes.
 BATCHES = {16_384: 500_000, 500: 2_000_000}
+FACTS = (
+    "on {machine}; generated captures of {partitions} partitions. Load average {before:.1f} when it began and {after:.1f} when it "
+    "ended: what was there at the beginning was others' work, and spoils ratios too."
+)
 PAGE = ROOT / "docs" / "performance.md"
 HEAD = """# Performance
 
@@ -37,8 +43,7 @@ Ratios of measures that were taken in one run, on one machine, one after the oth
 {command}
 ```
 
-on {machine}; generated captures of {partitions} partitions. The machine was shared: seconds may differ by a third from run to run,
-ratios by a tenth.
+{facts}
 """
 
 
@@ -53,15 +58,19 @@ def main() -> None:
     sizes = {size: given.batches or BATCHES.get(size, 1_000_000) for size in given.batch_bytes or BATCHES}
     folder = given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))
     tables: list[Table] = []
+    before = os.getloadavg()[0]
     try:
         seconds = timed(lambda: measure(folder, sizes, given.partitions, tables))
     finally:
         if given.keep is None:
             shutil.rmtree(folder)
-    print(f"\n{describe()}\n{seconds / 60:.1f} minutes")
+    after = os.getloadavg()[0]
+    print(f"\n{describe()}\n{seconds / 60:.1f} minutes, load average {before:.1f} before and {after:.1f} after")
     if given.write:
         command = shlex.join(["bench/run.sh", *sys.argv[1:]])
-        head = HEAD.format(day=f"{datetime.now(UTC):%Y-%m-%d}", command=command, machine=describe(), partitions=given.partitions)
+        day = f"{datetime.now(UTC):%Y-%m-%d}"
+        facts = FACTS.format(machine=describe(), partitions=given.partitions, before=before, after=after)
+        head = HEAD.format(day=day, command=command, facts=fill(facts, 120))
         PAGE.write_text("\n".join([head, *(table.markdown() for table in tables)]))
 
 
