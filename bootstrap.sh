@@ -178,34 +178,44 @@ bootstrap_java() {
       "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then start again."
 }
 
-# Delta's jars, through the Ivy in Spark: what spark.jars.packages would do, but once and not at each start.
+# Delta's jars, once and not at each start.
 bootstrap_jars() {
   [[ -z "${TXNLIB_DELTA_JARS:-}" ]] || return 0
-  local wanted ivy="$VENV/ivy" found
+  local wanted
   # The versions as installed, so that pyproject.toml stays the one place that pins them.
   wanted="$("$VENV/bin/python" -c 'from importlib.metadata import version as v
 print("io.delta:delta-spark_{}.{}_2.13:{}".format(*v("pyspark").split(".")[:2], v("delta-spark")))')" || exit 1
-  [[ -f "$VENV/jars/$wanted" ]] && return 0
-
-  bootstrap_say "fetching $wanted"
-  rm -rf "$ivy" "$VENV/jars"
-  mkdir -p "$ivy"
-  : >"$ivy/nothing.py"
   # Only io.delta's own five jars: the other 28 (74 MB; Hadoop, Parquet, Jackson, …) are in Spark already, or are Unity
   # Catalog's clients, which paths and Spark's own catalog never load.
+  bootstrap_fetch "$wanted" "$VENV/jars" \
+    --exclude-packages 'org.*:*,com.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*' ||
+    bootstrap_die "Spark's Ivy could not fetch Delta's jars: see above." \
+      "Name a Maven mirror in DEFAULT_ARTIFACT_REPOSITORY, or jars you have in TXNLIB_DELTA_JARS, then start again."
+}
+
+# A Maven package and what it needs as the jars of a folder, unless they are there, through the Ivy in Spark: what
+# spark.jars.packages would do. Scala and what else every Spark application has is left out.
+bootstrap_fetch() {
+  local wanted="$1" folder="$2" ivy="$2.ivy" group name version
+  shift 2
+  [[ -f "$folder/$wanted" ]] && return 0
+
+  bootstrap_say "fetching $wanted"
+  rm -rf "$ivy" "$folder"
+  mkdir -p "$ivy"
+  : >"$ivy/nothing.py"
   bootstrap_use_java
   bootstrap_use_spark
-  SPARK_LOCAL_IP=127.0.0.1 "$VENV/bin/spark-submit" --master 'local[1]' --packages "$wanted" \
-    --exclude-packages 'org.*:*,com.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*' \
+  SPARK_LOCAL_IP=127.0.0.1 "$VENV/bin/spark-submit" --master 'local[1]' --packages "$wanted" "$@" \
     --conf "spark.jars.ivy=$ivy" --driver-java-options "$(bootstrap_java_network "$ivy")" "$ivy/nothing.py" >"$ivy/log" 2>&1
-  found=("$ivy"/jars/io.delta_delta-spark_*.jar)
-  if [[ ! -f "${found[0]}" ]]; then
+  IFS=: read -r group name version <<<"$wanted"
+  if [[ ! -f "$ivy/jars/${group}_$name-$version.jar" ]]; then
     { grep -E 'Exception|error' "$ivy/log" || cat "$ivy/log"; } | tail -n 12 >&2
-    bootstrap_die "Spark's Ivy could not fetch Delta's jars: see above, and $ivy/log for all of it." \
-      "Name a Maven mirror in DEFAULT_ARTIFACT_REPOSITORY, or jars you have in TXNLIB_DELTA_JARS, then start again."
+    bootstrap_say "all of it is in $ivy/log"
+    return 1
   fi
   : >"$ivy/jars/$wanted"                          # says what the folder holds
-  mv "$ivy/jars" "$VENV/jars"
+  mv "$ivy/jars" "$folder"
   rm -rf "$ivy"
 }
 

@@ -1,40 +1,56 @@
 """Writes raw segments of any size: seeded, with realistic producers, transactions, sequences and markers.
 
     python bench/generate.py FOLDER --batches 5000000 --batch-bytes 500 --partitions 20
+    python bench/generate.py FOLDER --multiply CAPTURE TIMES
 
 Each partition has its own producers; a transaction is one to seven data batches and a marker. One in a thousand
 transactions is left open. A small `__transaction_state` knows the producers of even number, so that the audit has
-something to join. CRCs are right.
+something to join. CRCs are right, and so are the records, so that Kafka's own tools read them too.
+
+`--multiply` makes one large cluster of a small real one instead: see multiply.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import struct
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 
-import google_crc32c
+from encode import batch, encode_record, transaction_log_key, transaction_log_value
+from multiply import multiply
+
+from txnlib.core.transaction_log import TransactionLogEntry
+from txnlib.core.transaction_state import TransactionState
 
 SEGMENT_BYTES = 1 << 30
 START_MS = 1_790_000_000_000
 TRANSACTIONAL, CONTROL = 0x10, 0x20
-
-
-def batch(offset: int, delta: int, attributes: int, time: int, producer: int, sequence: int, count: int, body: bytes) -> bytes:
-    """One v2 batch with a right CRC."""
-    covered = struct.pack(">hiqqqhii", attributes, delta, time, time, producer, 0, sequence, count) + body
-    return struct.pack(">qiibI", offset, 9 + len(covered), 0, 2, google_crc32c.value(covered)) + covered
-
-
+#: Of a batch, and of the smallest record: length, attributes, two deltas, key, value, headers.
+HEADER_BYTES, RECORD_BYTES = 61, 7
 #: COMMIT of coordinator epoch 0: length 16, no attributes, key (0, 1), value (0, 0), no headers.
 MARKER_RECORD = bytes.fromhex("20000000080000000" + "10c000000000000" + "00")
 
 
+@cache
+def records_of(count: int, size: int) -> bytes:
+    """Records without keys, of about the same length, that take so many bytes together, or one or two less."""
+    out = b""
+    for number in range(count):
+        share = (size - len(out)) // (count - number)
+        value = share - RECORD_BYTES
+        while len(record := encode_record(number, 0, None, bytes(value))) > share:
+            value -= 1
+        out += record
+    return out
+
+
 def partition_log(folder: Path, batches: int, batch_bytes: int, producers: range, seed: int) -> int:
     """Writes one partition's segments; returns how many batches."""
+    folder.mkdir(parents=True)
     rng = random.Random(seed)
-    body = b"\x00" * max(batch_bytes - 61, 1)
+    body_bytes = max(batch_bytes - HEADER_BYTES, RECORD_BYTES)
     sequences = dict.fromkeys(producers, 0)
     offset, written, size, time = 0, 0, 0, START_MS
     stream = (folder / f"{0:020d}.log").open("wb", buffering=1 << 20)
@@ -42,7 +58,8 @@ def partition_log(folder: Path, batches: int, batch_bytes: int, producers: range
     while written < batches:
         producer = rng.choice(producers)
         for _ in range(rng.randint(1, 7)):
-            count = rng.randint(1, 9)
+            count = min(rng.randint(1, 9), body_bytes // RECORD_BYTES)
+            body = records_of(count, body_bytes)
             pending.append(batch(offset, count - 1, TRANSACTIONAL, time, producer, sequences[producer], count, body))
             sequences[producer] = (sequences[producer] + count) % 2**31
             offset += count
@@ -69,32 +86,38 @@ def coordinator_log(folder: Path, producers: range) -> None:
     folder.mkdir(parents=True)
     out = bytearray()
     for offset, producer in enumerate(p for p in producers if p % 2 == 0):
-        name = f"app-{producer}".encode()
-        key = struct.pack(">hh", 0, len(name)) + name
-        value = struct.pack(">hqhibiqq", 0, producer, 0, 60_000, 0, -1, START_MS, -1)
-        record = b"\x00\x00\x00" + _varint(len(key)) + key + _varint(len(value)) + value + b"\x00"
-        body = _varint(len(record)) + record
-        out += batch(offset, 0, 0, START_MS, -1, -1, 1, body)
+        entry = TransactionLogEntry(
+            transactional_id=f"app-{producer}",
+            producer_id=producer,
+            producer_epoch=0,
+            transaction_timeout_ms=60_000,
+            transaction_state=TransactionState.EMPTY,
+            transaction_partitions=None,
+            last_update_timestamp_ms=START_MS,
+            start_timestamp_ms=-1,
+            version=0,
+        )
+        body = encode_record(0, 0, transaction_log_key(entry.transactional_id), transaction_log_value(entry))
+        out += batch(offset, 0, 0, START_MS, -1, -1, 1, body, epoch=-1)
     (folder / f"{0:020d}.log").write_bytes(bytes(out))
 
 
-def _varint(value: int) -> bytes:
-    value, out = value << 1, bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def generate(root: Path, batches: int, batch_bytes: int, partitions: int, seed: int = 7) -> int:
-    """Writes a capture of one broker; returns how many data and marker batches it holds."""
-    per_partition, total = -(-batches // partitions), 0
-    for number in range(partitions):
-        folder = root / "1" / f"events-{number}"
-        folder.mkdir(parents=True)
-        producers = range(number * 100, number * 100 + 100)
-        total += partition_log(folder, per_partition, batch_bytes, producers, seed + number)
+    """Writes a capture of one broker, its partitions side by side; returns how many data and marker batches it holds."""
+    per_partition = -(-batches // partitions)
+    with ProcessPoolExecutor() as pool:
+        written = [
+            pool.submit(
+                partition_log,
+                root / "1" / f"events-{number}",
+                per_partition,
+                batch_bytes,
+                range(number * 100, number * 100 + 100),
+                seed + number,
+            )
+            for number in range(partitions)
+        ]
+        total = sum(future.result() for future in written)
     coordinator_log(root / "1" / "__transaction_state-0", range(partitions * 100))
     return total
 
@@ -106,5 +129,9 @@ if __name__ == "__main__":
     parser.add_argument("--batch-bytes", type=int, default=500)
     parser.add_argument("--partitions", type=int, default=20)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--multiply", nargs=2, metavar=("CAPTURE", "TIMES"), help="raw copies of a real cluster, and how often")
     given = parser.parse_args()
+    if given.multiply:
+        multiply(Path(given.multiply[0]), given.folder, int(given.multiply[1]))
+        raise SystemExit
     print(generate(given.folder, given.batches, given.batch_bytes, given.partitions, given.seed), "batches")

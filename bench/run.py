@@ -1,149 +1,107 @@
-"""How fast is the audit, and each of its stages, next to what numpy can do at best on the same file? One command.
+"""How fast is txnlib, next to what others do with the same files on the same cores? One command, tables of ratios.
 
-    bench/run.sh --batches 5000000 --batch-bytes 500
+    bench/run.sh [--batch-bytes 16384 --batch-bytes 500] [--batches N] [--partitions N] [--keep FOLDER] [--write]
 
-Generates a seeded capture (bench/generate.py), then prints batches/s: of the floor (mmap, one loop over the length fields, one
-numpy gather of the headers, on as many processes as there are cores), of the reader alone, and of the jobs' stages in Spark, with
-the peak memory of driver and workers. Ratios, not absolute times, are what to compare between machines.
+Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw.py) and Kafka's own dump tool
+(dump_tool.py), reading text against Polars (text.py), two cores against one, and the memory of whole audits (scaling.py).
+Ratios of one run, not seconds, are what to compare between machines and days.
 """
 
 from __future__ import annotations
 
 import argparse
-import mmap
 import os
+import shlex
 import shutil
-import struct
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 
-import numpy as np
+import dump_tool
+import raw
+import scaling
+import text
+from generate import generate
+from machine import describe
+from processes import ROOT, timed
+from table import Table
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+#: Bytes of a batch -> batches, so that the whole takes some minutes.
+BATCHES = {16_384: 500_000, 500: 2_000_000}
+FACTS = (
+    "on {machine}; generated captures of {partitions} partitions. Load average {before:.1f} when it began and {after:.1f} when it "
+    "ended: what was there at the beginning was others' work, and spoils ratios too."
+)
+PAGE = ROOT / "docs" / "performance.md"
+HEAD = """# Performance
 
-from generate import generate  # noqa: E402
+Ratios of measures that were taken in one run, on one machine, one after the other. Written on {day} by
 
-from txnlib.readers.capture import list_capture  # noqa: E402
-from txnlib.readers.tables import read_table  # noqa: E402
+```
+{command}
+```
 
-LENGTH, LOG_OVERHEAD, HEADER_BYTES, BLOCK = struct.Struct(">i"), 12, 61, 65_536
-
-
-def floor_of(path: str) -> int:
-    """Batches of one segment, walked and gathered and nothing else."""
-    count = position = 0
-    with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        size, unpack = len(mapped), LENGTH.unpack_from
-        while position < size:
-            positions = []
-            while position < size and len(positions) < BLOCK:
-                positions.append(position)
-                position += unpack(mapped, position + 8)[0] + LOG_OVERHEAD
-            places = np.array(positions)
-            window = np.frombuffer(mapped, dtype=np.uint8, count=positions[-1] + HEADER_BYTES - positions[0], offset=positions[0])
-            count += len(window[(places - positions[0])[:, None] + np.arange(HEADER_BYTES)])
-            del window
-    return count
-
-
-def rows_of(file) -> int:
-    """Rows of `record_batches` that the reader makes of one file."""
-    return sum(batch.num_rows for batch in read_table("record_batches", file))
-
-
-def timed(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
-def resident_mib() -> int:
-    """Memory of this process and all below it, shared pages counted once per process that maps them privately."""
-    total = 0
-    for status in Path("/proc").glob("[0-9]*/smaps_rollup"):
-        try:
-            lines = dict(line.split(":") for line in status.read_text().splitlines()[1:])
-        except (OSError, ValueError):
-            continue
-        total += int(lines["Pss"].split()[0])
-    return total // 1024
-
-
-class Memory(threading.Thread):
-    """The highest memory seen, looked at twice a second."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.before = resident_mib()
-        self.peak = 0
-
-    def run(self) -> None:
-        while True:
-            self.peak = max(self.peak, resident_mib() - self.before)
-            time.sleep(0.5)
+{facts}
+"""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batches", type=int, default=1_000_000)
-    parser.add_argument("--batch-bytes", type=int, default=500)
+    parser = argparse.ArgumentParser(prog="bench/run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, help=f"of each size (default: {BATCHES})")
+    parser.add_argument("--batch-bytes", type=int, action="append", help="repeatable; text, cores and audits take the smallest")
     parser.add_argument("--partitions", type=int, default=20)
-    parser.add_argument("--keep", type=Path, help="use, or make and keep, the capture in this folder")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="use, or make and keep, the captures in this folder")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     given = parser.parse_args()
-    root = given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))
+    sizes = {size: given.batches or BATCHES.get(size, 1_000_000) for size in given.batch_bytes or BATCHES}
+    folder = given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))
+    tables: list[Table] = []
+    before = os.getloadavg()[0]
     try:
-        if not (root / "capture").exists():
-            generate(root / "capture", given.batches, given.batch_bytes, given.partitions)
-        measure(root, given.batch_bytes)
+        seconds = timed(lambda: measure(folder, sizes, given.partitions, tables))
     finally:
         if given.keep is None:
-            shutil.rmtree(root)
+            shutil.rmtree(folder)
+    after = os.getloadavg()[0]
+    print(f"\n{describe()}\n{seconds / 60:.1f} minutes, load average {before:.1f} before and {after:.1f} after")
+    if given.write:
+        command = shlex.join(["bench/run.sh", *sys.argv[1:]])
+        day = f"{datetime.now(UTC):%Y-%m-%d}"
+        facts = FACTS.format(machine=describe(), partitions=given.partitions, before=before, after=after)
+        head = HEAD.format(day=day, command=command, facts=fill(facts, 120))
+        PAGE.write_text("\n".join([head, *(table.markdown() for table in tables)]))
 
 
-def measure(root: Path, batch_bytes: int) -> None:
-    capture = list_capture([str(root / "capture")])
-    files = list(capture.files)
-    paths = [file.path for file in files]
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        total = sum(pool.map(floor_of, paths))
-        floor = min(timed(lambda: list(pool.map(floor_of, paths))) for _ in range(3))
-        reader = min(timed(lambda: list(pool.map(rows_of, files))) for _ in range(2))
-    seconds = {"floor: mmap, walk, gather": floor, "reader: record_batches to Arrow": reader}
+def measure(folder: Path, sizes: dict[int, int], partitions: int, tables: list[Table]) -> None:
+    """Prints each table as soon as it is there, and adds it to the list."""
 
-    from jobs import audit, ingest_dumps, reconstruct_state, report_transactions
-    from jobs.options import AUDIT, parse
-    from jobs.run import open_run
-    from jobs.steps import carry_out
-    from txnlib.spark.capture_source import read_capture
+    def show(table: Table) -> None:
+        print(f"\n{table.title}\n\n{table.text()}", flush=True)
+        tables.append(table)
 
-    memory = Memory()
-    memory.start()
-    given = parse(AUDIT, "", ["--input", str(root / "capture"), "--output", str(root / "out")])
-    run = open_run(given)
-    sink = read_capture(run.spark, capture, "record_batches").write.format("noop").mode("overwrite")
-    # The audit first, while the JVM is as cold as it is for a user; then its jobs one by one.
-    seconds["audit: all three jobs as one"] = timed(lambda: carry_out(run, audit.STEPS))
-    peak = memory.peak
-    for name, stage in {
-        "ingest_dumps": ingest_dumps.ingest,
-        "reconstruct_state": reconstruct_state.reconstruct,
-        "report_transactions": report_transactions.report,
-    }.items():
-        seconds[name] = timed(lambda stage=stage: stage(run))
-    seconds["read into a DataFrame (noop sink)"] = min(timed(sink.save) for _ in range(2))
+    captures = {size: capture_of(folder, size, batches, partitions) for size, batches in sizes.items()}
+    read = {size: raw.measure(capture, size) for size, capture in captures.items()}
+    show(raw.table(list(read.values())))
+    show(dump_tool.table([(read[size], dump_tool.tool_seconds(capture)) for size, capture in captures.items()]))
 
-    size = sum(file.size for file in files)
-    print(f"{total:,} batches of {batch_bytes} bytes, {size / 2**30:.2f} GiB, {os.cpu_count()} cores")
-    print(f"{'stage':<36}{'s':>8}{'batches/s':>14}{'of the floor':>14}")
-    for name, took in seconds.items():
-        print(f"{name:<36}{took:>8.1f}{total / took:>14,.0f}{floor / took:>14.2f}")
-    print(f"peak memory of driver and workers during the audit: {peak} MiB")
+    size = min(sizes)
+    batches = read[size].batches
+    few = capture_of(folder, size, sizes[size] // scaling.TIMES, partitions)
+    show(text.table(text.measure(few, few.parent / "text")))
+    reading = scaling.measure_reading(captures[size], batches)
+    audits, remark = scaling.measure_audits(few, captures[size], (batches // scaling.TIMES, batches), few.parent)
+    for table in scaling.tables(reading, audits, remark):
+        show(table)
+
+
+def capture_of(folder: Path, size: int, batches: int, partitions: int) -> Path:
+    """The generated capture, made unless it is there."""
+    capture = folder / f"{batches}-batches-of-{size}-bytes" / "capture"
+    if not capture.exists():
+        generate(capture, batches, size, partitions)
+    return capture
 
 
 if __name__ == "__main__":

@@ -1,11 +1,25 @@
 #!/usr/bin/env bash
-# Measures the audit and each of its stages next to numpy's floor: bench/run.sh [--batches N] [--batch-bytes N] (see bench/run.py).
+# Measures what txnlib is held to, in one run: against numpy, Kafka's own tool and Polars, on one core and on two.
+#
+#   bench/run.sh                 about five minutes on two cores, 10 GB of disk meanwhile
+#   bench/run.sh --write         the same, and writes docs/performance.md
+#   bench/run.sh --help          the options
+#
+# The first call brings Kafka's jars and Polars into .venv. See bench/run.py.
 
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 # shellcheck source=bootstrap.sh
 source "$root/bootstrap.sh" run
-export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}"
-export PYSPARK_SUBMIT_ARGS="--master local[*] --driver-memory ${TXNLIB_DRIVER_MEMORY:-2g} --properties-file $root/conf/spark-defaults.conf --jars $DELTA_JARS pyspark-shell"
+
+"$VENV/bin/python" -c 'import polars' 2>/dev/null || bootstrap_pip install --editable "$root[bench]" ||
+  bootstrap_die "pip could not install Polars: see above"
+
+export KAFKA_VERSION=4.1.1
+bootstrap_fetch "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "$VENV/kafka" || bootstrap_die "no jars of Kafka: see above"
+KAFKA_CLASS_PATH="$VENV/kafka/*:$(bootstrap_join : "$SPARK_HOME"/jars/scala-library-*.jar)"
+export KAFKA_CLASS_PATH
+
+export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}" SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}" PYTHONPATH="$root"
 exec "$VENV/bin/python" "$root/bench/run.py" "$@"

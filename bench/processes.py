@@ -1,0 +1,91 @@
+"""How are other programs run and watched? On given cores of Spark, timed, with the memory of all they start."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def timed(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def spark_python(cores: int, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment of a Python program whose Spark has so many cores, with the settings of spark-submit.sh."""
+    submit = [
+        *("--master", f"local[{cores}]"),
+        *("--driver-memory", os.environ.get("TXNLIB_DRIVER_MEMORY", "2g")),
+        *("--properties-file", str(ROOT / "conf" / "spark-defaults.conf")),
+        *("--jars", os.environ["DELTA_JARS"]),
+        "pyspark-shell",
+    ]
+    paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}".rstrip(os.pathsep)
+    return [sys.executable, *arguments], {**os.environ, "PYSPARK_SUBMIT_ARGS": shlex.join(submit), "PYTHONPATH": paths}
+
+
+def output_of(command: Sequence[str], environment: dict[str, str] | None = None) -> str:
+    """Stdout of a program; its stderr is shown if it fails."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{shlex.join(command[:6])} … failed:\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def watched(command: Sequence[str], environment: dict[str, str], errors: Path) -> tuple[float, int]:
+    """Seconds that a program takes, and the highest memory (MiB) of it and all it starts."""
+    begun = time.perf_counter()
+    with errors.open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        memory = Memory(process.pid)
+        memory.start()
+        code = process.wait()
+    if code:
+        raise SystemExit(f"{shlex.join(command[:6])} … failed:\n{errors.read_text()[-4000:]}")
+    return time.perf_counter() - begun, memory.peak
+
+
+class Memory(threading.Thread):
+    """The highest memory of a process and all below it, looked at four times a second; what they share is counted once."""
+
+    def __init__(self, process: int) -> None:
+        super().__init__(daemon=True)
+        self.process = process
+        self.peak = 0
+
+    def run(self) -> None:
+        while Path(f"/proc/{self.process}").exists():
+            self.peak = max(self.peak, sum(map(_resident_kib, _tree(self.process))) // 1024)
+            time.sleep(0.25)
+
+
+def _tree(process: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(status.parent.name))
+    found = [process]
+    for known in found:
+        found += children.get(known, [])
+    return found
+
+
+def _resident_kib(process: int) -> int:
+    """Proportional: a page that n processes map is an nth of a page in each."""
+    try:
+        lines = dict(line.split(":") for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:])
+    except (OSError, ValueError):
+        return 0
+    return int(lines["Pss"].split()[0]) if "Pss" in lines else 0

@@ -1,0 +1,67 @@
+"""1. Raw segments against numpy's floor: the reader alone, and the read into a DataFrame."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from floor import floor_of
+from machine import CORES
+from processes import timed
+from spark_read import read_seconds
+from table import Ratio, Table
+
+from txnlib.readers.capture import CaptureFile, list_capture
+from txnlib.readers.tables import read_table
+
+#: Bytes of a batch -> share of the floor to reach.
+TARGETS = {16_384: 0.5, 500: 0.4}
+ABOUT = f"""Batches/s. The floor is what numpy can do at best on the same files and cores: mmap, one loop over the length
+fields, one gather of the 61-byte headers, in a process per core. The reader adds the CRC of every batch of at most 4 KiB and
+25 Arrow columns, in the same processes; the DataFrame is read by a warm session of {CORES} tasks into Spark's `noop` sink.
+Page cache warm, best of 4."""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What was measured on a capture with batches of one size."""
+
+    batch_bytes: int
+    batches: int
+    floor: float
+    reader: float
+    #: Seconds of the read into a DataFrame, on all cores.
+    frame: float
+
+    @property
+    def ratios(self) -> list[Ratio]:
+        target, floor = TARGETS.get(self.batch_bytes), self.batches / self.floor
+        name = f"{self.batches:,} batches of {self.batch_bytes} bytes"
+        return [
+            Ratio(f"{name}: reader to Arrow", self.batches / self.reader, floor, target),
+            Ratio(f"{name}: read into a DataFrame", self.batches / self.frame, floor, target),
+        ]
+
+
+def rows_of(file: CaptureFile) -> int:
+    """Rows of `record_batches` that the reader makes of one file."""
+    return sum(batch.num_rows for batch in read_table("record_batches", file))
+
+
+def measure(capture: Path, batch_bytes: int) -> Raw:
+    files = list(list_capture([str(capture)]).files)
+    paths = [file.path for file in files]
+    with ProcessPoolExecutor(CORES) as pool:
+        total = sum(pool.map(floor_of, paths))
+        read = sum(pool.map(rows_of, files))
+        assert read == total, f"the reader has {read} batches of {total}"
+        # One after the other, so that a busy moment of the machine meets both.
+        pairs = [(timed(lambda: list(pool.map(floor_of, paths))), timed(lambda: list(pool.map(rows_of, files)))) for _ in range(4)]
+    return Raw(
+        batch_bytes, total, min(floor for floor, _ in pairs), min(reader for _, reader in pairs), read_seconds(capture, CORES)
+    )
+
+
+def table(measured: list[Raw]) -> Table:
+    return Table("Raw segments", ABOUT, "ours", "floor", [ratio for raw in measured for ratio in raw.ratios])

@@ -1,0 +1,50 @@
+"""4. What do more cores bring, and what does more input cost? Two tasks against one, and the memory of whole audits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from machine import CORES
+from processes import ROOT, spark_python, watched
+from spark_read import read_seconds
+from table import Ratio, Table
+
+SPEED_UP, MEMORY = 1.7, 1.2
+#: How many times the small input is the large one.
+TIMES = 4
+READING = """Batches/s of the read into a DataFrame, 500-byte batches, by a session with two tasks and by one with one; each
+in a process of its own, warm, best of 4."""
+AUDITS = f"""Whole audits, each in processes of its own, of one input and of one {TIMES} times as large: the highest memory
+(MiB) of the driver, its JVM and all Python workers (proportional set size, looked at four times a second), and the seconds
+from start to end. The times are of one run each, cold as for a user: most of a small audit is Spark's start, so what counts
+is what the added batches add."""
+
+
+def measure_reading(capture: Path, batches: int) -> Ratio:
+    one, two = (batches / read_seconds(capture, cores) for cores in (1, 2))
+    return Ratio(f"{batches:,} batches: 2 tasks over 1", two, one, SPEED_UP)
+
+
+def audit(capture: Path, output: Path) -> tuple[float, int]:
+    """Seconds and MiB."""
+    arguments = ["--input", str(capture), "--output", str(output)]
+    command, environment = spark_python(CORES, str(ROOT / "jobs" / "audit.py"), *arguments)
+    return watched(command, environment, output.with_suffix(".stderr"))
+
+
+def measure_audits(small: Path, large: Path, batches: tuple[int, int], folder: Path) -> tuple[list[Ratio], str]:
+    (small_seconds, small_mib), (large_seconds, large_mib) = audit(small, folder / "out-small"), audit(large, folder / "out-large")
+    each = (large_seconds - small_seconds) / (batches[1] - batches[0]) * 1e6
+    name = f"{batches[1]:,} batches over {batches[0]:,}"
+    ratios = [
+        Ratio(f"memory: {name}", large_mib, small_mib, at_most=MEMORY),
+        Ratio(f"seconds: {name}", large_seconds, small_seconds),
+    ]
+    return ratios, f"Each million batches adds {each:.1f} s."
+
+
+def tables(reading: Ratio, audits: list[Ratio], remark: str) -> list[Table]:
+    return [
+        Table("Two cores", READING, "2 tasks", "1 task", [reading]),
+        Table("Whole audits", f"{AUDITS} {remark}", "large", "small", audits),
+    ]

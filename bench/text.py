@@ -1,0 +1,57 @@
+"""3. Text against Polars: the same files, the same columns, the same cores; shallow dumps and deep ones."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import polars_text
+from dump_tool import print_segments, segments_of
+from machine import CORES
+from processes import timed
+from raw import rows_of
+from table import Ratio, Table
+
+from txnlib.readers.capture import FileKind, list_capture
+
+TARGET = 0.5
+SHAPES = {"shallow": (), "deep": ("--deep-iteration",)}
+ABOUT = f"""Lines/s of text that Kafka's tool printed of the segments with 500-byte batches, one file per partition. Ours: the
+reader of `record_batches`, in {CORES} processes, which also checks that every line continues the file before it. Polars:
+`scan_lines`, the lines of batches split at spaces into the same numbers and words and, for the deep text, the marker of a
+batch out of the line behind it; {CORES} threads; the faster of its two engines. (One regular expression with 18 groups, or 18
+with one, were slower.) Best of 4."""
+
+
+def print_text(capture: Path, folder: Path, *options: str) -> None:
+    """What the tool prints of a capture, one file per partition, whose `Dumping` lines name the segments."""
+    folder.mkdir()
+    for partition in sorted({segment.parent for segment in segments_of(capture)}):
+        with (folder / f"{partition.name}.txt").open("wb") as out:
+            print_segments(sorted(partition.glob("*.log")), out, *options)
+
+
+def lines_of(path: str) -> int:
+    with open(path, "rb") as stream:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
+
+
+def measure(capture: Path, folder: Path) -> list[Ratio]:
+    ratios = []
+    for shape, options in SHAPES.items():
+        if not (folder / shape).exists():
+            folder.mkdir(exist_ok=True)
+            print_text(capture, folder / shape, *options)
+        files = list(list_capture([str(folder / shape)]).of_kind(FileKind.DUMP))
+        with ProcessPoolExecutor(CORES) as pool:
+            lines = sum(pool.map(lines_of, [file.path for file in files]))
+            batches = sum(pool.map(rows_of, files))
+            ours = min(timed(lambda: list(pool.map(rows_of, files))) for _ in range(4))  # noqa: B023
+        rows, seconds = polars_text.read_in_its_own_process([file.path for file in files], shape == "deep")
+        assert rows == batches, f"Polars has {rows} batches of {batches}"
+        ratios.append(Ratio(f"{shape}: {lines:,} lines, {batches:,} batches", lines / ours, lines / seconds, TARGET))
+    return ratios
+
+
+def table(ratios: list[Ratio]) -> Table:
+    return Table("Text", ABOUT, "ours", "Polars", ratios)
