@@ -15,6 +15,7 @@ from jobs.run import Run, main, reopen_run
 from jobs.steps import carry_out, step_of
 from jobs.summary import summarise
 from txnlib.report.text import render
+from txnlib.spark.abort_plan import abort_plan
 from txnlib.spark.hanging_transactions import hanging_transactions
 from txnlib.spark.history import with_history
 from txnlib.spark.late_transactions import late_transactions
@@ -35,7 +36,7 @@ OPEN_TRANSACTIONS: Final = step_of(
     "transactions",
     "producer_id_owners",
     "coverage",
-    settings=lambda run: {"thresholds": run.thresholds},
+    settings=lambda run: {"thresholds": run.thresholds, "kafka_version": run.settings.kafka_version},
 )
 
 
@@ -61,6 +62,11 @@ STEPS: Final = (
             "as_of_ms": run.settings.as_of_ms,
             "transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms,
         },
+    ),
+    step_of(
+        abort_plan,
+        "open_transactions",
+        settings=lambda run: {"transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms},
     ),
     step_of(hanging_transactions, "open_transactions"),
     step_of(late_transactions, "open_transactions"),

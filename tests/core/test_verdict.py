@@ -8,8 +8,9 @@ from itertools import product
 import pytest
 
 from txnlib.core import verdict as rules
-from txnlib.core.cause import CAUSES, causes, evidence_records
+from txnlib.core.cause import CAUSES, causes
 from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.evidence_records import evidence_records
 from txnlib.core.remedy import REFUSALS, remedy
 from txnlib.core.transaction_state import TransactionState
 from txnlib.core.verdict import Holds, LateBy, Marker, Reason, Verdict, judge
@@ -314,6 +315,8 @@ def test_A17_a_hanging_transaction_whose_age_brokers_prove_may_be_aborted_by_its
         (replace(PARTITION, is_start_exact=False), NOBODY, "true start offset"),
         (MARKED, PREPARED, "PrepareCommit"),
         (PARTITION, replace(ONGOING, producer_epoch=4), "end the transaction there first"),
+        (PARTITION, replace(ONGOING, is_listed=False), "in another transaction now"),
+        (PARTITION, replace(ONGOING, is_listed=False, transaction_timeout_ms=-1), "two-phase commit"),
     ],
 )
 def test_a_hanging_transaction_may_still_not_be_safe_to_abort(partition, coordinator, why):

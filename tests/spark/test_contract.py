@@ -33,6 +33,7 @@ SETTINGS = {
     "coordinator_partitions": 50,
     "transaction_max_timeout_ms": 900_000,
     "thresholds": Thresholds(as_of_ms=0),
+    "kafka_version": None,
 }
 FRAMES = {
     "partition_notes": "topic string, partition int, leader int",

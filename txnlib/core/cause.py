@@ -1,13 +1,28 @@
-"""What probably brought it about? Ranked candidates for a reason, each with what in the records speaks for it."""
+"""What probably brought it about? Known causes with their signatures, ranked, each with what in the records speaks for it.
+
+A signature is a question to the evidence; where it is not met, the cause is not named. Versions are those with the fault:
+where the capture says that its brokers are newer, the cause is UNLIKELY, since the fault may still date from before an upgrade.
+Source: semantics.md 5, and the issues named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 from txnlib.core.evidence import Evidence
+from txnlib.core.find_hanging import MS_PER_MINUTE
+from txnlib.core.sentinels import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
+from txnlib.core.transaction_state import COMPLETE_STATES
 from txnlib.core.verdict import Reason
+
+
+class Likelihood(IntEnum):
+    LIKELY = 0
+    POSSIBLE = 1
+    UNLIKELY = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,90 +32,262 @@ class Cause:
     evidence: str
 
 
-#: reason -> candidates, likeliest first; `{…}` are fields of the evidence (semantics.md 5).
-CAUSES: Final[Mapping[Reason, tuple[Cause, ...]]] = {
+@dataclass(frozen=True, slots=True)
+class CauseRule:
+    """A known cause; `{…}` in `shows` are fields of the evidence. `fixed_in`: the brokers' version from which it cannot happen."""
+
+    cause: str
+    likelihood: Likelihood
+    shows: str
+    applies: Callable[[Evidence], bool] = lambda evidence: True
+    fixed_in: tuple[int, ...] | None = None
+
+
+def _is_offsets_topic(evidence: Evidence) -> bool:
+    return evidence.on_partition.topic == GROUP_METADATA_TOPIC
+
+
+def _has_marker(evidence: Evidence) -> bool:
+    return evidence.on_partition.marker_offset is not None
+
+
+def _is_same_epoch(evidence: Evidence) -> bool:
+    """Data at the marker's epoch: transactions v0 and v1 do not fence it."""
+    return _has_marker(evidence) and evidence.on_partition.producer_epoch == evidence.on_partition.marker_epoch
+
+
+def _is_newer_epoch(evidence: Evidence) -> bool:
+    epoch = evidence.on_partition.marker_epoch
+    return epoch is not None and evidence.on_partition.producer_epoch > epoch
+
+
+def _is_v2(evidence: Evidence) -> bool:
+    return (evidence.at_coordinator.transaction_version or 0) >= 2
+
+
+def _lacks_last_marker(evidence: Evidence) -> bool:
+    """Its coordinator completed a transaction with this partition, whose marker is not here."""
+    coordinator, marker_ms = evidence.at_coordinator, evidence.on_partition.marker_ms
+    if coordinator.state not in COMPLETE_STATES or coordinator.last_prepared_ms is None:
+        return False
+    return marker_ms is None or marker_ms < coordinator.last_prepared_ms - 1_000
+
+
+def _is_epoch_ahead(evidence: Evidence) -> bool:
+    held = evidence.at_coordinator.producer_epoch
+    return held is not None and evidence.on_partition.producer_epoch > held
+
+
+def _is_coordinator_epoch_ahead(evidence: Evidence) -> bool:
+    seen, newest = evidence.on_partition.coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch
+    return seen is not None and newest is not None and seen > newest
+
+
+def _is_in_time_at_coordinator(evidence: Evidence) -> bool:
+    """The coordinator's own clock knows it as younger than the last write claims."""
+    start, written = evidence.at_coordinator.transaction_start_ms, evidence.on_partition.last_timestamp_ms
+    return start is not None and written is not None and written < start - 5 * MS_PER_MINUTE
+
+
+def _is_exhausted(evidence: Evidence) -> bool:
+    return (evidence.at_coordinator.producer_epoch or 0) > EXHAUSTED_EPOCH
+
+
+_L, _P = Likelihood.LIKELY, Likelihood.POSSIBLE
+
+_LATE_PRODUCE: Final = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
+_OFFSETS: Final = CauseRule(
+    "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)",
+    _L,
+    "the partition is of __consumer_offsets; its last marker of this producer: {marker_offset}",
+    _is_offsets_topic,
+    (3, 7),
+)
+_LOST_MARKER: Final = CauseRule(
+    "its coordinator completed a transaction here, and the marker is gone: the topic was created again, the log was truncated "
+    "(unclean election), or the copy is an older one",
+    _L,
+    "{transactional_id} is in {state} at offset {record_offset} of __transaction_state-{coordinator_partition}, and no marker "
+    "follows that decision here",
+    _lacks_last_marker,
+)
+
+#: reason -> candidates, likeliest first.
+CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     Reason.WRITTEN_AFTER_MARKER: (
-        Cause(
-            "late produce request after the end of the transaction (KAFKA-14402 family; closed by partition verification "
-            "and transactions v2)",
-            "LIKELY",
+        _OFFSETS,
+        CauseRule(
+            _LATE_PRODUCE,
+            _L,
+            "the open batches stand after the {marker_type} marker at offset {marker_offset}, at its epoch {marker_epoch}",
+            _is_same_epoch,
+        ),
+        CauseRule(
+            "a repeated marker of the transaction before ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)",
+            _P,
+            "transactions v2, and the marker at offset {marker_offset} has the data's epoch {marker_epoch}",
+            lambda evidence: _is_v2(evidence) and _is_same_epoch(evidence),
+            (4, 2),
+        ),
+        CauseRule(
+            "a client other than Kafka's own wrote on after its EndTxn (KAFKA-18957)",
+            _P,
             "the open batches stand after the {marker_type} marker at offset {marker_offset}",
+            _has_marker,
         ),
     ),
     Reason.PARTITION_NOT_IN_TRANSACTION: (
-        Cause(
-            "a client wrote without adding the partition to its transaction (KAFKA-12671; before 3.6, or verification off)",
-            "LIKELY",
-            "no record of {transactional_id} that holds now lists {topic}-{partition}",
+        _OFFSETS,
+        _LOST_MARKER,
+        CauseRule(
+            "a client wrote without adding the partition to its transaction (KAFKA-12671; brokers before 3.6, or with "
+            "transaction.partition.verification.enable off)",
+            _L,
+            "no record of {transactional_id} that holds now lists {topic}-{partition}, and no marker of it stands there",
+            lambda evidence: not _has_marker(evidence) and not _lacks_last_marker(evidence),
         ),
-        Cause(
-            "late produce request after the end of an earlier transaction",
-            "POSSIBLE",
-            "the producer's last marker here: {marker_offset}",
+        CauseRule(
+            _LATE_PRODUCE,
+            _L,
+            "the open batches stand after the {marker_type} marker at offset {marker_offset}, at its epoch {marker_epoch}",
+            _is_same_epoch,
+        ),
+        CauseRule(
+            "a client wrote without adding the partition to its newest transaction (KAFKA-12671; brokers before 3.6, or with "
+            "transaction.partition.verification.enable off)",
+            _P,
+            "the producer's last marker here, at offset {marker_offset}, ended an earlier transaction",
+            _has_marker,
         ),
     ),
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
-        Cause(
-            "a coordinator partition lost its data, or the id's records were compacted after it expired",
-            "POSSIBLE",
+        CauseRule(
+            "a coordinator partition lost its records (disk lost, topic created again, log truncated)",
+            _P,
+            "no record of any coordinator names producer {producer_id}, though its marker at offset {marker_offset} was once "
+            "written by one",
+            _has_marker,
+        ),
+        CauseRule(
+            "its transactional id expired, and compaction removed its tombstone",
+            _P,
             "no record of any coordinator names producer {producer_id}",
         ),
-        Cause("a client made up its producer id", "POSSIBLE", "no record of any coordinator names producer {producer_id}"),
+        CauseRule(
+            "a coordinator partition lost its records, or a client made up its producer id",
+            _P,
+            "no record of any coordinator names producer {producer_id}, and no marker of it stands here",
+            lambda evidence: not _has_marker(evidence),
+        ),
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
-        Cause(
+        CauseRule(
             "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile",
-            "LIKELY",
+            _L,
             "tombstone of {transactional_id} at offset {record_offset} of __transaction_state-{coordinator_partition}",
+        ),
+        CauseRule(
+            _LATE_PRODUCE, _P, "the open batches stand after the {marker_type} marker at offset {marker_offset}", _is_same_epoch
         ),
     ),
     Reason.PRODUCER_ID_ROTATED: (
-        Cause(
-            "late produce request of a producer id that its transactional id has given up",
-            "LIKELY",
+        CauseRule(
+            "late produce request of a producer id that its transactional id has given up (epochs exhausted, or reborn)",
+            _L,
             "{transactional_id} had producer {producer_id} before, not now",
         ),
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
-        Cause(
+        CauseRule(
             "a client wrote with an epoch its coordinator never gave out (accepted without verification, before 4.0)",
-            "LIKELY",
+            _L,
+            "epoch {producer_epoch} in the partition, {coordinator_producer_epoch} at the coordinator",
+            fixed_in=(4, 0),
+        ),
+        CauseRule(
+            "the coordinator lost its newest records (unclean election, or a restored older copy)",
+            _P,
             "epoch {producer_epoch} in the partition, {coordinator_producer_epoch} at the coordinator",
         ),
     ),
     Reason.MARKER_REFUSED: (
-        Cause(
-            "the partition has seen a newer epoch than the coordinator holds, so it refuses every retry of the marker",
-            "LIKELY",
-            "producer epoch {producer_epoch} and coordinator epoch {coordinator_epoch} in the partition",
+        CauseRule(
+            "the partition has seen a newer producer epoch than the decision's, so it refuses every retry of the marker",
+            _L,
+            "producer epoch {producer_epoch} in the partition, {coordinator_producer_epoch} in the Prepare record",
+            _is_epoch_ahead,
+        ),
+        CauseRule(
+            "the partition has seen a newer coordinator epoch, as after a marker by a zombie coordinator or by hand (KAFKA-9144 "
+            "and similar), so it refuses every retry of the marker",
+            _L,
+            "coordinator epoch {coordinator_epoch} in the partition, {newest_coordinator_epoch} is the newest of "
+            "__transaction_state-{coordinator_partition}",
+            _is_coordinator_epoch_ahead,
         ),
     ),
     Reason.MARKER_OVERDUE: (
-        Cause(
-            "the partition's leader is not reachable",
-            "POSSIBLE",
-            "no marker since the decision at offset {record_offset}",
+        CauseRule("the partition's leader is not reachable", _P, "no marker since the decision at offset {record_offset}"),
+        CauseRule(
+            "the coordinator stopped sending markers (KAFKA-16352, fixed in 3.8.0; KAFKA-9777, fixed in 2.6.0; KAFKA-10080)",
+            _P,
+            "no marker since the decision at offset {record_offset} of __transaction_state-{coordinator_partition}",
+            fixed_in=(3, 8),
         ),
-        Cause(
-            "the coordinator stopped sending markers (KAFKA-16352, KAFKA-9777 and others)",
-            "POSSIBLE",
-            "no marker since the decision at offset {record_offset}",
+        CauseRule(
+            "a repeated marker is refused under transactions v2 (KAFKA-19999; 4.2 before its fix)",
+            _P,
+            "transactions v2; decided at offset {record_offset} of __transaction_state-{coordinator_partition}",
+            _is_v2,
         ),
     ),
     Reason.OVERDUE: (
-        Cause(
-            "its coordinator does not run the timeout scan, or the producer writes old timestamps",
-            "POSSIBLE",
+        CauseRule(
+            "the producer writes old timestamps: by its coordinator's clock it is younger than its last write claims",
+            _L,
+            "the last write claims to be older than the transaction's start at the coordinator",
+            _is_in_time_at_coordinator,
+        ),
+        CauseRule(
+            "the epoch is exhausted, so its coordinator cannot fence it (KAFKA-20090)",
+            _L,
+            "epoch {coordinator_producer_epoch} at the coordinator",
+            _is_exhausted,
+        ),
+        CauseRule(
+            "its coordinator does not run the timeout scan: __transaction_state-{coordinator_partition} has no leader, or one "
+            "that is overloaded",
+            _P,
             "{transactional_id} at offset {record_offset} of __transaction_state-{coordinator_partition}",
         ),
     ),
 }
 
 
-def causes(reason: Reason, evidence: Evidence) -> tuple[Cause, ...]:
-    """The candidates for this transaction, likeliest first; none for what needs no explanation."""
+def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None) -> tuple[Cause, ...]:
+    """The candidates whose signature this transaction shows, likeliest first; none for what needs no explanation."""
+    fields = _fields(evidence)
+    ranked = []
+    for rule in CAUSES.get(reason, ()):
+        if rule.applies(evidence):
+            shows, likelihood = rule.shows.format(**fields), rule.likelihood
+            if _is_fixed(rule, kafka_version):
+                likelihood, shows = Likelihood.UNLIKELY, f"{shows}; but the capture says Kafka {kafka_version}"
+            ranked.append((likelihood, Cause(rule.cause.format(**fields), likelihood.name, shows)))
+    return tuple(cause for _, cause in sorted(ranked, key=lambda pair: pair[0]))
+
+
+def _is_fixed(rule: CauseRule, kafka_version: str | None) -> bool:
+    if rule.fixed_in is None or kafka_version is None:
+        return False
+    parts = kafka_version.split(".")
+    numbers = tuple(int(part) for part in parts[: len(rule.fixed_in)] if part.isdigit())
+    return len(numbers) == len(rule.fixed_in) and numbers >= rule.fixed_in
+
+
+def _fields(evidence: Evidence) -> dict[str, object]:
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    fields = {
+    return {
         "topic": partition.topic,
         "partition": partition.partition,
         "producer_id": partition.producer_id,
@@ -108,63 +295,11 @@ def causes(reason: Reason, evidence: Evidence) -> tuple[Cause, ...]:
         "coordinator_epoch": "unknown" if partition.coordinator_epoch is None else partition.coordinator_epoch,
         "marker_type": partition.marker_type or "end",
         "marker_offset": "none" if partition.marker_offset is None else partition.marker_offset,
+        "marker_epoch": "none" if partition.marker_epoch is None else partition.marker_epoch,
         "transactional_id": coordinator.transactional_id,
+        "state": "expired" if coordinator.state is None else coordinator.state.kafka_name,
         "coordinator_partition": coordinator.coordinator_partition,
         "coordinator_producer_epoch": coordinator.producer_epoch,
+        "newest_coordinator_epoch": coordinator.newest_coordinator_epoch,
         "record_offset": coordinator.record_offset,
     }
-    return tuple(Cause(c.cause, c.likelihood, c.evidence.format(**fields)) for c in CAUSES.get(reason, ()))
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceRecord:
-    """One record that shows something, as an operator can look it up."""
-
-    topic: str
-    partition: int
-    offset: int
-    record: str
-    says: str
-
-
-def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
-    """The records behind a verdict, in the order in which they tell the story."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    records = []
-    if partition.marker_offset is not None:
-        records.append(
-            EvidenceRecord(
-                partition.topic,
-                partition.partition,
-                partition.marker_offset,
-                f"endTxnMarker: {partition.marker_type or 'not printed'} producerEpoch: {partition.marker_epoch} "
-                f"coordinatorEpoch: {_shown(partition.marker_coordinator_epoch)}",
-                "the producer's last marker in this partition",
-            )
-        )
-    records.append(
-        EvidenceRecord(
-            partition.topic,
-            partition.partition,
-            partition.start_offset,
-            f"producerId: {partition.producer_id} producerEpoch: {partition.producer_epoch} isTransactional: true",
-            "the transaction begins here" if partition.is_start_exact else "the first batch captured; it may begin earlier",
-        )
-    )
-    if coordinator.record_offset is not None and coordinator.coordinator_partition is not None:
-        state = "<DELETE>" if coordinator.state is None else f"state={coordinator.state.kafka_name}"
-        records.append(
-            EvidenceRecord(
-                "__transaction_state",
-                coordinator.coordinator_partition,
-                coordinator.record_offset,
-                f"transactionalId={coordinator.transactional_id} {state} producerEpoch:{_shown(coordinator.producer_epoch)}",
-                "the last record of its transactional id "
-                + ("lists this partition" if coordinator.is_listed else "does not list this partition"),
-            )
-        )
-    return tuple(records)
-
-
-def _shown(value: int | None) -> str:
-    return "none" if value is None else str(value)

@@ -77,6 +77,8 @@ class CoordinatorSide:
     newest_coordinator_epoch: int | None = None
     #: Whether the last record's set of partitions holds this one.
     is_listed: bool = False
+    #: Transaction version of the last record that carries one.
+    transaction_version: int | None = None
     #: The instant up to which the coordinator's log is known; for nobody's producer id, of all coordinators.
     captured_at_ms: int | None = None
     is_capture_instant_assumed: bool = False

@@ -14,6 +14,7 @@ from typing import Final
 
 from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.find_hanging import find_hanging, is_candidate
+from txnlib.core.marker import CLOCKS_DIFFER_MS as _CLOCKS_DIFFER_MS
 from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS
 from txnlib.core.transaction_state import TransactionState
 
@@ -70,7 +71,7 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
         "the partition has seen epoch {producer_epoch}, its coordinator holds epoch {coordinator_producer_epoch}: the marker "
-        "will be refused; the live tool does not compare epochs and stays silent"
+        "will be refused"
     ),
     Reason.MARKER_PENDING: "its coordinator decided ({state}); the marker is on its way",
     Reason.MARKER_OVERDUE: "its coordinator decided ({state}) long ago, and the marker has not reached this partition",
@@ -95,6 +96,30 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "the copies of the partition and of its coordinator were taken at different instants, and the transaction may have "
         "begun, or ended, between them"
     ),
+}
+
+
+#: (verdict, what `find-hanging` prints) where the two differ -> why, in the same sentence.
+DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
+    (Verdict.HANGING, False): "find-hanging stays silent, since it compares neither epochs nor decisions",
+    (Verdict.STUCK, False): "find-hanging stays silent about what a coordinator decided",
+    (Verdict.UNKNOWN, True): "find-hanging, asked at this instant, would print it",
+}
+
+
+def _is_absorbed(evidence: Evidence) -> bool:
+    start, stamped = evidence.at_coordinator.transaction_start_ms, evidence.on_partition.stamped_after_ms
+    return start is not None and stamped is not None and stamped < start - _CLOCKS_DIFFER_MS
+
+
+def _is_zombies(evidence: Evidence) -> bool:
+    return _is_ahead(evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch)
+
+
+#: What else is odd about a transaction that its coordinator expects, though its marker will end all of it.
+ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
+    "its first records were written before that transaction began, and will be ended with it": _is_absorbed,
+    "its records carry an older epoch than its coordinator holds: a fenced producer wrote them": _is_zombies,
 }
 
 
@@ -170,7 +195,7 @@ def judge(evidence: Evidence, thresholds: Thresholds) -> Judgement:
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     reason = standing(evidence, thresholds)
     doubted = doubt(evidence, reason, thresholds)
-    late_by = None
+    late_by, live = None, live_answer(evidence, thresholds)
     if doubted is not None:
         verdict, reason = Verdict.UNKNOWN, doubted
     elif reason in NOBODY_ENDS_IT:
@@ -185,13 +210,23 @@ def judge(evidence: Evidence, thresholds: Thresholds) -> Judgement:
     return Judgement(
         verdict=verdict,
         reason=reason,
-        explanation=explain(reason, evidence),
-        kafka_find_hanging=live_answer(evidence, thresholds),
+        explanation="; ".join([explain(reason, evidence), *_remarks(verdict, reason, evidence, live)]),
+        kafka_find_hanging=live,
         late_by=late_by,
         age_basis="BROKER_CLOCK" if partition.is_broker_clock else "CLIENT_CLOCK",
         broker_clock_age_ms=broker_clock_age_ms(partition, coordinator, thresholds.as_of_ms),
     )
 
+
+def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | None) -> list[str]:
+    """What a reader who compares the verdict with the live tool, or with the records, would ask about."""
+    odd = [text for text, applies in ODDITIES.items() if reason in EXPECTED_REASONS and applies(evidence)]
+    difference = None if live is None else DIFFERENCES.get((verdict, live))
+    return odd if difference is None else [*odd, difference]
+
+
+#: Reasons that mean: its coordinator holds it and will end it.
+EXPECTED_REASONS: Final = frozenset({Reason.EXPECTED, Reason.OVERDUE, Reason.TWO_PHASE_COMMIT})
 
 #: Verdicts that need no age.
 DECIDED_VERDICTS: Final[Mapping[Reason, Verdict]] = {

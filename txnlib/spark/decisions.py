@@ -13,11 +13,14 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
-from txnlib.core.cause import causes, evidence_records
+from txnlib.core.abort_plan import OpenTransaction
+from txnlib.core.abort_plan import plan as plan_of
+from txnlib.core.cause import causes
 from txnlib.core.coordinator import CoordinatorRecord, transition
 from txnlib.core.ending import Ending
 from txnlib.core.ending import ended_by as by_records
 from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.evidence_records import evidence_records
 from txnlib.core.marker import Decision, Marker
 from txnlib.core.marker import marker_finding as finding_of_marker
 from txnlib.core.partitioner import partition_for
@@ -171,15 +174,48 @@ def marker_finding() -> Any:
     return F.udf(finding, StringType(), useArrow=True)
 
 
+STEPS_OF_PLAN = ArrayType(StructType([StructField("command", StringType()), StructField("must_print", StringType())]))
+PLAN = StructType(
+    [
+        StructField("action", StringType()),
+        StructField("action_order", IntegerType()),
+        StructField("command", StringType()),
+        StructField("command_for_old_brokers", StringType()),
+        StructField("before", STEPS_OF_PLAN),
+        StructField("after", STEPS_OF_PLAN),
+    ]
+)
+
+
+@lru_cache
+def plan() -> Any:
+    """UDF (the fields of `core.abort_plan.OpenTransaction`) -> PLAN, null for what is in progress."""
+
+    def planned(row: Row) -> dict[str, Any] | None:
+        found = plan_of(OpenTransaction(**row.asDict()))
+        if found is None:
+            return None
+        steps = {"before": found.before, "after": found.after}
+        return {
+            "action": found.action.name,
+            "action_order": int(found.action),
+            "command": found.command,
+            "command_for_old_brokers": found.command_for_old_brokers,
+            **{name: [{"command": step.command, "must_print": step.must_print} for step in part] for name, part in steps.items()},
+        }
+
+    return F.udf(planned, PLAN, useArrow=True)
+
+
 @lru_cache
 def judgement() -> Any:
-    """UDF (partition side, coordinator side, thresholds) -> JUDGEMENT; the structs carry the field names of the core."""
+    """UDF (partition side, coordinator side, thresholds, Kafka's version) -> JUDGEMENT, with the core's field names."""
 
-    def judged(on_partition: Row, at_coordinator: Row, limits: Row) -> dict[str, Any]:
+    def judged(on_partition: Row, at_coordinator: Row, limits: Row, kafka_version: str | None) -> dict[str, Any]:
         evidence = Evidence(PartitionSide(**on_partition.asDict()), _coordinator_side(at_coordinator.asDict()))
         thresholds = Thresholds(**limits.asDict())
         judgement = judge(evidence, thresholds)
-        cure = remedy(evidence, judgement, thresholds)
+        cure = remedy(evidence, judgement, thresholds, kafka_version)
         return {
             "verdict": judgement.verdict.value,
             "reason": judgement.reason.value,
@@ -192,7 +228,8 @@ def judgement() -> Any:
             "abort_command": cure.abort_command,
             "do_not_abort_because": cure.do_not_abort_because,
             "causes": [
-                {"cause": c.cause, "likelihood": c.likelihood, "evidence": c.evidence} for c in causes(judgement.reason, evidence)
+                {"cause": c.cause, "likelihood": c.likelihood, "evidence": c.evidence}
+                for c in causes(judgement.reason, evidence, kafka_version)
             ],
             "evidence": [
                 {"topic": r.topic, "partition": r.partition, "offset": r.offset, "record": r.record, "says": r.says}

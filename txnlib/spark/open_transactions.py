@@ -36,6 +36,7 @@ def open_transactions(
     coverage: DataFrame,
     *,
     thresholds: Thresholds,
+    kafka_version: str | None,
 ) -> DataFrame:
     """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS, without the history of runs.
 
@@ -51,7 +52,9 @@ def open_transactions(
         .join(F.broadcast(_all_coordinators(coverage)), how="left")
     )
     limits = F.struct(*[F.lit(value).cast("long").alias(name) for name, value in vars_of(thresholds).items()])
-    judged = evidence.withColumn("judgement", judgement()(_partition_side(), _coordinator_side(), limits))
+    judged = evidence.withColumn(
+        "judgement", judgement()(_partition_side(), _coordinator_side(), limits, F.lit(kafka_version).cast("string"))
+    )
     return conform(_reported(judged, thresholds), OPEN_TRANSACTIONS)
 
 
@@ -157,6 +160,7 @@ def _owners(producer_id_owners: DataFrame, coordinator_states: DataFrame) -> Dat
         "record_ms",
         F.col("coordinator_epoch").alias("record_coordinator_epoch"),
         "record_offset",
+        "client_transaction_version",
         F.col("partitions").alias("coordinator_partitions"),
     )
     return first.select("producer_id", "transactional_id", "coordinator_partition", "owner").join(
@@ -288,6 +292,7 @@ def _coordinator_side() -> Column:
         "record_coordinator_epoch": F.col("record_coordinator_epoch"),
         "newest_coordinator_epoch": F.col("newest_coordinator_epoch"),
         "is_listed": _is_listed(),
+        "transaction_version": F.col("client_transaction_version"),
         "captured_at_ms": F.when(is_owned, F.col("coordinator_known_ms")).otherwise(F.col("all_coordinators_known_ms")),
         "is_capture_instant_assumed": F.coalesce("is_coordinator_assumed", F.lit(True)),
         "damaged_offset": F.col("damaged_offset"),

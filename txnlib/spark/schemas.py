@@ -475,6 +475,34 @@ OPEN_TRANSACTIONS: Final = StructType(
 HANGING_TRANSACTIONS: Final = OPEN_TRANSACTIONS
 LATE_TRANSACTIONS: Final = OPEN_TRANSACTIONS
 
+_STEPS: Final = ArrayType(StructType([StructField("command", _STRING), StructField("must_print", _STRING)]))
+
+ABORT_PLAN: Final = StructType(
+    [
+        column("as_of", _TIME, "Instant judged at."),
+        column("number", _INT, "What to do first has number 1."),
+        column(
+            "action",
+            _STRING,
+            "ABORT, ABORT_LATER (something speaks against it now), END_AT_COORDINATOR, REVIVE_COORDINATOR, WAIT or CAPTURE_MORE.",
+        ),
+        *_WHERE,
+        column("producer_id", _LONG, "Producer id."),
+        column("start_offset", _LONG, "First offset of the open transaction."),
+        column("transactional_id", _STRING, "Its transactional id, where known."),
+        column("coordinator_partition", _INT, "Partition of __transaction_state of that id."),
+        column("verdict", _STRING, "Its verdict."),
+        column("reason", _STRING, "Its reason."),
+        column("do_not_abort_because", _STRING, "Why no marker may be written by hand, or not yet."),
+        column("before", _STEPS, "Commands to run first, and what they must print."),
+        column("command", _STRING, "The command that ends it; NULL where none should be run."),
+        column("command_for_old_brokers", _STRING, "The same for brokers that cannot describe producers (before 2.8)."),
+        column("after", _STEPS, "Commands that show whether it took effect."),
+        column("blocked_offsets", _LONG, "Offsets from its start to the high watermark."),
+        column("blocks_since", _TIME, "Since when it blocks."),
+    ]
+)
+
 PARTITIONS: Final = StructType(
     [
         _AS_OF,
@@ -538,6 +566,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "producer_id_owners": PRODUCER_ID_OWNERS,
     "open_transactions": OPEN_TRANSACTIONS,
     "hanging_transactions": HANGING_TRANSACTIONS,
+    "abort_plan": ABORT_PLAN,
     "late_transactions": LATE_TRANSACTIONS,
     "partitions": PARTITIONS,
     "findings": FINDINGS,

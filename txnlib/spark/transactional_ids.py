@@ -58,6 +58,7 @@ def last_records(coordinator_states: DataFrame) -> DataFrame:
         F.max_by("partitions", "offset").alias("partitions"),
         F.max_by("timestamp_ms", "offset").alias("record_ms"),
         F.max_by("coordinator_epoch", "offset").alias("coordinator_epoch"),
+        F.max_by("client_transaction_version", "offset").alias("client_transaction_version"),
         F.max("offset").alias("record_offset"),
     )
 

@@ -84,6 +84,13 @@ def spans_of_partition() -> WindowSpec:
     return Window.partitionBy(*TOPIC_PARTITION).orderBy("first_offset")
 
 
+def plan_in_order() -> WindowSpec:
+    """All open transactions that need somebody, by what to do and by what they block. Few rows."""
+    return Window.orderBy(
+        "action_order", F.desc_nulls_last("blocked_offsets"), "blocks_since", *TOPIC_PARTITION, "producer_id", "start_offset"
+    )
+
+
 def records_of_coordinator() -> WindowSpec:
     """The records of one coordinator partition, in offset order."""
     return Window.partitionBy("partition").orderBy("offset")

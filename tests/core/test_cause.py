@@ -1,0 +1,94 @@
+"""Is each known cause named where its signature is met, and only there?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
+from txnlib.core.cause import CAUSES, Likelihood, causes
+from txnlib.core.evidence import Evidence
+from txnlib.core.verdict import Reason
+
+AFTER = replace(MARKED, producer_epoch=MARKED.marker_epoch)
+MINUTE = 60_000
+
+
+def named(reason, partition, coordinator, version=None):
+    return [(c.likelihood, c.cause) for c in causes(reason, Evidence(partition, coordinator), version)]
+
+
+def first(reason, partition, coordinator, version=None):
+    return named(reason, partition, coordinator, version)[0]
+
+
+def has(reason, partition, coordinator, word):
+    return any(word in cause for _, cause in named(reason, partition, coordinator))
+
+
+@pytest.mark.parametrize("reason", CAUSES)
+def test_causes_are_ranked_and_each_shows_something(reason):
+    for partition in (PARTITION, AFTER, replace(AFTER, topic="__consumer_offsets")):
+        for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED):
+            found = causes(reason, Evidence(partition, coordinator))
+            ranks = [Likelihood[cause.likelihood] for cause in found]
+            assert ranks == sorted(ranks)
+            assert all(cause.evidence and "{" not in cause.evidence + cause.cause for cause in found)
+
+
+def test_m14_a_write_at_the_markers_epoch_is_a_late_produce():
+    likelihood, cause = first(Reason.WRITTEN_AFTER_MARKER, AFTER, COMPLETE)
+    assert (likelihood, "KAFKA-14402" in cause) == ("LIKELY", True)
+    newer = replace(AFTER, producer_epoch=AFTER.marker_epoch + 1)
+    assert not has(Reason.WRITTEN_AFTER_MARKER, newer, COMPLETE, "KAFKA-14402")
+
+
+def test_offsets_are_committed_late_on_brokers_that_do_not_verify_them():
+    offsets = replace(AFTER, topic="__consumer_offsets")
+    assert "KAFKA-15784" in first(Reason.WRITTEN_AFTER_MARKER, offsets, COMPLETE)[1]
+    assert not has(Reason.WRITTEN_AFTER_MARKER, AFTER, COMPLETE, "KAFKA-15784")
+
+
+@pytest.mark.parametrize(
+    ("version", "likelihood"), [("3.6.1", "LIKELY"), ("3.7.0", "UNLIKELY"), (None, "LIKELY"), ("trunk", "LIKELY")]
+)
+def test_newer_brokers_make_a_mended_fault_unlikely(version, likelihood):
+    offsets = replace(AFTER, topic="__consumer_offsets")
+    found = {cause: likely for likely, cause in named(Reason.WRITTEN_AFTER_MARKER, offsets, COMPLETE, version)}
+    assert next(likely for cause, likely in found.items() if "KAFKA-15784" in cause) == likelihood
+
+
+def test_a_repeated_marker_is_suspected_with_transactions_v2_only():
+    v2 = replace(COMPLETE, transaction_version=2)
+    assert has(Reason.WRITTEN_AFTER_MARKER, AFTER, v2, "KAFKA-19446")
+    assert not has(Reason.WRITTEN_AFTER_MARKER, AFTER, COMPLETE, "KAFKA-19446")
+
+
+def test_a_partition_that_was_never_added_has_no_marker():
+    assert "KAFKA-12671" in first(Reason.PARTITION_NOT_IN_TRANSACTION, PARTITION, ONGOING)[1]
+
+
+def test_a_completed_transaction_whose_marker_is_gone_is_told_from_a_write_that_was_never_added():
+    lost = replace(COMPLETE, last_prepared_ms=1_000_000)
+    assert "marker is gone" in first(Reason.PARTITION_NOT_IN_TRANSACTION, PARTITION, lost)[1]
+    assert not has(Reason.PARTITION_NOT_IN_TRANSACTION, PARTITION, ONGOING, "marker is gone")
+
+
+def test_a_refusal_names_the_epoch_that_refuses():
+    by_producer = replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1)
+    assert next(cause for _, cause in named(Reason.MARKER_REFUSED, by_producer, PREPARED)).startswith(
+        "the partition has seen a newer producer epoch"
+    )
+    by_coordinator = replace(PARTITION, producer_epoch=0, coordinator_epoch=99)
+    known = replace(PREPARED, producer_epoch=0, newest_coordinator_epoch=3)
+    assert next(cause for _, cause in named(Reason.MARKER_REFUSED, by_coordinator, known)).startswith(
+        "the partition has seen a newer coordinator epoch"
+    )
+
+
+def test_old_timestamps_are_told_from_a_coordinator_that_sleeps():
+    started = replace(ONGOING, transaction_start_ms=PARTITION.last_timestamp_ms + 6 * MINUTE)
+    assert "old timestamps" in first(Reason.OVERDUE, PARTITION, started)[1]
+    honest = replace(ONGOING, transaction_start_ms=PARTITION.last_timestamp_ms)
+    assert not has(Reason.OVERDUE, PARTITION, honest, "old timestamps")
