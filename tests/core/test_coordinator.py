@@ -219,6 +219,7 @@ PHANTOMS = [
     (ONGOING, rec("E", P, 3), True),  # its first append timed out; the client began anew
     (ONGOING, rec("E", P, 4), True),
     (ONGOING, rec("E", Q, 0), False),
+    (replace(ONGOING, producer_epoch=32766), rec("E", Q, 0), True),  # anew, with a new producer id
     (ONGOING, None, True),  # and the id expired
     (None, ONGOING, False),
 ]

@@ -122,16 +122,24 @@ def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) 
     A Prepare, whose transaction then goes on, or ends the other way; or the first record of a transaction (Ongoing, or the
     abort of nothing), whose id then begins anew, or expires, as if it had never begun one.
     """
-    if before.transaction_state is _S.ONGOING or _aborts_nothing(before):
-        begins_anew = after is not None and after.transaction_state is _S.EMPTY and after.producer_id == before.producer_id
-        if after is None or (begins_anew and after.producer_epoch >= before.producer_epoch):
-            return True
-    return after is not None and (
+    is_first = before.transaction_state is _S.ONGOING or _aborts_nothing(before)
+    if after is None:
+        return is_first
+    if is_first and after.transaction_state is _S.EMPTY:
+        return _initialises_instead(before, after)
+    return (
         before.transaction_state in PREPARED_STATES
         and after.transaction_state in PREPARED_STATES | {_S.ONGOING}
         and before.producer_id == after.producer_id
         and (before.start_timestamp_ms == after.start_timestamp_ms or _began_twice(before, after))
     )
+
+
+def _initialises_instead(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    """Whether an Empty is what may follow in place of a transaction that never began."""
+    if before.producer_id == after.producer_id:
+        return after.producer_epoch >= before.producer_epoch
+    return before.producer_epoch >= EXHAUSTED_EPOCH and after.producer_epoch == 0
 
 
 def _begins(entry: TransactionLogEntry) -> bool:
