@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.batches import STATES, TS, rec, topic_partition
 from txnlib.core.coordinator import CoordinatorRecord, transition
+from txnlib.core.finding import Finding
 from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
-from txnlib.core.transaction_state import PREPARED_STATES, Step
+from txnlib.core.transaction_state import COMPLETE_STATES, PREPARED_STATES, Step
 
 EXHAUSTED = 32766
 Record = TransactionLogEntry | None
@@ -29,6 +30,8 @@ class Coordinator:
     draw: st.DrawFn
     producer_ids: Iterator[int]
     last: Record = None
+    #: Whether the last append timed out, and was taken back: then nothing is left to append again.
+    was_taken_back: bool = False
 
     def next_record(self) -> Record:
         name = None if self.last is None else self.last.transaction_state.name
@@ -41,8 +44,13 @@ class Coordinator:
             "COMPLETE_COMMIT": [self.initialise, self.begin, self.expire, self.abort_nothing, self.retry],
             "COMPLETE_ABORT": [self.initialise, self.begin, self.expire, self.abort_nothing, self.retry],
         }[name]
-        self.last = self.draw(st.sampled_from(choices))()
+        if self.was_taken_back:
+            choices = [choice for choice in choices if choice != self.retry]
+        self.last, self.was_taken_back = self.draw(st.sampled_from(choices))(), False
         return self.last
+
+    def take_back(self, before: Record) -> None:
+        self.last, self.was_taken_back = before, True
 
     def now(self) -> int:
         return TS + self.draw(st.integers(-9, 9))
@@ -60,7 +68,8 @@ class Coordinator:
     def begin(self) -> Record:
         if self.last.producer_epoch > EXHAUSTED:
             return self.initialise()
-        return self._then("O", start_timestamp_ms=self.now(), transaction_partitions=rec("O", 0, 0, {"a-0"}).transaction_partitions)
+        now = self.now()
+        return self._then("O", start_timestamp_ms=now, last_update_timestamp_ms=now, transaction_partitions=partitions("a-0"))
 
     def expire(self) -> Record:
         return None
@@ -68,8 +77,9 @@ class Coordinator:
     def abort_nothing(self) -> Record:
         if self.last.producer_epoch >= EXHAUSTED:
             return self.initialise()
-        bumped = self.last.producer_epoch + 1
-        return self._then("PA", producer_epoch=bumped, start_timestamp_ms=self.now(), transaction_partitions=())
+        now, bumped = self.now(), self.last.producer_epoch + 1
+        begun = {"start_timestamp_ms": now, "last_update_timestamp_ms": now}
+        return self._then("PA", producer_epoch=bumped, transaction_partitions=(), **begun)
 
     def add(self) -> Record:
         added = partitions(self.draw(st.sampled_from(["a-0", "b-0", "c-1"])))
@@ -98,7 +108,7 @@ class Coordinator:
         return replace(self.last, last_update_timestamp_ms=self.now())
 
     def _then(self, state: str, **fields: object) -> Record:
-        return replace(self.last, transaction_state=STATES[state], last_update_timestamp_ms=self.now(), **fields)
+        return replace(self.last, **{"transaction_state": STATES[state], "last_update_timestamp_ms": self.now()} | fields)
 
 
 @st.composite
@@ -117,6 +127,30 @@ def test_nothing_is_odd_about_a_coordinator_that_keeps_the_rules(history: list[C
 
         assert judged.findings == (), (before, after)
         assert judged.step is not Step.ILLEGAL
+
+
+@st.composite
+def histories_with_phantoms(draw: st.DrawFn) -> list[CoordinatorRecord]:
+    """The same, but some appends time out: they stay in the log, and the coordinator goes on from before them.
+
+    A Complete is appended until it succeeds.
+    """
+    coordinator, written = Coordinator(draw, count(40)), []
+    for _ in range(draw(st.integers(1, 12))):
+        before = coordinator.last
+        written.append(coordinator.next_record())
+        may_time_out = before is not None and written[-1] is not None
+        if may_time_out and written[-1].transaction_state not in COMPLETE_STATES and draw(st.booleans()):
+            coordinator.take_back(before)
+    return [CoordinatorRecord(entry) for entry in written]
+
+
+@given(histories_with_phantoms())
+def test_appends_that_timed_out_are_called_phantoms_and_nothing_worse(history: list[CoordinatorRecord]) -> None:
+    for before, after in pairwise(history):
+        found = set(transition(before, after, is_consecutive=True).findings)
+
+        assert found <= {Finding.SUSPICIOUS_PHANTOM_APPEND}, (before, after)
 
 
 @given(histories(), st.data())

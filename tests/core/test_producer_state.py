@@ -192,6 +192,37 @@ def test_B37_a_snapshot_knows_the_coordinator_epoch() -> None:
     assert append(snapshot, C(1, 5, 0, at=101)) == Appended(replace(snapshot, coordinator_epoch=0), COORDINATOR_FENCED)
 
 
+#: What the partition knew of coordinator epochs before -> what an abort by hand carries: that epoch, or 0 for none.
+ABORTS_BY_HAND = [([C(1, 5, 29, at=1)], 29), ([], 0)]
+
+
+@pytest.mark.parametrize(("known", "coordinator_epoch"), ABORTS_BY_HAND)
+def test_A18_an_abort_by_hand_looks_like_a_marker_of_the_last_known_coordinator(
+    known: list[RecordBatch], coordinator_epoch: int
+) -> None:
+    opened = after(*known, T(1, 5, 0, at=2))
+    aborted = append(opened, A(1, 5, coordinator_epoch, at=3))
+
+    assert aborted == Appended(
+        state(5, sequence=0, offset=2, cE=coordinator_epoch), completed=CompletedTxn(1, 2, 3, is_aborted=True)
+    )
+    assert append(aborted.after, C(1, 5, 30, at=4)).findings == ()  # the coordinator was not told, and writes its own
+
+
+def test_A18_an_abort_with_epoch_0_is_fenced_where_a_coordinator_is_known() -> None:
+    assert append(after(C(1, 5, 29, at=1), T(1, 5, 0, at=2)), A(1, 5, 0, at=3)).findings == COORDINATOR_FENCED
+
+
+def test_F06_a_decision_that_is_loaded_again_writes_its_markers_again() -> None:
+    """To every partition of the set, whether it has one already or not."""
+    prepared = after(T(1, 5, 0, at=2))
+    marked = append(prepared, C(1, 5, 3, at=3)).after
+    marked_again = append(marked, C(1, 5, 4, at=4))
+
+    assert marked_again == Appended(state(5, sequence=0, offset=2, cE=4))
+    assert append(prepared, C(1, 5, 4, at=3)) == Appended(marked_again.after, completed=CompletedTxn(1, 2, 3, is_aborted=False))
+
+
 def test_B39_the_first_batch_of_a_snapshot_entry_follows_from_its_delta() -> None:
     """Kafka's own test entry is impossible: sequence 1 and offset 2 less a delta of 3."""
     entry = state(2, sequence=1, offset=2, delta=3, cE=3, txn=100, ts=-1)

@@ -160,6 +160,31 @@ def test_an_expired_id_never_comes_back():
     )
 
 
+def test_F15_an_id_whose_tombstone_was_not_written_has_not_expired():
+    """However old its last record: brokers expire an id by a record, and that append may have failed."""
+    ancient = replace(COMPLETE, record_ms=NOON - 700 * 86_400_000, last_update_ms=NOON - 700 * 86_400_000)
+    assert judged(PARTITION, ancient)[1] is Reason.PARTITION_NOT_IN_TRANSACTION
+
+
+@pytest.mark.parametrize(
+    ("state", "timeout", "late_by"),
+    [
+        (TransactionState.ONGOING, 1_000, LateBy.COORDINATOR_START),
+        (TransactionState.ONGOING, 10_000, None),
+        (TransactionState.PREPARE_COMMIT, 1_000, None),
+        (TransactionState.PREPARE_ABORT, 1_000, None),
+        (TransactionState.COMPLETE_COMMIT, 1_000, None),
+        (TransactionState.COMPLETE_ABORT, 1_000, None),
+    ],
+)
+def test_F11_only_ongoing_ids_are_overdue(state, timeout, late_by):
+    begun = AT_ONE.as_of_ms - 2_000
+    is_listed = not state.name.startswith("COMPLETE")
+    at_coordinator = replace(ONGOING, state=state, transaction_timeout_ms=timeout, transaction_start_ms=begun, is_listed=is_listed)
+    judgement = judge(Evidence(YOUNG, at_coordinator), replace(AT_ONE, timeout_scan_interval_ms=0))
+    assert (judgement.late_by, judgement.verdict is Verdict.LATE) == (late_by, late_by is not None)
+
+
 def test_a_rotated_producer_id_never_comes_back():
     assert judged(PARTITION, replace(ONGOING, owner=Owner.ROTATED)) == (
         Verdict.HANGING,

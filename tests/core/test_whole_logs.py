@@ -32,6 +32,10 @@ PRODUCERS = {
         [D(1, 0, 0, 1, at=23, records_count=0)],
         {1: ProducerState(0, 1, 24, 1, -1, None, TS)},
     ),
+    "L15 the segment in which the log starts is replayed whole": (
+        [D(1, 0, 0, at=0), D(2, 0, 0, at=1)],
+        {1: ProducerState(0, 0, 0, 0, -1, None, TS), 2: ProducerState(0, 0, 1, 0, -1, None, TS)},
+    ),
     "L12 truncated after its first batch": ([D(1, 0, 0, at=0)], {1: ProducerState(0, 0, 0, 0, -1, None, TS)}),
     "L24": (
         [D(pid, 0, 0, at=pid - 1) for pid in (1, 2, 3, 4)],
@@ -49,9 +53,22 @@ def test_a_log_leaves_its_producers(name: str) -> None:
 
 #: id -> log, what is odd about it by base offset.
 FINDINGS = {
+    "L19 a repetition was answered, and not written": ([D(1, 0, 0, 5, at=0), D(1, 0, 6, 8, at=6)], []),
+    "L19 a repetition was written": (
+        [D(1, 0, 0, 5, at=0), D(1, 0, 6, 8, at=6), D(1, 0, 6, 8, at=9)],
+        [(9, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
+    ),
     "L20 a repeated tail": (
         [D(1, 0, 0, 5, at=0), D(1, 0, 6, 8, at=6), D(1, 0, 7, 8, at=9)],
         [(9, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
+    ),
+    "L21 a repetition of one of the last five was written": (
+        [*[D(1, 0, n, at=n) for n in range(7)], D(1, 0, 2, at=7)],
+        [(7, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
+    ),
+    "L21 a repetition of an older one was written": (
+        [*[D(1, 0, n, at=n) for n in range(7)], D(1, 0, 1, at=7)],
+        [(7, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
     ),
     "L23 two producers, one of which repeats itself": (
         [D(1, 0, 0, at=0), D(2, 0, 0, at=1), D(1, 0, 1, at=2), D(2, 0, 1, at=3), D(1, 0, 1, at=4)],
@@ -100,6 +117,7 @@ LAST_STABLE = [
     pytest.param(L05, 27, 0, 8, id="L05 the marker is replicated"),
     pytest.param(L07, 5, 0, 3, id="L07"),
     pytest.param([], 0, 0, 0, id="L07 truncated"),
+    pytest.param([], 2, 1, 2, id="L08 truncated fully at 2, the log starts at 1"),
     pytest.param(L17, 4, 0, 4, id="L17"),
     pytest.param(L27[:1], 3, 0, 0, id="L27 one batch"),
     pytest.param(L27[:2], 4, 0, 0, id="L27 two batches"),
@@ -162,3 +180,37 @@ def test_L31_the_example_becomes_stable_step_by_step(high_watermark: int, unstab
     below = [batch for batch in L30 if batch.last_offset < high_watermark]
 
     assert replay(*below).first_unstable_offset(high_watermark) == unstable
+
+
+def test_L13_producers_of_a_deleted_segment_are_known_from_the_snapshot() -> None:
+    deleted, kept = [D(1, 0, 0, 4, at=0)], [D(2, 0, 0, at=5)]
+    reloaded = PartitionState(producers=replay(*deleted).producers).append_all(kept)
+
+    assert reloaded.producers == replay(*deleted, *kept).producers
+    assert list(reloaded.producers) == [1, 2]
+
+
+def aborted_from(state: PartitionState) -> list[tuple[int, int, int, int]]:
+    ended = zip(state.completed, state.completed_last_stable_offsets, strict=True)
+    return [(txn.producer_id, txn.first_offset, txn.last_offset, stable) for txn, stable in ended if txn.is_aborted]
+
+
+@pytest.mark.parametrize("rolled_at", range(1, len(L30)))
+def test_L34_the_last_segment_and_its_snapshot_recover_what_the_whole_log_shows(rolled_at: int) -> None:
+    whole, before = replay(*L30), replay(*L30[:rolled_at])
+    recovered = PartitionState(producers=dict(before.producers)).append_all(L30[rolled_at:])
+
+    assert recovered.producers == whole.producers
+    assert aborted_from(before) + aborted_from(recovered) == aborted_from(whole) == [(1, 0, 29, 8), (2, 8, 74, 36)]
+
+
+def test_L49_a_reader_of_committed_records_never_sees_aborted_ones() -> None:
+    """At every high watermark: what is below the last stable offset was decided, and the index lists all of it."""
+    log = [batch for n in range(0, 20, 2) for batch in (T(1, 0, n // 2, at=n), A(1, 0, at=n + 1))]
+    for length in range(1, len(log) + 1):
+        state = replay(*log[:length])
+        for high_watermark in range(length + 1):
+            stable = state.last_stable_offset(high_watermark)
+            skipped = {offset for _, first, last, _ in aborted_from(state) for offset in range(first, last + 1)}
+            assert set(range(stable)) <= skipped
+            assert stable == high_watermark - high_watermark % 2

@@ -25,6 +25,8 @@ _ENTRY = st.builds(
     last_update_timestamp_ms=st.integers(TS, TS + 10),
     start_timestamp_ms=st.sampled_from([TS, TS, TS + 1, -1]),
     version=st.sampled_from([0, 1]),
+    next_producer_id=st.sampled_from([-1, -1, -1, 7, 8]),
+    next_producer_epoch=st.sampled_from([-1, -1, -1, 0, 1]),
 )
 #: (an entry, or the id of a tombstone; offsets missing before it; leader epoch)
 _LOG = st.lists(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.finding import Finding
-from txnlib.core.sentinels import EXHAUSTED_EPOCH, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_ID
+from txnlib.core.sentinels import EXHAUSTED_EPOCH, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from txnlib.core.transaction_log import TransactionLogEntry
 from txnlib.core.transaction_state import (
     COMPLETE_STATES,
@@ -58,7 +58,7 @@ def transition(before: CoordinatorRecord | None, after: CoordinatorRecord, *, is
     if is_consecutive:
         step = STEPS[_state(before.entry), _state(after.entry)]
         findings += _findings_of_step(before.entry, after.entry, step)
-    if before.entry and after.entry and _epoch_went_back(before.entry, after.entry):
+    elif before.entry and after.entry and _epoch_went_back(before.entry, after.entry):
         findings.append(Finding.PRODUCER_EPOCH_WENT_BACK)
     return Transition(step, tuple(dict.fromkeys(findings)))
 
@@ -77,6 +77,10 @@ def _starts(entry: TransactionLogEntry) -> bool:
     return entry.transaction_state in PREPARED_STATES | COMPLETE_STATES | {_S.ONGOING}
 
 
+def _has_start(entry: TransactionLogEntry) -> bool:
+    return entry.start_timestamp_ms is not None and entry.start_timestamp_ms >= 0
+
+
 def _is_with_client(entry: TransactionLogEntry) -> bool:
     return entry.transaction_state in {_S.EMPTY, _S.ONGOING}
 
@@ -85,44 +89,75 @@ def _is_with_client(entry: TransactionLogEntry) -> bool:
 RECORD_CHECKS: Final[Mapping[Finding, Callable[[TransactionLogEntry], bool]]] = {
     Finding.STATE_NEVER_WRITTEN: lambda e: e.transaction_state in NEVER_WRITTEN_STATES,
     Finding.START_TIMESTAMP_MISSING: lambda e: _starts(e) and e.start_timestamp_ms is not None and e.start_timestamp_ms < 0,
+    Finding.START_TIMESTAMP_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and _has_start(e),
     Finding.PARTITIONS_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and bool(e.transaction_partitions),
     Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: _is_with_client(e) and e.producer_epoch > EXHAUSTED_EPOCH,
 }
 
 
 def _findings_of_step(before: TransactionLogEntry | None, after: TransactionLogEntry | None, step: Step) -> list[Finding]:
+    if before is None or after is None:
+        return [] if step is not Step.ILLEGAL else [_illegal(before, after)]
     findings = []
     if step is Step.ILLEGAL:
-        is_phantom = before is not None and _is_phantom(before, after)
-        findings.append(Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION)
-    if before is None or after is None or step is Step.ILLEGAL:
-        return findings
-    for (states_before, states_after), checks in STEP_CHECKS.items():
-        if before.transaction_state in states_before and after.transaction_state in states_after:
-            findings += [finding for finding, is_odd in checks.items() if is_odd(before, after)]
-    if _shrank_as_a_phantom(before, after):
-        findings = [Finding.SUSPICIOUS_PHANTOM_APPEND if f is Finding.PARTITIONS_CHANGED else f for f in findings]
-    return findings
+        findings.append(_illegal(before, after))
+    else:
+        for (states_before, states_after), checks in STEP_CHECKS.items():
+            if before.transaction_state in states_before and after.transaction_state in states_after:
+                findings += [finding for finding, is_odd in checks.items() if is_odd(before, after)]
+    if _epoch_went_back(before, after):
+        findings.append(Finding.PRODUCER_EPOCH_WENT_BACK)
+    explained = {finding for was_taken_back, of in PHANTOMS.items() if was_taken_back(before, after) for finding in of}
+    return [Finding.SUSPICIOUS_PHANTOM_APPEND if finding in explained else finding for finding in findings]
+
+
+def _illegal(before: TransactionLogEntry | None, after: TransactionLogEntry | None) -> Finding:
+    is_phantom = before is not None and _is_phantom(before, after)
+    return Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION
 
 
 def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) -> bool:
     """A record taken back in memory (semantics.md 1.9), so that what follows does not follow from it.
 
-    A Prepare, whose transaction then goes on, or ends the other way; or the first Ongoing of a transaction, whose id then
-    begins anew, or expires, as if it had never begun one.
+    A Prepare, whose transaction then goes on, or ends the other way; or the first record of a transaction (Ongoing, or the
+    abort of nothing), whose id then begins anew, or expires, as if it had never begun one.
     """
-    if before.transaction_state is _S.ONGOING:
-        begins_anew = after is not None and after.transaction_state is _S.EMPTY and after.producer_id == before.producer_id
-        return after is None or (begins_anew and after.producer_epoch >= before.producer_epoch)
-    return after is not None and (
+    is_first = before.transaction_state is _S.ONGOING or _aborts_nothing(before)
+    if after is None:
+        return is_first
+    if is_first and after.transaction_state is _S.EMPTY:
+        return _initialises_instead(before, after)
+    return (
         before.transaction_state in PREPARED_STATES
         and after.transaction_state in PREPARED_STATES | {_S.ONGOING}
         and before.producer_id == after.producer_id
-        and before.start_timestamp_ms == after.start_timestamp_ms
+        and (before.start_timestamp_ms == after.start_timestamp_ms or _began_twice(before, after))
     )
 
 
-def _shrank_as_a_phantom(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+def _initialises_instead(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    """Whether an Empty is what may follow in place of a transaction that never began."""
+    if before.producer_id == after.producer_id:
+        return after.producer_epoch >= before.producer_epoch
+    return before.producer_epoch >= EXHAUSTED_EPOCH and after.producer_epoch == 0
+
+
+def _begins(entry: TransactionLogEntry) -> bool:
+    """Whether a record may be the first one of its transaction: only there the start is the time of the record."""
+    is_first = entry.transaction_state is _S.ONGOING or _aborts_nothing(entry)
+    return is_first and entry.start_timestamp_ms == entry.last_update_timestamp_ms
+
+
+def _aborts_nothing(entry: TransactionLogEntry) -> bool:
+    return entry.transaction_state is _S.PREPARE_ABORT and not entry.transaction_partitions
+
+
+def _began_twice(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    """The first record of a transaction timed out, so its retry, or an abort of nothing, began one again."""
+    return _begins(before) and _begins(after)
+
+
+def _shrank(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
     """Ongoing{a} whose append timed out, then Ongoing{b} or Prepare{}: the set shrinks without a bug in the broker.
 
     No append that timed out explains a Prepare with a partition that no Ongoing has.
@@ -132,8 +167,41 @@ def _shrank_as_a_phantom(before: TransactionLogEntry, after: TransactionLogEntry
     return after.transaction_state is _S.ONGOING or _partitions(after) < _partitions(before)
 
 
+def _goes_on_as_before_initialisation(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    """An initialisation timed out, and the client from before it goes on: one epoch back, or with the exhausted producer id."""
+    if before.transaction_state is not _S.EMPTY:
+        return False
+    client_epoch = after.producer_epoch - 1 if _aborts_nothing(after) else after.producer_epoch
+    if before.producer_id == after.producer_id:
+        return before.producer_epoch - client_epoch == 1
+    return before.producer_epoch == 0 and client_epoch >= EXHAUSTED_EPOCH
+
+
+def _goes_on_as_before_prepare(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    """A Prepare timed out, and its transaction goes on at the epoch from before it, or is prepared again at a later one."""
+    if before.transaction_state not in PREPARED_STATES:
+        return False
+    if after.transaction_state in PREPARED_STATES:
+        return _rose(before, after) in (-1, 1, 2)
+    return after.transaction_state is _S.ONGOING and _rose(before, after) == -1
+
+
+def _initialised_over_a_gap(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    """Between the two records of an epoch gap of 2 stood one that is not in the log."""
+    return after.transaction_state is _S.EMPTY and _rose(before, after) == 2
+
+
 def _partitions(entry: TransactionLogEntry) -> frozenset[object]:
     return frozenset(entry.transaction_partitions or ())
+
+
+def _rose(before: TransactionLogEntry, after: TransactionLogEntry) -> int:
+    """By how much the epoch of one producer id rose; 0 for another producer id."""
+    return after.producer_epoch - before.producer_epoch if before.producer_id == after.producer_id else 0
+
+
+def _epoch_went_back(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    return _rose(before, after) < 0
 
 
 def _changed_producer_id(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
@@ -142,6 +210,16 @@ def _changed_producer_id(before: TransactionLogEntry, after: TransactionLogEntry
 
 def _changed_timeout(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
     return before.transaction_timeout_ms != after.transaction_timeout_ms
+
+
+def _changed_start(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    """Old text dumps print no start."""
+    starts = (before.start_timestamp_ms, after.start_timestamp_ms)
+    return None not in starts and starts[0] != starts[1]
+
+
+def _changed_partitions(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    return _partitions(before) != _partitions(after)
 
 
 def _completed_as_another(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
@@ -156,38 +234,93 @@ def _completed_as_another(before: TransactionLogEntry, after: TransactionLogEntr
     return not (before.producer_epoch > EXHAUSTED_EPOCH and after.producer_epoch == 0)
 
 
-def _bumped_twice(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    return before.producer_id == after.producer_id and after.producer_epoch - before.producer_epoch == 2
+def _completed_at_another_epoch(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    """A Complete has the epoch of its Prepare, or the announced one, which is 0 unless KIP-939 names it."""
+    is_announced = after.producer_id == before.next_producer_id
+    is_epoch_announced = before.next_producer_epoch not in (None, NO_PRODUCER_EPOCH)
+    if is_announced and is_epoch_announced:
+        return after.producer_epoch != before.next_producer_epoch
+    if before.producer_id == after.producer_id:
+        return _rose(before, after) > 0
+    return is_announced and after.producer_epoch != 0
+
+
+def _initialised_at_another_epoch(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
+    if before.producer_id == after.producer_id:
+        return _rose(before, after) > 1
+    return after.producer_epoch != 0
 
 
 _States = frozenset[TransactionState]
 _StepCheck = Callable[[TransactionLogEntry, TransactionLogEntry], bool]
 _ONGOING: Final[_States] = frozenset({_S.ONGOING})
+_EMPTY: Final[_States] = frozenset({_S.EMPTY})
+_NOT_BEGUN: Final[_States] = _EMPTY | COMPLETE_STATES
 
 #: (states before, states after) -> finding -> whether the two values show it (semantics.md 1.6, last table).
 STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]]] = {
+    (_NOT_BEGUN, _EMPTY): {
+        Finding.UNEXPECTED_PRODUCER_EPOCH: _initialised_at_another_epoch,
+    },
+    (_NOT_BEGUN, _ONGOING): {
+        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
+        Finding.TIMEOUT_CHANGED: _changed_timeout,
+    },
+    (_NOT_BEGUN, PREPARED_STATES): {  # an abort of nothing, by a client of transactions v2
+        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: b.producer_id == a.producer_id and _rose(b, a) not in (-1, 1),
+        Finding.TIMEOUT_CHANGED: _changed_timeout,
+        Finding.PARTITIONS_CHANGED: lambda b, a: bool(_partitions(a)),
+    },
     (_ONGOING, _ONGOING): {
         Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
         Finding.TIMEOUT_CHANGED: _changed_timeout,
+        Finding.START_TIMESTAMP_CHANGED: _changed_start,
         Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a),
     },
     (_ONGOING, PREPARED_STATES): {
         Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 2,
+        Finding.EPOCH_DOUBLE_BUMP: lambda b, a: _rose(b, a) == 2,
         Finding.TIMEOUT_CHANGED: _changed_timeout,
-        Finding.PARTITIONS_CHANGED: lambda b, a: _partitions(b) != _partitions(a),
-        Finding.EPOCH_DOUBLE_BUMP: _bumped_twice,
+        Finding.START_TIMESTAMP_CHANGED: _changed_start,
+        Finding.PARTITIONS_CHANGED: _changed_partitions,
     },
     (PREPARED_STATES, PREPARED_STATES): {  # a retry; another value is none
         Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
         Finding.TIMEOUT_CHANGED: _changed_timeout,
-        Finding.PARTITIONS_CHANGED: lambda b, a: _partitions(b) != _partitions(a),
+        Finding.START_TIMESTAMP_CHANGED: _changed_start,
+        Finding.PARTITIONS_CHANGED: _changed_partitions,
     },
     (PREPARED_STATES, COMPLETE_STATES): {
         Finding.PRODUCER_ID_CHANGED: _completed_as_another,
+        Finding.UNEXPECTED_PRODUCER_EPOCH: _completed_at_another_epoch,
         Finding.TIMEOUT_CHANGED: _changed_timeout,
+        Finding.START_TIMESTAMP_CHANGED: _changed_start,
+    },
+    (COMPLETE_STATES, COMPLETE_STATES): {  # a retry
+        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
+        Finding.TIMEOUT_CHANGED: _changed_timeout,
+        Finding.START_TIMESTAMP_CHANGED: _changed_start,
     },
 }
 
-
-def _epoch_went_back(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    return before.producer_id == after.producer_id and after.producer_epoch < before.producer_epoch
+#: how the record before may have been taken back in memory -> what of the step that explains (semantics.md 1.9).
+PHANTOMS: Final[Mapping[_StepCheck, frozenset[Finding]]] = {
+    _shrank: frozenset({Finding.PARTITIONS_CHANGED}),
+    _began_twice: frozenset({Finding.START_TIMESTAMP_CHANGED, Finding.PARTITIONS_CHANGED}),
+    _goes_on_as_before_initialisation: frozenset(
+        {
+            Finding.PRODUCER_ID_CHANGED,
+            Finding.UNEXPECTED_PRODUCER_EPOCH,
+            Finding.PRODUCER_EPOCH_WENT_BACK,
+            Finding.TIMEOUT_CHANGED,
+        }
+    ),
+    _goes_on_as_before_prepare: frozenset({Finding.UNEXPECTED_PRODUCER_EPOCH, Finding.PRODUCER_EPOCH_WENT_BACK}),
+    _initialised_over_a_gap: frozenset({Finding.UNEXPECTED_PRODUCER_EPOCH}),
+}

@@ -34,9 +34,12 @@ class Finding(Enum):
     PARTITIONS_CHANGED = "PARTITIONS_CHANGED"
     TIMEOUT_CHANGED = "TIMEOUT_CHANGED"
     START_TIMESTAMP_MISSING = "START_TIMESTAMP_MISSING"
+    START_TIMESTAMP_IN_EMPTY = "START_TIMESTAMP_IN_EMPTY"
+    START_TIMESTAMP_CHANGED = "START_TIMESTAMP_CHANGED"
     PARTITIONS_IN_EMPTY = "PARTITIONS_IN_EMPTY"
     PRODUCER_ID_CHANGED = "PRODUCER_ID_CHANGED"
     PRODUCER_EPOCH_WENT_BACK = "PRODUCER_EPOCH_WENT_BACK"
+    UNEXPECTED_PRODUCER_EPOCH = "UNEXPECTED_PRODUCER_EPOCH"
     EPOCH_DOUBLE_BUMP = "EPOCH_DOUBLE_BUMP"
     COORDINATOR_EPOCH_WENT_BACK = "COORDINATOR_EPOCH_WENT_BACK"
     EPOCH_BEYOND_EXHAUSTION = "EPOCH_BEYOND_EXHAUSTION"
@@ -84,15 +87,20 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
     ),
     Finding.STATE_NEVER_WRITTEN: FindingRule(_E, "A record holds a state that only ever lives in the coordinator's memory."),
     Finding.PARTITIONS_CHANGED: FindingRule(
-        _W, "The partitions of a transaction shrank, or differ between its last Ongoing and its Prepare record."
+        _W, "The partitions of a transaction shrank, or its Prepare record lists others than the record before it."
     ),
-    Finding.TIMEOUT_CHANGED: FindingRule(_W, "The timeout changed within one transaction."),
+    Finding.TIMEOUT_CHANGED: FindingRule(_W, "The timeout changed at a step other than an initialisation."),
     Finding.START_TIMESTAMP_MISSING: FindingRule(_W, "A record of a begun transaction carries no start time."),
+    Finding.START_TIMESTAMP_IN_EMPTY: FindingRule(_W, "A record in state Empty carries the start time of a transaction."),
+    Finding.START_TIMESTAMP_CHANGED: FindingRule(_W, "The start time changed between two records of one transaction."),
     Finding.PARTITIONS_IN_EMPTY: FindingRule(_W, "A record in state Empty lists partitions."),
     Finding.PRODUCER_ID_CHANGED: FindingRule(
-        _E, "The producer id changed inside a transaction, which only a completed one may do."
+        _E, "The producer id changed at a step other than an initialisation or a completion at the end of its epochs."
     ),
     Finding.PRODUCER_EPOCH_WENT_BACK: FindingRule(_E, "The epoch of one producer id went back."),
+    Finding.UNEXPECTED_PRODUCER_EPOCH: FindingRule(
+        _W, "A step ends at an epoch that the coordinator does not give: it raises one only at an initialisation or an end, by 1."
+    ),
     Finding.EPOCH_DOUBLE_BUMP: FindingRule(
         _I, "A coordinator's abort raised the epoch by two (KAFKA-19367, Kafka 4.0.0); harmless alone."
     ),

@@ -26,6 +26,8 @@ from txnlib.core.wire import (
 )
 
 KEY_VERSION: Final = 0
+#: The fields of a value that name a producer id of its transactional id, plainest first (the last two since 4.3, KIP-939).
+PRODUCER_ID_FIELDS: Final = ("producer_id", "previous_producer_id", "next_producer_id")
 
 
 class UnknownVersionError(Exception):
@@ -74,6 +76,12 @@ class TransactionLogEntry:
     @property
     def is_two_phase_commit(self) -> bool:
         return self.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS
+
+    @property
+    def producer_ids(self) -> frozenset[int]:
+        """Every producer id that the record connects with its transactional id."""
+        named = (getattr(self, name) for name in PRODUCER_ID_FIELDS)
+        return frozenset(pid for pid in named if pid not in (None, NO_PRODUCER_ID))
 
 
 def read_transaction_log_key(key: bytes) -> str:

@@ -24,6 +24,7 @@ _REMEMBERED: Final = (
     "producer_id",
     "next_producer_id",
     "producer_epoch",
+    "next_producer_epoch",
     "transaction_timeout_ms",
     "partitions",
     "last_update_ms",
@@ -33,6 +34,7 @@ _REMEMBERED: Final = (
     "dense",
     "offset",
 )
+_EMPTY: Final = TransactionState.EMPTY.kafka_name
 _ONGOING: Final = TransactionState.ONGOING.kafka_name
 _PREPARED: Final = [state.kafka_name for state in sorted(PREPARED_STATES)]
 _ACTIVE: Final = [state.kafka_name for state in sorted(ACTIVE_STATES)]
@@ -104,24 +106,36 @@ def _is_clean() -> Column:
     """Whether nothing about the record can be odd; the core looks at all others."""
     before, state = F.col("before"), F.col("state")
     never_written = [s.kafka_name for s in NEVER_WRITTEN_STATES]
-    empty = TransactionState.EMPTY.kafka_name
+    without_start = F.col("start_ms").isNull()
     alone = (
         F.coalesce(~state.isin(never_written), F.lit(True))
-        & F.coalesce((state != empty) | F.col("partitions").isNull(), F.lit(True))
-        & F.coalesce((state == empty) | F.col("start_ms").isNotNull() | F.col("value_version").isNull(), F.lit(True))
+        & F.coalesce((state != _EMPTY) | (F.col("partitions").isNull() & without_start), F.lit(True))
+        & F.coalesce((state == _EMPTY) | ~without_start | F.col("value_version").isNull(), F.lit(True))
         & F.coalesce(F.col("producer_epoch") <= EXHAUSTED_EPOCH, F.lit(True))
     )
     order = F.coalesce(F.col("coordinator_epoch") >= before["coordinator_epoch"], F.lit(False)) & F.coalesce(
         (F.col("producer_epoch") >= before["producer_epoch"]), F.col("is_tombstone") | before["is_tombstone"]
     )
-    is_active = F.coalesce(before["state"].isin(_ACTIVE), F.lit(False))
-    same = (
-        (F.col("producer_id") == before["producer_id"])
-        & (F.col("transaction_timeout_ms") == before["transaction_timeout_ms"])
-        & (F.col("producer_epoch") - before["producer_epoch"] < 2)
-    )
-    kept = F.size(F.array_except(before["partitions"], F.coalesce("partitions", F.array()))) == 0
-    equal = kept & (F.size("partitions") == F.size(before["partitions"]))
-    partitions_fit = F.when(state == _ONGOING, kept).when(state.isin(_PREPARED), equal).otherwise(F.lit(True))
-    step = F.col("legality").isin("LEGAL", "TRANSACTIONS_V2") & (~is_active | F.coalesce(same & partitions_fit, F.lit(False)))
+    step = F.col("legality").isin("LEGAL", "TRANSACTIONS_V2") & F.coalesce(_is_plain_step(), F.lit(False))
     return alone & (before.isNull() | (order & (~F.col("is_consecutive") | step)))
+
+
+def _is_plain_step() -> Column:
+    """Whether a legal step keeps what it must: the everyday rows of the core's STEP_CHECKS, without their exceptions."""
+    before, state = F.col("before"), F.col("state")
+    is_active = F.coalesce(before["state"].isin(_ACTIVE), F.lit(False))
+    same_id = F.col("producer_id") == before["producer_id"]
+    rise = F.col("producer_epoch") - before["producer_epoch"]
+    same = same_id & (F.col("transaction_timeout_ms") == before["transaction_timeout_ms"])
+    same_start = ~is_active | before["start_ms"].eqNullSafe(F.col("start_ms"))
+    listed = F.coalesce("partitions", F.array())
+    listed_before = F.when(is_active, F.coalesce(before["partitions"], F.array())).otherwise(F.array())
+    kept = F.size(F.array_except(listed_before, listed)) == 0
+    equal = kept & (F.size(listed) == F.size(listed_before))
+    return (
+        F.when(F.col("is_tombstone") | before["is_tombstone"], F.lit(True))
+        .when(state == _EMPTY, F.when(same_id, rise <= 1).otherwise(F.col("producer_epoch") == 0))
+        .when(state == _ONGOING, same & (rise == 0) & same_start & kept)
+        .when(state.isin(_PREPARED), same & F.when(is_active, rise <= 1).otherwise(rise == 1) & same_start & equal)
+        .otherwise(same & (rise == 0) & same_start & F.coalesce(before["next_producer_epoch"] < 0, F.lit(True)))
+    )

@@ -147,6 +147,7 @@ def _record(row: Row) -> CoordinatorRecord:
             last_update_timestamp_ms=_present(row["last_update_ms"]),
             start_timestamp_ms=_present(row["start_ms"]) if is_start_printed else None,
             next_producer_id=_present(row["next_producer_id"]),
+            next_producer_epoch=_present(row["next_producer_epoch"]),
         )
     return CoordinatorRecord(entry, _present(row["coordinator_epoch"]))
 

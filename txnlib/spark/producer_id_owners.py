@@ -6,15 +6,12 @@ than the live tool's, which knows only the id's current producer id.
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.evidence import Owner
+from txnlib.core.transaction_log import PRODUCER_ID_FIELDS
 from txnlib.spark.schemas import PRODUCER_ID_OWNERS, conform
-
-_FIELDS: Final = ("producer_id", "previous_producer_id", "next_producer_id")
 
 
 def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
@@ -22,13 +19,13 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
 
     Previous and next producer ids of a record count too (KIP-939; written since 4.3).
     """
-    named = F.array(*[F.struct(F.col(name).alias("named_id"), F.lit(name).alias("field")) for name in _FIELDS])
+    named = F.array(*[F.struct(F.col(name).alias("named_id"), F.lit(name).alias("field")) for name in PRODUCER_ID_FIELDS])
     records = coordinator_states.where(~F.col("is_tombstone"))
     ids = ("transactional_id", "coordinator_partition")
     pairs = records.select(*ids, "offset", "timestamp_ms", F.inline(named)).where(F.col("named_id").isNotNull())
     owners = pairs.groupBy("named_id", *ids).agg(
         # producer_id sorts behind previous_, and before next_: the plainest field that names it.
-        F.min_by("field", F.array_position(F.array(*[F.lit(f) for f in _FIELDS]), F.col("field"))).alias("known_from"),
+        F.min_by("field", F.array_position(F.array(*[F.lit(f) for f in PRODUCER_ID_FIELDS]), F.col("field"))).alias("known_from"),
         F.min("offset").alias("first_record_offset"),
         F.max("offset").alias("last_record_offset"),
         F.timestamp_millis(F.min("timestamp_ms")).alias("first_seen"),

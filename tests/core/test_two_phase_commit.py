@@ -1,0 +1,129 @@
+"""Are the two examples of KIP-939 read as its text tells them? Every record by itself, their ids, their markers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from tests.support.batches import A, C, T, rec
+from tests.support.log_bytes import encode_transaction_log_value
+from txnlib.core.coordinator import CoordinatorRecord, Transition, transition
+from txnlib.core.evidence import CoordinatorSide, Owner, PartitionSide
+from txnlib.core.finding import Finding
+from txnlib.core.partition_state import PartitionState
+from txnlib.core.transaction_log import TransactionLogEntry, read_transaction_log_value
+from txnlib.core.transaction_state import PREPARED_STATES, Step
+from txnlib.core.verdict import is_decision_marker
+
+MAX = 32767
+FOREVER = {"transaction_timeout_ms": 2147483647}
+IN_DOUBT = {"next_producer_id": 73, **FOREVER}
+
+#: example -> its records, from row 1 of its table on; rows without a record are left out.
+EXAMPLES = {
+    "A: one overflow, an ordinary transaction": [
+        rec("E", 42, MAX - 1),
+        rec("O", 42, MAX - 1, {"a-0"}),
+        rec("PC", 42, MAX, {"a-0"}, next_producer_id=85, next_producer_epoch=0),
+        rec("CC", 85, 0, previous_producer_id=42),
+    ],
+    "B: two-phase commit, two overflows": [
+        rec("E", 42, MAX - 1, **FOREVER),
+        rec("O", 42, MAX - 1, {"a-0"}, **FOREVER),
+        rec("O", 42, MAX - 1, {"a-0"}, next_producer_epoch=0, **IN_DOUBT),
+        rec("O", 42, MAX - 1, {"a-0"}, next_producer_epoch=1, **IN_DOUBT),
+        rec("O", 42, MAX - 1, {"a-0"}, next_producer_epoch=2, **IN_DOUBT),
+        rec("O", 42, MAX - 1, {"a-0"}, next_producer_epoch=MAX, **IN_DOUBT),
+        rec("PC", 42, MAX, {"a-0"}, previous_producer_id=73, next_producer_id=85, next_producer_epoch=0, **FOREVER),
+        rec("CC", 85, 0, previous_producer_id=73, **FOREVER),
+    ],
+    "of the pull request: a kept transaction whose client is at a later epoch": [
+        rec("O", 42, 100, {"a-0"}, **FOREVER),
+        rec("O", 42, 100, {"a-0"}, next_producer_id=42, next_producer_epoch=101, **FOREVER),
+        rec("PC", 42, 101, {"a-0"}, next_producer_id=42, next_producer_epoch=102, **FOREVER),
+        rec("CC", 42, 102, **FOREVER),
+    ],
+}
+A_, B_, KEPT = EXAMPLES.values()
+
+
+def judged(before: TransactionLogEntry | None, after: TransactionLogEntry) -> Transition:
+    earlier = None if before is None else CoordinatorRecord(before, 3)
+    return transition(earlier, CoordinatorRecord(after, 3), is_consecutive=True)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_M07_nothing_is_odd_about_an_example_of_KIP_939(name: str) -> None:
+    records = EXAMPLES[name]
+
+    assert judged(None, records[0]) == Transition(None, ())
+    assert [judged(*step) for step in pairwise(records)] == [Transition(Step.LEGAL, ())] * (len(records) - 1)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_M07_an_example_survives_its_bytes(name: str) -> None:
+    for record in EXAMPLES[name]:
+        assert read_transaction_log_value("bar", encode_transaction_log_value(record)) == record
+
+
+@pytest.mark.parametrize(("records", "expected"), [(A_, {42, 85}), (B_, {42, 73, 85}), (KEPT, {42})])
+def test_M07_every_producer_id_of_an_example_belongs_to_its_id(records: list[TransactionLogEntry], expected: set[int]) -> None:
+    assert set().union(*(record.producer_ids for record in records)) == expected
+
+
+def test_M07_the_last_record_alone_still_names_two_of_the_producer_ids() -> None:
+    """What compaction leaves of the examples."""
+    assert [records[-1].producer_ids for records in (A_, B_)] == [{85, 42}, {85, 73}]
+
+
+def test_a_field_that_holds_no_producer_id_names_none() -> None:
+    assert rec("O", 7, 0, previous_producer_id=None, next_producer_id=-1).producer_ids == {7}
+
+
+@pytest.mark.parametrize("records", [A_, B_])
+def test_M07_the_marker_has_the_producer_id_and_the_epoch_of_the_prepare(records: list[TransactionLogEntry]) -> None:
+    """(42, MAX), whatever the client is called by then; it ends what (42, MAX - 1) wrote."""
+    prepare = next(record for record in records if record.transaction_state in PREPARED_STATES)
+    written = PartitionState().append_all([T(42, MAX - 1, 0, at=0), C(prepare.producer_id, prepare.producer_epoch, 7, at=1)])
+
+    assert (prepare.producer_id, prepare.producer_epoch) == (42, MAX)
+    assert (written.findings, written.open_transactions, len(written.completed)) == ([], {}, 1)
+    assert (written.producers[42].producer_epoch, written.producers[42].last_sequence) == (MAX, -1)
+
+
+DECIDED = CoordinatorSide(
+    owner=Owner.CURRENT, state=B_[-2].transaction_state, producer_epoch=MAX, record_coordinator_epoch=7, is_listed=True
+)
+MARKED = PartitionSide(
+    topic="a", partition=0, producer_id=42, producer_epoch=MAX - 1, coordinator_epoch=7, start_offset=0, last_timestamp_ms=None,
+    marker_offset=1, marker_type="COMMIT", marker_epoch=MAX, marker_coordinator_epoch=7,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("marker", "is_decision"), [({}, True), ({"marker_epoch": 0}, False), ({"marker_type": "ABORT"}, False)])
+def test_M07_only_the_marker_at_MAX_is_the_decision(marker: dict[str, object], is_decision: bool) -> None:
+    assert is_decision_marker(replace(MARKED, **marker), DECIDED, 0) is is_decision
+
+
+def test_M07_an_abort_at_MAX_ends_the_transaction_too() -> None:
+    written = PartitionState().append_all([T(42, MAX - 1, 0, at=0), A(42, MAX, 7, at=1)])
+
+    assert [txn.is_aborted for txn in written.completed] == [True]
+
+
+#: What of an example would be odd without the fields that KIP-939 adds.
+UNANNOUNCED = [
+    (KEPT[2], replace(KEPT[3], producer_epoch=103), Finding.UNEXPECTED_PRODUCER_EPOCH),
+    (replace(KEPT[2], next_producer_epoch=-1), KEPT[3], Finding.UNEXPECTED_PRODUCER_EPOCH),
+    (B_[-2], replace(B_[-1], producer_epoch=1), Finding.UNEXPECTED_PRODUCER_EPOCH),
+    (B_[-2], replace(B_[-1], producer_id=73), Finding.PRODUCER_ID_CHANGED),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "finding"), UNANNOUNCED)
+def test_M07_a_complete_that_was_not_announced_is_odd(
+    before: TransactionLogEntry, after: TransactionLogEntry, finding: Finding
+) -> None:
+    assert judged(before, after).findings == (finding,)
