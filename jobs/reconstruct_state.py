@@ -28,6 +28,10 @@ def _expiration(run: Run) -> dict[str, object]:
     return {"producer_id_expiration_ms": run.settings.producer_id_expiration_ms}
 
 
+def _applications(run: Run) -> dict[str, object]:
+    return {"application_patterns": run.settings.application_patterns}
+
+
 STEPS: Final = (
     step_of(producer_spans, "record_batches", "producer_snapshots", "coverage"),  # the longest first
     step_of(coordinator_states, "transaction_log", after=("console_records",)),
@@ -47,7 +51,7 @@ STEPS: Final = (
     ),
     step_of(partition_transactions, "producer_spans"),
     step_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
-    step_of(transactional_ids, "coordinator_states", "producer_spans"),
+    step_of(transactional_ids, "coordinator_states", "producer_spans", settings=_applications),
 )
 
 

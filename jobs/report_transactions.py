@@ -36,7 +36,11 @@ OPEN_TRANSACTIONS: Final = step_of(
     "transactions",
     "producer_id_owners",
     "coverage",
-    settings=lambda run: {"thresholds": run.thresholds, "kafka_version": run.settings.kafka_version},
+    settings=lambda run: {
+        "thresholds": run.thresholds,
+        "kafka_version": run.settings.kafka_version,
+        "application_patterns": run.settings.application_patterns,
+    },
 )
 
 

@@ -137,6 +137,7 @@ def _decide(options: Namespace, given: SettingsFile, capture: Capture, spark: Sp
         coordinator_partitions=noted or 50,
         coordinator_partitions_basis="given" if noted else "unknown",
         kafka_version=notes.kafka_version,
+        application_patterns=given.applications.patterns,
     )
 
 

@@ -9,8 +9,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from txnlib.core.application import compiled
 from txnlib.errors import ConfigError
 
 
@@ -36,9 +37,22 @@ class ClusterSettings(_Section):
     producer_id_expiration_ms: int | None = Field(default=None, ge=1)
 
 
+class ApplicationSettings(_Section):
+    """How transactional ids tell their applications; see `core.application`."""
+
+    patterns: tuple[str, ...] = ()
+
+    @field_validator("patterns")
+    @classmethod
+    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        compiled(patterns)
+        return patterns
+
+
 class SettingsFile(_Section):
     thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
     cluster: ClusterSettings = Field(default_factory=ClusterSettings)
+    applications: ApplicationSettings = Field(default_factory=ApplicationSettings)
 
 
 class Settings(_Section):
@@ -56,6 +70,7 @@ class Settings(_Section):
     coordinator_partitions: int = 50
     coordinator_partitions_basis: str = "Kafka's default"
     kafka_version: str | None = None
+    application_patterns: tuple[str, ...] = ()
 
     @property
     def run_id(self) -> str:
@@ -84,5 +99,5 @@ def read_settings_file(path: Path) -> SettingsFile:
 
 def known_keys() -> list[str]:
     """Every key a settings file may hold."""
-    sections: dict[str, Any] = {"thresholds": ThresholdSettings, "cluster": ClusterSettings}
+    sections: dict[str, Any] = {"thresholds": ThresholdSettings, "cluster": ClusterSettings, "applications": ApplicationSettings}
     return [f"{name}.{key}" for name, section in sections.items() for key in section.model_fields]

@@ -43,7 +43,7 @@ def test_what_is_not_safe_is_for_later():
     assert plan(replace(HANGING, safe_to_abort=False)).action is Action.ABORT_LATER
 
 
-def test_a17_the_start_offset_is_looked_up_first_and_gone_afterwards():
+def test_A17_the_start_offset_is_looked_up_first_and_gone_afterwards():
     found = plan(HANGING)
     assert found.command.endswith("abort --topic payments --partition 0 --start-offset 9173")
     assert [(step.command.split()[3], step.must_print) for step in found.before] == [
@@ -57,7 +57,7 @@ def test_a17_the_start_offset_is_looked_up_first_and_gone_afterwards():
 
 
 @pytest.mark.parametrize(("known", "sent"), [(29, 29), (-1, 0), (None, 0)])
-def test_a18_old_brokers_are_told_the_producer_and_an_unknown_coordinator_epoch_is_0(known, sent):
+def test_A18_old_brokers_are_told_the_producer_and_an_unknown_coordinator_epoch_is_0(known, sent):
     assert abort_on_old_brokers("foo", 5, 12345, 15, known).endswith(
         f"abort --topic foo --partition 5 --producer-id 12345 --producer-epoch 15 --coordinator-epoch {sent}"
     )

@@ -37,7 +37,7 @@ def test_causes_are_ranked_and_each_shows_something(reason):
             assert all(cause.evidence and "{" not in cause.evidence + cause.cause for cause in found)
 
 
-def test_m14_a_write_at_the_markers_epoch_is_a_late_produce():
+def test_M14_a_write_at_the_markers_epoch_is_a_late_produce():
     likelihood, cause = first(Reason.WRITTEN_AFTER_MARKER, AFTER, COMPLETE)
     assert (likelihood, "KAFKA-14402" in cause) == ("LIKELY", True)
     newer = replace(AFTER, producer_epoch=AFTER.marker_epoch + 1)

@@ -56,20 +56,20 @@ def test_a_commit_is_always_the_clients_and_an_abort_is_the_tables(case):
     assert ended_by(ending(*epochs, is_commit=True, **fields)) is EndedBy.CLIENT
 
 
-def test_m03_an_abort_one_epoch_up_after_the_timeout_is_the_timeouts():
+def test_M03_an_abort_one_epoch_up_after_the_timeout_is_the_timeouts():
     assert ended_by(ending(3, 4, open_ms=TIMEOUT + 4_000)) is EndedBy.TIMEOUT
 
 
-def test_m04_an_abort_one_epoch_up_in_time_is_a_new_producers():
+def test_M04_an_abort_one_epoch_up_in_time_is_a_new_producers():
     assert ended_by(ending(3, 4, is_reinitialized=True)) is EndedBy.NEW_PRODUCER
 
 
-def test_m05_a_double_bump_of_a_v2_client_is_no_client_abort():
+def test_M05_a_double_bump_of_a_v2_client_is_no_client_abort():
     assert ended_by(ending(3, 5, version=2)) is EndedBy.NEW_PRODUCER
     assert ended_by(ending(3, 5, version=2, open_ms=TIMEOUT)) is EndedBy.TIMEOUT
 
 
-def test_m09_an_abort_of_nothing_is_the_clients():
+def test_M09_an_abort_of_nothing_is_the_clients():
     assert ended_by(ending(None, 4, version=2, is_without_ongoing=True)) is EndedBy.CLIENT
 
 

@@ -58,13 +58,13 @@ def test_a_marker_that_is_stamped_before_its_decision_is_the_decisions_while_clo
     assert found(at=TS - CLOCKS_DIFFER_MS - 1, after=decision(open_for=0)) is Finding.MARKER_WITHOUT_DECISION
 
 
-def test_m10_markers_written_again_after_a_failover_are_no_harm():
+def test_M10_markers_written_again_after_a_failover_are_no_harm():
     repeat = {"before": decision(), "is_first": False, "coordinator_epoch": 6}
     assert found(ends_data=False, **repeat) is Finding.DUPLICATE_MARKER
     assert found(ends_data=True, **repeat) is None
 
 
-def test_m20_an_abort_by_hand_inside_a_transaction_that_commits_splits_it():
+def test_M20_an_abort_by_hand_inside_a_transaction_that_commits_splits_it():
     assert found("ABORT", TS - 500, after=decision("COMMIT")) is Finding.SPLIT_OUTCOME
     before = decision("ABORT", at=TS - 60 * SECOND)
     assert found("ABORT", TS - 500, before=before, is_first=False, after=decision("COMMIT")) is Finding.SPLIT_OUTCOME

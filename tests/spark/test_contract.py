@@ -24,6 +24,7 @@ TRANSFORMS = [
     "open_transactions",
     "hanging_transactions",
     "late_transactions",
+    "abort_plan",
     "partitions",
     "findings",
 ]
@@ -34,6 +35,7 @@ SETTINGS = {
     "transaction_max_timeout_ms": 900_000,
     "thresholds": Thresholds(as_of_ms=0),
     "kafka_version": None,
+    "application_patterns": (),
 }
 FRAMES = {
     "partition_notes": "topic string, partition int, leader int",

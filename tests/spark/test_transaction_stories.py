@@ -14,7 +14,9 @@ from tests.spark.test_producer_spans import coverage
 from tests.support.batches import TS, A, C, T, rec
 from tests.support.frames import empty, record_batches, transaction_log, transaction_log_row
 from txnlib.spark.coordinator_states import coordinator_states
+from txnlib.spark.findings import of_owners
 from txnlib.spark.marker_findings import marker_findings
+from txnlib.spark.producer_id_owners import producer_id_owners
 from txnlib.spark.producer_spans import producer_spans
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS
 from txnlib.spark.transactions import transactions
@@ -32,18 +34,18 @@ def r(state: str, epoch: int, start: float | None = None, **fields: Any) -> tupl
     return ("record", state, epoch, start, fields)
 
 
-story("m02 commit with transactions v2", (0, r("O", 3, 0)), (1, T), (5, r("PC", 4, 0)), (5.1, (C, 4)), (5.2, r("CC", 4, 0)))
-story("m03 timeout", (0, r("O", 3, 0)), (1, T), (65, r("PA", 4, 0)), (65.1, (A, 4)), (65.2, r("CA", 4, 0)))
-story("m04 fenced", (0, r("O", 3, 0)), (1, T), (9, r("PA", 4, 0)), (9.1, (A, 4)), (9.2, r("CA", 4, 0)), (9.3, r("E", 5)))
-story("m10 failover", (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)), (5.1, (C, 3)), (7, (C, 3)), (7.1, r("CC", 3, 0)))
+story("M02 commit with transactions v2", (0, r("O", 3, 0)), (1, T), (5, r("PC", 4, 0)), (5.1, (C, 4)), (5.2, r("CC", 4, 0)))
+story("M03 timeout", (0, r("O", 3, 0)), (1, T), (65, r("PA", 4, 0)), (65.1, (A, 4)), (65.2, r("CA", 4, 0)))
+story("M04 fenced", (0, r("O", 3, 0)), (1, T), (9, r("PA", 4, 0)), (9.1, (A, 4)), (9.2, r("CA", 4, 0)), (9.3, r("E", 5)))
+story("M10 failover", (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)), (5.1, (C, 3)), (7, (C, 3)), (7.1, r("CC", 3, 0)))
 story(
-    "m15 absorbed",
+    "M15 absorbed",
     *[(0, r("O", 3, 0)), (1, T), (5, r("PA", 3, 0)), (5.1, (A, 3)), (5.2, r("CA", 3, 0)), (10, T)],
     # Another producer's marker proves that the late batch was there before the next transaction began.
     *[(20, "other"), (30, r("O", 3, 30)), (31, T), (40, r("PC", 3, 30)), (40.1, (C, 3)), (40.2, r("CC", 3, 30))],
 )
-story("m20 split", (0, r("O", 3, 0)), (1, T), (20, (A, 3)), (30, T), (40, r("PC", 3, 0)), (40.1, (C, 3)), (40.2, r("CC", 3, 0)))
-story("m24 stuck", (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)))
+story("M20 split", (0, r("O", 3, 0)), (1, T), (20, (A, 3)), (30, T), (40, r("PC", 3, 0)), (40.1, (C, 3)), (40.2, r("CC", 3, 0)))
+story("M24 stuck", (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)))
 story(
     "never marked",
     *[(-60, "other"), (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)), (5.2, r("CC", 3, 0)), (60, "other")],
@@ -122,12 +124,12 @@ def of(both, name):
 @pytest.mark.parametrize(
     ("name", "ended_by", "findings"),
     [
-        ("m02 commit with transactions v2", "CLIENT", []),
-        ("m03 timeout", "TIMEOUT", []),
-        ("m04 fenced", "NEW_PRODUCER", []),
-        ("m10 failover", "CLIENT", [("DUPLICATE_MARKER", 2)]),
-        ("m20 split", "CLIENT", [("SPLIT_OUTCOME", 1)]),
-        ("m24 stuck", "CLIENT", []),
+        ("M02 commit with transactions v2", "CLIENT", []),
+        ("M03 timeout", "TIMEOUT", []),
+        ("M04 fenced", "NEW_PRODUCER", []),
+        ("M10 failover", "CLIENT", [("DUPLICATE_MARKER", 2)]),
+        ("M20 split", "CLIENT", [("SPLIT_OUTCOME", 1)]),
+        ("M24 stuck", "CLIENT", []),
         ("never marked", "CLIENT", [("MARKER_MISSING", None)]),
         ("aborted by hand later", "CLIENT", [("MARKER_WITHOUT_DECISION", 3)]),
     ],
@@ -137,8 +139,8 @@ def test_a_story_has_its_end_and_its_findings(both, name, ended_by, findings):
     assert (transaction["ended_by"], found) == (ended_by, findings)
 
 
-def test_m15_a_late_write_that_the_next_transaction_took_along_is_named(both):
-    (first, second), found = of(both, "m15 absorbed")
+def test_M15_a_late_write_that_the_next_transaction_took_along_is_named(both):
+    (first, second), found = of(both, "M15 absorbed")
     assert found == [("WRITTEN_BEFORE_TRANSACTION", 2)]
     assert [(row["outcome"], [m["first_offset"] for m in row["markers"]]) for row in (first, second)] == [
         ("ABORT", [0]),
@@ -147,14 +149,25 @@ def test_m15_a_late_write_that_the_next_transaction_took_along_is_named(both):
 
 
 def test_each_partition_has_the_marker_of_its_own_decision_and_the_times_between(both):
-    (transaction,), _ = of(both, "m03 timeout")
+    (transaction,), _ = of(both, "M03 timeout")
     (marker,) = transaction["markers"]
     assert (marker["marker_offset"], marker["marker_type"], marker["marker_ms"]) == (1, "ABORT", TS + 65_100)
     assert (transaction["time_to_decide_ms"], transaction["time_to_write_markers_ms"]) == (65_000, 200)
 
 
 def test_a_decision_without_its_marker_says_so(both):
-    (transaction,), _ = of(both, "m24 stuck")
+    (transaction,), _ = of(both, "M24 stuck")
     assert [(m["topic"], m["partition"], m["marker_offset"]) for m in transaction["markers"]] == [
-        ("orders", NUMBERS["m24 stuck"], None)
+        ("orders", NUMBERS["M24 stuck"], None)
+    ]
+
+
+CLAIMS = [("one", 7), ("two", 7), ("three", 8), ("three", 9)]
+
+
+def test_M22_two_ids_with_one_producer_id_are_named(spark):
+    rows = [transaction_log_row(rec("E", pid, 0, id=name), 0, offset, TS) for offset, (name, pid) in enumerate(CLAIMS)]
+    found = of_owners(producer_id_owners(coordinator_states(transaction_log(spark, rows)))).collect()
+    assert [(row["name"], row["producer_id"], row["evidence"]) for row in found] == [
+        ("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")
     ]

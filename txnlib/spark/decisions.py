@@ -15,6 +15,8 @@ from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, Str
 
 from txnlib.core.abort_plan import OpenTransaction
 from txnlib.core.abort_plan import plan as plan_of
+from txnlib.core.application import application_of as application_in
+from txnlib.core.application import compiled
 from txnlib.core.cause import causes
 from txnlib.core.coordinator import CoordinatorRecord, transition
 from txnlib.core.ending import Ending
@@ -67,6 +69,17 @@ def legality(state_before: Column, state_after: Column) -> Column:
 def coordinator_partition_of() -> Any:
     """UDF (transactional_id, partitions) -> the partition its hash leads to."""
     return F.udf(partition_for, IntegerType(), useArrow=True)
+
+
+@lru_cache
+def application_of(own_patterns: tuple[str, ...]) -> Any:
+    """UDF (transactional_id) -> its application, by the operator's patterns and those of `core.application`."""
+    patterns = compiled(own_patterns)
+
+    def application(transactional_id: str | None) -> str | None:
+        return None if transactional_id is None else application_in(transactional_id, patterns)
+
+    return F.udf(application, StringType(), useArrow=True)
 
 
 @lru_cache

@@ -32,7 +32,7 @@ def findings(
     found = (
         _of_partitions(producer_spans, producer_id_expiration_ms)
         .unionByName(_of_coordinators(coordinator_states))
-        .unionByName(_of_owners(producer_id_owners))
+        .unionByName(of_owners(producer_id_owners))
         .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
         .unionByName(_located(marker_findings(transactions, producer_spans, coordinator_states, coverage)))
         .unionByName(_located(copy_findings(record_batches, coverage)))
@@ -103,7 +103,8 @@ def _of_coordinators(coordinator_states: DataFrame) -> DataFrame:
     )
 
 
-def _of_owners(producer_id_owners: DataFrame) -> DataFrame:
+def of_owners(producer_id_owners: DataFrame) -> DataFrame:
+    """Producer ids that more than one transactional id claims: FINDINGS without severity and message."""
     claims = producer_id_owners.groupBy("producer_id").agg(
         F.sort_array(F.collect_set("transactional_id")).alias("claimed_by"),
         F.max_by("coordinator_partition", "last_record_offset").alias("coordinator_partition"),

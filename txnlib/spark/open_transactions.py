@@ -17,7 +17,7 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.core.transaction_state import COMPLETE_STATES
 from txnlib.spark import windows
 from txnlib.spark.coverage import begins_at_snapshot, shows_absence
-from txnlib.spark.decisions import judgement
+from txnlib.spark.decisions import application_of, judgement
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 from txnlib.spark.stretches import stretch_of
 from txnlib.spark.transactional_ids import last_records
@@ -37,6 +37,7 @@ def open_transactions(
     *,
     thresholds: Thresholds,
     kafka_version: str | None,
+    application_patterns: tuple[str, ...] = (),
 ) -> DataFrame:
     """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS, without the history of runs.
 
@@ -55,7 +56,8 @@ def open_transactions(
     judged = evidence.withColumn(
         "judgement", judgement()(_partition_side(), _coordinator_side(), limits, F.lit(kafka_version).cast("string"))
     )
-    return conform(_reported(judged, thresholds), OPEN_TRANSACTIONS)
+    owned = _reported(judged, thresholds).withColumn("application", application_of(application_patterns)("transactional_id"))
+    return conform(owned, OPEN_TRANSACTIONS)
 
 
 def vars_of(thresholds: Thresholds) -> dict[str, int]:

@@ -365,6 +365,7 @@ TRANSACTIONAL_IDS: Final = StructType(
         column("record_timestamp", _TIME, "Append time of its last record."),
         column("coordinator_epoch", _INT, "Coordinator epoch of its last record."),
         column("is_two_phase_commit", _BOOL, "Whether its transactions never time out (KIP-939)."),
+        column("application", _STRING, "Application that the id belongs to, by its form."),
     ]
 )
 
@@ -470,6 +471,7 @@ OPEN_TRANSACTIONS: Final = StructType(
         column("blocks_since", _TIME, "Since when it blocks, by the best clock there is."),
         column("first_seen", _TIME, "as_of of the first audit that saw it."),
         column("runs_seen", _INT, "Audits that saw it, this one included."),
+        column("application", _STRING, "Application of the transactional id, by its form."),
     ]
 )
 HANGING_TRANSACTIONS: Final = OPEN_TRANSACTIONS

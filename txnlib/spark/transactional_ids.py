@@ -6,12 +6,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.transaction_state import PREPARED_STATES
+from txnlib.spark.decisions import application_of
 from txnlib.spark.schemas import TRANSACTIONAL_IDS, conform
 
 _ID = ("transactional_id", "coordinator_partition")
 
 
-def transactional_ids(coordinator_states: DataFrame, producer_spans: DataFrame) -> DataFrame:
+def transactional_ids(
+    coordinator_states: DataFrame, producer_spans: DataFrame, *, application_patterns: tuple[str, ...] = ()
+) -> DataFrame:
     """One row per transactional id, expired ones included (state NULL). Columns: TRANSACTIONAL_IDS.
 
     The last record by offset wins, never by time. A prepared id lists only partitions whose marker of this decision is
@@ -44,7 +47,8 @@ def transactional_ids(coordinator_states: DataFrame, producer_spans: DataFrame) 
         "coordinator_epoch",
         F.col("transaction_timeout_ms").isin(2**31 - 1, -1).alias("is_two_phase_commit"),
     )
-    return conform(described, TRANSACTIONAL_IDS)
+    owned = described.withColumn("application", application_of(application_patterns)("transactional_id"))
+    return conform(owned, TRANSACTIONAL_IDS)
 
 
 def last_records(coordinator_states: DataFrame) -> DataFrame:

@@ -1,0 +1,47 @@
+"""Whose transactional id is it? The application's name in an id, by how frameworks and operators compose ids.
+
+The first pattern that fits the whole id wins; an operator's own come before these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+#: Name of the group that holds the application.
+APPLICATION: Final = "application"
+_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+#: framework -> pattern
+PATTERNS: Final = {
+    "Kafka Streams, exactly_once_v2: <application.id>-<process>-<thread>": rf"(?P<application>.+)-{_UUID}-\d+",
+    "Kafka Streams, exactly_once: <application.id>-<subtopology>_<partition>": r"(?P<application>.+)-\d+_\d+",
+    "Kafka Connect, its config topic: connect-cluster-<group.id>": r"connect-cluster-(?P<application>.+)",
+    "Flink KafkaSink: <prefix>-<subtask>-<checkpoint>": r"(?P<application>.+)-\d+-\d+",
+    "one process: <name>-<uuid>": rf"(?P<application>.+)-{_UUID}",
+    "numbered instances (Kafka Connect tasks, Spring, own producers): <name>-<number>": (r"(?P<application>.*[^\d\W_])[-_.\d]*\d"),
+}
+
+
+def compiled(own_patterns: Iterable[str] = ()) -> tuple[re.Pattern[str], ...]:
+    """The patterns in the order in which they are tried. Raises ValueError for one without a group `application`, or broken."""
+    found = []
+    for pattern in (*own_patterns, *PATTERNS.values()):
+        try:
+            rule = re.compile(pattern, re.DOTALL)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        if APPLICATION not in rule.groupindex:
+            raise ValueError(f"{pattern!r} has no group (?P<application>…)")
+        found.append(rule)
+    return tuple(found)
+
+
+def application_of(transactional_id: str, patterns: Iterable[re.Pattern[str]]) -> str:
+    """The application in an id; the id itself where no pattern finds one."""
+    for pattern in patterns:
+        match = pattern.fullmatch(transactional_id)
+        if match is not None and match[APPLICATION]:
+            return match[APPLICATION]
+    return transactional_id
