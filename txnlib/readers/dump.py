@@ -17,8 +17,8 @@ from txnlib.core.dump_records import read_record_line
 from txnlib.core.dump_remarks import Tail
 from txnlib.core.dump_text import read_dump
 from txnlib.readers import columns
-from txnlib.readers.dump_plain import CHUNK_BYTES, TextLines
 from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
+from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
 
 
 def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> TextLines:
