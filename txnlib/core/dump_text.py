@@ -46,8 +46,9 @@ _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line,
 _LARGEST_BATCH: Final = (1 << 31) - 1
 
 
-#: Gives the next block of lines as a whole, if it continues a chain at this position, behind this offset.
-TakePlain = Callable[[int, int], DumpedBatches | None]
+#: Gives the next block of lines as a whole, if it continues a chain at this position, behind this offset; of those before
+#: a place in the text, if there is one to stop at.
+TakePlain = Callable[[int, int, int | None], DumpedBatches | None]
 
 
 def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
@@ -56,38 +57,45 @@ def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakeP
     `topic` is that of files whose path does not tell: only `__transaction_state` is looked through for its records.
     `take_plain` takes from the same lines.
     """
-    reader = _Reader(lines, topic)
-    values = reader.out.values
-    while True:
-        if take_plain is not None and (block := reader.pass_plain(take_plain)):
-            yield from values
-            values.clear()
-            yield block
-            continue
-        line = reader.lines.next()
-        if line is None:
-            break
-        reader.read(*line)
-        if values:
-            yield from values
-            values.clear()
-    reader.out.end_file(reader.chain, reader.out.end)
-    yield from values
+    return DumpReader(lines, topic, take_plain).read_to(None)
 
 
-class _Reader:
-    """One line after the other. The `read_…` methods say whether a line is what it looks like."""
+class DumpReader:
+    """One line after the other. The `read_…` methods say whether a line is what it looks like.
 
-    def __init__(self, lines: Iterable[Line], topic: str | None) -> None:
-        self.lines, self.topic = Lines(lines), topic
+    What it knows between two lines is its chain and what is waiting to be handed out.
+    """
+
+    def __init__(self, lines: Iterable[Line], topic: str | None, take_plain: TakePlain | None = None) -> None:
+        self.lines, self.topic, self.take_plain = Lines(lines), topic, take_plain
         self.out = Output()
         self.chain: Chain | None = None
 
-    def pass_plain(self, take_plain: TakePlain) -> DumpedBatches | None:
+    def read_to(self, stop: int | None) -> Iterator[Dumped]:
+        """What stands before the line at a place in the text, or all of it and the end of the last file."""
+        values = self.out.values
+        while stop is None or self.out.end < stop:
+            if self.take_plain is not None and (block := self.pass_plain(self.take_plain, stop)):
+                yield from values
+                values.clear()
+                yield block
+                continue
+            line = self.lines.next()
+            if line is None:
+                self.out.end_file(self.chain, self.out.end)
+                yield from values
+                values.clear()
+                return
+            self.read(*line)
+            if values:
+                yield from values
+                values.clear()
+
+    def pass_plain(self, take_plain: TakePlain, stop: int | None) -> DumpedBatches | None:
         chain = self.chain
         if chain is None or not chain.is_plain or self.lines.are_held:
             return None
-        block = take_plain(chain.next_position, chain.last_offset)
+        block = take_plain(chain.next_position, chain.last_offset, stop)
         if block is not None:
             self.out.settle(chain)
             chain.append_all(block.last, block.has_untyped_markers)

@@ -63,11 +63,15 @@ class TextLines:
         position, self._position = self._position, self._position + len(line)
         return position, line
 
-    def take_plain(self, next_position: int, last_offset: int) -> DumpedBatches | None:
-        """The next block, if it stands unread and holds nothing but batch lines that go on behind the given position."""
+    def take_plain(self, next_position: int, last_offset: int, stop: int | None = None) -> DumpedBatches | None:
+        """The next block, if it stands unread and holds nothing but batch lines that go on behind the given position.
+
+        `stop`: the place of a line in the text that is no more to be in it.
+        """
         if self._is_split and (self._lines.__length_hint__() or not self._fill()):  # type: ignore[attr-defined]
             return None
-        taken = read_plain(self._block, next_position, last_offset)
+        block = self._block if stop is None else self._block[: max(stop - self._position, 0)]
+        taken = read_plain(block, next_position, last_offset)
         if taken is None:
             return None
         columns, size = taken
