@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.batches import TS, C, N, T, rec
-from tests.support.dumps import COORDINATOR_PATH, Batch, Record, marker, print_dump
+from tests.support.dumps import COORDINATOR_PATH, Batch, Record, batch_lines, marker, print_dump
 from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, segment
 from txnlib.core import dump_cuts
 from txnlib.core.record_batch import Record as StoredRecord
@@ -132,24 +132,33 @@ _CONTENTS = st.none() | st.lists(_TEXT, max_size=3).map(b"".join)
 _RECORD = st.builds(Record, _CONTENTS, _CONTENTS, st.sampled_from([(), (), (), (b"trace",), (HOSTILE,)]))
 _BATCH = st.lists(_RECORD, min_size=1, max_size=3).map(lambda records: Batch(tuple(records)))
 _MARKER = st.sampled_from([marker("COMMIT"), marker("ABORT")])
-_LOG = st.lists(_BATCH | _MARKER | st.just(Batch()), max_size=14).map(lambda log: log * 4)
+_LOG = st.lists(_BATCH | _MARKER | st.just(Batch()), max_size=14).map(lambda log: log * 2)
 
 
 def path_of(topic: str, offset: int, directory: str = "/d") -> str:
     return f"{directory}/{topic}-0/{offset:020d}.log"
 
 
-_FILE = st.builds(
-    lambda log, path, deep, contents, bare, start: print_dump(
-        *log, path=path, deep=deep, contents=contents, skip_record_metadata=bare, start=start
-    ),
-    _LOG,
-    st.sampled_from([path_of("orders", 0), path_of("orders", 40), path_of("b", 0, "/e"), "/tmp/x.log", COORDINATOR_PATH]),
-    st.sampled_from([True, True, False]),
-    st.booleans(),
-    st.sampled_from([False, False, True]),
-    st.sampled_from([(0, 0), (0, 0), (40, 5_000)]),
-)
+_NOTHING = Batch((Record(None, None),))
+
+
+@st.composite
+def dumped_files(draw: st.DrawFn) -> bytes:
+    """The dump of a file, of which stretches may be printed with other options than the one before."""
+    paths = [path_of("orders", 0), path_of("orders", 40), path_of("b", 0, "/e"), "/tmp/x.log", COORDINATOR_PATH]
+    offset, position = draw(st.sampled_from([(0, 0), (0, 0), (40, 5_000)]))
+    content = print_dump(path=draw(st.sampled_from(paths)), start=(offset, position)) if draw(st.integers(0, 7)) else b""
+    for _ in range(draw(st.integers(1, 3))):
+        log = draw(st.one_of(_LOG, st.sampled_from([[_NOTHING] * 20, [Batch()] * 20, [Batch(), marker("COMMIT")] * 8])))
+        how = {name: draw(st.sampled_from(values)) for name, values in _OPTIONS.items()}
+        for lines in batch_lines(*log, start=(offset, position), **how):
+            content += b"".join(line + b"\n" for line in lines)
+        offset, position = offset + sum(len(batch.records) for batch in log), position + sum(batch.size for batch in log)
+    return content
+
+
+_OPTIONS = {"deep": [True, True, False], "contents": [True, False], "bare": [False, False, True]}
+_FILE = dumped_files()
 
 
 def test_dumps_are_cut_about_where_they_were_asked_to_be(path):
@@ -171,15 +180,13 @@ def test_parts_of_a_dump_are_the_dump(path, files, size, topic):
 @given(files=st.lists(_FILE, min_size=1, max_size=3), size=st.integers(300, 4_000), data=st.data(), seed=st.integers(0, 2**32))
 def test_parts_of_a_damaged_dump_are_the_dump(path, files, size, data, seed):
     chance = random.Random(seed)
-    content = bytearray(b"".join(files))
+    content = bytearray(b"".join(files) or b"x")
     for _ in range(data.draw(st.integers(0, 4))):
         at = chance.randrange(len(content))
         if data.draw(st.booleans()):
             content[at] = chance.choice(b"0 9ab\n\r:|-")
         else:
-            del content[at : at + chance.choice([1, 50, 400, 1_000])]
-        if not content:
-            return
+            content[at : at + chance.choice([1, 50, 400, 1_000])] = b"x"
     same_in_parts(text(path, bytes(content)), size)
 
 
