@@ -190,6 +190,46 @@ def test_parts_of_a_damaged_dump_are_the_dump(path, files, size, data, seed):
     same_in_parts(text(path, bytes(content)), size)
 
 
+def lines_of(*log: Batch, start: tuple[int, int] = (0, 0)) -> bytes:
+    return b"".join(line + b"\n" for lines in batch_lines(*log, start=start) for line in lines)
+
+
+def test_what_stood_long_before_a_cut_decides_behind_it(path):
+    """Contents printed once make a reader wary of a gap, where the lines around the cut show none."""
+    content = print_dump(Batch(), *[_NOTHING] * 40, contents=True)
+    behind_a_gap = lines_of(_NOTHING, start=(60, 7_200)).split(b"\n")[0] + b"\n"
+    same_in_parts(text(path, content + behind_a_gap), 3_000)
+    same_in_parts(text(path, print_dump(*[_NOTHING] * 41) + behind_a_gap), 3_000)
+
+
+def test_the_same_file_printed_twice_is_known_by_its_first_batch(path):
+    log = [Batch(), marker("COMMIT"), Batch()] * 8
+    for again in (lines_of(*log), lines_of(Batch((Record(), Record())), *log)):
+        assert same_in_parts(text(path, print_dump(*log) + again), 2_500) > 1
+        same_in_parts(text(path, print_dump(*log) + again * 2), 9_000)
+
+
+def test_a_stretch_ends_at_the_next_batch_on_whichever_side_of_a_cut(path):
+    content = b"".join(lines[0] + b"\nsize: \n" + lines[1] + b"\n" for lines in batch_lines(*[Batch()] * 40))
+    same_in_parts(text(path, print_dump() + content), 3_000)
+
+
+def test_marker_types_are_printed_or_not_in_the_whole_file(path):
+    log = [marker("COMMIT"), *[Batch()] * 60]
+    assert same_in_parts(text(path, print_dump(*log, deep=False)), 8_000) > 1
+    (row,) = segments_of(cut(text(path, print_dump(*log, deep=False)), 8_000))
+    assert row["is_decoded"] is False
+
+
+def test_the_first_log_directory_of_a_text_is_the_source_itself(path):
+    files = [
+        print_dump(*[Batch()] * 30, path=path_of(topic, 0, folder)) for topic, folder in (("a", "/d"), ("b", "/e"), ("c", "/d"))
+    ]
+    parts = cut(text(path, b"".join(files)), 4_000)
+    assert {row["topic"]: row["source"] for row in segments_of(parts)} == {"a": "text:1", "b": "text:1:/e", "c": "text:1"}
+    assert same_in_parts(text(path, b"".join(files)), 4_000) > 5
+
+
 def test_real_dumps_are_read_the_same_in_parts(captures, path):
     dumps = [found for found in sorted(captures.rglob("dumps/*/**/*")) if found.is_file() and found.suffix not in (".err", ".gz")]
     counts = []
