@@ -114,6 +114,16 @@ def test_parts_of_a_damaged_segment_are_the_segment(path, data, size, seed):
     same_in_parts(written(path, bytes(content)), size)
 
 
+def test_an_offset_that_no_crc_covers_makes_no_cut(path):
+    """The batch in front of a place proves itself there, but not to who knows what stands before it."""
+    log = [segment([T(1, 0, n, at=n, ts=TS + n)]) for n in range(12)]
+    for wrong in range(len(log)):
+        for at, bit in ((5, 1), (7, 8)):
+            changed = bytearray(log[wrong])
+            changed[at] ^= bit
+            same_in_parts(written(path, b"".join([*log[:wrong], bytes(changed), *log[wrong + 1 :]])), 90)
+
+
 @settings(max_examples=40, deadline=None)
 @given(size=st.integers(60, 2_000), flipped=st.integers(0, 10_000), base=st.sampled_from([0, 3]))
 def test_parts_of_a_coordinator_segment_are_the_segment(path, size, flipped, base):
@@ -207,6 +217,7 @@ def test_the_same_file_printed_twice_is_known_by_its_first_batch(path):
     for again in (lines_of(*log), lines_of(Batch((Record(), Record())), *log)):
         assert same_in_parts(text(path, print_dump(*log) + again), 2_500) > 1
         same_in_parts(text(path, print_dump(*log) + again * 2), 9_000)
+        same_in_parts(text(path, print_dump(*log) + again, "orders"), 2_500)
 
 
 def test_a_stretch_ends_at_the_next_batch_on_whichever_side_of_a_cut(path):
@@ -219,6 +230,13 @@ def test_marker_types_are_printed_or_not_in_the_whole_file(path):
     assert same_in_parts(text(path, print_dump(*log, deep=False)), 8_000) > 1
     (row,) = segments_of(cut(text(path, print_dump(*log, deep=False)), 8_000))
     assert row["is_decoded"] is False
+
+
+def test_coordinator_records_are_printed_or_not_in_the_whole_file(path):
+    record = Record(b"\0\0\0\1a", None, printed_key=b"transaction_metadata::transactionalId=a", printed_value=b"<DELETE>")
+    content = print_dump(Batch((record,)), *[_NOTHING] * 60, path=COORDINATOR_PATH, contents=True)
+    assert same_in_parts(text(path, content), 4_000) > 2
+    assert rows("segments", text(path, content))[0]["is_decoded"]
 
 
 def test_the_first_log_directory_of_a_text_is_the_source_itself(path):

@@ -125,8 +125,8 @@ def read_blocks(
     """The batches of a segment in order, what could not be believed between them, and last how it ends.
 
     `check_all` checks the CRC of every batch, whatever its size. After damage, reading goes on at the next batch whose
-    CRC, offset and length prove it. With `until`, it pauses at the first place from there on that it comes to, and may be
-    taken up again there: what is read is the same with any pauses.
+    CRC, offset and length prove it. With `until`, it pauses before the first batch from there on, and may be taken up again
+    there: what is read is the same with any pauses.
     """
     position, last_offset = start.position, start.last_offset
     floor = segment_base_offset - 1 if last_offset is None else last_offset
@@ -150,9 +150,6 @@ def read_blocks(
             position = int(positions[-1])
             continue
         bad = stop if is_whole_block else int(positions[good])
-        if until is not None and until <= bad < size:
-            position = bad
-            continue
         if bad >= size:
             yield Tail("CLEAN", bad)
             return
@@ -193,7 +190,7 @@ def _walk(
             return np.array(positions, dtype=np.int64), position, False
         note(position)
         position = after
-        if len(positions) == BLOCK or (positions[-1] >= pause_at and len(positions) > 1):
+        if len(positions) == BLOCK or positions[-1] >= pause_at:
             return np.array(positions, dtype=np.int64), position, True
     is_full = position <= last
     if is_full and span and len(positions) == 1:
