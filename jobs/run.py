@@ -22,6 +22,7 @@ from txnlib.errors import MissingTableError, TxnlibError, UnreadableInputError, 
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.start import SNAPSHOT, start_at_snapshots
 from txnlib.spark.capture_source import read_capture
+from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.schemas import AUDIT_RUNS
 
 
@@ -93,6 +94,7 @@ def open_run(options: Namespace) -> Run:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
     tune_for(spark, sum(file.size for file in capture.files))
+    capture = split_large_files(spark, capture)
     settings = _decide(options, given, capture, spark)
     store = Store(spark, "nowhere") if options.dry_run and not (options.output or options.schema) else _store(options, spark)
     return Run(spark, RunStore(store, settings.cluster, settings.run_id), settings, started_at, capture.inputs, capture)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from txnlib.readers import columns, dump
 from txnlib.readers.dump import iter_lines
-from txnlib.readers.dump_plain import TextLines, read_plain
+from txnlib.readers.dump_plain import read_plain
+from txnlib.readers.text_lines import TextLines
 
 TABLES = ["record_batches", "segments", "transaction_log"]
 LINE = (

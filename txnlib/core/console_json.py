@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final
 
-from txnlib.core.console_output import LONGEST_RECORD, ConsoleOutput, Printed, is_blank, is_chatter
+from txnlib.core.console_output import ConsoleOutput, Printed, is_blank, is_chatter
 from txnlib.core.dump_remarks import UnreadableReason
-from txnlib.core.dump_transaction_log import read_json_value
+from txnlib.core.dump_transaction_log import LONGEST_RECORD, read_json_value
 from txnlib.core.transaction_log import KEY_VERSION, TransactionLogEntry
 
 #: White space is that of `jq`.

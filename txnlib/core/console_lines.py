@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
-from txnlib.core.console_output import LONGEST_RECORD, ConsoleOutput, Printed, is_blank, is_chatter
+from txnlib.core.console_output import ConsoleOutput, Printed, is_blank, is_chatter
 from txnlib.core.dump_remarks import UnreadableReason
-from txnlib.core.dump_transaction_log import read_printed_value
+from txnlib.core.dump_transaction_log import LONGEST_RECORD, read_printed_value
 from txnlib.core.transaction_log import TransactionLogEntry
 
 #: Between the two copies of the id.
@@ -104,9 +104,10 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
         if rest:
             pieces.append(rest)
             held += len(rest)
-        if held > LONGEST_RECORD:
-            yield b"".join(pieces), True
+        if held > (0 if is_piece else LONGEST_RECORD):
+            joined = b"".join(pieces)
             pieces, held, is_piece = [], 0, True
+            yield joined, True
     if held:
         yield b"".join(pieces), is_piece
 
@@ -299,7 +300,8 @@ class _Reader:
         """Hands out the items that start before `end`."""
         while self._items and self._items[0].position < end:
             item = self._items.popleft()
-            text = bytes(self._text[: item.length])
+            with memoryview(self._text) as held:
+                text = bytes(held[: item.length])
             del self._text[: item.length]
             self._start += item.length
             self._hand_out(item, text)

@@ -35,8 +35,6 @@ class ConsoleEnd(NamedTuple):
 
 Printed = ConsoleRecord | Chatter | Unreadable | ConsoleEnd
 
-#: No record is longer: a record on disk may have a megabyte, and its text repeats each topic for every partition.
-LONGEST_RECORD: Final = 1 << 24
 _BLANK: Final = re.compile(rb"\s*")
 #: From a terminal, from options, from loggers (log4j 1 and 2, slf4j), from the JVM, and Kafka's last words.
 _CHATTER: Final = re.compile(

@@ -161,6 +161,10 @@ class Chain:
         self.has_doubt |= not is_genuine and self._is_ahead(batch)
         return is_genuine
 
+    def is_judging(self, position: int) -> bool:
+        """Whether lines from this place on were judged already."""
+        return max(self._judged_until, self._goes_on_at) > position
+
     def is_left_by(self, batch: DumpedBatch) -> bool:
         """Whether a batch line that does not follow is the first of another file, whose `Dumping` line is lost."""
         return batch.position == 0 and batch != self.first and not self.has_text

@@ -13,6 +13,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from txnlib.core.long_line import LongLine
 from txnlib.core.record_batch import CompressionType, TimestampType
 from txnlib.core.sentinels import MAX_SEQUENCE
 
@@ -172,7 +173,7 @@ _DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9
 
 def read_file_line(line: bytes) -> DumpedFile | None:
     """The file in a line `Dumping <path>`, and what its path tells (formats.md 3.11); None for anything else."""
-    if not line.startswith(b"Dumping "):
+    if not line.startswith(b"Dumping ") or type(line) is LongLine:
         return None
     path = line[len(b"Dumping ") :].decode(errors="replace").rstrip("\r\n")
     parent, _, name = path.replace("\\", "/").rpartition("/")
@@ -191,6 +192,8 @@ def read_file_line(line: bytes) -> DumpedFile | None:
 
 def read_batch_line(line: bytes) -> DumpedBatch | None:
     """The batch in a line `baseOffset: …`, or `offset: … size: …` of formats 0 and 1; None for anything else."""
+    if type(line) is LongLine:
+        return None
     tokens = line.split()
     layout = _layout(tuple(tokens[0::2]))
     if layout is None or len(tokens) % 2:

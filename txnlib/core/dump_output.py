@@ -35,6 +35,14 @@ class FileStart(NamedTuple):
     file: DumpedFile
 
 
+class FileResumed(NamedTuple):
+    """In place of its `FileStart`: a file of which a part was read before, up to `end_offset`."""
+
+    position: int
+    file: DumpedFile
+    end_offset: int
+
+
 class FileEnd(NamedTuple):
     """`is_decoded`: marker types and coordinator records were printed, wherever there were any to print."""
 
@@ -55,7 +63,9 @@ class DumpedBatches(NamedTuple):
     end: int
 
 
-Dumped = FileStart | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
+Dumped = (
+    FileStart | FileResumed | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
+)
 
 
 def sample_of(text: bytes) -> str:

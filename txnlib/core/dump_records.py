@@ -14,10 +14,12 @@ from txnlib.core.dump_chain import Line, Lines
 from txnlib.core.dump_lines import BOOLEANS, CODECS, NOT_PRINTED, TIMESTAMP_TYPES, DumpedBatch, is_believable
 from txnlib.core.dump_transaction_log import (
     ID_LABELS,
+    LONGEST_RECORD,
     TransactionLogText,
     read_transaction_log_text,
     shortest_text,
 )
+from txnlib.core.long_line import LongLine, behind, size_of
 from txnlib.core.record_batch import CompressionType, ControlType
 
 
@@ -60,6 +62,9 @@ _BRACKETS: Final = 16
 _LINES_OF_AN_ID: Final = 64
 #: Far beyond what any broker lets pass as one record.
 _LARGEST_RECORD: Final = 1 << 28
+#: Lines that may have to be given back are held: so many bytes, of which each line takes some for itself.
+_ROOM: Final = 1 << 26
+_COST_OF_A_LINE: Final = 128
 #: By 2.8, for formats 0 and 1.
 _PRINTED_TWICE: Final = frozenset({b"crc:", b"isvalid:"})
 _TIMESTAMPS: Final = range(-(1 << 63), 1 << 63)
@@ -68,11 +73,13 @@ _TIMESTAMPS: Final = range(-(1 << 63), 1 << 63)
 def read_record_line(line: bytes) -> RecordLine | None:
     """The record in a line `| offset: …`, or `offset: … keysize: …` before 2.2; None for anything else."""
     head, header_keys, text = line.partition(b" headerKeys: [")
-    if not header_keys:
+    if type(line) is LongLine and header_keys:
+        text = behind(line, len(line) - len(text))
+    elif not header_keys:
         # Formats 0 and 1 have no headers.
         ends = [end for end in (line.find(KEY), line.find(PAYLOAD)) if end >= 0]
         end = min(ends, default=len(line.rstrip(b"\r\n")))
-        head, text = line[:end], line[end:]
+        head, text = line[:end], behind(line, end)
     tokens = head.removeprefix(b"| ").split()
     labels = [label.lower() for label in tokens[0::2]]
     fields = dict(zip(labels, tokens[1::2], strict=False))
@@ -144,7 +151,7 @@ def contents_of(record: RecordLine) -> Iterator[bytes]:
     # An empty list ends at once.
     tries = 1 if end == 0 else _BRACKETS
     while end >= 0 and tries:
-        yield record.text[end + 1 :]
+        yield behind(record.text, end + 1)
         end, tries = record.text.find(b"]", end + 1), tries - 1
 
 
@@ -158,6 +165,8 @@ def contents_size(record: RecordLine, contents: bytes) -> int:
 
 def read_marker(contents: bytes) -> tuple[int, int] | None:
     """Control type and coordinator epoch, -1 where they are not printed; None for a broken line."""
+    if type(contents) is LongLine:
+        return None
     if not contents.strip() or contents.startswith(_OTHER_CONTROL):
         return NOT_PRINTED, NOT_PRINTED
     if not contents.startswith(_END_TXN_MARKER):
@@ -177,13 +186,14 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> int | None:
     A dump whose line ends were converted has a byte more in each.
     """
     held: list[Line] = []
-    length, converted, line = len(contents), 0, contents
+    room = _ROOM
+    length, converted, line = size_of(contents), 0, contents
     while True:
         line_end = 2 if line.endswith(b"\r\n") else 1 if line.endswith(b"\n") else 0
         # A carriage return may also be the last character of a payload.
         if size in (length - line_end, length - line_end - converted, length - min(line_end, 1)):
             break
-        may_go_on = line_end and length - line_end - converted < size < _LARGEST_RECORD
+        may_go_on = line_end and room > 0 and length - line_end - converted < size < _LARGEST_RECORD
         ahead = lines.next() if may_go_on else None
         if ahead is None:
             lines.give_back(held)
@@ -191,13 +201,14 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> int | None:
         held.append(ahead)
         converted += line_end - 1
         line = ahead[1]
-        length += len(line)
+        length += size_of(line)
+        room -= len(line) + _COST_OF_A_LINE
     if held and (ahead := lines.next()) is not None:
         lines.give_back([ahead])
         if not ahead[1].startswith(AFTER_A_RECORD):
             lines.give_back(held)
             return None
-    return length - len(contents)
+    return length - size_of(contents)
 
 
 def read_coordinator_text(lines: Lines, text: bytes, key_size: int) -> tuple[TransactionLogText, int] | None:
@@ -212,6 +223,8 @@ def read_coordinator_text(lines: Lines, text: bytes, key_size: int) -> tuple[Tra
 def _read_joined(lines: Lines, text: bytes, key_size: int | None) -> tuple[TransactionLogText, int] | None:
     held: list[Line] = []
     joined = text
+    if type(text) is LongLine:
+        return None
     while True:
         body = joined.removesuffix(b"\n").removesuffix(b"\r")
         found = read_transaction_log_text(body, key_size)
@@ -226,7 +239,8 @@ def _read_joined(lines: Lines, text: bytes, key_size: int | None) -> tuple[Trans
         ahead = lines.next() if may_go_on else None
         if ahead is not None:
             held.append(ahead)
-        if ahead is None or (key_size is None and ahead[1].startswith(AFTER_A_RECORD)):
+        is_over = ahead is None or type(ahead[1]) is LongLine or len(joined) > LONGEST_RECORD
+        if ahead is None or is_over or (key_size is None and ahead[1].startswith(AFTER_A_RECORD)):
             lines.give_back(held)
             return None
         joined += ahead[1]

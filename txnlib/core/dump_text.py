@@ -33,19 +33,22 @@ from txnlib.core.dump_records import (
 )
 from txnlib.core.dump_remarks import Remark, UnreadableReason, reason_of, reason_of_undecoded, remark_of
 from txnlib.core.dump_transaction_log import DECODED, UNDECODED
+from txnlib.core.long_line import LongLine, behind, find_last, size_of
 
 _HEADER_KEYS: Final = b"headerKeys: ["
 _NO_CONTENTS: Final = (b"headerKeys: []\n", b"headerKeys: []\r\n")
 #: Starts of lines under `--skip-record-metadata`; a payload without a key has no bar up to 4.2.
-_BARE_RECORDS: Final = (b"| key: ", b"| payload: ", b" payload: ")
+_BARE_KEY: Final = b"| key: "
+_BARE_RECORDS: Final = (_BARE_KEY, b"| payload: ", b" payload: ")
 _OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
 #: What may stand in the middle of a line, behind one that was cut.
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
 _LARGEST_BATCH: Final = (1 << 31) - 1
 
 
-#: Gives the next block of lines as a whole, if it continues a chain at this position, behind this offset.
-TakePlain = Callable[[int, int], DumpedBatches | None]
+#: Gives the next block of lines as a whole, if it continues a chain at this position, behind this offset; of those before
+#: a place in the text, if there is one to stop at.
+TakePlain = Callable[[int, int, int | None], DumpedBatches | None]
 
 
 def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
@@ -54,38 +57,45 @@ def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakeP
     `topic` is that of files whose path does not tell: only `__transaction_state` is looked through for its records.
     `take_plain` takes from the same lines.
     """
-    reader = _Reader(lines, topic)
-    values = reader.out.values
-    while True:
-        if take_plain is not None and (block := reader.pass_plain(take_plain)):
-            yield from values
-            values.clear()
-            yield block
-            continue
-        line = reader.lines.next()
-        if line is None:
-            break
-        reader.read(*line)
-        if values:
-            yield from values
-            values.clear()
-    reader.out.end_file(reader.chain, reader.out.end)
-    yield from values
+    return DumpReader(lines, topic, take_plain).read_to(None)
 
 
-class _Reader:
-    """One line after the other. The `read_…` methods say whether a line is what it looks like."""
+class DumpReader:
+    """One line after the other. The `read_…` methods say whether a line is what it looks like.
 
-    def __init__(self, lines: Iterable[Line], topic: str | None) -> None:
-        self.lines, self.topic = Lines(lines), topic
+    What it knows between two lines is its chain and what is waiting to be handed out.
+    """
+
+    def __init__(self, lines: Iterable[Line], topic: str | None, take_plain: TakePlain | None = None) -> None:
+        self.lines, self.topic, self.take_plain = Lines(lines), topic, take_plain
         self.out = Output()
         self.chain: Chain | None = None
 
-    def pass_plain(self, take_plain: TakePlain) -> DumpedBatches | None:
+    def read_to(self, stop: int | None) -> Iterator[Dumped]:
+        """What stands before the line at a place in the text, or all of it and the end of the last file."""
+        values = self.out.values
+        while stop is None or self.out.end < stop:
+            if self.take_plain is not None and (block := self.pass_plain(self.take_plain, stop)):
+                yield from values
+                values.clear()
+                yield block
+                continue
+            line = self.lines.next()
+            if line is None:
+                self.out.end_file(self.chain, self.out.end)
+                yield from values
+                values.clear()
+                return
+            self.read(*line)
+            if values:
+                yield from values
+                values.clear()
+
+    def pass_plain(self, take_plain: TakePlain, stop: int | None) -> DumpedBatches | None:
         chain = self.chain
         if chain is None or not chain.is_plain or self.lines.are_held:
             return None
-        block = take_plain(chain.next_position, chain.last_offset)
+        block = take_plain(chain.next_position, chain.last_offset, stop)
         if block is not None:
             self.out.settle(chain)
             chain.append_all(block.last, block.has_untyped_markers)
@@ -93,7 +103,7 @@ class _Reader:
         return block
 
     def read(self, position: int, line: bytes) -> None:
-        self.out.end = position + len(line)
+        self.out.end = position + size_of(line)
         if line.startswith((b"baseOffset: ", b"offset: ")):
             is_genuine = self.read_batch(position, line) or self.read_lone_record(position, line)
         elif line.startswith(b"| offset: "):
@@ -152,7 +162,7 @@ class _Reader:
             return False
         # Contents can end with the same words.
         has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
-        if chain.batch.is_control or not has_no_contents:
+        if chain.batch.is_control or not has_no_contents or type(line) is LongLine:
             record = read_record_line(line)
             if record is None or record.timestamp_type != chain.batch.timestamp_type:
                 return False
@@ -196,7 +206,7 @@ class _Reader:
         for contents in contents_of(record):
             if batch.is_control:
                 return self.read_marker(contents)
-            text = contents.removeprefix(KEY)
+            text = behind(contents, len(KEY)) if contents.startswith(KEY) else contents
             if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
                 self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
                 return True
@@ -209,7 +219,7 @@ class _Reader:
                     return True
             elif record.text.startswith(b"]") or not record.has_header_keys:
                 # No header keys, so that nothing else can stand here.
-                return not contents.strip()
+                return not contents.strip() and type(contents) is not LongLine
         # Header keys are free text, too, and nothing tells their size.
         chain.has_text = chain.has_open_text = True
         return True
@@ -230,7 +240,7 @@ class _Reader:
         if offset > batch.last_offset or chain.records >= batch.records_count != NOT_PRINTED:
             return False
         chain.is_bare = True
-        text = line.removeprefix(b"| key: ")
+        text = behind(line, len(_BARE_KEY)) if line.startswith(_BARE_KEY) else line
         if chain.may_hold_coordinator_records and len(text) < len(line) and text.startswith(DECODED):
             timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED
             self.read_coordinator_record(position, offset, timestamp, text, NOT_PRINTED, batch)
@@ -261,7 +271,7 @@ class _Reader:
         """The last number of a line without its end may have been cut."""
         if not line.startswith(b"producerId: ") or not line.endswith(b"\n") or (self.chain and self.chain.kind == "log"):
             return False
-        entry = read_snapshot_line(line)
+        entry = None if type(line) is LongLine else read_snapshot_line(line)
         if entry is None:
             return False
         chain = self.chain or self.start_file(position, DumpedFile(kind="snapshot"))
@@ -279,10 +289,11 @@ class _Reader:
         if remark is not None or chain.has_open_text or is_of_index:
             return
         for start, read in _STARTS.items():
-            index = line.rfind(start, 1)
-            if index > 0 and read(line[index:]):
+            found = find_last(line, start)
+            if found is not None and read(found[1]):
+                index, rest = found
                 self.out.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE)
-                self.read(position + index, line[index:])
+                self.read(position + index, rest)
                 return
         chain.is_torn |= not line.endswith(b"\n")
         is_of_invalid = chain.batch is not None and not chain.batch.is_valid

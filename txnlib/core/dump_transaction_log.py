@@ -24,6 +24,8 @@ class TransactionLogText(NamedTuple):
     entry: TransactionLogEntry | None
 
 
+#: No record's text is longer: on disk it may have a megabyte, and its text repeats each topic for every partition.
+LONGEST_RECORD: Final = 1 << 24
 #: Labels before a transactional id: from 2.4.1, and earlier.
 ID_LABELS: Final = (b"transaction_metadata::transactionalId=", b"transactionalId=")
 _JSON_KEY: Final = b'{"type":'

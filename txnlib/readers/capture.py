@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
@@ -21,6 +21,7 @@ from txnlib.readers import files
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.console import partition_in_name
 from txnlib.readers.dump import looks_like_dump
+from txnlib.readers.parts import Part
 from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
 
 
@@ -49,6 +50,15 @@ class CaptureFile:
     partition: int | None = None
     #: The number in the file's name: base offset of a segment, offset of a snapshot.
     offset: int = 0
+    #: Of a large file that several tasks read (`splits.py`); None: the whole file.
+    part: Part | None = None
+
+    @property
+    def extent(self) -> int:
+        """Bytes to be read: those of the part, if it is one."""
+        if self.part is None:
+            return self.size
+        return (self.size if self.part.stop is None else self.part.stop) - self.part.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,8 @@ class Capture:
     files: tuple[CaptureFile, ...]
     notes: CaptureNotes
     inputs: tuple[str, ...]
+    #: path -> its parts, of large files that can be read in parts.
+    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
 
     def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:
         return tuple(file for file in self.files if file.kind in kinds)

@@ -19,7 +19,7 @@ from txnlib.core.dump_output import Unreadable
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import entry_row
-from txnlib.readers.dump_plain import CHUNK_BYTES
+from txnlib.readers.text_lines import CHUNK_BYTES
 
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
 

@@ -6,24 +6,38 @@ Each reader goes through the text once, front to back, and holds no more than on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from txnlib.core.dump_chain import Line
+from txnlib.core.dump_cuts import DumpStart
 from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
-from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
+from txnlib.core.dump_output import (
+    Dumped,
+    DumpedBatches,
+    DumpedTransactionLogRecord,
+    FileEnd,
+    FileResumed,
+    FileStart,
+    Unreadable,
+)
 from txnlib.core.dump_records import read_record_line
 from txnlib.core.dump_remarks import Tail
-from txnlib.core.dump_text import read_dump
+from txnlib.core.dump_text import DumpReader
 from txnlib.readers import columns
-from txnlib.readers.dump_plain import CHUNK_BYTES, TextLines
 from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
+from txnlib.readers.parts import Part
+from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
 
 
-def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> TextLines:
-    """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held."""
-    return TextLines(stream, chunk_size)
+def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES, position: int = 0) -> TextLines:
+    """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held.
+
+    `position` is that of the stream's first byte in the text.
+    """
+    return TextLines(stream, chunk_size, position=position)
 
 
 def looks_like_dump(head: bytes) -> bool:
@@ -41,18 +55,30 @@ def _is_record_line(line: bytes) -> bool:
     return line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line) is not None
 
 
+def open_dump(lines: Iterable[Line], topic: str | None) -> DumpReader:
+    """A reader of the lines, which takes blocks of them where it can; `topic` is that of files whose path does not tell."""
+    return DumpReader(lines, topic, lines.take_plain if isinstance(lines, TextLines) else None)
+
+
 def _read_located(
-    lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None
+    lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None, part: Part | None
 ) -> Iterator[tuple[Place | None, Dumped]]:
     """What the text holds, and where it belongs; None stands for text outside any file.
 
-    Folders to be deleted are left out. The first log directory is the source itself, others are told apart by name.
+    Folders to be deleted are left out. The first log directory is the source itself, others are told apart by name. A part
+    of a text begins with the file it is in the middle of.
     """
     topic, partition = topic_partition or (None, None)
+    reader = open_dump(lines, topic)
+    values = reader.read_to(None if part is None else part.stop)
     place: Place | None = None
     first_directory: str | None = None
-    for value in read_dump(lines, topic, lines.take_plain if isinstance(lines, TextLines) else None):
-        if type(value) is FileStart:
+    if part is not None and isinstance(part.known, DumpStart) and part.known.file is not None:
+        part.known.resume(reader)
+        first_directory = part.known.first_directory
+        values = chain((FileResumed(*part.known.file, part.known.chain.last_offset + 1),), values)
+    for value in values:
+        if type(value) is FileStart or type(value) is FileResumed:
             file = value.file
             if file.topic is None or file.is_deleted:
                 place = Place(topic, partition, source, file)
@@ -67,14 +93,15 @@ def _read_located(
 
 
 def read_record_batches(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None, part: Part | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The batches in a dump. Columns: `columns.RECORD_BATCHES`.
 
-    `topic_partition` is that of files whose path does not tell; batches without any are named by `read_segments`.
+    `topic_partition` is that of files whose path does not tell; batches without any are named by `read_segments`. `part`:
+    the lines begin where the part does, but go on behind it.
     """
     rows = BatchRows(path)
-    for place, value in _read_located(lines, source, topic_partition):
+    for place, value in _read_located(lines, source, topic_partition, part):
         if type(value) is DumpedBatch:
             rows.add(value)
             if len(rows) >= columns.ROWS_PER_BATCH:
@@ -85,16 +112,18 @@ def read_record_batches(
                 yield rows.take()
         elif type(value) is FileStart and place is not None:
             rows.start(place)
+        elif type(value) is FileResumed and place is not None:
+            rows.start(place, value.end_offset)
     if len(rows):
         yield rows.take()
 
 
 def read_transaction_log(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None, part: Part | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The coordinator records in a dump, null where the tool prints no field. Columns: `columns.TRANSACTION_LOG`."""
     rows: list[dict[str, Any]] = []
-    for place, value in _read_located(lines, source, topic_partition):
+    for place, value in _read_located(lines, source, topic_partition, part):
         if type(value) is not DumpedTransactionLogRecord or place is None or not place.is_known:
             continue
         rows.append(transaction_log_row(place, path, value))
@@ -106,7 +135,7 @@ def read_transaction_log(
 
 
 def read_producer_snapshots(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None, part: Part | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The producers in snapshots, and for each whole snapshot a row without one. Columns: `columns.PRODUCER_SNAPSHOTS`.
 
@@ -114,7 +143,7 @@ def read_producer_snapshots(
     """
     rows: list[dict[str, Any]] = []
     has_producers = is_broken = False
-    for place, value in _read_located(lines, source, topic_partition):
+    for place, value in _read_located(lines, source, topic_partition, part):
         if place is None or not place.is_known or place.file.kind != "snapshot":
             continue
         where = {
@@ -141,26 +170,30 @@ def read_producer_snapshots(
 
 
 def read_segments(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None, part: Part | None = None
 ) -> Iterator[pa.RecordBatch]:
     """One row per dumped `.log` file, and one without topic for what is unreadable outside them.
 
-    Columns: `columns.SEGMENTS`.
+    Columns: `columns.SEGMENTS`; of a part of a text those of `columns.SEGMENT_PARTS`, which are to be put together.
     """
+    schema = columns.SEGMENTS if part is None else columns.SEGMENT_PARTS
+    where = {} if part is None else {"part_position": part.start}
     rows: list[dict[str, Any]] = []
-    elsewhere = Seen(Place(None, None, source, DumpedFile()), 0)
+    elsewhere = Seen(Place(None, None, source, DumpedFile()), -1)
     seen = elsewhere
-    for place, value in _read_located(lines, source, topic_partition):
-        if type(value) is FileStart:
+    for place, value in _read_located(lines, source, topic_partition, part):
+        if type(value) is FileStart or type(value) is FileResumed:
             seen = Seen(place, value.position) if place is not None and place.file.kind == "log" else elsewhere
         seen.add(value)
         if type(value) is FileEnd and seen is not elsewhere:
-            rows.append(seen.row(path, value))
+            rows.append(seen.row(path, value) | where)
             seen = elsewhere
         if len(rows) == columns.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=columns.SEGMENTS)
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
             rows = []
+    if seen is not elsewhere:
+        rows.append(seen.row(path, None) | where)
     if elsewhere.unreadable:
-        rows.append(elsewhere.row(path, FileEnd(0, Tail.CLEAN, True)))
+        rows.append(elsewhere.row(path, FileEnd(0, Tail.CLEAN, True)) | where)
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=columns.SEGMENTS)
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)

@@ -6,15 +6,12 @@ line reader (`core.dump_text`) decides whether a block may be read so, and reads
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from txnlib.core.dump_chain import Line
 from txnlib.core.dump_lines import (
     BOOLEANS,
     CODECS,
@@ -25,11 +22,9 @@ from txnlib.core.dump_lines import (
     DumpedBatch,
     read_batch_line,
 )
-from txnlib.core.dump_output import DumpedBatches
 from txnlib.core.record_batch import HEADER
 from txnlib.core.sentinels import MAX_SEQUENCE
 
-CHUNK_BYTES: Final = 1 << 20
 _START: Final = b"baseOffset: "
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 _INT16: Final = (-(1 << 15), (1 << 15) - 1)
@@ -49,62 +44,6 @@ _RANGES: Final = {
 _BOOLEAN_WORDS: Final = {word.decode(): int(value) for word, value in BOOLEANS.items()}
 _CODEC_WORDS: Final = {word.decode(): value for word, value in CODECS.items()}
 _FAR: Final = 1 << 62
-
-
-class TextLines:
-    """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held."""
-
-    def __init__(self, stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> None:
-        self._stream, self._chunk_size = stream, chunk_size
-        self._lines: Iterator[bytes] = iter(())
-        #: Position of the next line; the whole lines that follow, not yet split; and the beginning of one more.
-        self._position, self._block = 0, b""
-        self._rest: list[bytes] = []
-        self._is_split = True
-
-    def __iter__(self) -> Iterator[Line]:
-        return self
-
-    def __next__(self) -> Line:
-        line = next(self._lines, None)
-        while line is None:
-            if not self._fill():
-                raise StopIteration
-            # `splitlines` would also split at a lone carriage return, which a payload may hold.
-            self._lines, self._block, self._is_split = iter(io.BytesIO(self._block).readlines()), b"", True
-            line = next(self._lines, None)
-        position, self._position = self._position, self._position + len(line)
-        return position, line
-
-    def take_plain(self, next_position: int, last_offset: int) -> DumpedBatches | None:
-        """The next block, if it stands unread and holds nothing but batch lines that go on behind the given position."""
-        if self._is_split and (self._lines.__length_hint__() or not self._fill()):  # type: ignore[attr-defined]
-            return None
-        taken = read_plain(self._block, next_position, last_offset)
-        if taken is None:
-            return None
-        columns, size = taken
-        self._position += size
-        self._block = self._block[size:]
-        self._is_split = not self._block
-        last = DumpedBatch._make(map(int, columns[-1]))
-        is_marker = (_of(columns, "is_control") != 0) & (_of(columns, "producer_id") >= 0) & (_of(columns, "records_count") != 0)
-        return DumpedBatches(columns, last, bool(is_marker.any()), self._position)
-
-    def _fill(self) -> bool:
-        """Reads on until there is a whole line, unless one is waiting; False at the end of the text."""
-        while not self._block:
-            chunk = self._stream.read(self._chunk_size)
-            end = chunk.rfind(b"\n") + 1
-            if chunk and not end:
-                self._rest.append(chunk)
-                continue
-            self._block = b"".join([*self._rest, chunk[:end]])
-            self._rest = [chunk[end:]] if len(chunk) > end else []
-            if not chunk:
-                break
-        self._is_split = not self._block
-        return bool(self._block)
 
 
 def _of(columns: Any, name: str) -> Any:
@@ -133,6 +72,12 @@ def read_plain(block: bytes, next_position: int, last_offset: int) -> tuple[Any,
         count -= 1
         size = block.rindex(b"\n", 0, size - 1) + 1 if count else 0
     return (columns[:count], size) if count else None
+
+
+def has_markers(columns: Any) -> bool:
+    """Whether there is a marker among batches, of which a line does not tell the type."""
+    is_marker = (_of(columns, "is_control") != 0) & (_of(columns, "producer_id") >= 0) & (_of(columns, "records_count") != 0)
+    return bool(is_marker.any())
 
 
 def _parsed(block: bytes, labels: list[bytes]) -> Any:

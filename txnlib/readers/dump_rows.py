@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
-from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, Unreadable
+from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, FileResumed, Unreadable
 from txnlib.core.dump_remarks import UnreadableReason
 from txnlib.core.record_batch import CompressionType, ControlType, TimestampType
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
@@ -52,8 +52,8 @@ class BatchRows:
     def __len__(self) -> int:
         return len(self.gaps)
 
-    def start(self, place: Place) -> None:
-        self.end_offset, self.is_known = _UNKNOWN, place.is_known
+    def start(self, place: Place, end_offset: int = _UNKNOWN) -> None:
+        self.end_offset, self.is_known = end_offset, place.is_known
         if self.places and self.places[-1][1] == len(self):
             self.places.pop()
         self.places.append((place, len(self)))
@@ -177,6 +177,8 @@ class Seen:
             self.add_all(DumpedBatch._make(value.columns.T), value.last)
         elif type(value) is Unreadable:
             self.add_unreadable(*value)
+        elif type(value) is FileResumed:
+            self.end_offset = value.end_offset
 
     def add_batch(self, batch: DumpedBatch) -> None:
         self.batches += 1
@@ -224,10 +226,11 @@ class Seen:
         stretch = {"position": position, "length": length, "reason": str(reason), "sample": sample, "next_offset": None}
         self.unreadable.append(stretch)
 
-    def row(self, path: str, end: FileEnd) -> dict[str, Any]:
+    def row(self, path: str, end: FileEnd | None) -> dict[str, Any]:
+        """A row of `segments`, or of a part of it where no end was seen."""
         place = self.place
         is_elsewhere = place.file.path is None and not place.is_known and not self.batches
-        if not place.is_known and not is_elsewhere:
+        if not place.is_known and not is_elsewhere and end is not None:
             length, sample = end.position - self.position, place.file.path or ""
             self.add_unreadable(self.position, length, UnreadableReason.TOPIC_PARTITION_UNKNOWN, sample)
         return {
@@ -242,8 +245,9 @@ class Seen:
             "last_gap_offset": self.last_gap_offset,
             "bytes": self.bytes,
             "batches": self.batches,
-            "tail": str(end.tail),
-            "is_decoded": end.is_decoded,
+            "tail": None if end is None else str(end.tail),
+            "is_decoded": None if end is None else end.is_decoded,
             "newest_broker_ms": self.newest_broker_ms,
             "unreadable": self.unreadable,
+            "file_position": self.position,
         }

@@ -139,17 +139,26 @@ def read_head(path: str, count: int) -> bytes:
 
 
 @contextmanager
-def open_stream(path: str) -> Iterator[BinaryIO]:
-    """A file to be read once, front to back, without buffering of its own. Raises OSError if it cannot be opened."""
+def open_stream(path: str, start: int = 0) -> Iterator[BinaryIO]:
+    """A file to be read once, front to back, from a byte of it on, without buffering of its own, or little.
+
+    Raises OSError if it cannot be opened.
+    """
     if not is_remote(path):
         with Path(path).open("rb", buffering=0) as stream:
+            stream.seek(start)
             yield stream
         return
     with _as_os_error():
         remote = _remote(path)
-        opened = remote.filesystem.open_input_stream(remote.name, compression=None, buffer_size=STREAM_BYTES)
+        if start:
+            opened = remote.filesystem.open_input_file(remote.name)
+            opened.seek(start)
+        else:
+            opened = remote.filesystem.open_input_stream(remote.name, compression=None, buffer_size=STREAM_BYTES)
     with opened:
-        yield _RemoteStream(path, opened)  # type: ignore[misc]
+        remote_stream = _RemoteStream(path, opened)
+        yield io.BufferedReader(remote_stream, STREAM_BYTES) if start else remote_stream  # type: ignore[misc]
 
 
 @contextmanager

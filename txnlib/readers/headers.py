@@ -96,22 +96,45 @@ class Tail:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Where reading stopped because it was asked to, and the last offset before it (None: no batch yet)."""
+
+    position: int
+    last_offset: int | None
+
+
+BEGINNING: Final = Pause(0, None)
+
+
 def last_offsets(headers: Headers) -> Positions:
     """Offset of the last record of each batch; message sets of v0 and v1 hold the offset itself."""
     base = headers["base_offset"].astype(np.int64)
     return np.asarray(np.where(headers["magic"] == 2, base + headers["last_offset_delta"], base))
 
 
-def read_blocks(buffer: Buffer, size: int, segment_base_offset: int, *, check_all: bool) -> Iterator[Block | Stretch | Tail]:
+def read_blocks(
+    buffer: Buffer,
+    size: int,
+    segment_base_offset: int,
+    *,
+    check_all: bool,
+    start: Pause = BEGINNING,
+    until: int | None = None,
+) -> Iterator[Block | Stretch | Tail | Pause]:
     """The batches of a segment in order, what could not be believed between them, and last how it ends.
 
     `check_all` checks the CRC of every batch, whatever its size. After damage, reading goes on at the next batch whose
-    CRC, offset and length prove it.
+    CRC, offset and length prove it. With `until`, it pauses before the first batch from there on, and may be taken up again
+    there: what is read is the same with any pauses.
     """
-    position, last_offset = 0, None
-    floor = segment_base_offset - 1
+    position, last_offset = start.position, start.last_offset
+    floor = segment_base_offset - 1 if last_offset is None else last_offset
     while True:
-        positions, stop, is_full = _walk(buffer, position, size)
+        if until is not None and position >= until:
+            yield Pause(position, last_offset)
+            return
+        positions, stop, is_full = _walk(buffer, position, size, until=until)
         good = 0
         if len(positions):
             headers = gather(buffer, positions, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
@@ -144,11 +167,15 @@ def read_blocks(buffer: Buffer, size: int, segment_base_offset: int, *, check_al
         position = resumed
 
 
-def _walk(buffer: Buffer, position: int, size: int, span: int | None = None) -> tuple[Positions, int, bool]:
+def _walk(
+    buffer: Buffer, position: int, size: int, span: int | None = None, until: int | None = None
+) -> tuple[Positions, int, bool]:
     """Positions of batches that the length fields chain, where the walk stopped, and whether it could have gone on.
 
-    It could if it has BLOCK batches, or went through as much as a buffer of ranges holds; then it has two at least.
+    It could if it has BLOCK batches, or one at `until` or behind it, or went through as much as a buffer of ranges holds;
+    then it has two at least.
     """
+    pause_at = size if until is None else until
     positions: list[int] = []
     note, start = positions.append, position
     unpack: Callable[[Any, int], tuple[Any, ...]] = _LENGTH.unpack_from
@@ -163,11 +190,11 @@ def _walk(buffer: Buffer, position: int, size: int, span: int | None = None) -> 
             return np.array(positions, dtype=np.int64), position, False
         note(position)
         position = after
-        if len(positions) == BLOCK:
+        if len(positions) == BLOCK or positions[-1] >= pause_at:
             return np.array(positions, dtype=np.int64), position, True
     is_full = position <= last
     if is_full and span and len(positions) == 1:
-        return _walk(buffer, start, size, 2 * span)
+        return _walk(buffer, start, size, 2 * span, until)
     return np.array(positions, dtype=np.int64), position, is_full
 
 
@@ -303,6 +330,18 @@ def _candidates(buffer: Buffer, start: int, end: int, size: int, floor: int) -> 
     after = np.arange(start, start + count) + length + LOG_OVERHEAD
     found = (window[MAGIC_POSITION:] <= 2) & (length >= MIN_LENGTH) & (after <= size) & (offset > floor)
     return [start + int(index) for index in np.flatnonzero(found)]
+
+
+def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> Pause | None:
+    """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or none follows."""
+    floor = segment_base_offset - 1
+    for window in range(start, end, _SCAN):
+        for position in _candidates(buffer, window, min(window + _SCAN, end), size, floor):
+            if _is_believable(buffer, position, size, floor):
+                after = position + _read_int32(buffer, position + 8) + LOG_OVERHEAD
+                header = np.frombuffer(buffer[position : position + HEADER.size].ljust(HEADER.size), dtype=HEADER_DTYPE)
+                return Pause(after, int(last_offsets(header)[0])) if after < size else None
+    return None
 
 
 def _is_believable(buffer: Buffer, position: int, size: int, floor: int) -> bool:

@@ -28,7 +28,7 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import EntryRows, read_entries
-from txnlib.readers.headers import Block, Buffer, Stretch, Tail, gather, read_blocks
+from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
 from txnlib.readers.records import read_batch_records
 
 #: Bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
@@ -38,7 +38,7 @@ SAMPLE_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One `.log` file: where it lies, whose it is, and its bytes."""
+    """One `.log` file, or a part of it: where it lies, whose it is, and its bytes."""
 
     path: str
     source: str
@@ -49,13 +49,17 @@ class Segment:
     size: int
     #: Tells whoever holds the bytes that those before a position are done with.
     forget: Callable[[int], None]
+    #: Where reading begins, and where it pauses for good; None: at the end.
+    start: Pause = BEGINNING
+    until: int | None = None
 
     @property
     def is_coordinator(self) -> bool:
         return self.topic == TRANSACTION_STATE_TOPIC
 
-    def blocks(self) -> Iterator[Block | Stretch | Tail]:
-        return read_blocks(self.buffer, self.size, self.base_offset, check_all=self.is_coordinator)
+    def blocks(self) -> Iterator[Block | Stretch | Tail | Pause]:
+        check_all, start, until = self.is_coordinator, self.start, self.until
+        return read_blocks(self.buffer, self.size, self.base_offset, check_all=check_all, start=start, until=until)
 
 
 def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
@@ -80,8 +84,11 @@ def read_transaction_log(segment: Segment) -> Iterator[pa.RecordBatch]:
         yield rows.take()
 
 
-def read_segments(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """One row: what of the segment was read and what was not. Columns: `columns.SEGMENTS`."""
+def read_segments(segment: Segment, schema: pa.Schema = columns.SEGMENTS) -> Iterator[pa.RecordBatch]:
+    """One row: what of the segment was read and what was not. Columns: `columns.SEGMENTS`.
+
+    Of a part of a segment, those of `columns.SEGMENT_PARTS`, which are to be put together.
+    """
     seen = _Seen()
     for part in segment.blocks():
         if isinstance(part, Block):
@@ -89,9 +96,9 @@ def read_segments(segment: Segment) -> Iterator[pa.RecordBatch]:
             segment.forget(int(part.positions[-1]))
         elif isinstance(part, Stretch):
             seen.add_stretch(segment, part)
-        else:
+        elif isinstance(part, Tail):
             seen.tail = part.how
-    yield pa.RecordBatch.from_pylist([seen.row(segment)], schema=columns.SEGMENTS)
+    yield pa.RecordBatch.from_pylist([seen.row(segment)], schema=schema)
 
 
 def _coordinator_batches(segment: Segment, block: Block) -> Iterator[tuple[int, bytes]]:
@@ -111,7 +118,7 @@ class _Seen:
         self.last_gap_offset: int | None = None
         self.newest_broker_ms: int | None = None
         self.batches = 0
-        self.tail = "CLEAN"
+        self.tail: str | None = None
         self.unreadable: list[dict[str, Any]] = []
 
     def add_block(self, segment: Segment, block: Block) -> None:
@@ -158,6 +165,8 @@ class _Seen:
             "is_decoded": True,
             "newest_broker_ms": self.newest_broker_ms,
             "unreadable": self.unreadable,
+            "file_position": 0,
+            "part_position": segment.start.position,
         }
 
 

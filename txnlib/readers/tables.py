@@ -9,12 +9,15 @@ from typing import Final
 import pyarrow as pa
 
 from txnlib.errors import UnreadableInputError
-from txnlib.readers import broker_files, console, dump, files, segment
+from txnlib.readers import broker_files, columns, console, dump, files, segment
 from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.headers import BEGINNING, Pause
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 from txnlib.readers.text_files import READ_ERRORS, open_text
 
 Batches = Iterator[pa.RecordBatch]
+#: What of `segments` the parts of a file hold.
+SEGMENT_PARTS: Final = "segment_parts"
 
 
 def read_table(table: str, file: CaptureFile) -> Batches:
@@ -32,20 +35,32 @@ def read_table(table: str, file: CaptureFile) -> Batches:
         problem = str(getattr(error, "strerror", None) or error)
         if table == "segments":
             yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", "")
+        elif table == SEGMENT_PARTS:
+            raise UnreadableInputError(file.path, f"can no longer be opened: {problem}", "Run the audit again") from error
         elif isinstance(error, OSError) and files.may_pass(file.path, error):
             raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
 
 
 def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batches:
-    topic, partition = file.topic or "", file.partition or 0
     with files.open_buffer(file.path) as opened:
-        yield from read(Segment(file.path, file.source, topic, partition, file.offset, opened.buffer, opened.size, opened.forget))
+        yield from read(open_segment(file, opened))
+
+
+def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
+    """A segment, or the part of it that the file stands for."""
+    topic, partition, part = file.topic or "", file.partition or 0, file.part
+    start = part.known if part is not None and isinstance(part.known, Pause) else BEGINNING
+    until = None if part is None else part.stop
+    where = (file.path, file.source, topic, partition, file.offset)
+    return Segment(*where, opened.buffer, opened.size, opened.forget, start, until)
 
 
 def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
     known = None if file.topic is None or file.partition is None else (file.topic, file.partition)
-    with open_text(file.path) as stream:
-        yield from read(dump.iter_lines(stream), file.source, file.path, topic_partition=known)
+    start = 0 if file.part is None else file.part.start
+    with open_text(file.path, start) as stream:
+        lines = dump.iter_lines(stream, position=start)
+        yield from read(lines, file.source, file.path, topic_partition=known, part=file.part)
 
 
 def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
@@ -79,6 +94,8 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("console_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
+    (SEGMENT_PARTS, FileKind.SEGMENT): partial(_from_segment, partial(segment.read_segments, schema=columns.SEGMENT_PARTS)),
+    (SEGMENT_PARTS, FileKind.DUMP): partial(_from_dump, dump.read_segments),
     ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
     ("segments", FileKind.TRANSACTION_INDEX): partial(_corrupt, broker_files.transaction_index_problem),
     ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),

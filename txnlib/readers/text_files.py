@@ -19,12 +19,14 @@ READ_ERRORS: Final = (OSError, EOFError, zlib.error)
 
 
 @contextmanager
-def open_text(path: str) -> Iterator[Any]:
-    """A binary stream of the text of a path or uri; zstd frames are decompressed by Arrow, piece by piece.
+def open_text(path: str, start: int = 0) -> Iterator[Any]:
+    """A binary stream of the text of a path or uri, from a byte of it on; zstd frames are decompressed by Arrow, piece by piece.
 
-    Raises OSError if the file cannot be opened. Reading it may raise one of `READ_ERRORS`.
+    Compressed text can be read from its beginning only. Raises OSError if the file cannot be opened. Reading it may raise one
+    of `READ_ERRORS`.
     """
-    with files.open_stream(path) as stream:
+    assert not start or not is_compressed(path)
+    with files.open_stream(path, start) as stream:
         if path.endswith(".gz"):
             with gzip.open(stream) as text:
                 yield text
@@ -41,6 +43,11 @@ def read_text_head(path: str, count: int) -> bytes:
         return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(files.read_head(path, count), count)
     with open_text(path) as stream:
         return bytes(stream.read(count))
+
+
+def is_compressed(path: str) -> bool:
+    """Whether a file is one of compressed text, by its name."""
+    return path.endswith(COMPRESSED)
 
 
 def without_compression(name: str) -> str:

@@ -7,13 +7,17 @@ but starts two Python processes of its own for every table that is read, which a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
+from txnlib.readers import columns
 from txnlib.readers.capture import Capture, CaptureFile
-from txnlib.readers.tables import READERS, read_table
+from txnlib.readers.parts import put_together
+from txnlib.readers.tables import READERS, SEGMENT_PARTS, read_table
 from txnlib.spark.schemas import READ_ONLY, TABLES
 
 #: Bytes of small files that share one task: enough to be worth a task, little enough to spread.
@@ -27,23 +31,47 @@ def bundle(files: Sequence[CaptureFile], task_bytes: int = TASK_BYTES) -> list[l
     bundles: list[list[CaptureFile]] = []
     room = slots = 0
     for file in files:
-        if not bundles or file.size > room or slots == 0:
+        if not bundles or file.extent > room or slots == 0:
             bundles.append([])
             room, slots = task_bytes, TASK_FILES
         bundles[-1].append(file)
-        room, slots = room - file.size, slots - 1
+        room, slots = room - file.extent, slots - 1
     return bundles
 
 
 def read_capture(spark: SparkSession, capture: Capture, table: str) -> DataFrame:
-    """What a capture holds of one table, with the columns of `readers.columns.TABLES[table]`; one task per bundle."""
+    """What a capture holds of one table, with the columns of `readers.columns.TABLES[table]`; one task per bundle.
+
+    The rows are the same however the capture's files are split (`capture_splits`).
+    """
     kinds = [kind for name, kind in READERS if name == table]
-    bundles = bundle(capture.of_kind(*kinds))
     schema = READ_ONLY[table] if table in READ_ONLY else TABLES[table]
+    found = capture.of_kind(*kinds)
+    if table != "segments" or not capture.parts:
+        return _read(spark, table, [part for file in found for part in _parts_of(capture, file)], schema)
+    # One row a file, whoever read it.
+    whole = _read(spark, table, [file for file in found if file.path not in capture.parts], schema)
+    split = [part for file in found if file.path in capture.parts for part in _parts_of(capture, file)]
+    of_parts = StructType([*schema.fields, StructField("file_position", LongType()), StructField("part_position", LongType())])
+    parts = _read(spark, SEGMENT_PARTS, split, of_parts)
+    return whole.unionByName(parts.groupBy("path", "file_position").applyInArrow(_put_together, schema))
+
+
+def _parts_of(capture: Capture, file: CaptureFile) -> tuple[CaptureFile, ...]:
+    parts = capture.parts.get(file.path)
+    return (file,) if parts is None else tuple(replace(file, part=part) for part in parts)
+
+
+def _read(spark: SparkSession, table: str, files: Sequence[CaptureFile], schema: StructType) -> DataFrame:
+    bundles = bundle(files)
     if not bundles:
         return spark.createDataFrame([], schema)
     tasks = spark.range(0, len(bundles), 1, len(bundles))
     return tasks.mapInArrow(_reader(table, bundles), schema)
+
+
+def _put_together(parts: pa.Table) -> pa.Table:
+    return pa.Table.from_pylist([put_together(parts.to_pylist())], schema=columns.SEGMENTS)
 
 
 def _reader(table: str, bundles: list[list[CaptureFile]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -1,0 +1,182 @@
+"""Where can a dump be cut, so that its parts are read apart, and what must be known behind a cut?
+
+Between the last record of a batch and the next batch line, with nothing open, all that a reader knows is its chain. So a
+text can be read from the middle by whoever knows the chain there. One who does not can guess it from the lines around the
+place: should the reader of what stands before come there with the same chain, the guess was right, and all that was read
+from there on stands. Should it not, for instance because a payload imitated the lines, the guess counts for nothing.
+
+What cannot be guessed is whose file it is and how it began; nothing depends on that but names and `FileEnd.is_decoded`, and
+the reader of what stands before will know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from txnlib.core.dump_chain import Chain
+from txnlib.core.dump_lines import DumpedBatch, DumpedFile, read_batch_line
+from txnlib.core.dump_output import Dumped, DumpedBatches, FileStart, Unreadable
+from txnlib.core.dump_text import DumpReader
+
+#: So many batches are read before a guess: the chain should have seen whatever is usual in the text.
+_BATCHES: Final = 24
+
+
+class Undecided(Exception):
+    """What a line means depends on what nobody has guessed."""
+
+
+class _GuessedChain(Chain):
+    """A chain that does not know its first batch, and says so where that is asked for."""
+
+    @classmethod
+    def of(cls, chain: Chain) -> _GuessedChain:
+        guessed = cls(DumpedFile())
+        guessed.__dict__.update(chain.__dict__, has_untyped_markers=False, has_records=False, has_decoded_records=False)
+        return guessed
+
+    def is_left_by(self, batch: DumpedBatch) -> bool:
+        if batch.position == 0 and not self.has_text:
+            raise Undecided
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class DumpStart:
+    """What is known at a place in a dump: the chain, the file, and the first log directory of the text.
+
+    `file` None: it began before what was read.
+    """
+
+    position: int
+    chain: Chain
+    file: FileStart | None
+    first_directory: str | None
+
+    def resume(self, reader: DumpReader) -> None:
+        """Puts a reader, whose lines begin here, where the one before it stopped."""
+        reader.chain, reader.out.end = _copy(self.chain), self.position
+
+    def behind(self, before: DumpStart | None) -> DumpStart:
+        """The same with what only the reader of what stands before knows."""
+        if before is None:
+            return self
+        first_directory = self.first_directory if before.first_directory is None else before.first_directory
+        if self.file is not None:
+            return DumpStart(self.position, self.chain, self.file, first_directory)
+        chain, known = _copy(self.chain), before.chain
+        chain.first = known.first
+        chain.has_untyped_markers |= known.has_untyped_markers
+        chain.has_records |= known.has_records
+        chain.has_decoded_records |= known.has_decoded_records
+        return DumpStart(self.position, chain, before.file, first_directory)
+
+
+def _copy(chain: Chain) -> Chain:
+    copied = Chain(DumpedFile())
+    copied.__dict__.update(chain.__dict__)
+    return copied
+
+
+class DumpWalk:
+    """A reader on its way through a dump, from its beginning or from a guess on; what it reads is not kept."""
+
+    def __init__(self, reader: DumpReader) -> None:
+        self._reader = reader
+        self._file: FileStart | None = None
+        self._first_directory: str | None = None
+        self._has_stretch = False
+
+    @property
+    def position(self) -> int:
+        return self._reader.out.end
+
+    def go_to(self, stop: int) -> bool:
+        """Reads up to a line, or to the end. Raises Undecided. False at the end of the text."""
+        for value in self._reader.read_to(stop):
+            self._note(value)
+        return self.position >= stop
+
+    def _note(self, value: Dumped) -> None:
+        # The batch behind a stretch tells where the stretch ends.
+        self._has_stretch = type(value) is Unreadable or (self._has_stretch and type(value) not in (DumpedBatch, DumpedBatches))
+        if type(value) is FileStart:
+            self._file = value
+            if self._first_directory is None and value.file.topic is not None and not value.file.is_deleted:
+                self._first_directory = value.file.log_directory
+
+    def guess(self, end: int) -> bool:
+        """Reads on to the first line before which the text can be cut, and forgets how it came there.
+
+        False if there is none before `end`. Raises Undecided.
+        """
+        reader = self._reader
+        batches, last = 0, None
+        while (line := reader.lines.next()) is not None and line[0] < end:
+            reader.lines.give_back([line])
+            batch = read_batch_line(line[1])
+            chain = reader.chain
+            if batch is not None and batches >= _BATCHES and chain is not None and chain.continues(batch) and self.key is not None:
+                reader.chain = _GuessedChain.of(chain)
+                self._file = self._first_directory = None
+                return True
+            for value in reader.read_to(line[0] + 1):
+                self._note(value)
+            if reader.chain is not None and reader.chain.batch is not last:
+                batches, last = batches + 1, reader.chain.batch
+        return False
+
+    @property
+    def start(self) -> DumpStart | None:
+        """What is known here; None where the text cannot be cut."""
+        chain = self._reader.chain
+        if chain is None or self.key is None:
+            return None
+        return DumpStart(self.position, _copy(chain), self._file, self._first_directory)
+
+    @property
+    def key(self) -> tuple[Any, ...] | None:
+        """All that decides what is read from here on; None where more than the chain does."""
+        chain, out = self._reader.chain, self._reader.out
+        if chain is None or chain.batch is None or chain.kind != "log" or self._has_stretch:
+            return None
+        batch = chain.batch
+        if not batch.is_valid or batch.is_control or batch.last_offset != chain.last_offset:
+            return None
+        if out.pending is not None or out.stretches or chain.is_judging(out.end):
+            return None
+        if chain.has_open_text or chain.has_doubt or chain.is_torn or chain.is_ended_early:
+            return None
+        return (
+            out.end,
+            batch,
+            (chain.next_position, chain.last_offset, chain.floor),
+            (chain.records, chain.record_offset),
+            (chain.has_text, chain.is_deep, chain.is_bare),
+            (chain.may_hold_coordinator_records, chain.is_coordinator),
+        )
+
+
+def walk_from_guess(reader: DumpReader, file: DumpedFile, end: int) -> DumpWalk | None:
+    """A walk of a reader whose lines begin somewhere in a text, at where it can be cut; None if that is nowhere before `end`.
+
+    `file`: one that is dumped in the text, as far as is known.
+    """
+    while (line := reader.lines.next()) is not None and line[0] < end:
+        batch = read_batch_line(line[1])
+        if batch is not None and batch.is_valid and not batch.is_control:
+            reader.lines.give_back([line])
+            chain = reader.chain = _GuessedChain(file, reader.topic)
+            chain.next_position, chain.last_offset = batch.position, batch.base_offset - 1
+            reader.out.end = line[0]
+            walk = DumpWalk(reader)
+            return walk if _has_guess(walk, end) else None
+    return None
+
+
+def _has_guess(walk: DumpWalk, end: int) -> bool:
+    try:
+        return walk.guess(end)
+    except Undecided:
+        return False

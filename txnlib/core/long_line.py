@@ -1,0 +1,47 @@
+"""What is kept of a line that is too long to be held? Its beginning, its end, and how long it is.
+
+Nothing but a payload makes a line that long, and of a payload only the size counts. So whoever reads lines may hand on such
+a line shortened, if all that measures or cuts text does so by the functions here.
+"""
+
+from __future__ import annotations
+
+
+class LongLine(bytes):
+    """The first bytes of a line, and its line end; `hidden` bytes between them are left out. `tail` is how it really ends."""
+
+    hidden: int
+    tail: bytes
+
+
+def shortened(head: bytes, size: int, tail: bytes) -> LongLine:
+    """A line of `size` bytes of which `head` is kept; `tail`, its last bytes, tells its line end."""
+    line_end = b"\r\n" if tail.endswith(b"\r\n") else b"\n" if tail.endswith(b"\n") else b""
+    line = LongLine(head + line_end)
+    line.hidden, line.tail = size - len(line), tail
+    return line
+
+
+def size_of(text: bytes) -> int:
+    """How many bytes a line has, or the rest of one, those that are left out with them."""
+    return len(text) + text.hidden if type(text) is LongLine else len(text)
+
+
+def behind(text: bytes, start: int) -> bytes:
+    """The rest of a line, from a place in its first bytes on."""
+    if type(text) is not LongLine:
+        return text[start:]
+    rest = LongLine(text[start:])
+    rest.hidden, rest.tail = text.hidden, text.tail
+    return rest
+
+
+def find_last(line: bytes, word: bytes) -> tuple[int, bytes] | None:
+    """Where in a line a word stands last, behind its first byte, and the line from there on; None if it does not."""
+    if type(line) is LongLine:
+        hidden = size_of(line) - len(line.tail)
+        index = line.tail.rfind(word, 0 if hidden else 1)
+        if index >= 0:
+            return hidden + index, line.tail[index:]
+    index = line.rfind(word, 1)
+    return (index, behind(line, index)) if index > 0 else None

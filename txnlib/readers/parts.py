@@ -1,0 +1,45 @@
+"""What is a part of a file, what must be known to read it alone, and what are parts together?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from txnlib.core.dump_cuts import DumpStart
+from txnlib.readers.headers import Pause
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The bytes from `start` up to `stop` (None: the end of the file).
+
+    `known` is what the reader of the bytes before knows there: of a segment a `Pause`, of a dump a `DumpStart`; None at the
+    beginning of the file.
+    """
+
+    start: int
+    stop: int | None
+    known: Pause | DumpStart | None
+
+
+def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The row of `columns.SEGMENTS` that rows of `columns.SEGMENT_PARTS` of one file make."""
+    rows = sorted(parts, key=lambda row: row["part_position"])
+    newest = [row["newest_broker_ms"] for row in rows if row["newest_broker_ms"] is not None]
+    return {
+        **rows[0],
+        "first_offset": _first(row["first_offset"] for row in rows),
+        "end_offset": _first(row["end_offset"] for row in reversed(rows)),
+        "last_gap_offset": _first(row["last_gap_offset"] for row in reversed(rows)),
+        "bytes": max(row["bytes"] for row in rows),
+        "batches": sum(row["batches"] for row in rows),
+        "tail": rows[-1]["tail"],
+        "is_decoded": rows[-1]["is_decoded"],
+        "newest_broker_ms": max(newest, default=None),
+        "unreadable": [stretch for row in rows for stretch in row["unreadable"]],
+    }
+
+
+def _first(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,47 @@
+"""How do many tasks read one large file of a capture? They find out themselves where it can be cut.
+
+A task for each chunk of a large file answers what `readers.splits` asks of it. The driver gets to know where the cuts are,
+and what a reader knows there: some hundred bytes for each, nothing of what is in the files.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from txnlib.readers.capture import Capture
+from txnlib.readers.splits import Chunk, Reached, chunks_of, parts_of, reach
+
+_REACHED: Final = pa.schema([("chunk", pa.int64()), ("reached", pa.binary())])
+
+
+def split_large_files(spark: SparkSession, capture: Capture, split_bytes: int | None = None) -> Capture:
+    """The capture with the parts of its files that are larger than `split_bytes`; None: than is good for one task."""
+    chunks = chunks_of(capture, split_bytes)
+    if not chunks:
+        return capture
+    tasks = spark.range(0, len(chunks), 1, len(chunks))
+    reached: dict[str, dict[int, Reached]] = defaultdict(dict)
+    for row in tasks.mapInArrow(_reacher(chunks), "chunk long, reached binary").collect():
+        chunk = chunks[row["chunk"]]
+        reached[chunk.file.path][chunk.number] = pickle.loads(row["reached"])
+    parts = {path: parts_of(found) for path, found in reached.items()}
+    return replace(capture, parts={path: found for path, found in parts.items() if len(found) > 1})
+
+
+def _reacher(chunks: list[Chunk]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in tasks:
+            for number in batch.column(0).to_pylist():
+                found = reach(chunks[number])
+                if found is not None:
+                    row = {"chunk": number, "reached": pickle.dumps(found)}
+                    yield pa.RecordBatch.from_pylist([row], schema=_REACHED)
+
+    return read
