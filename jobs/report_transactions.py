@@ -16,6 +16,7 @@ from jobs.steps import carry_out, step_of
 from jobs.summary import summarise
 from txnlib.report.text import render
 from txnlib.spark.abort_plan import abort_plan
+from txnlib.spark.brokers import brokers
 from txnlib.spark.hanging_transactions import hanging_transactions
 from txnlib.spark.history import with_history
 from txnlib.spark.late_transactions import late_transactions
@@ -67,6 +68,7 @@ STEPS: Final = (
             "transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms,
         },
     ),
+    step_of(brokers, "coverage", "partitions", "transactional_ids"),
     step_of(
         abort_plan,
         "open_transactions",

@@ -25,6 +25,7 @@ TRANSFORMS = [
     "hanging_transactions",
     "late_transactions",
     "abort_plan",
+    "brokers",
     "partitions",
     "findings",
 ]

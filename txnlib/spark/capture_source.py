@@ -22,12 +22,17 @@ from txnlib.spark.schemas import READ_ONLY, TABLES
 
 #: Bytes of small files that share one task: enough to be worth a task, little enough to spread.
 TASK_BYTES: Final = 32 << 20
+#: Of a large capture a task takes more, since each Python task costs its start.
+MOST_TASK_BYTES: Final = 256 << 20
+_TASKS: Final = 16
 #: Every file costs its opening, so a task takes only so many.
 TASK_FILES: Final = 256
 
 
-def bundle(files: Sequence[CaptureFile], task_bytes: int = TASK_BYTES) -> list[list[CaptureFile]]:
-    """The files in lists of about `task_bytes`, in order; a larger file stands alone."""
+def bundle(files: Sequence[CaptureFile], task_bytes: int | None = None) -> list[list[CaptureFile]]:
+    """The files in lists of about `task_bytes`, in order; a larger file stands alone. None: what is good for one task."""
+    if task_bytes is None:
+        task_bytes = min(max(TASK_BYTES, sum(file.extent for file in files) // _TASKS), MOST_TASK_BYTES)
     bundles: list[list[CaptureFile]] = []
     room = slots = 0
     for file in files:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS
 from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.schemas import PARTITIONS, TOPIC_PARTITION, conform
+
+_NEXT: Final = ("start_offset", "producer_id", "transactional_id")
+_NEXT_NAMES: Final = {
+    "start_offset": "next_blocking_offset",
+    "producer_id": "next_blocking_producer_id",
+    "transactional_id": "next_blocking_transactional_id",
+}
 
 
 def partitions(
@@ -50,7 +59,9 @@ def partitions(
         F.min_by("transactional_id", "start_offset").alias("blocking_transactional_id"),
         F.min_by("verdict", "start_offset").alias("blocking_verdict"),
         F.min_by(F.unix_millis("last_timestamp"), F.col("start_offset")).alias("blocking_ms"),
+        F.try_element_at(F.sort_array(F.collect_list(F.struct(*_NEXT))), F.lit(2)).alias("next"),
     )
+    blocking = blocking.select("*", *[F.col(f"next.{name}").alias(alias) for name, alias in _NEXT_NAMES.items()])
     raised = F.greatest("first_unstable_offset", "log_start_offset")
     limit = transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
     is_late = (F.col("blocking_ms") > 0) & (F.lit(as_of_ms) - F.col("blocking_ms") > limit)

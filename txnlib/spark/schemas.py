@@ -479,6 +479,25 @@ LATE_TRANSACTIONS: Final = OPEN_TRANSACTIONS
 
 _STEPS: Final = ArrayType(StructType([StructField("command", _STRING), StructField("must_print", _STRING)]))
 
+BROKERS: Final = StructType(
+    [
+        column("as_of", _TIME, "Instant judged at."),
+        column("broker", _STRING, "Broker, by the name of its folder."),
+        column("is_leadership_assumed", _BOOL, "Whether capture.json names no leader of some of its partitions."),
+        column("replicas", _LONG, "Copies of partitions captured from it."),
+        column("partitions_led", _LONG, "Partitions that it leads."),
+        column(
+            "partitions_with_late_transactions", _LONG, "Kafka's PartitionsWithLateTransactionsCount, at the instant judged at."
+        ),
+        column("coordinators_led", _LONG, "Partitions of __transaction_state that it leads."),
+        column(
+            "active_transaction_open_time_max_ms",
+            _LONG,
+            "KIP-939's active-transaction-open-time-max of its coordinators: the longest open Ongoing transaction; NULL if none.",
+        ),
+    ]
+)
+
 ABORT_PLAN: Final = StructType(
     [
         column("as_of", _TIME, "Instant judged at."),
@@ -520,6 +539,11 @@ PARTITIONS: Final = StructType(
         column("blocking_producer_id", _LONG, "Producer whose open transaction holds the last stable offset."),
         column("blocking_transactional_id", _STRING, "Its transactional id."),
         column("blocking_verdict", _STRING, "Verdict on that transaction."),
+        column(
+            "next_blocking_offset", _LONG, "Start of the open transaction that blocks once that one is ended; NULL if none does."
+        ),
+        column("next_blocking_producer_id", _LONG, "Its producer."),
+        column("next_blocking_transactional_id", _STRING, "Its transactional id, where known."),
         column("is_late", _BOOL, "Whether brokers count it in PartitionsWithLateTransactionsCount."),
     ]
 )
@@ -569,6 +593,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "open_transactions": OPEN_TRANSACTIONS,
     "hanging_transactions": HANGING_TRANSACTIONS,
     "abort_plan": ABORT_PLAN,
+    "brokers": BROKERS,
     "late_transactions": LATE_TRANSACTIONS,
     "partitions": PARTITIONS,
     "findings": FINDINGS,
