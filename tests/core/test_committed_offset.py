@@ -116,9 +116,11 @@ def test_no_bytes_raise_anything_else(content: bytes) -> None:
                 pass
 
 
-def test_metadata_that_is_null_is_corrupt_because_brokers_never_write_it() -> None:
-    for version, at in ((3, 14), (4, 14)):
-        value = bytearray(VALUES[version])
-        value[at : at + 2 if version == 3 else at + 1] = b"\xff\xff" if version == 3 else b"\0"
-        with pytest.raises(CorruptRecordError):
-            read_offset_commit_value(bytes(value))
+@pytest.mark.parametrize(("version", "empty", "null"), [(3, b"\0\0", b"\xff\xff"), (4, b"\1", b"\0")])
+def test_metadata_that_is_null_is_corrupt_because_brokers_never_write_it(version: int, empty: bytes, null: bytes) -> None:
+    commit = OffsetCommit(version=version, offset=5, metadata=b"", commit_timestamp_ms=9)
+    before, after = encode_offset_commit_value(commit)[:14], encode_offset_commit_value(commit)[14 + len(empty) :]
+
+    assert read_offset_commit_value(before + empty + after) == commit
+    with pytest.raises(CorruptRecordError, match="-1 bytes are promised"):
+        read_offset_commit_value(before + null + after)
