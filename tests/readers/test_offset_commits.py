@@ -6,10 +6,16 @@ import cramjam
 import pytest
 
 from tests.support.batches import TS
-from tests.support.log_bytes import encode_batch, encode_marker, encode_offset_commit_key, encode_offset_commit_value, encode_records
+from tests.support.log_bytes import (
+    encode_batch,
+    encode_marker,
+    encode_offset_commit_key,
+    encode_offset_commit_value,
+    encode_records,
+)
 from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey
 from txnlib.core.record_batch import CompressionType, Record
-from txnlib.readers import columns
+from txnlib.readers import columns, headers
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import Segment, read_committed_offsets, read_segments
 from txnlib.readers.tables import read_table
@@ -22,9 +28,7 @@ def commit(at: int, offset: int | None, key: OffsetCommitKey = AT, version: int 
     """A commit of a group; without an offset, its tombstone."""
     value = None
     if offset is not None:
-        value = encode_offset_commit_value(
-            OffsetCommit(version=version, offset=offset, metadata=b"x", commit_timestamp_ms=TS + at)
-        )
+        value = encode_offset_commit_value(OffsetCommit(version=version, offset=offset, metadata=b"x", commit_timestamp_ms=TS + at))
     return Record(at, TS + at, encode_offset_commit_key(key), value)
 
 
@@ -128,9 +132,11 @@ def test_a_batch_that_does_not_decompress_is_told():
     assert unreadable(content)[0]["reason"].startswith("UNDECODABLE_COMMIT: gzip stream is broken")
 
 
-def test_odd_records_are_told_once_a_segment_however_many_there_are():
+@pytest.mark.parametrize("block", [1, 2, 65_536])
+def test_odd_records_are_told_once_a_segment_however_many_there_are(monkeypatch, block):
+    monkeypatch.setattr(headers, "BLOCK", block + 1)  # the last one of a full block is read again with the next
     odd = [Record(at, TS, encode_offset_commit_key(AT), b"\0\5") for at in range(6)]
-    content = encode_batch(odd[:3]) + encode_batch(odd[3:])
+    content = b"".join(encode_batch(odd[at : at + 2]) for at in range(0, 6, 2))
     assert [stretch["position"] for stretch in unreadable(content)] == [0]
 
 

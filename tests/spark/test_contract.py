@@ -25,6 +25,7 @@ TRANSFORMS = [
     "hanging_transactions",
     "late_transactions",
     "partitions",
+    "blocked_groups",
     "findings",
 ]
 SETTINGS = {
