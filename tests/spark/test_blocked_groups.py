@@ -113,6 +113,8 @@ OPEN = T(7, 0, 0, 4, at=8)
 TOLD = {
     "a marker: behind it, or before it": (Scene([*DATA, *COMMITTED, T(7, 0, 0, 4, at=6)], 11), [5, 6]),
     "aborted data: anywhere in it": (Scene([*DATA, *COMMITTED, *ABORTED, OPEN], 13), [5, 6, 7, 8]),
+    "both of one producer": (Scene([*DATA, *COMMITTED, T(1, 0, 1, at=6), A(1, 0, at=7), OPEN], 13), [5, 6, 7, 8]),
+    "a control batch of no producer": (Scene([*DATA, N(at=4, to=7, is_control=True), OPEN], 13), [4, 5, 6, 7, 8]),
     "data: behind its end only": (Scene([N(at=0, to=7), OPEN], 13), [8]),
     "nothing at all": (Scene([T(7, 0, 0, 4, at=0)], 5), [0]),
     "nothing is open": (Scene([*DATA, *COMMITTED], 6), []),

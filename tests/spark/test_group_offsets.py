@@ -90,6 +90,7 @@ TOLD = {
     "a commit after a tombstone counts": ([commit("g", None), commit("g", 5)], {"g": 5}),
     "groups do not mix": ([commit("g", 5), commit("h", 6), commit("h", None)], {"g": 5}),
     "a marker whose type was not printed commits nothing": ([commit("g", 9, 1), marker(1, None)], {}),
+    "and ends the transaction": ([commit("g", 9, 1), marker(1, None), marker(1, "COMMIT")], {}),
 }
 
 
