@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -13,7 +14,7 @@ from jobs import options
 from jobs.run import Run, main, open_run, plan_text, say
 from jobs.steps import Step, carry_out
 from txnlib.core.partitioner import count_partitions
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.readers.capture import FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.spark.capture_source import read_capture
@@ -26,7 +27,7 @@ IDS_TO_LEARN_FROM = 200
 
 
 def ingest(run: Run) -> None:
-    """Writes the run's row, segments, record_batches, transaction_log, producer_snapshots, coverage and quarantine."""
+    """Writes the run's row, what the files hold (record_batches, transaction_log, …), coverage and quarantine."""
     carry_out(run, STEPS)
 
 
@@ -36,6 +37,13 @@ def _read(table: str) -> Step:
         return read_capture(run.spark, run.capture, table)
 
     return Step(table, (), make)
+
+
+def _committed_offsets(run: Run) -> DataFrame:
+    """Looks only into `__consumer_offsets`, so that it costs nothing where that was not captured."""
+    assert run.capture is not None
+    files = tuple(file for file in run.capture.files if file.topic == GROUP_METADATA_TOPIC)
+    return read_capture(run.spark, replace(run.capture, files=files), "committed_offsets")
 
 
 def _learn_coordinator_partitions(run: Run) -> None:
@@ -100,6 +108,7 @@ def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
 STEPS: Final = (
     _read("record_batches"),  # the longest first
     _read("transaction_log"),
+    Step("committed_offsets", (), _committed_offsets),
     _read("segments"),
     _read("producer_snapshots"),
     _read("aborted_transactions"),

@@ -16,16 +16,18 @@ from jobs.steps import carry_out, step_of
 from jobs.summary import summarise
 from txnlib.report.text import render
 from txnlib.spark.abort_plan import abort_plan
+from txnlib.spark.blocked_groups import blocked_groups
 from txnlib.spark.brokers import brokers
 from txnlib.spark.hanging_transactions import hanging_transactions
 from txnlib.spark.history import with_history
 from txnlib.spark.late_transactions import late_transactions
 from txnlib.spark.open_transactions import open_transactions
 from txnlib.spark.partitions import partitions
+from txnlib.spark.schemas import TABLES
 
 
 def report(run: Run) -> None:
-    """Writes open_transactions, then hanging_transactions, late_transactions and partitions."""
+    """Writes open_transactions, then hanging_transactions, late_transactions, partitions and blocked_groups."""
     carry_out(run, STEPS)
 
 
@@ -55,6 +57,24 @@ def _with_history(run: Run) -> DataFrame:
     return with_history(judged, store.read_all("open_transactions").where(is_earlier))
 
 
+BLOCKED_GROUPS: Final = step_of(
+    blocked_groups,
+    "committed_offsets",
+    "producer_spans",
+    "record_batches",
+    "coverage",
+    "partitions",
+    settings=lambda run: {"as_of_ms": run.settings.as_of_ms},
+)
+
+
+def _blocked_groups(run: Run) -> DataFrame | None:
+    """Where `__consumer_offsets` was not captured there are no groups, and nothing is scanned to find that out."""
+    if run.tables.read("committed_offsets").isEmpty():
+        return run.spark.createDataFrame([], TABLES["blocked_groups"])
+    return BLOCKED_GROUPS.make(run)
+
+
 STEPS: Final = (
     replace(OPEN_TRANSACTIONS, make=_with_history),
     step_of(
@@ -74,6 +94,7 @@ STEPS: Final = (
         "open_transactions",
         settings=lambda run: {"transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms},
     ),
+    replace(BLOCKED_GROUPS, make=_blocked_groups),
     step_of(hanging_transactions, "open_transactions"),
     step_of(late_transactions, "open_transactions"),
 )

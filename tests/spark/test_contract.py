@@ -27,6 +27,7 @@ TRANSFORMS = [
     "abort_plan",
     "brokers",
     "partitions",
+    "blocked_groups",
     "findings",
 ]
 SETTINGS = {

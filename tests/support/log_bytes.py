@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.support.batches import TS
 from tests.support.crc32c import crc32c
+from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey
 from txnlib.core.producer_state import ProducerState
 from txnlib.core.record_batch import Record, RecordBatch, TimestampType
 from txnlib.core.transaction_log import TransactionLogEntry
@@ -238,6 +239,23 @@ def encode_transaction_log_value(
 
 def tag_section(tags: Mapping[int, bytes]) -> bytes:
     return uvarint(len(tags)) + b"".join(uvarint(tag) + uvarint(len(tags[tag])) + tags[tag] for tag in sorted(tags))
+
+
+def encode_offset_commit_key(key: OffsetCommitKey, version: int = 1) -> bytes:
+    return struct.pack(">h", version) + _string(key.group_id) + _string(key.topic) + struct.pack(">i", key.partition)
+
+
+def encode_offset_commit_value(commit: OffsetCommit, tags: Mapping[int, bytes] = NO_TAGS) -> bytes:
+    """A value of the commit's version; only version 4 has tags, and only 3 and 4 a leader epoch, only 1 an expiry."""
+    version, size = commit.version, len(commit.metadata)
+    encoded = struct.pack(">hq", version, commit.offset)
+    if version >= 3:
+        encoded += struct.pack(">i", commit.leader_epoch)
+    encoded += (uvarint(size + 1) if version >= 4 else struct.pack(">h", size)) + commit.metadata
+    encoded += struct.pack(">q", commit.commit_timestamp_ms)
+    if version == 1:
+        encoded += struct.pack(">q", commit.expire_timestamp_ms)
+    return encoded + (tag_section(tags) if version >= 4 else b"")
 
 
 def _topics(entry: TransactionLogEntry) -> list[tuple[str, list[int]]]:

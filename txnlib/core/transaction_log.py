@@ -15,13 +15,13 @@ from txnlib.core.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TWO_PHASE_C
 from txnlib.core.transaction_state import TransactionState
 from txnlib.core.wire import (
     CorruptRecordError,
-    read_bytes,
     read_compact_string,
     read_int8,
     read_int16,
     read_int32,
     read_int64,
     read_string,
+    read_tagged_fields,
     read_unsigned_varint,
 )
 
@@ -189,17 +189,13 @@ TAGGED_FIELDS: Final[Mapping[int, tuple[str, Callable[[bytes, int], tuple[int, i
 
 
 def _read_tags(value: bytes, position: int, *, known: bool = True) -> tuple[dict[str, int], tuple[int, ...], int]:
-    count, position = read_unsigned_varint(value, position)
+    tagged, position = read_tagged_fields(value, position)
     fields: dict[str, int] = {}
     unknown: list[int] = []
-    for _ in range(count):
-        tag, position = read_unsigned_varint(value, position)
-        size, position = read_unsigned_varint(value, position)
-        content, end = read_bytes(value, position, size)
-        if known and tag in TAGGED_FIELDS and TAGGED_FIELDS[tag][2] == size:
+    for tag, content in tagged:
+        if known and tag in TAGGED_FIELDS and TAGGED_FIELDS[tag][2] == len(content):
             name, read, _size = TAGGED_FIELDS[tag]
             fields[name], _ = read(content, 0)
         else:
             unknown.append(tag)
-        position = end
     return fields, tuple(unknown), position

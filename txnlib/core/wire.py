@@ -95,3 +95,15 @@ def read_compact_string(buffer: bytes, offset: int) -> tuple[str, int]:
     """COMPACT_STRING: unsigned varint of length + 1, then UTF-8."""
     length_plus_one, offset = read_unsigned_varint(buffer, offset)
     return read_text(buffer, offset, length_plus_one - 1)
+
+
+def read_tagged_fields(buffer: bytes, offset: int) -> tuple[list[tuple[int, bytes]], int]:
+    """TAG_BUFFER: (tag, content) of each, in the order written; whoever knows none of them has skipped them by their size."""
+    count, offset = read_unsigned_varint(buffer, offset)
+    fields: list[tuple[int, bytes]] = []
+    for _ in range(count):
+        tag, offset = read_unsigned_varint(buffer, offset)
+        size, offset = read_unsigned_varint(buffer, offset)
+        content, offset = read_bytes(buffer, offset, size)
+        fields.append((tag, content))
+    return fields, offset

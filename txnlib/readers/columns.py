@@ -74,6 +74,26 @@ TRANSACTION_LOG: Final = pa.schema(
     ]
 )
 
+COMMITTED_OFFSETS: Final = pa.schema(
+    [
+        # Where the record stands: a partition of `__consumer_offsets`.
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("source", pa.string()),
+        ("path", pa.string()),
+        ("position", pa.int64()),
+        ("offset", pa.int64()),
+        # Of a commit inside a transaction; null for others.
+        ("producer_id", pa.int64()),
+        ("group_id", pa.string()),
+        ("committed_topic", pa.string()),
+        ("committed_partition", pa.int32()),
+        ("is_tombstone", pa.bool_()),
+        ("committed_offset", pa.int64()),
+        ("commit_timestamp_ms", pa.int64()),
+    ]
+)
+
 UNREADABLE: Final = pa.struct(
     [
         ("position", pa.int64()),
@@ -161,6 +181,7 @@ CHECKPOINTS: Final = pa.schema(
 TABLES: Final[Mapping[str, Any]] = {
     "record_batches": RECORD_BATCHES,
     "transaction_log": TRANSACTION_LOG,
+    "committed_offsets": COMMITTED_OFFSETS,
     "segments": SEGMENTS,
     "producer_snapshots": PRODUCER_SNAPSHOTS,
     "aborted_transactions": ABORTED_TRANSACTIONS,
@@ -169,3 +190,5 @@ TABLES: Final[Mapping[str, Any]] = {
 
 #: Rows per Arrow batch handed to Spark: enough to amortise the hand-over, little enough to keep a task small.
 ROWS_PER_BATCH: Final = 65_536
+#: The same of rows that are made record by record, as Python objects.
+DECODED_ROWS_PER_BATCH: Final = 8_192

@@ -8,6 +8,7 @@ from typing import Any
 
 from txnlib.core.dump_cuts import DumpStart
 from txnlib.readers.headers import Pause
+from txnlib.readers.offset_commits import UNDECODABLE_COMMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,20 @@ def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "tail": rows[-1]["tail"],
         "is_decoded": rows[-1]["is_decoded"],
         "newest_broker_ms": max(newest, default=None),
-        "unreadable": [stretch for row in rows for stretch in row["unreadable"]],
+        "unreadable": _unreadable(stretch for row in rows for stretch in row["unreadable"]),
     }
+
+
+def _unreadable(stretches: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All of them; but of a segment's undecodable commits only the first is told (`segment.read_segments`)."""
+    told: list[dict[str, Any]] = []
+    has_commit = False
+    for stretch in stretches:
+        is_commit = stretch["reason"].startswith(UNDECODABLE_COMMIT)
+        if not (is_commit and has_commit):
+            told.append(stretch)
+        has_commit |= is_commit
+    return told
 
 
 def _first(values: Iterable[Any]) -> Any:

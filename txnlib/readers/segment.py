@@ -1,7 +1,7 @@
 """What does a raw segment hold? `.log` bytes to the columns of `columns.py`.
 
-Three questions about the same bytes, three readers: the batches, the coordinator's records, and what was and was not
-read. Only headers of data batches are looked at; markers and coordinator records are decoded.
+Four questions about the same bytes, four readers: the batches, the coordinator's records, the groups' commits, and what was
+and was not read. Only headers of data batches are looked at; markers, coordinator records and commits are decoded.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from txnlib.core.record_batch import (
     ControlType,
     read_end_txn_marker,
 )
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import EntryRows, read_entries
 from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
+from txnlib.readers.offset_commits import CommitRows, read_commits
 from txnlib.readers.records import read_batch_records
 
 #: Bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
@@ -57,8 +58,13 @@ class Segment:
     def is_coordinator(self) -> bool:
         return self.topic == TRANSACTION_STATE_TOPIC
 
+    @property
+    def has_commits(self) -> bool:
+        return self.topic == GROUP_METADATA_TOPIC
+
     def blocks(self) -> Iterator[Block | Stretch | Tail | Pause]:
-        check_all, start, until = self.is_coordinator, self.start, self.until
+        """What is decoded is checked first."""
+        check_all, start, until = self.is_coordinator or self.has_commits, self.start, self.until
         return read_blocks(self.buffer, self.size, self.base_offset, check_all=check_all, start=start, until=until)
 
 
@@ -72,12 +78,21 @@ def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
 
 def read_transaction_log(segment: Segment) -> Iterator[pa.RecordBatch]:
     """The coordinator records of a segment of `__transaction_state`. Columns: `columns.TRANSACTION_LOG`."""
-    rows = EntryRows(segment.partition, segment.source, segment.path)
+    yield from _decoded(segment, EntryRows(segment.partition, segment.source, segment.path), columns.ROWS_PER_BATCH)
+
+
+def read_committed_offsets(segment: Segment) -> Iterator[pa.RecordBatch]:
+    """The commits in a segment of `__consumer_offsets`, of groups and of transactions. Columns: `columns.COMMITTED_OFFSETS`."""
+    yield from _decoded(segment, CommitRows(segment.partition, segment.source, segment.path), columns.DECODED_ROWS_PER_BATCH)
+
+
+def _decoded(segment: Segment, rows: EntryRows | CommitRows, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    """The rows of the records of each batch, handed over as soon as they fill one of Arrow's."""
     for block in segment.blocks():
         if isinstance(block, Block):
-            for position, batch in _coordinator_batches(segment, block):
+            for position, batch in _data_batches(segment, block):
                 rows.add(position, batch)
-                if len(rows) >= columns.ROWS_PER_BATCH:
+                if len(rows) >= rows_per_batch:
                     yield rows.take()
             segment.forget(int(block.positions[-1]))
     if len(rows):
@@ -101,7 +116,7 @@ def read_segments(segment: Segment, schema: pa.Schema = columns.SEGMENTS) -> Ite
     yield pa.RecordBatch.from_pylist([seen.row(segment)], schema=schema)
 
 
-def _coordinator_batches(segment: Segment, block: Block) -> Iterator[tuple[int, bytes]]:
+def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, bytes]]:
     headers = block.headers
     readable = np.flatnonzero((headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG == 0))
     for index in readable:
@@ -120,6 +135,7 @@ class _Seen:
         self.batches = 0
         self.tail: str | None = None
         self.unreadable: list[dict[str, Any]] = []
+        self.has_undecodable_commits = False
 
     def add_block(self, segment: Segment, block: Block) -> None:
         headers = block.headers
@@ -137,12 +153,24 @@ class _Seen:
             self.newest_broker_ms = newest if self.newest_broker_ms is None else max(newest, self.newest_broker_ms)
         if segment.is_coordinator:
             self._add_undecodable(segment, block)
+        elif segment.has_commits and not self.has_undecodable_commits:
+            self._add_undecodable_commit(segment, block)
 
     def _add_undecodable(self, segment: Segment, block: Block) -> None:
-        for position, batch in _coordinator_batches(segment, block):
+        for position, batch in _data_batches(segment, block):
             for problem in read_entries(batch).problems:
                 following = HEADER.unpack_from(batch)[0] + 1
                 self.unreadable.append(_unreadable(batch, position, len(batch), problem, following))
+
+    def _add_undecodable_commit(self, segment: Segment, block: Block) -> None:
+        """Only the first of a segment is told: commits are many, and those of a version to come would all be unknown."""
+        for position, batch in _data_batches(segment, block):
+            problems = read_commits(batch).problems
+            if problems:
+                following = HEADER.unpack_from(batch)[0] + 1
+                self.unreadable.append(_unreadable(batch, position, len(batch), problems[0], following))
+                self.has_undecodable_commits = True
+                return
 
     def add_stretch(self, segment: Segment, stretch: Stretch) -> None:
         sample = segment.buffer[stretch.position : stretch.position + SAMPLE_BYTES]

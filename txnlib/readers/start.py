@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Final
 
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.readers import files
 from txnlib.readers.broker_files import snapshot_problem
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
@@ -19,11 +19,14 @@ BEGINNING: Final = "beginning"
 SNAPSHOT: Final = "snapshot"
 STARTS: Final = (BEGINNING, SNAPSHOT)
 
+#: What their records say is not in any snapshot: a group that waits has committed long ago.
+READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC})
+
 _Copy = tuple[str, str | None, int | None]
 
 
 def start_at_snapshots(capture: Capture) -> Capture:
-    """The capture with the segments that a snapshot stands for marked as skipped; coordinators are always read whole.
+    """The capture with the segments that a snapshot stands for marked as skipped; coordinators' logs are always read whole.
 
     Only a snapshot at a segment's base offset counts, and only one whose CRC fits; else the next older one, else none.
     """
@@ -33,7 +36,7 @@ def start_at_snapshots(capture: Capture) -> Capture:
         segments[_copy(file)].append(file.offset)
     for file in capture.of_kind(FileKind.PRODUCER_SNAPSHOT):
         snapshots[_copy(file)].append(file)
-    starts = {copy: _start(bases, snapshots[copy]) for copy, bases in segments.items() if copy[1] != TRANSACTION_STATE_TOPIC}
+    starts = {copy: _start(bases, snapshots[copy]) for copy, bases in segments.items() if copy[1] not in READ_WHOLE}
     return replace(capture, files=tuple(_marked(file, starts.get(_copy(file))) for file in capture.files))
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import broker_files, columns, console, dump, files, segment
 from txnlib.readers.capture import CaptureFile, FileKind
@@ -69,8 +70,13 @@ def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
 
 
 def _coordinator_segment(file: CaptureFile) -> Batches:
-    if file.topic == "__transaction_state":
+    if file.topic == TRANSACTION_STATE_TOPIC:
         yield from _from_segment(segment.read_transaction_log, file)
+
+
+def _commits_segment(file: CaptureFile) -> Batches:
+    if file.topic == GROUP_METADATA_TOPIC:
+        yield from _from_segment(segment.read_committed_offsets, file)
 
 
 def _unknown_file(file: CaptureFile) -> Batches:
@@ -91,6 +97,7 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
     ("transaction_log", FileKind.SEGMENT): _coordinator_segment,
     ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
+    ("committed_offsets", FileKind.SEGMENT): _commits_segment,
     ("console_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),

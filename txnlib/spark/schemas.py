@@ -105,6 +105,22 @@ TRANSACTION_LOG: Final = StructType(
     ]
 )
 
+COMMITTED_OFFSETS: Final = StructType(
+    [
+        *_COPY,
+        column("path", _STRING, "File the record was read from."),
+        column("position", _LONG, "Byte position of its batch."),
+        column("offset", _LONG, "Offset of the record in its partition of __consumer_offsets."),
+        column("producer_id", _LONG, "Producer whose transaction the commit is part of; NULL where it counts at once."),
+        column("group_id", _STRING, "Group that committed."),
+        column("committed_topic", _STRING, "Topic it stands in."),
+        column("committed_partition", _INT, "Partition it stands in."),
+        column("is_tombstone", _BOOL, "Whether the value is null: the commit expired or was deleted."),
+        column("committed_offset", _LONG, "Offset the group would read next."),
+        column("commit_timestamp_ms", _LONG, "Time of the commit, by the group coordinator's clock."),
+    ]
+)
+
 COVERAGE: Final = StructType(
     [
         *_COPY,
@@ -548,6 +564,21 @@ PARTITIONS: Final = StructType(
     ]
 )
 
+BLOCKED_GROUPS: Final = StructType(
+    [
+        _AS_OF,
+        column("group_id", _STRING, "Group that has read all that read_committed consumers are given, and waits."),
+        *_WHERE,
+        column("committed_offset", _LONG, "Offset the group would read next, by its last commit that took effect."),
+        column("last_stable_offset", _LONG, "Where read_committed consumers stop."),
+        column("high_watermark", _LONG, "High watermark of the partition."),
+        column("lag_offsets", _LONG, "High watermark less committed offset."),
+        column("committed_at", _TIME, "When it committed, by the group coordinator's clock; NULL if not written."),
+        column("blocking_producer_id", _LONG, "Producer whose open transaction holds the last stable offset."),
+        column("blocking_transactional_id", _STRING, "Its transactional id."),
+    ]
+)
+
 FINDINGS: Final = StructType(
     [
         column("name", _STRING, "Name of the finding."),
@@ -581,6 +612,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "quarantine": QUARANTINE,
     "record_batches": RECORD_BATCHES,
     "transaction_log": TRANSACTION_LOG,
+    "committed_offsets": COMMITTED_OFFSETS,
     "producer_snapshots": PRODUCER_SNAPSHOTS,
     "aborted_transactions": ABORTED_TRANSACTIONS,
     "producer_spans": PRODUCER_SPANS,
@@ -596,6 +628,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "brokers": BROKERS,
     "late_transactions": LATE_TRANSACTIONS,
     "partitions": PARTITIONS,
+    "blocked_groups": BLOCKED_GROUPS,
     "findings": FINDINGS,
 }
 
