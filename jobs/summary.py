@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -11,13 +10,15 @@ from pyspark.sql import functions as F
 from jobs.run import Run
 from txnlib.core.finding import FINDINGS, Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
-from txnlib.report.summary import Row, Summary
+from txnlib.report.summary import PREPARED, Row, Summary
+from txnlib.spark import windows
+from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
 #: Transactions of each verdict that a report shows; the tables hold all.
 SHOWN: Final = 20
 SHOWN_COPIES: Final = 10
-#: Verdicts that somebody should look at, worst first.
-VERDICTS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
+#: What of `partitions` tells what blocks once the transaction that blocks now is ended.
+NEXT: Final = ("next_blocking_offset", "next_blocking_producer_id", "next_blocking_transactional_id")
 
 
 def summarise(run: Run) -> Summary:
@@ -41,7 +42,7 @@ def summarise(run: Run) -> Summary:
         output=store.output or str(store.schema),
         kafka_version=run.settings.kafka_version,
         counts=counts,
-        transactions=_shown(opened),
+        transactions=_shown(run, opened),
         worst_lag=_worst_lag(read("partitions")),
         findings=findings,
         **covered,
@@ -57,16 +58,28 @@ def _with_ms(frame: DataFrame, *names: str) -> DataFrame:
     return frame.withColumns({name: F.unix_millis(name) for name in names})
 
 
-def _shown(opened: DataFrame) -> dict[str, list[Row]]:
-    """The first rows of each verdict that needs somebody, those that block most first."""
-    timed = _with_ms(opened, "last_timestamp", "transaction_start", "blocks_since", "first_seen")
-    parts = [
-        timed.where(F.col("verdict") == verdict).orderBy(F.desc("blocked_offsets"), "topic", "partition").limit(SHOWN)
-        for verdict in VERDICTS
-    ]
-    shown: dict[str, list[Row]] = {verdict: [] for verdict in VERDICTS}
-    for row in _rows(reduce(DataFrame.union, parts)):
-        shown[str(row["verdict"])].append(row)
+def _shown(run: Run, opened: DataFrame) -> dict[str, list[Row]]:
+    """The first rows of each section, those that block most first, each with its plan, what blocks next, and who waits."""
+    read = run.tables.read
+    key = [*PRODUCER, "start_offset"]
+    plan = read("abort_plan").select(*key, "number", "action", "before", "command", "after")
+    behind = read("partitions").select(*TOPIC_PARTITION, "blocking_producer_id", *NEXT)
+    groups = read("blocked_groups").groupBy(*TOPIC_PARTITION).agg(F.sort_array(F.collect_set("group_id")).alias("groups"))
+    # What is open and planned for is a two-phase commit that was left alone.
+    section = F.when(F.col("verdict") != "OPEN", F.col("verdict")).otherwise(PREPARED)
+    needy = (
+        opened.join(plan, on=key, how="inner")
+        .join(behind, on=list(TOPIC_PARTITION), how="left")
+        .join(groups, on=list(TOPIC_PARTITION), how="left")
+        .withColumn("section", section)
+        .withColumn("rank", F.row_number().over(windows.transactions_of_section()))
+        .where(F.col("rank") <= SHOWN)
+    )
+    shown: dict[str, list[Row]] = {}
+    for row in _rows(
+        _with_ms(needy, "last_timestamp", "transaction_start", "blocks_since", "first_seen").orderBy("section", "rank")
+    ):
+        shown.setdefault(str(row["section"]), []).append(row)
     return shown
 
 

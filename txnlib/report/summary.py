@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 Row = Mapping[str, Any]
+
+#: Section of two-phase commits that have been open for longer than other transactions may be.
+PREPARED: Final = "PREPARED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class Summary:
     kafka_version: str | None = None
     #: verdicts, reasons, findings by severity, coverage by status, rows.
     counts: Mapping[str, Any] = field(default_factory=dict)
-    #: Verdict -> rows of open_transactions, the ones that block most first, at most `shown` of them.
+    #: Verdict, or PREPARED -> rows of open_transactions with their plan, the ones that block most first, at most `SHOWN`.
     transactions: Mapping[str, list[Row]] = field(default_factory=dict)
     captured_from_ms: int | None = None
     captured_to_ms: int | None = None

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from txnlib.report.summary import Row, Summary
+from txnlib.report.summary import PREPARED, Row, Summary
 
 WIDTH: Final = 132
 _LABEL: Final = 9
+SHOWN_CAUSES: Final = 2
+SHOWN_GROUPS: Final = 3
 
 #: verdict -> what it means in one line.
 HEADLINES: Final = {
@@ -21,6 +23,7 @@ HEADLINES: Final = {
     "STUCK": "its coordinator decided, but the marker does not arrive",
     "LATE": "its coordinator still expects it, and it has outlived its time",
     "SUSPECT": "nobody will end it, but it is young",
+    PREPARED: "two-phase commits that have been open for long: their owners decide",
     "UNKNOWN": "the captured files do not allow a verdict",
     "OPEN": "in time",
 }
@@ -29,7 +32,7 @@ HEADLINES: Final = {
 def render(summary: Summary) -> str:
     """The report as text, at most WIDTH columns wide where words allow it."""
     lines = [*_head(summary), *_answer(summary), *_read(summary)]
-    for verdict in ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"):
+    for verdict in ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN"):
         lines += _section(verdict, summary)
     lines += [*_findings(summary), *_incomplete(summary), "", f"tables in {printable(summary.output)} (Delta)"]
     return "\n".join(lines)
@@ -117,11 +120,11 @@ def _section(verdict: str, summary: Summary) -> list[str]:
     rows = summary.transactions.get(verdict, [])
     if not rows:
         return []
-    total = summary.counts.get("verdicts", {}).get(verdict, len(rows))
+    total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
     heading = verdict if total == len(rows) else f"{verdict}  ({len(rows)} of {total}; all are in open_transactions)"
     lines = ["", heading]
     blocks: Iterable[list[str]] = (_transaction(row, summary) for row in rows)
-    if verdict == "LATE":
+    if verdict in ("LATE", PREPARED):
         blocks = (_late(group) for group in _by_owner(rows))
     for block in blocks:
         lines += block
@@ -129,7 +132,10 @@ def _section(verdict: str, summary: Summary) -> list[str]:
 
 
 def _owner(row: Row) -> str:
-    return "no transactional id" if row["transactional_id"] is None else printable(row["transactional_id"])
+    if row["transactional_id"] is None:
+        return "no transactional id"
+    own, application = printable(row["transactional_id"]), printable(row["application"])
+    return own if own == application else f"{own} of {application}"
 
 
 def _producer(row: Row) -> str:
@@ -149,8 +155,9 @@ def _transaction(row: Row, summary: Summary) -> list[str]:
         f"read_committed consumers at offset {row['start_offset']} since {since}: {row['blocked_offsets']} offsets, "
         f"{size(row['blocked_bytes'])}; compaction too",
     )
-    if row["causes"]:
-        cause = row["causes"][0]
+    lines += _labelled("behind", _behind(row))
+    lines += _labelled("waiting", _waiting(row))
+    for cause in row["causes"][:SHOWN_CAUSES]:
         lines += _labelled("cause", f"{cause['likelihood'].lower()}: {printable(cause['cause'])}")
     lines += _labelled("seen", _seen(row))
     if row["abort_command"] is None:
@@ -158,10 +165,12 @@ def _transaction(row: Row, summary: Summary) -> list[str]:
     if row["safe_to_abort"]:
         age = duration(row["broker_clock_age_ms"])
         lines += _labelled("safe", f"yes: open for {age} by the brokers' clocks, and nobody will end it")
-        lines += _labelled("do", row["abort_command"], wrap=False)
-        check = f"describe-producers --topic {row['topic']} --partition {row['partition']}"
-        wanted = f"must still show start offset {row['start_offset']} for producer {row['producer_id']}"
-        return lines + _labelled("before", f"{check}   {wanted}", wrap=False)
+        for label, steps in (("before", row["before"]), ("do", None), ("after", row["after"][:1])):
+            for step in steps or ():
+                lines += _labelled(label, f"{_short(step['command'])}   must show: {printable(step['must_print'])}", wrap=False)
+            if steps is None:
+                lines += _labelled(label, printable(row["abort_command"]), wrap=False)
+        return lines
     lines += _labelled("not yet", printable(row["do_not_abort_because"]))
     return lines + _labelled("then", row["abort_command"], wrap=False)
 
@@ -191,11 +200,35 @@ def _late(rows: list[Row]) -> list[str]:
         "why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})"
     )
     lines += _labelled("since", f"began {instant(first['transaction_start'])} by its coordinator; {_seen(first)}")
-    return lines + _labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
+    lines += _labelled("waiting", ", ".join(filter(None, map(_waiting, rows))))
+    lines += _labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
+    return lines + _labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
+
+
+def _short(command: str) -> str:
+    """A command of kafka-transactions.sh without what is the same in all."""
+    return printable(command.replace("kafka-transactions.sh --bootstrap-server $BOOTSTRAP ", ""))
+
+
+def _behind(row: Row) -> str:
+    """What blocks the partition once this one is ended; nothing unless this one blocks now."""
+    if row["next_blocking_offset"] is None or row["blocking_producer_id"] != row["producer_id"]:
+        return ""
+    owner = row["next_blocking_transactional_id"]
+    named = f"producer {row['next_blocking_producer_id']}" + ("" if owner is None else f" ({printable(owner)})")
+    return f"once it is ended, {named} blocks from offset {row['next_blocking_offset']}"
+
+
+def _waiting(row: Row) -> str:
+    groups = row["groups"] or []
+    more = f" and {len(groups) - SHOWN_GROUPS} more" if len(groups) > SHOWN_GROUPS else ""
+    return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {_where(row)}" if groups else ""
 
 
 def _labelled(label: str, text: str, *, wrap: bool = True) -> list[str]:
     indent = " " * (2 + _LABEL)
+    if not text:
+        return []
     if not wrap:
         return [f"  {label:<{_LABEL}}{text}"]
     return textwrap.wrap(

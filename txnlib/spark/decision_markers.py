@@ -16,7 +16,16 @@ from txnlib.spark import windows
 from txnlib.spark.schemas import MARKERS, TOPIC_PARTITION
 
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
-_MARKER: Final = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms", "first_offset")
+_MARKER: Final = (
+    "marker_offset",
+    "marker_type",
+    "marker_epoch",
+    "marker_coordinator_epoch",
+    "marker_ms",
+    "first_offset",
+    "first_timestamp_ms",
+    "is_broker_clock",
+)
 
 
 def decision_markers(instances: DataFrame, producer_spans: DataFrame) -> DataFrame:
@@ -41,7 +50,8 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame) -> DataFra
     ).where(F.col("decision").isNotNull())
     is_near = F.col("before.marker_ms") >= F.col("at_ms") - CLOCKS_DIFFER_MS
     marker = F.when(agrees("after", "decision"), F.col("after")).when(agrees("before", "decision") & is_near, F.col("before"))
-    placed = F.struct("topic", "partition", *[marker[name].alias(name) for name in _MARKER])
+    is_followed = (F.col("after").isNotNull() | F.coalesce(is_near, F.lit(False))).alias("is_followed")
+    placed = F.struct("topic", "partition", *[marker[name].alias(name) for name in _MARKER], is_followed)
     listed = F.sort_array(F.collect_list(placed)).cast(MARKERS)
     return seen.groupBy(*[F.col(f"decision.{name}").alias(name) for name in _INSTANCE]).agg(listed.alias("markers"))
 

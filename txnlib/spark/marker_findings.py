@@ -134,17 +134,8 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
     """Partitions of completed transactions without their marker, where it could not have been overlooked."""
     unmarked = (
         transactions.where(F.col("completed").isNotNull() & F.col("start").isNotNull())
-        .select(
-            "transactional_id",
-            "producer_id",
-            "outcome",
-            "start",
-            "completed",
-            _decided_ms().alias("decided_ms"),
-            F.inline("markers"),
-        )
-        .where(F.col("marker_offset").isNull())
-        .select("transactional_id", "producer_id", "outcome", "start", "completed", "decided_ms", *TOPIC_PARTITION)
+        .select("transactional_id", "producer_id", "outcome", "start", "completed", F.inline("markers"))
+        .where(F.col("marker_offset").isNull() & ~F.col("is_followed"))
     )
     # Nothing is hidden by holes, by damage, by a snapshot, or by the instant of the copy.
     whole = coverage.where(
@@ -154,22 +145,14 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
         & F.col("is_decoded")
         & ~begins_at_snapshot()
         & (F.col("log_start_offset") == 0)
-    ).select(*TOPIC_PARTITION, "known_until", "end_offset")
+    ).select(*TOPIC_PARTITION, F.unix_millis("known_until").alias("known_until_ms"))
     stamps = markers_of(producer_spans).groupBy(*TOPIC_PARTITION).agg(F.min("at_ms").alias("oldest_ms"))
-    later = markers_of(producer_spans).select(*TOPIC_PARTITION, "producer_id", F.col("at_ms").alias("later_ms"))
-    is_later = F.col("later_ms") >= F.col("decided_ms") - CLOCKS_DIFFER_MS
-    lasting = F.expr(f"known_until > completed + INTERVAL {CLOCKS_DIFFER_MS // 1000} SECONDS")
     found = (
         unmarked.join(F.broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
-        .where(lasting)
+        .where(F.col("known_until_ms") > F.unix_millis("completed") + CLOCKS_DIFFER_MS)
         .join(stamps, on=list(TOPIC_PARTITION), how="inner")
         # A log whose oldest marker is younger may be that of a topic deleted and created again.
         .where(F.col("oldest_ms") < F.unix_millis("start"))
-        .alias("unmarked")
-        .join(later, on=[*TOPIC_PARTITION, "producer_id"], how="left")
-        .groupBy("transactional_id", "producer_id", "outcome", "completed", *TOPIC_PARTITION, "end_offset")
-        .agg(F.bool_or(F.coalesce(is_later, F.lit(False))).alias("has_later"))
-        .where(~F.col("has_later"))
     )
     shown = F.concat(
         F.lit("Complete"), F.initcap("outcome"), F.lit(" at "), F.col("completed").cast("string"), F.lit(", no marker")
@@ -179,18 +162,11 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
 
 
 def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """Spans whose first batch a broker's clock proves older than the transaction that ended them."""
-    ended = (
+    """Records whose first batch a broker's clock proves older than the transaction that ended them."""
+    early = (
         transactions.where(F.col("start").isNotNull())
         .select("transactional_id", "producer_id", F.unix_millis("start").alias("start_ms"), F.inline("markers"))
-        .where(F.col("first_offset").isNotNull())
-        .select("transactional_id", "producer_id", "start_ms", *TOPIC_PARTITION, "marker_offset")
-    )
-    spans = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNotNull())
-    early = (
-        spans.select(*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "first_timestamp_ms", "is_broker_clock")
-        .join(ended, on=[*TOPIC_PARTITION, "producer_id", "marker_offset"], how="inner")
-        .where(F.col("first_timestamp_ms") < F.col("start_ms") - CLOCKS_DIFFER_MS)
+        .where(F.col("first_offset").isNotNull() & (F.col("first_timestamp_ms") < F.col("start_ms") - CLOCKS_DIFFER_MS))
         .withColumn("number", F.row_number().over(windows.spans_of_partition()))
         .where(F.col("number") <= _SUSPECTS_OF_PARTITION)
     )
@@ -199,11 +175,10 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     )
     # A marker behind the first batch, and older than the transaction: the batch is older still.
     is_between = F.col("stamp_offset").between(F.col("first_offset"), F.col("marker_offset"))
+    known = ("producer_id", "transactional_id", "first_offset", "first_timestamp_ms", "is_broker_clock", "start_ms")
     proven = (
         early.join(stamps, on=list(TOPIC_PARTITION), how="left")
-        .groupBy(
-            *TOPIC_PARTITION, "producer_id", "transactional_id", "first_offset", "first_timestamp_ms", "is_broker_clock", "start_ms"
-        )
+        .groupBy(*TOPIC_PARTITION, *known)
         .agg(F.min(F.when(is_between, F.col("stamp_ms"))).alias("stamp_ms"))
         .withColumn("proof_ms", F.when(F.col("is_broker_clock"), F.col("first_timestamp_ms")).otherwise(F.col("stamp_ms")))
         .where(F.col("proof_ms") < F.col("start_ms") - CLOCKS_DIFFER_MS)

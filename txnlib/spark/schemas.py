@@ -396,6 +396,9 @@ MARKERS: Final = ArrayType(
             StructField("marker_coordinator_epoch", _INT),
             StructField("marker_ms", _LONG),
             StructField("first_offset", _LONG),
+            StructField("first_timestamp_ms", _LONG),
+            StructField("is_broker_clock", _BOOL),
+            StructField("is_followed", _BOOL),
         ]
     )
 )
@@ -420,7 +423,8 @@ TRANSACTIONS: Final = StructType(
         column(
             "markers",
             MARKERS,
-            "Its partitions, each with the marker that carried the decision (NULL: none found) and the first offset it ended.",
+            "Its partitions, each with the marker that carried the decision (NULL: none found), the first offset that it ended and "
+            "its time, and whether any marker of the producer follows the decision.",
         ),
         column("transaction_timeout_ms", _INT, "Timeout the client asked for."),
         column("is_two_phase_commit", _BOOL, "Whether it never times out (KIP-939)."),

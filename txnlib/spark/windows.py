@@ -91,8 +91,15 @@ def spans_of_partition() -> WindowSpec:
 
 def plan_in_order() -> WindowSpec:
     """All open transactions that need somebody, by what to do and by what they block. Few rows."""
-    return Window.orderBy(
+    return Window.partitionBy("as_of").orderBy(
         "action_order", F.desc_nulls_last("blocked_offsets"), "blocks_since", *TOPIC_PARTITION, "producer_id", "start_offset"
+    )
+
+
+def transactions_of_section() -> WindowSpec:
+    """The open transactions of one section of a report, those that block most first."""
+    return Window.partitionBy("section").orderBy(
+        F.desc_nulls_last("blocked_offsets"), *TOPIC_PARTITION, "producer_id", "start_offset"
     )
 
 
