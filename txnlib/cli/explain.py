@@ -162,7 +162,10 @@ def _batches(run: Run, place: Place, copy: list[Filter]) -> tuple[list[Row], lis
     if len(shown_open) == OPEN_BATCHES:
         later = (run.number("record_batches", "count(*)", opened) or 0) - OPEN_BATCHES
     counts = {"earlier": hidden, "later": later}
-    return [*shown, *shown_open], [f"{n} {when} batches of producer {place.producer_id} here" for when, n in counts.items() if n]
+    left_out = [f"{n} {when} batches of producer {place.producer_id} here" for when, n in counts.items() if n]
+    if not shown_open:
+        left_out.append("its own batches, which are not in the captured log (any more): only a producer snapshot tells of them")
+    return [*shown, *shown_open], left_out
 
 
 def _stamps(run: Run, place: Place, copy: list[Filter], batches: list[Row]) -> Stamps:

@@ -45,7 +45,7 @@ def lines(told: Explained) -> list[Row]:
     return [
         {
             "offset": _offsets(step) if step.log == place else "",
-            "written by": step.written_by if step.log in ("", place) else f"{step.written_by}, {step.log} @{step.first_offset}",
+            "written by": step.written_by if step.log in ("", place) else f"{step.log} @{step.first_offset}",
             when: _when(step, day),
             "record": step.record,
             "state after": step.state_after,

@@ -25,14 +25,14 @@ def partition_hash(topic: str, partition: int) -> int:
     return (31 * (31 + partition) + java_string_hash(topic)) & _INT
 
 
-def hash_order(items: Iterable[Item], hash_of: Callable[[Item], int], *, holds: int = 0, least: int = 16) -> list[Item]:
+def hash_order(items: Iterable[Item], hash_of: Callable[[Item], int], *, holds: int | None = None, least: int = 16) -> list[Item]:
     """The items as a `HashMap` gives them back; `items` in the order in which they were put in.
 
-    It grew from `least` buckets to hold them, or as many as it `holds` besides.
+    It grew from `least` buckets to hold them, or as many as it `holds`, where others stood between them.
     """
     kept = list(items)
     size = least
-    while max(len(kept), holds) > size * 3 // 4:  # Java's load factor
+    while (len(kept) if holds is None else holds) > size * 3 // 4:  # Java's load factor
         size *= 2
 
     def bucket(item: Item) -> int:

@@ -104,11 +104,18 @@ def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping
     for row in rows:
         by_partition.setdefault((row["topic"], row["partition"]), []).append(row)
     by_producer: dict[int, list[Row]] = {}
-    for place in hash_order(by_partition, lambda place: partition_hash(*place), holds=len(producers), least=1):
-        for row in hash_order(by_partition[place], lambda row: long_hash(row["producer_id"]), holds=producers.get(place, 0)):
+    for place in hash_order(
+        by_partition, lambda place: partition_hash(*place), holds=max(len(producers), len(by_partition)), least=1
+    ):
+        for row in hash_order(
+            by_partition[place],
+            lambda row: long_hash(row["producer_id"]),
+            holds=max(producers.get(place, 0), len(by_partition[place])),
+        ):
             by_producer.setdefault(row["producer_id"], []).append(row)
-    # `computeIfAbsent`, by which the tool groups, puts what comes new to the front of a bucket.
+    # `computeIfAbsent`, by which the tool groups, puts what comes new to the front of a bucket, and grows one entry later.
     newest_first = list(by_producer)[::-1]
+    entries = max(candidates, len(by_producer)) - 1
     cells = [
         (
             row["topic"],
@@ -120,7 +127,7 @@ def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping
             _known(row["last_timestamp_ms"]),
             duration_minutes(_known(row["last_timestamp_ms"]), as_of_ms),
         )
-        for producer_id in hash_order(newest_first, long_hash, holds=candidates)
+        for producer_id in hash_order(newest_first, long_hash, holds=entries)
         for row in by_producer[producer_id]
     ]
     return pretty_table(FIND_HANGING, cells)
