@@ -87,12 +87,21 @@ def test_a07_what_was_just_written_is_no_candidate(tmp_path):
     write(tmp_path, "coverage", *copies("foo", 5, 0))
     write(tmp_path, "open_transactions", opened("foo", 5, age_ms=0, hanging=False))
     write(tmp_path, "producer_states")
-    assert txn_audit(tmp_path, "find-hanging", *"--topic foo --partition 5 --format kafka".split()) == (0, HEADER, "")
+    assert txn_audit(tmp_path, "find-hanging", *["--topic", "foo", "--partition", "5", "--format", "kafka"]) == (0, HEADER, "")
 
 
 def test_a08_the_row_is_the_tools_own(tables):
-    code, out, _ = txn_audit(tables, "find-hanging", *"--topic foo --partition 1 --format kafka".split())
-    cells = ("foo  ", "1        ", "132       ", "5            ", "19              ", "29384      ", f"{NOW - 60 * MINUTE}", "60           ")
+    code, out, _ = txn_audit(tables, "find-hanging", *["--topic", "foo", "--partition", "1", "--format", "kafka"])
+    cells = (
+        "foo  ",
+        "1        ",
+        "132       ",
+        "5            ",
+        "19              ",
+        "29384      ",
+        f"{NOW - 60 * MINUTE}",
+        "60           ",
+    )
     assert (code, out) == (0, HEADER + "".join(f"{cell}\t" for cell in cells) + "\n")
 
 
@@ -133,13 +142,13 @@ def test_what_a_missing_coordinator_decides_is_said_and_not_printed(tmp_path):
     write(tmp_path, "open_transactions", opened("foo", 5, age_ms=20 * MINUTE, hanging=False))
     for name in ("producer_states", "transactional_ids"):
         write(tmp_path, name)
-    code, out, err = txn_audit(tmp_path, *"find-hanging --topic foo --max-transaction-timeout 5 --format kafka".split())
+    code, out, err = txn_audit(tmp_path, *["find-hanging", "--topic", "foo", "--max-transaction-timeout", "5", "--format", "kafka"])
     assert (code, out) == (0, HEADER)
     assert "1 open transactions cannot be decided" in err
 
 
 def test_a_broker_of_which_there_is_no_copy_is_named(tables):
-    code, out, err = txn_audit(tables, *"find-hanging --broker-id 9 --format kafka".split())
+    code, out, err = txn_audit(tables, *["find-hanging", "--broker-id", "9", "--format", "kafka"])
     assert (code, out) == (0, HEADER)
     assert "no copy of broker 9 was audited; known are [0, 1, 5]" in err
 
@@ -179,7 +188,7 @@ def test_a22_producers_are_printed_with_minus_one_and_none(tmp_path):
         {**FOO_5, **first, "partition": 6},
     )
     write(tmp_path, "record_batches")
-    code, out, _ = txn_audit(tmp_path, *"describe-producers --topic foo --partition 5 --format kafka".split())
+    code, out, _ = txn_audit(tmp_path, *["describe-producers", "--topic", "foo", "--partition", "5", "--format", "kafka"])
     assert code == 0
     assert out == (
         "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset\t\n"
@@ -192,7 +201,7 @@ def test_a22_a_partition_without_a_copy_is_not_one_without_producers(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "coverage", {**FOO_5, "status": "MISSING"})
     write(tmp_path, "producer_states")
-    code, _, err = txn_audit(tmp_path, *"describe-producers --topic foo --partition 5".split())
+    code, _, err = txn_audit(tmp_path, *["describe-producers", "--topic", "foo", "--partition", "5"])
     assert code == 2
     assert "no copy of foo-5 was audited" in err
 
@@ -243,7 +252,9 @@ def test_a24_an_id_is_described_with_its_duration_and_partitions(ids):
     assert code == 0
     assert [len(cell) for cell in header] == [len(cell) for cell in row]
     start = str(NOW - 5_000)
-    assert [cell.strip() for cell in row] == ["0", "baz", "13579", "3", "Ongoing", "300000", start, "5000", "bar-1,bar-0", ""], "a Java set's order"
+    assert [cell.strip() for cell in row] == ["0", "baz", "13579", "3", "Ongoing", "300000", start, "5000", "bar-1,bar-0", ""], (
+        "a Java set's order"
+    )
 
 
 @pytest.mark.parametrize("name", ["gone", "nobody", "' OR 1=1 --"])

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txnlib.report.story import Place, Stamps, Step, tell
+from txnlib.report.story import Stamps, Step, tell
+from txnlib.report.story_order import Place
 
 PLACE = Place("pay", 0, 7, start_offset=27)
 HERE = {"topic": "pay", "partition": 0}
@@ -25,7 +26,9 @@ def marker(offset: int, ms: int, kind: str | None = "ABORT") -> dict[str, Any]:
     return data(offset, offset, ms, is_control=True, control_type=kind, coordinator_epoch=0, base_sequence=None)
 
 
-def record(offset: int, ms: int | None, state: str | None, *partitions: dict[str, Any], number: int = 1, **more: Any) -> dict[str, Any]:
+def record(
+    offset: int, ms: int | None, state: str | None, *partitions: dict[str, Any], number: int = 1, **more: Any
+) -> dict[str, Any]:
     row = {"transactional_id": "batch-7", "coordinator_partition": 3, "offset": offset, "timestamp_ms": ms, "state": state}
     row |= {"is_tombstone": state is None, "transaction_number": number, "producer_id": 7, "producer_epoch": 0}
     return row | {"partitions": list(partitions), "left_out": 0} | more
@@ -34,7 +37,8 @@ def record(offset: int, ms: int | None, state: str | None, *partitions: dict[str
 def offsets(steps: list[Step]) -> list[str]:
     """p24 for the partition's log, c3 for the coordinator's."""
     return [
-        f"{'p' if step.log == 'pay-0' else 'c'}{step.first_offset}" + (f"-{step.last_offset}" if step.first_offset != step.last_offset else "")
+        f"{'p' if step.log == 'pay-0' else 'c'}{step.first_offset}"
+        + (f"-{step.last_offset}" if step.first_offset != step.last_offset else "")
         for step in steps
     ]
 
@@ -117,7 +121,9 @@ def test_a_decision_long_before_a_marker_is_not_its_own():
 
 def test_what_its_coordinator_expects_stands_behind_the_record_that_added_the_partition():
     """Clients stamp a record when it is sent, before the partition is added."""
-    steps = tell(PLACE, [data(27, 27, 95)], Stamps([20], [50]), [record(1, 100, "Ongoing", ELSEWHERE), record(2, 105, "Ongoing", HERE)])
+    steps = tell(
+        PLACE, [data(27, 27, 95)], Stamps([20], [50]), [record(1, 100, "Ongoing", ELSEWHERE), record(2, 105, "Ongoing", HERE)]
+    )
     assert offsets(steps) == ["c1", "c2", "p27"]
 
 

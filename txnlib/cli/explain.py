@@ -11,7 +11,8 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.report import dump_text
 from txnlib.report.explained import Explained, columns, head, lines, tail, whole
-from txnlib.report.story import Place, Stamps, is_stamped, tell
+from txnlib.report.story import Stamps, is_stamped, tell
+from txnlib.report.story_order import Place
 
 #: Earlier transactions of the producer on the partition that are shown, and how many batches of them.
 EARLIER_TRANSACTIONS: Final = 2
@@ -212,17 +213,18 @@ def _records(run: Run, verdict: Row, start_ms: int | None) -> list[Row]:
         return []
     own = _own(verdict)
     newest = run.rows("coordinator_states", _RECORD, own, order='"offset" DESC', limit=RECORDS_LAST)
-    if start_ms is None:
-        chosen = run.rows("coordinator_states", _RECORD, own, order='"offset" DESC', limit=RECORDS_BEFORE + RECORDS_AFTER)
-    else:
+    chosen: list[Row] = []
+    if start_ms is not None:
         before, after = [*own, ("timestamp_ms", "<=", start_ms)], [*own, ("timestamp_ms", ">", start_ms)]
         chosen = run.rows("coordinator_states", _RECORD, before, order='"offset" DESC', limit=RECORDS_BEFORE)
         chosen += run.rows("coordinator_states", _RECORD, after, order='"offset"', limit=RECORDS_AFTER)
+    if not chosen:  # no broker's clock tells the start, or none the records: a console consumer prints no times
+        chosen = run.rows("coordinator_states", _RECORD, own, order='"offset" DESC', limit=RECORDS_BEFORE + RECORDS_AFTER)
     by_offset = sorted({row["offset"]: row for row in [*chosen, *newest]}.values(), key=lambda row: row["offset"])
-    near = max((row["offset"] for row in chosen), default=-1)
+    near = max((row["offset"] for row in chosen), default=0)
     for row in by_offset:
         row["left_out"] = 0
-    if (first_of_last := min((row["offset"] for row in newest), default=0)) > near:
+    if newest and (first_of_last := newest[-1]["offset"]) > near:
         gap: list[Filter] = [*own, ("offset", ">", near), ("offset", "<", first_of_last)]
         next(row for row in by_offset if row["offset"] == first_of_last)["left_out"] = run.number(
             "coordinator_states", "count(*)", gap

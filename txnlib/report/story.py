@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
-from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
+from txnlib.report.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVER, Key, Place, limits, lists
 from txnlib.report.summary import Row
 from txnlib.report.text import printable
 
@@ -27,17 +27,7 @@ STATE_AFTER: Final[Mapping[str | None, str]] = {
     "CompleteAbort": "finished: ABORT",
     None: "expired",
 }
-_ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
-_COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
-_PREPARED: Final = frozenset(state.kafka_name for state in PREPARED_STATES)
 _SHOWN_PARTITIONS: Final = 6
-_EVER: Final = 1 << 62
-#: How far the clocks of two brokers may be apart.
-CLOCK_SKEW_MS: Final = 1_000
-
-#: Where a step stands: ms by a broker's clock, and among equals a rank.
-Key = tuple[int, int]
-_DECISION, _BEFORE_IT, _BATCH, _COMPLETION = 0, -1, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +52,6 @@ class Step:
     records: int = 0
     first_sequence: int | None = None
     last_sequence: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The transaction that is explained."""
-
-    topic: str
-    partition: int
-    producer_id: int
-    start_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +132,13 @@ def _marker(batch: Row) -> str:
 
 def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step], records: Sequence[Row]) -> list[Key]:
     """Where each step stands in time; never before the one at the lower offset."""
-    limits = _limits(place, batches, records)
+    between = limits(place, batches, records)
     keys: list[Key] = []
-    reached: Key = (-_EVER, 0)
-    for batch, step, (lowest, highest) in zip(batches, steps, limits, strict=True):
-        lower = (-_EVER if step.after_ms is None else step.after_ms, _BATCH)
-        upper = (_EVER if step.before_ms is None else step.before_ms, _BATCH)
-        key = (batch["max_timestamp_ms"], _BATCH)
+    reached: Key = (-EVER, 0)
+    for batch, step, (lowest, highest) in zip(batches, steps, between, strict=True):
+        lower = (-EVER if step.after_ms is None else step.after_ms, BATCH)
+        upper = (EVER if step.before_ms is None else step.before_ms, BATCH)
+        key = (batch["max_timestamp_ms"], BATCH)
         if not lower <= key <= upper:
             # The client's clock is refuted. What is open was written as late as can be: nothing says otherwise.
             key = upper if step.is_open else lower
@@ -167,90 +147,16 @@ def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step],
     return keys
 
 
-def _limits(place: Place, batches: Sequence[Row], records: Sequence[Row]) -> list[tuple[Key, Key]]:
-    """Between which coordinator records each batch stands: its partition was added before, its end decided after."""
-    found: list[tuple[Key, Key]] = []
-    marker: Row | None = None
-    for batch in reversed(batches):
-        if batch["is_control"]:
-            marker = batch
-            found.append(_around_marker(place, batch, records))
-        else:
-            found.append(_around_data(place, marker, records))
-    return found[::-1]
-
-
-def _decision_of(place: Place, marker: Row, records: Sequence[Row]) -> Row | None:
-    """The Prepare record behind a marker: the newest that came before it, and whose transaction was not finished by then."""
-    at, kind = marker["max_timestamp_ms"], marker["control_type"]
-    prepared = [
-        record
-        for record in records
-        if record["state"] in _PREPARED
-        and record["timestamp_ms"] is not None
-        and record["timestamp_ms"] <= at + CLOCK_SKEW_MS
-        and record["producer_id"] == place.producer_id
-        and (kind is None or record["state"] == f"Prepare{kind.capitalize()}")
-        and _lists(record, place)
-    ]
-    newest = max(prepared, key=lambda record: int(record["timestamp_ms"]), default=None)
-    return None if newest is None or _finished_ms(newest, records) < at - CLOCK_SKEW_MS else newest
-
-
-def _finished_ms(decision: Row, records: Sequence[Row]) -> int:
-    """When its transaction was finished, as far as the records tell."""
-    ends = [
-        record["timestamp_ms"]
-        for record in records
-        if record["state"] in _COMPLETE
-        and record["transaction_number"] == decision["transaction_number"]
-        and record["timestamp_ms"] is not None
-    ]
-    return min(ends, default=_EVER)
-
-
-def _around_marker(place: Place, marker: Row, records: Sequence[Row]) -> tuple[Key, Key]:
-    decision = _decision_of(place, marker, records)
-    if decision is None:
-        return (-_EVER, 0), (_EVER, 0)
-    return (decision["timestamp_ms"], _BATCH), (_finished_ms(decision, records), _BATCH)
-
-
-def _around_data(place: Place, marker: Row | None, records: Sequence[Row]) -> tuple[Key, Key]:
-    decision = _last(records) if marker is None else _decision_of(place, marker, records)
-    if decision is None or decision["state"] not in _ACTIVE or not _lists(decision, place):
-        return (-_EVER, 0), (_EVER, 0)
-    added = [
-        record["timestamp_ms"]
-        for record in records
-        if record["state"] == "Ongoing"
-        and record["transaction_number"] == decision["transaction_number"]
-        and record["timestamp_ms"] is not None
-        and _lists(record, place)
-    ]
-    lowest = (min(added), _BATCH) if added else (-_EVER, 0)
-    is_decided = decision["state"] in _PREPARED and decision["timestamp_ms"] is not None
-    return lowest, (decision["timestamp_ms"], _BEFORE_IT) if is_decided else (_EVER, 0)
-
-
-def _last(records: Sequence[Row]) -> Row | None:
-    return records[-1] if records else None
-
-
-def _lists(record: Row, place: Place) -> bool:
-    return any(p["topic"] == place.topic and p["partition"] == place.partition for p in record["partitions"] or ())
-
-
 # ---- The coordinator's side
 
 
 def _coordinator_steps(place: Place, records: Sequence[Row]) -> Iterator[tuple[Key, Step]]:
-    reached: Key = (-_EVER, 0)
+    reached: Key = (-EVER, 0)
     for record in records:
         if record["left_out"]:
             yield reached, Step("", f"… {record['left_out']} records of {printable(record['transactional_id'])} left out", "")
         at = record["timestamp_ms"]
-        rank = _COMPLETION if record["state"] in _COMPLETE else _DECISION
+        rank = COMPLETION if record["state"] in COMPLETE else DECISION
         reached = max(reached, (reached[0] if at is None else at, rank))
         yield (
             reached,
@@ -273,7 +179,7 @@ def _record(place: Place, record: Row) -> str:
         return f"{name} tombstone"
     listed = record["partitions"] or []
     # The partition in question first, if there are too many to name.
-    is_here = [_lists({"partitions": [each]}, place) for each in listed]
+    is_here = [lists({"partitions": [each]}, place) for each in listed]
     order = sorted(range(len(listed)), key=lambda i: not is_here[i]) if len(listed) > _SHOWN_PARTITIONS else range(len(listed))
     names = [f"{listed[i]['topic']}-{listed[i]['partition']}" for i in order][:_SHOWN_PARTITIONS]
     more = f", … {len(listed) - len(names)} more" if len(listed) > len(names) else ""
