@@ -47,7 +47,7 @@ def write_run(root: Path, as_of_ms: int = NOW, status: str = "DONE", cluster: st
     return decided.run_id
 
 
-def txn_audit(root: Path, *argv: object) -> tuple[int, str, str]:
+def txn_audit(root: Path | str, *argv: object) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of the command."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -77,7 +78,7 @@ class Tables:
     def _open(self, name: str) -> DeltaTable:
         if name not in self._opened:
             try:
-                self._opened[name] = DeltaTable(f"{self.root}/{name}")
+                self._opened[name] = DeltaTable(f"{self.root}/{name}", storage_options=_store_options(self.root))
             except TableNotFoundError as error:
                 raise MissingTableError(name, "audit") from error
         return self._opened[name]
@@ -148,6 +149,16 @@ def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = N
 def ms(instant: datetime | None) -> int | None:
     """Epoch milliseconds of a timestamp column."""
     return None if instant is None else round(instant.timestamp() * 1000)
+
+
+def _store_options(root: str) -> dict[str, str] | None:
+    """What the environment says in words that the readers of captures know, and deltalake does not."""
+    found = {}
+    if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        found["AWS_ALLOW_HTTP"] = "true"
+    if key := os.environ.get("AZURE_STORAGE_KEY"):
+        found["AZURE_STORAGE_ACCOUNT_KEY"] = key
+    return found if "://" in root else None
 
 
 def _where(filters: Sequence[Filter]) -> str:
