@@ -168,6 +168,18 @@ def test_a_long_history_is_bounded_and_what_is_left_out_is_counted(tmp_path):
     assert gap["record"] == f"… {600 - int(told['left_out'][1].split()[0]) - len(shown)} records of payments-batch-7 left out"
 
 
+def test_records_without_times_are_told_in_their_order(tables):
+    """A console consumer prints none; the offsets stand for an order, below zero."""
+    name = "printed-by-a-console"
+    write(tables, "open_transactions", verdict(40, transactional_id=name))
+    untimed = [{**state(n - 5, 0, step, PAY), "timestamp_ms": None} for n, step in enumerate(("Empty", "Ongoing", "PrepareAbort"))]
+    write(tables, "coordinator_states", *[{**row, "transactional_id": name} for row in untimed])
+    write(tables, "record_batches", batch(40, 40, 70_000))
+    code, out, _ = txn_audit(tables, "explain", "payments", 0, 40, "--format", "json")
+    told = [step["first_offset"] for step in json.loads(out)["steps"] if step["log"].startswith("__transaction_state")]
+    assert (code, told) == (0, [-5, -4, -3])
+
+
 def test_a_transaction_that_only_a_snapshot_remembers_is_told_as_such(tmp_path):
     write_run(tmp_path)
     none = {"transactional_id": None, "coordinator_partition": None, "coordinator_state": None, "evidence": None, "causes": None}

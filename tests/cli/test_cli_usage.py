@@ -47,10 +47,10 @@ def test_a_table_that_cannot_be_read_is_a_failure(tmp_path):
 def test_the_newest_finished_run_is_read_unless_one_is_named(tmp_path):
     for number, status in enumerate(("DONE", "DONE", "FAILED")):
         a_late(tmp_path, f"of-run-{number}", write_run(tmp_path, NOW + number, status))
-    assert "of-run-1" in txn_audit(tmp_path, "find-late")[1]
-    assert "of-run-0" in txn_audit(tmp_path, "find-late", "--as-of", NOW)[1]
-    assert "of-run-0" in txn_audit(tmp_path, "find-late", "--as-of", "2024-03-11T01:20:00Z")[1]
-    assert "of-run-2" in txn_audit(tmp_path, "find-late", "--run", f"test-{NOW + 2}")[1]
+    asked = {(): 1, ("--as-of", NOW): 0, ("--as-of", "2024-03-11T01:20:00Z"): 0, ("--run", f"test-{NOW + 2}"): 2}
+    for argv, number in asked.items():
+        rows = json.loads(txn_audit(tmp_path, "find-late", *argv, "--format", "json")[1])
+        assert [row["transactional_id"] for row in rows] == [f"of-run-{number}"], argv
     assert txn_audit(tmp_path, "find-late", "--run", "another")[0] == 2
     assert txn_audit(tmp_path, "find-late", "--as-of", "yesterday")[0] == 2
 

@@ -127,6 +127,12 @@ def test_what_its_coordinator_expects_stands_behind_the_record_that_added_the_pa
     assert offsets(steps) == ["c1", "c2", "p27"]
 
 
+def test_what_a_marker_ended_stands_before_the_decision():
+    """The client's clock runs ahead, though not so far that the marker refutes it."""
+    steps = tell(PLACE, [data(24, 24, 135), marker(26, 141)], Stamps([20, 26], [50, 141]), RECORDS)
+    assert offsets(steps) == ["c1", "c2", "p24", "c3", "p26", "c4"]
+
+
 def test_records_of_a_console_have_an_order_and_no_time():
     records = [record(-4, None, "Ongoing", HERE), record(-3, None, "PrepareAbort", HERE), record(-2, 150, "CompleteAbort")]
     steps = tell(PLACE, BATCHES, STAMPS, records)

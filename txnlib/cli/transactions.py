@@ -60,7 +60,7 @@ def list_transactions(run: Run, options: Namespace) -> Answer:
 
 def describe(run: Run, options: Namespace) -> Answer:
     """One transactional id. Raises UsageError if no captured coordinator knows it."""
-    rows = _ids(run, options.transactional_id)
+    rows = _ids(run, ("transactional_id", "=", options.transactional_id))
     if not rows:
         raise UsageError(f"no captured coordinator holds the transactional id {options.transactional_id!r} (any more)")
     row = rows[0]
@@ -73,9 +73,8 @@ def describe(run: Run, options: Namespace) -> Answer:
     )
 
 
-def _ids(run: Run, transactional_id: str | None = None) -> list[Row]:
-    where: list[Filter] = [("state", "IS NOT", None)]
-    where += [] if transactional_id is None else [("transactional_id", "=", transactional_id)]
+def _ids(run: Run, *which: Filter) -> list[Row]:
+    where: list[Filter] = [("state", "IS NOT", None), *which]
     rows = run.rows("transactional_ids", _ID_COLUMNS, where, order='"coordinator_partition", "transactional_id"')
     led = run.rows("coverage", ("partition", "broker"), [("topic", "=", TRANSACTION_STATE_TOPIC), ("is_leader", "=", True)])
     leaders = {row["partition"]: _broker_id(row["broker"]) for row in led}
@@ -169,7 +168,8 @@ def _answers(run: Run, rows: list[Row], asked_ms: int) -> list[bool | None]:
     audited_ms = _limit_ms(run, None)
     if asked_ms >= audited_ms:
         return [row["kafka_find_hanging"] and is_candidate(row["last_timestamp_ms"], run.as_of_ms, asked_ms) for row in rows]
-    known = {row["producer_id"]: row["partitions"] for row in _ids(run)}
+    asked_for = {row["producer_id"] for row in rows}
+    known = {row["producer_id"]: row["partitions"] for row in _ids(run, ("producer_id", "IN", asked_for))} if rows else {}
     are_complete = _are_coordinators_complete(run)
     return [
         row["kafka_find_hanging"]

@@ -131,10 +131,9 @@ def _marker(batch: Row) -> str:
 
 
 def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step], records: Sequence[Row]) -> list[Key]:
-    """Where each step stands in time; never before the one at the lower offset."""
+    """Where each step stands in time, as far as it alone tells."""
     between = limits(place, batches, records)
     keys: list[Key] = []
-    reached: Key = (-EVER, 0)
     for batch, step, (lowest, highest) in zip(batches, steps, between, strict=True):
         lower = (-EVER if step.after_ms is None else step.after_ms, BATCH)
         upper = (EVER if step.before_ms is None else step.before_ms, BATCH)
@@ -142,8 +141,7 @@ def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step],
         if not lower <= key <= upper:
             # The client's clock is refuted. What is open was written as late as can be: nothing says otherwise.
             key = upper if step.is_open else lower
-        reached = max(reached, min(max(key, lowest), highest))
-        keys.append(reached)
+        keys.append(min(max(key, lowest), highest))
     return keys
 
 
@@ -191,7 +189,7 @@ def _record(place: Place, record: Row) -> str:
 
 
 def _merge(left: Sequence[tuple[Key, Step]], right: Sequence[tuple[Key, Step]]) -> Iterator[Step]:
-    """Both sides by key, each in its own order."""
+    """Both sides by key, each in its own order: what has an earlier key than the one before it follows that at once."""
     i = j = 0
     while i < len(left) or j < len(right):
         if j == len(right) or (i < len(left) and left[i][0] < right[j][0]):
