@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
+from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING, STARTS
 
@@ -123,16 +123,3 @@ def parse_fail_on(given: str | None) -> frozenset[str]:
     if unknown:
         raise UsageError(f"--fail-on {','.join(unknown)}: known are {', '.join(VERDICT_NAMES)}")
     return frozenset(name.upper() for name in names)
-
-
-def parse_instant(given: str) -> int:
-    """Epoch milliseconds of an instant: digits are epoch ms, anything else ISO-8601, UTC unless it says otherwise."""
-    if given.lstrip("-").isdigit():
-        return int(given)
-    try:
-        instant = datetime.fromisoformat(given)
-    except ValueError as error:
-        raise UsageError(f"--as-of {given}: expected ISO-8601 such as 2026-11-21T07:46:12Z, epoch ms, or capture") from error
-    if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
-    return round(instant.timestamp() * 1000)

@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "txnlib.spark": {"txnlib.spark", "txnlib.readers", "txnlib.core", "txnlib.errors"},
     "txnlib.delta": {"txnlib.delta", "txnlib.spark", "txnlib.core", "txnlib.errors"},
     "txnlib.report": {"txnlib.report", "txnlib.core", "txnlib.errors"},
+    "txnlib.cli": {"txnlib.cli", "txnlib.report", "txnlib.core", "txnlib.errors"},
 }
 #: What only some files may use: the word -> the files.
 ONLY_IN = {

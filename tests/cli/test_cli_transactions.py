@@ -1,0 +1,269 @@
+"""Do the commands that Kafka's tool has give its answers? Section A of scenarios.md, from tables to the bytes printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+
+MINUTE = 60_000
+FOO_5 = {"topic": "foo", "partition": 5}
+HEADER = "Topic\tPartition\tProducerId\tProducerEpoch\tCoordinatorEpoch\tStartOffset\tLastTimestamp\tDuration(min)\t\n"
+
+
+def copies(topic: str, partition: int, *brokers: int, **more: Any) -> list[dict[str, Any]]:
+    common = {"topic": topic, "partition": partition, "status": "COMPLETE", "is_decoded": True}
+    return [{**common, "broker": str(broker), "source": f"raw:{broker}", **more} for broker in brokers]
+
+
+def opened(topic: str, partition: int, *, age_ms: int, hanging: bool | None, producer_id: int = 132) -> dict[str, Any]:
+    """The common input of the tool's tests: epoch 5, coordinator epoch 19, open since offset 29384."""
+    return {
+        "topic": topic,
+        "partition": partition,
+        "producer_id": producer_id,
+        "producer_epoch": 5,
+        "coordinator_epoch": 19,
+        "start_offset": 29_384,
+        "last_timestamp": at(NOW - age_ms),
+        "kafka_find_hanging": hanging,
+        "verdict": "HANGING" if hanging else "OPEN",
+    }
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """A run with the layout of A03: foo-0 on brokers 0 and 1, foo-1 on 1 and 5; both hang."""
+    write_run(tmp_path)
+    write(tmp_path, "coverage", *copies("foo", 0, 0, 1), *copies("foo", 1, 1, 5), *copies("bar", 0, 0))
+    rows = [opened("foo", p, age_ms=60 * MINUTE, hanging=True) for p in (0, 1)]
+    write(tmp_path, "open_transactions", *rows, opened("bar", 0, age_ms=60 * MINUTE, hanging=True, producer_id=133))
+    write(tmp_path, "producer_states")
+    return tmp_path
+
+
+def hanging(root: Path, *argv: object) -> list[tuple[str, int]]:
+    code, out, err = txn_audit(root, "find-hanging", "--format", "kafka", *argv)
+    assert (code, out.splitlines()[0].split()) == (0, HEADER.split()), err
+    return sorted((cells[0].strip(), int(cells[1])) for cells in (line.split("\t") for line in out.splitlines()[1:]))
+
+
+def test_a01_a_search_needs_a_topic_or_a_broker(tables):
+    code, out, err = txn_audit(tables, "find-hanging")
+    assert (code, out) == (2, "")
+    assert "needs --topic or --broker-id" in err
+
+
+def test_a02_a_partition_needs_a_topic(tables):
+    code, out, err = txn_audit(tables, "find-hanging", "--broker-id", 5, "--partition", 5)
+    assert (code, out) == (2, "")
+    assert "--partition needs --topic" in err
+
+
+def test_a03_a_broker_is_searched_for_every_partition_it_has_a_copy_of(tables):
+    assert hanging(tables, "--broker-id", 5) == [("foo", 1)]
+    assert hanging(tables, "--broker-id", 1) == [("foo", 0), ("foo", 1)]
+    assert hanging(tables, "--broker-id", 0) == [("bar", 0), ("foo", 0)]
+
+
+def test_a04_a_topic_may_be_searched_on_one_broker(tables):
+    assert hanging(tables, "--topic", "foo", "--broker-id", 5) == [("foo", 1)]
+    assert hanging(tables, "--topic", "foo", "--broker-id", 0) == [("foo", 0)]
+    assert hanging(tables, "--topic", "foo", "--partition", 0, "--broker-id", 5) == [("foo", 0)], "named: wherever it lives"
+
+
+def test_a06_without_producers_there_is_a_header_only(tmp_path):
+    write_run(tmp_path)
+    for name in ("coverage", "open_transactions", "producer_states"):
+        write(tmp_path, name)
+    assert txn_audit(tmp_path, "find-hanging", "--topic", "foo", "--format", "kafka") == (0, HEADER, "")
+
+
+def test_a07_what_was_just_written_is_no_candidate(tmp_path):
+    write_run(tmp_path)
+    write(tmp_path, "coverage", *copies("foo", 5, 0))
+    write(tmp_path, "open_transactions", opened("foo", 5, age_ms=0, hanging=False))
+    write(tmp_path, "producer_states")
+    assert txn_audit(tmp_path, "find-hanging", *["--topic", "foo", "--partition", "5", "--format", "kafka"]) == (0, HEADER, "")
+
+
+def test_a08_the_row_is_the_tools_own(tables):
+    code, out, _ = txn_audit(tables, "find-hanging", *["--topic", "foo", "--partition", "1", "--format", "kafka"])
+    cells = (
+        "foo  ",
+        "1        ",
+        "132       ",
+        "5            ",
+        "19              ",
+        "29384      ",
+        f"{NOW - 60 * MINUTE}",
+        "60           ",
+    )
+    assert (code, out) == (0, HEADER + "".join(f"{cell}\t" for cell in cells) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [
+        pytest.param(59, [("foo", 5), ("foo", 6)], id="younger than the limit of the audit, but old enough for this one"),
+        pytest.param(15, [("foo", 5), ("foo", 6), ("foo", 7)], id="a known id that does not list it: hanging"),
+        pytest.param(61, [("foo", 6)], id="stricter than the audit"),
+        pytest.param(121, [], id="nothing is that old"),
+    ],
+)
+def test_another_timeout_is_answered_by_the_steps_of_the_tool(tmp_path, minutes, expected):
+    """The audit itself was made with 60 minutes. foo-5 and foo-7 were too young for it; foo-8 is listed by its id."""
+    write_run(tmp_path, max_transaction_timeout_ms=60 * MINUTE)
+    write(tmp_path, "coverage", *[c for p in (5, 6, 7, 8) for c in copies("foo", p, 0)], *copies("__transaction_state", 0, 0))
+    rows = [
+        opened("foo", 5, age_ms=60 * MINUTE, hanging=False, producer_id=1),
+        opened("foo", 6, age_ms=120 * MINUTE, hanging=True, producer_id=2),
+        opened("foo", 7, age_ms=20 * MINUTE, hanging=False, producer_id=3),
+        opened("foo", 8, age_ms=20 * MINUTE, hanging=False, producer_id=4),
+    ]
+    write(tmp_path, "open_transactions", *rows)
+    write(tmp_path, "producer_states")
+    ids = [
+        {"producer_id": 3, "transactional_id": "c", "state": "Ongoing", "partitions": [FOO_5]},
+        {"producer_id": 4, "transactional_id": "d", "state": "Ongoing", "partitions": [{"topic": "foo", "partition": 8}]},
+        {"producer_id": 1, "transactional_id": "gone", "state": None, "partitions": [FOO_5]},
+    ]
+    write(tmp_path, "transactional_ids", *[{"coordinator_partition": 0, **row} for row in ids])
+    assert hanging(tmp_path, "--topic", "foo", "--max-transaction-timeout", minutes) == expected
+
+
+def test_what_a_missing_coordinator_decides_is_said_and_not_printed(tmp_path):
+    write_run(tmp_path, max_transaction_timeout_ms=60 * MINUTE)
+    missing = {"topic": "__transaction_state", "partition": 1, "status": "MISSING", "source": None}
+    write(tmp_path, "coverage", *copies("foo", 5, 0), *copies("__transaction_state", 0, 0), missing)
+    write(tmp_path, "open_transactions", opened("foo", 5, age_ms=20 * MINUTE, hanging=False))
+    for name in ("producer_states", "transactional_ids"):
+        write(tmp_path, name)
+    code, out, err = txn_audit(tmp_path, *["find-hanging", "--topic", "foo", "--max-transaction-timeout", "5", "--format", "kafka"])
+    assert (code, out) == (0, HEADER)
+    assert "1 open transactions cannot be decided" in err
+
+
+def test_a_broker_of_which_there_is_no_copy_is_named(tables):
+    code, out, err = txn_audit(tables, *["find-hanging", "--broker-id", "9", "--format", "kafka"])
+    assert (code, out) == (0, HEADER)
+    assert "no copy of broker 9 was audited; known are [0, 1, 5]" in err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        pytest.param("explain foo 5", id="a19 a transaction is named by its start offset"),
+        pytest.param("explain foo five 1", id="a20 a partition is a number"),
+        pytest.param("describe-producers --partition 5", id="a20 without a topic"),
+        pytest.param("describe-producers --topic foo", id="a20 without a partition"),
+        pytest.param("describe", id="without an id"),
+        pytest.param("abort --topic foo --partition 5 --start-offset 1", id="a19 nothing is ever aborted from here"),
+        pytest.param("list --format xml", id="an unknown form"),
+        pytest.param("explain foo 0 29384 --format kafka", id="Kafka has no such command"),
+        pytest.param("", id="no command"),
+    ],
+)
+def test_a19_a20_what_is_not_said_whole_is_bad_usage(tables, argv):
+    for name in ("partition_transactions", "record_batches", "coordinator_states", "transaction_log"):
+        write(tables, name)
+    code, out, err = txn_audit(tables, *argv.split())
+    assert (code, out) == (2, "")
+    assert err
+
+
+def test_a22_producers_are_printed_with_minus_one_and_none(tmp_path):
+    write_run(tmp_path)
+    write(tmp_path, "coverage", *copies("foo", 5, 0))
+    first = {"producer_id": 12345, "producer_epoch": 15, "coordinator_epoch": 20, "last_sequence": 1300}
+    second = {"producer_id": 98765, "producer_epoch": 30, "last_sequence": 2300, "last_timestamp": at(1_599_509_599)}
+    write(
+        tmp_path,
+        "producer_states",
+        {**FOO_5, **second},
+        {**FOO_5, **first, "last_timestamp": at(1_599_509_565), "current_transaction_start_offset": 990},
+        {**FOO_5, **first, "partition": 6},
+    )
+    write(tmp_path, "record_batches")
+    code, out, _ = txn_audit(tmp_path, *["describe-producers", "--topic", "foo", "--partition", "5", "--format", "kafka"])
+    assert code == 0
+    assert out == (
+        "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset\t\n"
+        "12345     \t15           \t20                    \t1300        \t1599509565   \t990                          \t\n"
+        "98765     \t30           \t-1                    \t2300        \t1599509599   \tNone                         \t\n"
+    )
+
+
+def test_a22_a_partition_without_a_copy_is_not_one_without_producers(tmp_path):
+    write_run(tmp_path)
+    write(tmp_path, "coverage", {**FOO_5, "status": "MISSING"})
+    write(tmp_path, "producer_states")
+    code, _, err = txn_audit(tmp_path, *["describe-producers", "--topic", "foo", "--partition", "5"])
+    assert code == 2
+    assert "no copy of foo-5 was audited" in err
+
+
+@pytest.fixture
+def ids(tmp_path: Path) -> Path:
+    """Three ids on two coordinators; one has expired."""
+    write_run(tmp_path)
+    leaders = [*copies("__transaction_state", 0, 1, is_leader=True), *copies("__transaction_state", 1, 0, is_leader=True)]
+    write(tmp_path, "coverage", *leaders, *copies("__transaction_state", 0, 0, is_leader=False))
+    common = {"producer_epoch": 3, "transaction_timeout_ms": 300_000}
+    write(
+        tmp_path,
+        "transactional_ids",
+        {**common, "transactional_id": "foo", "coordinator_partition": 0, "producer_id": 12345, "state": "Ongoing"},
+        {**common, "transactional_id": "it's", "coordinator_partition": 0, "producer_id": 98765, "state": "PrepareAbort"},
+        {
+            **common,
+            "transactional_id": "baz",
+            "coordinator_partition": 1,
+            "producer_id": 13579,
+            "state": "Ongoing",
+            "transaction_start": at(NOW - 5_000),
+            "partitions": [{"topic": "bar", "partition": 0}, {"topic": "bar", "partition": 1}],
+        },
+        {**common, "transactional_id": "gone", "coordinator_partition": 1, "producer_id": 1},
+    )
+    write(tmp_path, "coordinator_states")
+    return tmp_path
+
+
+def test_a23_ids_are_listed_coordinator_by_coordinator(ids):
+    code, out, _ = txn_audit(ids, "list", "--format", "kafka")
+    assert code == 0
+    assert out.splitlines()[:2] == [
+        "TransactionalId\tCoordinator\tProducerId\tTransactionState\t",
+        "baz            \t0          \t13579     \tOngoing         \t",
+    ]
+    assert sorted(out.splitlines()[2:]) == [
+        "foo            \t1          \t12345     \tOngoing         \t",
+        "it's           \t1          \t98765     \tPrepareAbort    \t",
+    ]
+
+
+def test_a24_an_id_is_described_with_its_duration_and_partitions(ids):
+    code, out, _ = txn_audit(ids, "describe", "--transactional-id", "baz", "--format", "kafka")
+    header, row = (line.split("\t") for line in out.splitlines())
+    assert code == 0
+    assert [len(cell) for cell in header] == [len(cell) for cell in row]
+    start = str(NOW - 5_000)
+    assert [cell.strip() for cell in row] == ["0", "baz", "13579", "3", "Ongoing", "300000", start, "5000", "bar-1,bar-0", ""], (
+        "a Java set's order"
+    )
+
+
+@pytest.mark.parametrize("name", ["gone", "nobody", "' OR 1=1 --"])
+def test_an_id_that_no_coordinator_holds_is_named(ids, name):
+    code, out, err = txn_audit(ids, "describe", "--transactional-id", name)
+    assert (code, out) == (2, "")
+    assert "no captured coordinator holds" in err
+
+
+def test_a_quote_in_an_id_is_part_of_it(ids):
+    code, out, _ = txn_audit(ids, "describe", "--transactional-id", "it's", "--format", "json")
+    assert (code, '"producer_id": 98765' in out) == (0, True)

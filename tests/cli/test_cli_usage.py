@@ -1,0 +1,129 @@
+"""Which run is read, what is said when none can be, and can anything in it forge a line?"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
+
+EVIL = "pay\nHANGING  all is well\x1b[2J\u202e\u2028<b>[red]"
+
+
+def a_late(root: Path, name: str, run_id: str = RUN) -> None:
+    row = {"topic": "orders", "partition": 0, "start_offset": 1, "transactional_id": name, "late_by": "BOTH"}
+    write(root, "late_transactions", {**row, "transaction_start": at(NOW)}, run_id=run_id)
+
+
+def test_a_folder_without_tables_is_named(tmp_path):
+    code, out, err = txn_audit(tmp_path, "list")
+    assert (code, out) == (2, "")
+    assert f"{tmp_path}: no tables of an audit can be read there" in err
+    assert "Give --tables the --output of an audit" in err
+
+
+def test_a_table_that_is_missing_is_named(tmp_path):
+    write_run(tmp_path)
+    code, _, err = txn_audit(tmp_path, "find-late")
+    assert (code, "table late_transactions is missing" in err) == (2, True)
+
+
+def test_a_table_that_cannot_be_read_is_a_failure(tmp_path):
+    write_run(tmp_path)
+    a_late(tmp_path, "a")
+    for data in (tmp_path / "late_transactions").rglob("*.parquet"):
+        data.write_bytes(b"not parquet")
+    code, out, err = txn_audit(tmp_path, "find-late")
+    assert (code, out) == (1, "")
+    assert "failed" in err
+
+
+def test_the_newest_finished_run_is_read_unless_one_is_named(tmp_path):
+    for number, status in enumerate(("DONE", "DONE", "FAILED")):
+        a_late(tmp_path, f"of-run-{number}", write_run(tmp_path, NOW + number, status))
+    asked = {(): 1, ("--as-of", NOW): 0, ("--as-of", "2024-03-11T01:20:00Z"): 0, ("--run", f"test-{NOW + 2}"): 2}
+    for argv, number in asked.items():
+        rows = json.loads(txn_audit(tmp_path, "find-late", *argv, "--format", "json")[1])
+        assert [row["transactional_id"] for row in rows] == [f"of-run-{number}"], argv
+    assert txn_audit(tmp_path, "find-late", "--run", "another")[0] == 2
+    assert txn_audit(tmp_path, "find-late", "--as-of", "yesterday")[0] == 2
+
+
+def test_an_instant_of_two_runs_names_neither(tmp_path):
+    write_run(tmp_path, cluster="east")
+    write_run(tmp_path, cluster="west")
+    code, _, err = txn_audit(tmp_path, "find-late", "--as-of", NOW)
+    assert code == 2
+    assert f"give --run: east-{NOW}, west-{NOW}" in err or f"give --run: west-{NOW}, east-{NOW}" in err
+
+
+def test_runs_are_listed_newest_first(tmp_path):
+    for number in range(3):
+        write_run(tmp_path, NOW + number * 1000)
+    code, out, _ = txn_audit(tmp_path, "runs", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0
+    assert [row["run_id"] for row in rows] == [f"test-{NOW + n * 1000}" for n in (2, 1, 0)]
+    assert rows[0]["verdicts"] == "1 HANGING"
+
+
+def test_columns_that_a_later_version_adds_are_no_trouble(tmp_path):
+    from deltalake import DeltaTable, Field, Schema
+
+    write_run(tmp_path)
+    a_late(tmp_path, "a")
+    added = [Field("added_later", "string", nullable=True)]
+    DeltaTable(str(tmp_path / "late_transactions")).alter.add_columns(added)
+    assert isinstance(DeltaTable(str(tmp_path / "late_transactions")).schema(), Schema)
+    assert txn_audit(tmp_path, "find-late")[0] == 0
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_an_id_cannot_forge_a_line(tmp_path, form):
+    write_run(tmp_path)
+    a_late(tmp_path, EVIL)
+    code, out, _ = txn_audit(tmp_path, "find-late", "--format", form)
+    assert code == 0
+    assert not any(line.startswith("HANGING") for line in out.splitlines())
+    assert all(c.isprintable() or c == "\n" for c in out)
+    if form == "json":
+        assert json.loads(out)[0]["transactional_id"] == EVIL
+
+
+def test_an_id_cannot_forge_a_line_of_the_tool_either(tmp_path):
+    write_run(tmp_path)
+    write(tmp_path, "coverage")
+    row = {"transactional_id": EVIL, "coordinator_partition": 0, "producer_id": 1, "state": "Ongoing"}
+    write(tmp_path, "transactional_ids", row)
+    write(tmp_path, "coordinator_states")
+    _, out, _ = txn_audit(tmp_path, "list", "--format", "kafka")
+    assert len(out.splitlines()) == 2
+    assert "\x1b" not in out
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path, monkeypatch):
+    from txnlib.report.grid import grid
+
+    rows = [{"verdict": "HANGING", "name": "[bold]markup[/bold]"}]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    styled = grid(("verdict", "name"), rows, "table", is_terminal=True)
+    assert "\x1b[1;31mHANGING" in styled
+    assert "[bold]markup[/bold]" in styled, "what an id holds is text, not markup"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[1;31m" not in grid(("verdict", "name"), rows, "table", is_terminal=True)
+    assert "\x1b" not in grid(("verdict", "name"), rows, "table"), "piped output is plain"
+
+
+def test_no_jvm_and_no_spark_are_needed(repository):
+    """Whatever the command line imports, Spark and pandas are not in it."""
+    code = "import sys, txnlib.cli.main; print([m for m in ('pyspark', 'py4j', 'pandas', 'rich', 'pydantic') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

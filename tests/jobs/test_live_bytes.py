@@ -1,0 +1,100 @@
+"""Does `txn-audit --format kafka` print, over the tables of an audit, what `kafka-transactions.sh` printed? To the byte."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from tests.support import live
+from tests.support.delta_tables import txn_audit, write_run
+from tests.support.memory import audited
+
+CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
+TABLES = (
+    "coverage",
+    "open_transactions",
+    "producer_states",
+    "record_batches",
+    "transactional_ids",
+    "coordinator_states",
+    "partition_transactions",
+    "transaction_log",
+    "late_transactions",
+)
+#: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory held; an
+#: id's place in a hash table that has been larger than what is left in it.
+NOT_IN_COPIES = {
+    "quickstart": {"describe-producers-__consumer_offsets-0.txt", "describe-producers-__consumer_offsets-2.txt"},
+    "cluster-3.9": {"describe-0.txt", "list.txt"},
+}
+
+
+@pytest.fixture(scope="module", params=CAPTURES)
+def audit(request, spark, captures: Path, tmp_path_factory) -> tuple[Path, Path]:
+    """A capture, and the tables of its audit at the instant of the live find-hanging."""
+    capture, root = captures / request.param, tmp_path_factory.mktemp("tables")
+    tables = audited(spark, capture / "brokers", "--as-of", str(live.as_of(capture)))
+    run_id = write_run(root, live.as_of(capture))
+    for name in TABLES:
+        rows = tables.tables[name]
+        stamp = pa.array([run_id] * rows.num_rows, pa.string())
+        write_deltalake(str(root / name), rows.append_column("run_id", stamp), partition_by=["run_id"])
+    return capture, root
+
+
+def command(path: Path) -> list[str] | None:
+    """What was asked for a file of live output."""
+    if path.name == "list.txt":
+        return ["list"]
+    if found := re.fullmatch(r"describe-producers-(.*)-(\d+)\.txt", path.name):
+        return ["describe-producers", "--topic", found[1], "--partition", found[2]]
+    if found := re.fullmatch(r"(?:timeout-(\d+)min-)?find-hanging-broker-(\d+)(?:-(\d+)min)?\.txt", path.name):
+        minutes = found[1] or found[3]
+        return ["find-hanging", "--broker-id", found[2], *(["--max-transaction-timeout", minutes] if minutes else [])]
+    return None
+
+
+def test_every_table_is_the_same_to_the_byte(audit):
+    capture, root = audit
+    asked = {path: command(path) for path in sorted((capture / "live").glob("*.txt")) if not live.failed(path)}
+    known = {path: argv for path, argv in asked.items() if argv and path.name not in NOT_IN_COPIES.get(capture.name, set())}
+    assert len(known) > 3
+    different = {
+        path.name: (ours, path.read_text())
+        for path, argv in known.items()
+        if (ours := txn_audit(root, *argv, "--format", "kafka")) != (0, path.read_text(), "")
+    }
+    assert different == {}
+
+
+def test_a_description_is_the_same_but_for_the_clock_of_the_tool(audit):
+    """The tool prints the age up to its own instant, which was seconds after the audit's."""
+    capture, root = audit
+    paths = [path for path in sorted((capture / "live").glob("describe-[0-9]*.txt")) if not live.failed(path)]
+    assert paths
+    for path in paths:
+        if path.name in NOT_IN_COPIES.get(capture.name, set()):
+            continue
+        theirs = path.read_text().splitlines()[1]
+        cells = theirs.split("\t")
+        name = "\t".join(cells[1:-8]).rstrip(" ")
+        _, out, _ = txn_audit(root, "describe", "--transactional-id", name, "--format", "kafka")
+        ours = out.splitlines()[1].split("\t")
+        assert [*ours[:-3], *ours[-2:]] == [*cells[:-3], *cells[-2:]], path
+        assert ours[-3].strip() == "None" or 0 <= int(cells[-3]) - int(ours[-3]) < 60_000
+
+
+def test_every_open_transaction_can_be_explained(audit):
+    _, root = audit
+    from txnlib.cli.tables import open_run, open_tables
+
+    opened = open_run(open_tables(str(root))).rows("open_transactions", ("topic", "partition", "start_offset", "verdict"))
+    assert opened
+    for row in opened:
+        code, out, err = txn_audit(root, "explain", row["topic"], row["partition"], row["start_offset"])
+        assert (code, err) == (0, "")
+        assert f"\n{row['verdict']}  " in out

@@ -1,0 +1,55 @@
+"""How do tests of the command line get tables without Spark? Rows by name; every column not named is NULL."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from txnlib.cli.main import main
+from txnlib.config import Settings
+from txnlib.delta.store import stored_schema
+
+NOW = 1_710_120_000_000
+RUN = f"test-{NOW}"
+
+
+def at(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def write(root: Path, name: str, *rows: dict[str, Any], run_id: str = RUN) -> None:
+    """Adds rows to a table, in the schema that Spark gives it."""
+    schema = pa.schema(field.remove_metadata() for field in to_arrow_schema(stored_schema(name), timezone="UTC"))
+    full = [dict.fromkeys(schema.names) | {"cluster": "test", "run_id": run_id} | row for row in rows]
+    write_deltalake(str(root / name), pa.Table.from_pylist(full, schema), mode="append", partition_by=["run_id"])
+
+
+def write_run(root: Path, as_of_ms: int = NOW, status: str = "DONE", cluster: str = "test", **settings: Any) -> str:
+    """The row of a run; its id."""
+    decided = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given", **settings)
+    row = {
+        "cluster": cluster,
+        "as_of": at(as_of_ms),
+        "started_at": at(NOW),
+        "status": status,
+        "settings": decided.model_dump_json(),
+        "counts": json.dumps({"verdicts": {"HANGING": 1}}),
+    }
+    write(root, "audit_runs", row, run_id=decided.run_id)
+    return decided.run_id
+
+
+def txn_audit(root: Path | str, *argv: object) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the command."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([*map(str, argv), "--tables", str(root)])
+    return code, out.getvalue(), err.getvalue()

@@ -1,0 +1,272 @@
+"""What is the story of one open transaction? Reads both sides of it, a bounded stretch around its start, and the verdict."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any, Final
+
+from txnlib.cli.output import Answer
+from txnlib.cli.tables import Filter, Row, Run, ms
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.errors import MissingTableError, UsageError
+from txnlib.report import dump_text
+from txnlib.report.explained import Explained, columns, head, lines, tail, whole
+from txnlib.report.story import Stamps, is_stamped, tell
+from txnlib.report.story_order import Place
+
+#: Earlier transactions of the producer on the partition that are shown, and how many batches of them.
+EARLIER_TRANSACTIONS: Final = 2
+EARLIER_BATCHES: Final = 200
+#: Batches of the open transaction that are told one by one (and folded); the rest is counted.
+OPEN_BATCHES: Final = 5_000
+#: Coordinator records shown up to the start, after it, and at the end of the log.
+RECORDS_BEFORE, RECORDS_AFTER, RECORDS_LAST = 8, 6, 2
+#: Offsets in which the nearest broker-stamped batches are looked for first.
+NEARBY: Final = 50_000
+
+_VERDICT: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "start_offset",
+    "last_timestamp",
+    "duration_minutes",
+    "transactional_id",
+    "coordinator_partition",
+    "coordinator_state",
+    "verdict",
+    "reason",
+    "explanation",
+    "kafka_find_hanging",
+    "causes",
+    "evidence",
+    "late_by",
+    "age_basis",
+    "broker_clock_age_ms",
+    "safe_to_abort",
+    "abort_command",
+    "do_not_abort_because",
+    "blocked_offsets",
+    "blocked_bytes",
+    "blocks_since",
+    "first_seen",
+    "runs_seen",
+)
+_BATCH: Final = (
+    "base_offset",
+    "last_offset",
+    "records_count",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "last_sequence",
+    "partition_leader_epoch",
+    "is_transactional",
+    "is_control",
+    "control_type",
+    "coordinator_epoch",
+    "timestamp_type",
+    "max_timestamp_ms",
+    "delete_horizon_ms",
+    "position",
+    "size",
+    "magic",
+    "compression_type",
+    "crc",
+)
+_RECORD: Final = (
+    "transactional_id",
+    "coordinator_partition",
+    "offset",
+    "timestamp_ms",
+    "is_tombstone",
+    "state",
+    "transaction_number",
+    "producer_id",
+    "producer_epoch",
+    "partitions",
+)
+_LOGGED: Final = (
+    "offset",
+    "timestamp_ms",
+    "transactional_id",
+    "is_tombstone",
+    "value_version",
+    "producer_id",
+    "previous_producer_id",
+    "next_producer_id",
+    "producer_epoch",
+    "next_producer_epoch",
+    "last_producer_epoch",
+    "transaction_timeout_ms",
+    "state",
+    "partitions",
+    "last_update_ms",
+    "start_ms",
+    "client_transaction_version",
+)
+
+
+def explain(run: Run, options: Namespace) -> Answer:
+    """The story of one open transaction from both sides, and the verdict on it."""
+    verdict = _verdict(run, options.topic, options.partition, options.start_offset)
+    place = Place(verdict["topic"], verdict["partition"], verdict["producer_id"], verdict["start_offset"])
+    copy = _copy(run, place)
+    batches, left_out = _batches(run, place, copy)
+    stamps = _stamps(run, place, copy, batches)
+    records = _records(run, verdict, _start_ms(place, batches, stamps))
+    left_out += _left_out(run, verdict, records)
+    steps = tell(place, batches, stamps, records)
+    told = Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, _printed(run, verdict, copy))
+    return Answer(columns(steps), lines(told), head=head(told), tail=tail(told), whole=whole(told))
+
+
+def _verdict(run: Run, topic: str, partition: int, start_offset: int) -> Row:
+    here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
+    found = run.rows("open_transactions", _VERDICT, [*here, ("start_offset", "=", start_offset)])
+    if not found:
+        opened = run.rows("open_transactions", ("start_offset", "producer_id"), here, order='"start_offset"', limit=10)
+        known = ", ".join(f"{row['start_offset']} (producer {row['producer_id']})" for row in opened) or "none"
+        raise UsageError(f"no transaction that begins at offset {start_offset} of {topic}-{partition} is open; open there: {known}")
+    row = found[0]
+    for name in ("last_timestamp", "blocks_since", "first_seen"):
+        row[name] = ms(row[name])
+    return row
+
+
+def _copy(run: Run, place: Place) -> list[Filter]:
+    """The copy that was judged, as a filter of record_batches."""
+    here: list[Filter] = [("topic", "=", place.topic), ("partition", "=", place.partition)]
+    judged = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
+    return [*here, *(("source", "=", row["source"]) for row in judged)]
+
+
+def _batches(run: Run, place: Place, copy: list[Filter]) -> tuple[list[Row], list[str]]:
+    """The producer's batches from its last transactions on, by offset, and what is left out of them."""
+    own: list[Filter] = [*copy, ("producer_id", "=", place.producer_id)]
+    before: list[Filter] = [*own, ("base_offset", "<", place.start_offset)]
+    earlier = run.rows(
+        "partition_transactions",
+        ("first_offset",),
+        [*copy[:2], ("producer_id", "=", place.producer_id), ("first_offset", "<", place.start_offset)],
+        order='"first_offset" DESC',
+        limit=EARLIER_TRANSACTIONS,
+    )
+    since: list[Filter] = [("base_offset", ">=", earlier[-1]["first_offset"])] if earlier else []
+    shown = run.rows("record_batches", _BATCH, [*before, *since], order='"base_offset" DESC', limit=EARLIER_BATCHES)[::-1]
+    opened = [*own, ("base_offset", ">=", place.start_offset)]
+    shown_open = run.rows("record_batches", _BATCH, opened, order='"base_offset"', limit=OPEN_BATCHES)
+    hidden = (run.number("record_batches", "count(*)", before) or 0) - len(shown)
+    later = 0
+    if len(shown_open) == OPEN_BATCHES:
+        later = (run.number("record_batches", "count(*)", opened) or 0) - OPEN_BATCHES
+    counts = {"earlier": hidden, "later": later}
+    left_out = [f"{n} {when} batches of producer {place.producer_id} here" for when, n in counts.items() if n]
+    if not shown_open:
+        left_out.append("its own batches, which are not in the captured log (any more): only a producer snapshot tells of them")
+    return [*shown, *shown_open], left_out
+
+
+def _stamps(run: Run, place: Place, copy: list[Filter], batches: list[Row]) -> Stamps:
+    """The broker-stamped batches around those shown, and where there are none near, the nearest times beyond."""
+    if all(is_stamped(batch) for batch in batches):
+        return Stamps()
+    low = min(place.start_offset, *(b["base_offset"] for b in batches)) - NEARBY
+    high = max(place.start_offset, *(b["last_offset"] for b in batches)) + NEARBY
+    near: list[Filter] = [*copy, ("base_offset", ">=", low), ("base_offset", "<=", high)]
+    is_marker = [("is_control", "=", True), ("producer_id", "IS NOT", None)]
+    is_appended = [("timestamp_type", "=", "LOG_APPEND_TIME"), ("is_control", "=", False)]
+    wanted = ("base_offset", "max_timestamp_ms")
+    found = [row for kind in (is_marker, is_appended) for row in run.rows("record_batches", wanted, [*near, *kind])]
+    found.sort(key=lambda row: row["base_offset"])
+
+    def beyond(expression: str, side: Filter) -> int | None:
+        answers = [run.number("record_batches", expression, [*copy, side, *kind]) for kind in (is_marker, is_appended)]
+        known = [answer for answer in answers if answer is not None]
+        return (max if expression.startswith("max") else min)(known, default=None)
+
+    has_lower = any(row["base_offset"] < min(b["base_offset"] for b in batches) for row in found)
+    has_upper = any(row["base_offset"] > max(b["last_offset"] for b in batches) for row in found)
+    return Stamps(
+        [row["base_offset"] for row in found],
+        [row["max_timestamp_ms"] for row in found],
+        None if has_lower or low <= 0 else beyond("max(max_timestamp_ms)", ("base_offset", "<", low)),
+        None if has_upper else beyond("min(max_timestamp_ms)", ("base_offset", ">", high)),
+    )
+
+
+def _start_ms(place: Place, batches: list[Row], stamps: Stamps) -> int | None:
+    """From when on it can have begun, by a broker's clock."""
+    for batch in batches:
+        if batch["base_offset"] >= place.start_offset:
+            if is_stamped(batch):
+                return int(batch["max_timestamp_ms"])
+            return stamps.around(batch["base_offset"], batch["last_offset"])[0]
+    return None
+
+
+def _records(run: Run, verdict: Row, start_ms: int | None) -> list[Row]:
+    """The coordinator's records of the transactional id around the start, and its last ones, by offset."""
+    if verdict["transactional_id"] is None:
+        return []
+    own = _own(verdict)
+    newest = run.rows("coordinator_states", _RECORD, own, order='"offset" DESC', limit=RECORDS_LAST)
+    chosen: list[Row] = []
+    if start_ms is not None:
+        before, after = [*own, ("timestamp_ms", "<=", start_ms)], [*own, ("timestamp_ms", ">", start_ms)]
+        chosen = run.rows("coordinator_states", _RECORD, before, order='"offset" DESC', limit=RECORDS_BEFORE)
+        chosen += run.rows("coordinator_states", _RECORD, after, order='"offset"', limit=RECORDS_AFTER)
+    if not chosen:  # no broker's clock tells the start, or none the records: a console consumer prints no times
+        chosen = run.rows("coordinator_states", _RECORD, own, order='"offset" DESC', limit=RECORDS_BEFORE + RECORDS_AFTER)
+    by_offset = sorted({row["offset"]: row for row in [*chosen, *newest]}.values(), key=lambda row: row["offset"])
+    near = max((row["offset"] for row in chosen), default=0)
+    for row in by_offset:
+        row["left_out"] = 0
+    if newest and (first_of_last := newest[-1]["offset"]) > near:
+        gap: list[Filter] = [*own, ("offset", ">", near), ("offset", "<", first_of_last)]
+        next(row for row in by_offset if row["offset"] == first_of_last)["left_out"] = run.number(
+            "coordinator_states", "count(*)", gap
+        )
+    return by_offset
+
+
+def _own(verdict: Row) -> list[Filter]:
+    return [
+        ("transactional_id", "=", verdict["transactional_id"]),
+        ("coordinator_partition", "=", verdict["coordinator_partition"]),
+    ]
+
+
+def _left_out(run: Run, verdict: Row, records: list[Row]) -> list[str]:
+    if not records:
+        return []
+    earlier = run.number("coordinator_states", "count(*)", [*_own(verdict), ("offset", "<", records[0]["offset"])])
+    return [f"{earlier} earlier records of {verdict['transactional_id']}"] if earlier else []
+
+
+def _printed(run: Run, verdict: Row, copy: list[Filter]) -> list[dict[str, Any]]:
+    """The evidence, each record as the dump tool prints it; as the verdict notes it where the record itself is not at hand."""
+    return [{**each, "printed": _lines_of(run, each, verdict, copy)} for each in verdict["evidence"] or ()]
+
+
+def _lines_of(run: Run, evidence: Row, verdict: Row, copy: list[Filter]) -> list[str]:
+    try:
+        if evidence["topic"] == TRANSACTION_STATE_TOPIC and evidence["partition"] == verdict["coordinator_partition"]:
+            where: list[Filter] = [
+                ("topic", "=", evidence["topic"]),
+                ("partition", "=", evidence["partition"]),
+                ("offset", "=", evidence["offset"]),
+                ("transactional_id", "=", verdict["transactional_id"]),
+            ]
+            found = run.rows("transaction_log", _LOGGED, where, order='"value_version" DESC NULLS LAST', limit=1)
+            return [dump_text.coordinator_line(row) for row in found] or [evidence["record"]]
+        at = [*copy, ("base_offset", "=", evidence["offset"]), ("producer_id", "=", verdict["producer_id"])]
+        found = run.rows("record_batches", _BATCH, at, limit=1)
+    except MissingTableError:
+        return [evidence["record"]]
+    is_marker = bool(found) and found[0]["is_control"] and found[0]["control_type"] is not None
+    if not found:
+        return [evidence["record"]]
+    return [dump_text.batch_line(found[0]), *([dump_text.marker_line(found[0])] if is_marker else [])]

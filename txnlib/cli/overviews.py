@@ -1,0 +1,57 @@
+"""What is late, what was captured, and which runs are there? Tables of the audit as they are, in fewer columns."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+
+from txnlib.cli.output import Answer
+from txnlib.cli.tables import Run, Tables, runs
+
+
+def find_late(run: Run, options: Namespace) -> Answer:
+    """Transactions that have outlived their time, although their coordinator expects them."""
+    columns = (
+        "topic",
+        "partition",
+        "start_offset",
+        "producer_id",
+        "producer_epoch",
+        "transactional_id",
+        "coordinator_state",
+        "transaction_start",
+        "transaction_timeout_ms",
+        "last_timestamp",
+        "duration_minutes",
+        "late_by",
+        "blocked_offsets",
+    )
+    return Answer(columns, run.rows("late_transactions", columns, order='"transactional_id", "topic", "partition"'))
+
+
+def coverage(run: Run, options: Namespace) -> Answer:
+    """What was captured of each partition, and which copy is judged."""
+    columns = (
+        "topic",
+        "partition",
+        "broker",
+        "status",
+        "is_judged",
+        "is_leader",
+        "first_offset",
+        "end_offset",
+        "high_watermark",
+        "unreadable_bytes",
+        "captured_at",
+        "detail",
+    )
+    return Answer(columns, run.rows("coverage", columns, order='"topic", "partition", "broker"'))
+
+
+def list_runs(tables: Tables) -> Answer:
+    """Every run under the folder, newest first."""
+    rows = runs(tables)
+    for row in rows:
+        verdicts = json.loads(row["counts"] or "{}").get("verdicts", {})
+        row["verdicts"] = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+    return Answer(("run_id", "cluster", "as_of", "status", "started_at", "finished_at", "verdicts", "version", "input"), rows)

@@ -1,0 +1,188 @@
+"""How are the tables of an audit read without Spark? Filters go down to the files; rows come back as dictionaries."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from txnlib.core.instants import parse_instant
+from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
+
+Row = dict[str, Any]
+#: column, comparison, value; rows must meet all of them.
+Filter = tuple[str, str, Any]
+
+RUNS: Final = "audit_runs"
+_RUN_COLUMNS: Final = (
+    "run_id",
+    "cluster",
+    "as_of",
+    "status",
+    "started_at",
+    "finished_at",
+    "input",
+    "settings",
+    "version",
+    "counts",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The Delta tables under a folder, or under the URI of one in an object store."""
+
+    root: str
+    _opened: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(
+        self,
+        name: str,
+        columns: Sequence[str],
+        where: Sequence[Filter] = (),
+        *,
+        order: str = "",
+        limit: int | None = None,
+    ) -> list[Row]:
+        """Rows of a table, of all runs unless `where` says otherwise. Raises MissingTableError."""
+        chosen = ", ".join(_name(column) for column in columns)
+        query = f"SELECT {chosen} FROM rows{_where(where)}"
+        query += f" ORDER BY {order}" if order else ""
+        query += f" LIMIT {limit}" if limit is not None else ""
+        return self._ask(name, query)
+
+    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
+        """One aggregate of a table, such as `count(*)`."""
+        found = self._ask(name, f"SELECT {expression} AS number FROM rows{_where(where)}")
+        return None if found[0]["number"] is None else int(found[0]["number"])
+
+    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
+        """One aggregate for each combination of keys."""
+        by = ", ".join(_name(key) for key in keys)
+        rows = self._ask(name, f"SELECT {by}, {expression} AS number FROM rows{_where(where)} GROUP BY {by}")
+        return {tuple(row[key] for key in keys): row["number"] for row in rows}
+
+    def _ask(self, name: str, query: str) -> list[Row]:
+        answer = QueryBuilder().register("rows", self._open(name)).execute(query)
+        rows: list[Row] = pa.table(answer.read_all()).to_pylist()
+        return rows
+
+    def _open(self, name: str) -> DeltaTable:
+        if name not in self._opened:
+            try:
+                self._opened[name] = DeltaTable(f"{self.root}/{name}", storage_options=_store_options(self.root))
+            except TableNotFoundError as error:
+                raise MissingTableError(name, "audit") from error
+        return self._opened[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run's rows in every table, and what it was asked."""
+
+    tables: Tables
+    run_id: str
+    cluster: str
+    as_of_ms: int
+    settings: Mapping[str, Any]
+
+    def rows(
+        self,
+        name: str,
+        columns: Sequence[str],
+        where: Sequence[Filter] = (),
+        *,
+        order: str = "",
+        limit: int | None = None,
+    ) -> list[Row]:
+        """Rows of this run. Each run has files of its own, so no other run's are read."""
+        return self.tables.rows(name, columns, [("run_id", "=", self.run_id), *where], order=order, limit=limit)
+
+    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
+        return self.tables.number(name, expression, [("run_id", "=", self.run_id), *where])
+
+    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
+        return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where])
+
+
+def open_tables(root: str) -> Tables:
+    """The tables an audit wrote with `--output ROOT`. Raises UnreadableInputError where there are none."""
+    tables = Tables(root if "://" in root else str(Path(root.removeprefix("file:")).absolute()))
+    try:
+        tables._open(RUNS)
+    except (MissingTableError, DeltaError, OSError) as error:
+        problem = f"no tables of an audit can be read there ({_first_line(error)})"
+        raise UnreadableInputError(root, problem, "Give --tables the --output of an audit") from error
+    return tables
+
+
+def runs(tables: Tables) -> list[Row]:
+    """All runs, newest first."""
+    return tables.rows(RUNS, _RUN_COLUMNS, order="as_of DESC, started_at DESC")
+
+
+def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> Run:
+    """The run with that id or instant; else the newest that was finished. Raises UsageError if there is none."""
+    found = runs(tables)
+    if run_id is not None:
+        found = [row for row in found if row["run_id"] == run_id]
+    if as_of is not None:
+        found = [row for row in found if ms(row["as_of"]) == parse_instant(as_of)]
+    if not found:
+        raise UsageError("no such run: `txn-audit runs` lists those there are")
+    if as_of is not None and len(found) > 1:
+        raise UsageError(f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in found)}")
+    chosen = next((row for row in found if row["status"] == "DONE"), found[0])
+    as_of_ms = ms(chosen["as_of"])
+    assert as_of_ms is not None
+    return Run(tables, chosen["run_id"], chosen["cluster"], as_of_ms, json.loads(chosen["settings"]))
+
+
+def ms(instant: datetime | None) -> int | None:
+    """Epoch milliseconds of a timestamp column."""
+    return None if instant is None else round(instant.timestamp() * 1000)
+
+
+def _store_options(root: str) -> dict[str, str] | None:
+    """What the environment says in words that the readers of captures know, and deltalake does not."""
+    found = {}
+    if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        found["AWS_ALLOW_HTTP"] = "true"
+    if key := os.environ.get("AZURE_STORAGE_KEY"):
+        found["AZURE_STORAGE_ACCOUNT_KEY"] = key
+    return found if "://" in root else None
+
+
+def _where(filters: Sequence[Filter]) -> str:
+    if not filters:
+        return ""
+    return " WHERE " + " AND ".join(f"{_name(column)} {comparison} {_literal(value)}" for column, comparison, value in filters)
+
+
+def _name(column: str) -> str:
+    return f'"{column}"'
+
+
+def _literal(value: object) -> str:
+    """A value as SQL. Ids come from logs and may hold quotes; the engine knows no other escape than doubling them."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return f"({', '.join(_literal(each) for each in value)})"
+    if value is None:
+        return "NULL"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

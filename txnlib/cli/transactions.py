@@ -1,0 +1,195 @@
+"""What do the commands that Kafka's tool has answer here? `list`, `describe`, `describe-producers` and `find-hanging`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any, Final
+
+from txnlib.cli.output import Answer
+from txnlib.cli.tables import Filter, Row, Run, ms
+from txnlib.core.find_hanging import MS_PER_MINUTE, SearchScope, find_hanging, is_candidate
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.errors import UsageError
+from txnlib.report import kafka_table
+
+_ID_COLUMNS: Final = (
+    "transactional_id",
+    "coordinator_partition",
+    "producer_id",
+    "producer_epoch",
+    "state",
+    "transaction_timeout_ms",
+    "transaction_start",
+    "partitions",
+)
+_PRODUCER_COLUMNS: Final = (
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "last_sequence",
+    "last_timestamp",
+    "current_transaction_start_offset",
+)
+_OPEN_COLUMNS: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "start_offset",
+    "last_timestamp",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "kafka_find_hanging",
+)
+
+
+def list_transactions(run: Run, options: Namespace) -> Answer:
+    """Every transactional id that has not expired."""
+    rows = _ids(run)
+    return Answer(
+        ("transactional_id", "coordinator", "coordinator_partition", "producer_id", "producer_epoch", "state", "partitions"),
+        rows,
+        kafka=lambda: kafka_table.list_table(
+            _by(rows, "transactional_id", run.grouped("coordinator_states", ("transactional_id",), 'min("offset")'))
+        ),
+    )
+
+
+def describe(run: Run, options: Namespace) -> Answer:
+    """One transactional id. Raises UsageError if no captured coordinator knows it."""
+    rows = _ids(run, ("transactional_id", "=", options.transactional_id))
+    if not rows:
+        raise UsageError(f"no captured coordinator holds the transactional id {options.transactional_id!r} (any more)")
+    row = rows[0]
+    start = row["transaction_start_ms"]
+    row["duration_ms"] = None if start is None else run.as_of_ms - start
+    return Answer(
+        ("coordinator", *_ID_COLUMNS[:7], "duration_ms", "partitions"),
+        rows[:1],
+        kafka=lambda: kafka_table.describe_table(row, run.as_of_ms),
+    )
+
+
+def _ids(run: Run, *which: Filter) -> list[Row]:
+    where: list[Filter] = [("state", "IS NOT", None), *which]
+    rows = run.rows("transactional_ids", _ID_COLUMNS, where, order='"coordinator_partition", "transactional_id"')
+    led = run.rows("coverage", ("partition", "broker"), [("topic", "=", TRANSACTION_STATE_TOPIC), ("is_leader", "=", True)])
+    leaders = {row["partition"]: _broker_id(row["broker"]) for row in led}
+    for row in rows:
+        row["coordinator"] = leaders.get(row["coordinator_partition"])
+        row["transaction_start_ms"] = ms(row["transaction_start"])
+        row["partitions"] = row["partitions"] or []
+    return rows
+
+
+def _broker_id(broker: str | None) -> int | None:
+    return int(broker) if broker is not None and broker.isdecimal() else None
+
+
+def describe_producers(run: Run, options: Namespace) -> Answer:
+    """What a partition knows of its producers. Raises UsageError if no copy of it was read."""
+    here = [("topic", "=", options.topic), ("partition", "=", options.partition)]
+    rows = run.rows("producer_states", _PRODUCER_COLUMNS, here)
+    if not rows and not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
+        raise UsageError(f"no copy of {options.topic}-{options.partition} was audited in this run")
+    for row in rows:
+        row["last_timestamp_ms"] = ms(row["last_timestamp"])
+    rows.sort(key=lambda row: int(row["producer_id"]))
+
+    def printed() -> str:
+        firsts = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here)
+        return kafka_table.describe_producers_table(_by(rows, "producer_id", firsts))
+
+    return Answer(_PRODUCER_COLUMNS, rows, kafka=printed)
+
+
+def _by(rows: list[Row], key: str, firsts: Mapping[tuple[Any, ...], int]) -> list[Row]:
+    """The rows in the order in which the brokers came to know them: Kafka's hash tables keep it within a bucket."""
+    return sorted(rows, key=lambda row: firsts.get((row[key],), 1 << 62))
+
+
+def find_hanging_transactions(run: Run, options: Namespace) -> Answer:
+    """What the live `find-hanging` prints, at the run's instant. Raises UsageError as the tool does."""
+    scope = SearchScope(options.topic, options.partition, options.broker_id)
+    replicas, notes = _replicas(run), []
+    brokers = frozenset().union(*replicas.values()) if replicas else frozenset()
+    if options.broker_id is not None and options.broker_id not in brokers:
+        notes.append(f"no copy of broker {options.broker_id} was audited; known are {sorted(brokers)}")
+    searched = [place for place, copies in replicas.items() if scope.covers(*place, copies)]
+    rows = [
+        row
+        for row in run.rows("open_transactions", _OPEN_COLUMNS, order='"topic", "partition", "start_offset"')
+        if scope.covers(row["topic"], row["partition"], replicas.get((row["topic"], row["partition"]), frozenset()))
+    ]
+    for row in rows:
+        row["last_timestamp_ms"] = ms(row["last_timestamp"])
+    limit_ms = _limit_ms(run, options.max_transaction_timeout)
+    answers = _answers(run, rows, limit_ms)
+    old = {row["producer_id"] for row in rows if is_candidate(row["last_timestamp_ms"], run.as_of_ms, limit_ms)}
+    undecided = sum(answer is None for answer in answers)
+    if undecided:
+        notes.append(f"{undecided} open transactions cannot be decided: coordinator partitions are missing (txn-audit coverage)")
+    found = [row for row, answer in zip(rows, answers, strict=True) if answer]
+    for row in found:
+        row["duration_minutes"] = None if row["last_timestamp"] is None else _minutes(run, row)
+
+    def printed() -> str:
+        known = run.grouped("producer_states", ("topic", "partition"), "count(*)")
+        producers = {place: known.get(place, 0) for place in searched}
+        return kafka_table.find_hanging_table(found, run.as_of_ms, producers=producers, candidates=len(old))
+
+    columns = (*_OPEN_COLUMNS[:7], "duration_minutes", "transactional_id", "verdict", "reason")
+    return Answer(columns, found, kafka=printed, notes=notes)
+
+
+def _minutes(run: Run, row: Row) -> int:
+    return int((run.as_of_ms - row["last_timestamp_ms"]) / MS_PER_MINUTE)
+
+
+def _replicas(run: Run) -> dict[tuple[str, int], frozenset[int]]:
+    """The brokers from which there is a copy of a partition."""
+    found: dict[tuple[str, int], frozenset[int]] = {}
+    for row in run.rows("coverage", ("topic", "partition", "broker"), [("status", "<>", "MISSING")]):
+        broker = _broker_id(row["broker"])
+        place = row["topic"], row["partition"]
+        found[place] = found.get(place, frozenset()) | ({broker} if broker is not None else set())
+    return found
+
+
+def _limit_ms(run: Run, minutes: int | None) -> int:
+    return int(run.settings["max_transaction_timeout_ms"]) if minutes is None else minutes * MS_PER_MINUTE
+
+
+def _answers(run: Run, rows: list[Row], asked_ms: int) -> list[bool | None]:
+    """The audit's own answer where it looked; of what was too young for it, the tool's steps over the tables."""
+    audited_ms = _limit_ms(run, None)
+    if asked_ms >= audited_ms:
+        return [row["kafka_find_hanging"] and is_candidate(row["last_timestamp_ms"], run.as_of_ms, asked_ms) for row in rows]
+    asked_for = {row["producer_id"] for row in rows}
+    known = {row["producer_id"]: row["partitions"] for row in _ids(run, ("producer_id", "IN", asked_for))} if rows else {}
+    are_complete = _are_coordinators_complete(run)
+    return [
+        row["kafka_find_hanging"]
+        if is_candidate(row["last_timestamp_ms"], run.as_of_ms, audited_ms)
+        else find_hanging(
+            is_candidate=is_candidate(row["last_timestamp_ms"], run.as_of_ms, asked_ms),
+            is_id_known=row["producer_id"] in known,
+            is_partition_listed={"topic": row["topic"], "partition": row["partition"]} in known.get(row["producer_id"], []),
+            are_coordinators_complete=are_complete,
+        )
+        for row in rows
+    ]
+
+
+def _are_coordinators_complete(run: Run) -> bool:
+    """Whether of every coordinator partition some copy shows also which ids it does not hold."""
+    columns = ("partition", "status", "is_decoded", "damaged_offset", "source")
+    shown: dict[int, bool] = {}
+    for row in run.rows("coverage", columns, [("topic", "=", TRANSACTION_STATE_TOPIC)]):
+        is_whole = row["status"] != "MISSING" and bool(row["is_decoded"]) and row["damaged_offset"] is None
+        shows_absence = is_whole and not row["source"].startswith("console:")
+        shown[row["partition"]] = shown.get(row["partition"], False) or shows_absence
+    return bool(shown) and all(shown.values())

@@ -1,0 +1,108 @@
+"""How does a table of rows look? As a grid for people, as JSON, or as CSV; in none of them can a cell forge a line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from txnlib.report.summary import Row
+from txnlib.report.text import printable
+
+TABLE: Final = "table"
+JSON: Final = "json"
+CSV: Final = "csv"
+
+#: A cell that should be seen -> its style on a terminal.
+STYLES: Final[Mapping[str, str]] = {
+    "HANGING": "bold red",
+    "STUCK": "red",
+    "LATE": "yellow",
+    "SUSPECT": "yellow",
+    "UNKNOWN": "magenta",
+    "DAMAGED": "red",
+    "PARTIAL": "yellow",
+    "MISSING": "magenta",
+    "FAILED": "red",
+}
+
+
+def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, is_terminal: bool = False) -> str:
+    """The rows' columns in one of the three forms; a grid has styles only on a terminal."""
+    if form == JSON:
+        return json_text([{name: plain(row[name]) for name in columns} for row in rows])
+    if form == CSV:
+        return _csv(columns, rows)
+    cells = [[cell(row[name]) for name in columns] for row in rows]
+    return _styled(columns, cells) if is_terminal else _padded(columns, cells)
+
+
+def json_text(value: object) -> str:
+    """JSON in which whatever is not printable is escaped, not only what the standard asks for."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it; instants as ISO-8601 in UTC, with milliseconds."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    return value
+
+
+def cell(value: Any) -> str:
+    """A value in a grid: a dash for none, partitions as the tools write them."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    if isinstance(value, list):
+        return ",".join(printable(_place(each)) for each in value)
+    return printable(value)
+
+
+def _place(value: Any) -> str:
+    return f"{value['topic']}-{value['partition']}" if isinstance(value, Mapping) else str(value)
+
+
+def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = [plain(row[name]) for name in columns]
+        writer.writerow(["" if v is None else cell(v) if isinstance(v, list) else printable(v) for v in values])
+    return out.getvalue()
+
+
+def _padded(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(column), *(len(row[i]) for row in cells)) if cells else len(column) for i, column in enumerate(columns)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in [columns, *cells]]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    # Imported here: output that is piped, and every script, need not wait for it.
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(Text(name), overflow="fold")
+    for row in cells:
+        table.add_row(*[Text(text, style=STYLES.get(text.removeprefix("<-- "), "")) for text in row])
+    console = Console()  # knows NO_COLOR, TERM and the width
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()

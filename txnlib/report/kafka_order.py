@@ -1,0 +1,42 @@
+"""In which order does Kafka's tool print rows? That of Java's hash tables, in which it gathers them.
+
+Kafka sorts nothing, so its order is that of buckets: the hash of a key, folded, modulo a power of two. Following it, output
+of the live tool and ours can be compared by `diff`. Two keys of one bucket stand in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from txnlib.core.partitioner import java_string_hash
+
+Item = TypeVar("Item")
+_INT = 0xFFFFFFFF
+
+
+def long_hash(value: int) -> int:
+    """Java's `Long.hashCode`."""
+    return (value ^ value >> 32) & _INT
+
+
+def partition_hash(topic: str, partition: int) -> int:
+    """Kafka's `TopicPartition.hashCode`."""
+    return (31 * (31 + partition) + java_string_hash(topic)) & _INT
+
+
+def hash_order(items: Iterable[Item], hash_of: Callable[[Item], int], *, holds: int | None = None, least: int = 16) -> list[Item]:
+    """The items as a `HashMap` gives them back; `items` in the order in which they were put in.
+
+    It grew from `least` buckets to hold them, or as many as it `holds`, where others stood between them.
+    """
+    kept = list(items)
+    size = least
+    while (len(kept) if holds is None else holds) > size * 3 // 4:  # Java's load factor
+        size *= 2
+
+    def bucket(item: Item) -> int:
+        value = hash_of(item) & _INT
+        return (value ^ value >> 16) & (size - 1)
+
+    return sorted(kept, key=bucket)
