@@ -34,8 +34,18 @@ def tune_for(spark: SparkSession, input_bytes: int) -> None:
 
 #: Below this, an audit's plans are interpreted.
 SMALL_INPUT_BYTES = 64 << 20
-INTERPRET = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-COMPILE = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+INTERPRET = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # A plan that is adapted stage by stage is planned as many times, and every shuffle partition is a task.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+COMPILE = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
 
 #: A run writes one partition, its own, so its rows need not be sorted by partition first: half of a large write.
 WRITE = {"spark.sql.maxConcurrentOutputFileWriters": "2"}
