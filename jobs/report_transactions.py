@@ -12,12 +12,13 @@ from pyspark.sql import functions as F
 
 from jobs import options
 from jobs.run import Run, main, reopen_run
-from jobs.steps import carry_out, step_of
+from jobs.steps import Step, carry_out, step_of
 from jobs.summary import summarise
 from txnlib.report.text import render
 from txnlib.spark.abort_plan import abort_plan
 from txnlib.spark.blocked_groups import blocked_groups
 from txnlib.spark.brokers import brokers
+from txnlib.spark.ended_transactions import ended_transactions
 from txnlib.spark.hanging_transactions import hanging_transactions
 from txnlib.spark.history import with_history
 from txnlib.spark.late_transactions import late_transactions
@@ -50,11 +51,27 @@ OPEN_TRANSACTIONS: Final = step_of(
 def _with_history(run: Run) -> DataFrame:
     judged = OPEN_TRANSACTIONS.make(run)
     assert judged is not None
+    earlier = _earlier_runs(run)
+    return judged if earlier is None else with_history(judged, earlier)
+
+
+def _earlier_runs(run: Run) -> DataFrame | None:
+    """What earlier runs of the cluster judged; None if nothing was ever stored."""
     store, settings = run.tables.store, run.settings
     if not store.exists("open_transactions"):
-        return judged
+        return None
     is_earlier = (F.col("cluster") == settings.cluster) & (F.unix_millis("as_of") < settings.as_of_ms)
-    return with_history(judged, store.read_all("open_transactions").where(is_earlier))
+    return store.read_all("open_transactions").where(is_earlier)
+
+
+ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "coverage")
+
+
+def _ended(run: Run) -> DataFrame:
+    earlier = _earlier_runs(run)
+    if earlier is None or earlier.isEmpty():
+        return run.spark.createDataFrame([], TABLES["ended_transactions"])
+    return ended_transactions(earlier, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
 
 
 BLOCKED_GROUPS: Final = step_of(
@@ -95,6 +112,7 @@ STEPS: Final = (
         settings=lambda run: {"transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms},
     ),
     replace(BLOCKED_GROUPS, make=_blocked_groups),
+    Step("ended_transactions", ENDED_BY, _ended),
     step_of(hanging_transactions, "open_transactions"),
     step_of(late_transactions, "open_transactions"),
 )

@@ -45,6 +45,7 @@ def summarise(run: Run) -> Summary:
         transactions=_shown(run, opened),
         worst_lag=_worst_lag(read("partitions")),
         findings=findings,
+        ended=tuple(_rows(_ended(read("ended_transactions")))),
         **covered,
     )
 
@@ -81,6 +82,14 @@ def _shown(run: Run, opened: DataFrame) -> dict[str, list[Row]]:
     ):
         shown.setdefault(str(row["section"]), []).append(row)
     return shown
+
+
+def _ended(ended_transactions: DataFrame) -> DataFrame:
+    return (
+        ended_transactions.select(*TOPIC_PARTITION, "start_offset", "producer_id", "verdict", "says")
+        .orderBy(*TOPIC_PARTITION, "start_offset")
+        .limit(SHOWN)
+    )
 
 
 def _coverage(coverage: DataFrame) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import inspect
 from importlib import import_module
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from tests.support.frames import empty
 from txnlib.core.evidence import Thresholds
@@ -26,6 +27,7 @@ TRANSFORMS = [
     "late_transactions",
     "abort_plan",
     "brokers",
+    "ended_transactions",
     "partitions",
     "blocked_groups",
     "findings",
@@ -40,6 +42,7 @@ SETTINGS = {
     "application_patterns": (),
 }
 FRAMES = {
+    "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
     "partition_notes": "topic string, partition int, leader int",
     "instants": "broker string, folder string, captured_at_ms long",
     "expected": "topic string, partition int",

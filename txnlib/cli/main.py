@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from txnlib.cli import explain, overviews, transactions
+from txnlib.cli import abort_plan, explain, overviews, transactions
 from txnlib.cli.output import KAFKA, Answer
 from txnlib.cli.tables import Run, open_run, open_tables
 from txnlib.errors import TxnlibError
@@ -54,6 +54,7 @@ COMMANDS: Final[Mapping[str, tuple[Callable[[Run, Namespace], Answer], Mapping[s
         },
     ),
     "find-late": (overviews.find_late, {}),
+    "abort-plan": (abort_plan.abort_plan, {}),
     "coverage": (overviews.coverage, {}),
 }
 RUNS: Final = "runs"

@@ -38,5 +38,7 @@ class Summary:
     worst_lag: Row | None = None
     #: Names of findings above INFO with their counts and meaning.
     findings: tuple[Row, ...] = ()
+    #: What the run before warned of and is open no longer.
+    ended: tuple[Row, ...] = ()
     #: Copies that are not COMPLETE.
     incomplete: tuple[Row, ...] = ()

@@ -34,7 +34,7 @@ def render(summary: Summary) -> str:
     lines = [*_head(summary), *_answer(summary), *_read(summary)]
     for verdict in ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN"):
         lines += _section(verdict, summary)
-    lines += [*_findings(summary), *_incomplete(summary), "", f"tables in {printable(summary.output)} (Delta)"]
+    lines += [*_ended(summary), *_findings(summary), *_incomplete(summary), "", f"tables in {printable(summary.output)} (Delta)"]
     return "\n".join(lines)
 
 
@@ -234,6 +234,15 @@ def _labelled(label: str, text: str, *, wrap: bool = True) -> list[str]:
     return textwrap.wrap(
         f"  {label:<{_LABEL}}{text}", WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
+
+
+def _ended(summary: Summary) -> list[str]:
+    """What became of those that the audit before warned of."""
+    lines = []
+    for row in summary.ended:
+        where = f"{_where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
+        lines.append(f"  {where}   was {row['verdict']}: {printable(row['says'])}")
+    return ["", "ENDED SINCE THE AUDIT BEFORE", *lines] if lines else []
 
 
 def _findings(summary: Summary) -> list[str]:

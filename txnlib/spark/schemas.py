@@ -518,6 +518,29 @@ BROKERS: Final = StructType(
     ]
 )
 
+ENDED_TRANSACTIONS: Final = StructType(
+    [
+        column("as_of", _TIME, "Instant judged at."),
+        *_WHERE,
+        column("producer_id", _LONG, "Producer id."),
+        column("start_offset", _LONG, "First offset of the transaction."),
+        column("transactional_id", _STRING, "Its transactional id, where known."),
+        column("verdict", _STRING, "Verdict of the last run that saw it open."),
+        column("reason", _STRING, "Its reason then."),
+        column("run_id_then", _STRING, "That run."),
+        column("last_seen", _TIME, "Instant of that run."),
+        column(
+            "how",
+            _STRING,
+            "DECIDED (its coordinator's marker), BY_HAND (a marker that none decided), LOG_START_MOVED, GONE or NOT_CAPTURED.",
+        ),
+        column("outcome", _STRING, "COMMIT or ABORT, by its marker."),
+        column("marker_offset", _LONG, "Offset of the marker."),
+        column("ended_at", _TIME, "Time of the marker."),
+        column("says", _STRING, "How it ended, as a sentence."),
+    ]
+)
+
 ABORT_PLAN: Final = StructType(
     [
         column("as_of", _TIME, "Instant judged at."),
@@ -629,6 +652,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "open_transactions": OPEN_TRANSACTIONS,
     "hanging_transactions": HANGING_TRANSACTIONS,
     "abort_plan": ABORT_PLAN,
+    "ended_transactions": ENDED_TRANSACTIONS,
     "brokers": BROKERS,
     "late_transactions": LATE_TRANSACTIONS,
     "partitions": PARTITIONS,

@@ -1,0 +1,55 @@
+"""What to do, in which order, and what must be seen before and after? The plan of an audit, as steps to follow."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Final
+
+from txnlib.cli.output import Answer
+from txnlib.cli.tables import Row, Run
+from txnlib.report.text import printable
+
+_COLUMNS: Final = (
+    "number",
+    "action",
+    "topic",
+    "partition",
+    "start_offset",
+    "producer_id",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "do_not_abort_because",
+    "command",
+    "command_for_old_brokers",
+)
+_STEPS: Final = ("before", "after")
+_SHOWN: Final = ("number", "action", "topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict")
+
+
+def abort_plan(run: Run, options: Namespace) -> Answer:
+    """What to do about each open transaction: commands in order, with what they must print, and what speaks against them."""
+    rows = run.rows("abort_plan", (*_COLUMNS, *_STEPS), order='"number"')
+    flat = [{name: value for name, value in row.items() if name not in _STEPS} for row in rows]
+    if options.format == "csv":
+        return Answer(_COLUMNS, flat)
+    return Answer(_SHOWN, flat, tail="".join(map(_steps, rows)), whole=rows)
+
+
+def _steps(row: Row) -> str:
+    """The steps of one row, as a person follows them."""
+    where = f"{row['topic']}-{row['partition']} from offset {row['start_offset']}"
+    lines = ["", f"{row['number']}. {row['action']}  {where}, producer {row['producer_id']}"]
+    if row["do_not_abort_because"] is not None:
+        lines.append(f"   why no abort now: {row['do_not_abort_because']}")
+    lines += [line for step in row["before"] for line in _checked("before", step)]
+    if row["command"] is not None:
+        lines.append(f"   do      {row['command']}")
+    if row["command_for_old_brokers"] is not None:
+        lines.append(f"   or      {row['command_for_old_brokers']}   (brokers before 2.8)")
+    lines += [line for step in row["after"] for line in _checked("after", step)]
+    return "".join(f"{printable(line)}\n" for line in lines)
+
+
+def _checked(when: str, step: Row) -> list[str]:
+    return [f"   {when:<7} {step['command']}", f"           must show: {step['must_print']}"]
