@@ -41,8 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC "
-        f"-Dderby.system.home={scratch}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dderby.system.home={scratch}",
         "spark.driver.memory": "2g",
     }
     builder = SparkSession.builder.master("local[2]").appName("txnlib-tests")

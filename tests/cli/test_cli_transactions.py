@@ -51,38 +51,38 @@ def hanging(root: Path, *argv: object) -> list[tuple[str, int]]:
     return sorted((cells[0].strip(), int(cells[1])) for cells in (line.split("\t") for line in out.splitlines()[1:]))
 
 
-def test_a01_a_search_needs_a_topic_or_a_broker(tables):
+def test_A01_a_search_needs_a_topic_or_a_broker(tables):
     code, out, err = txn_audit(tables, "find-hanging")
     assert (code, out) == (2, "")
     assert "needs --topic or --broker-id" in err
 
 
-def test_a02_a_partition_needs_a_topic(tables):
+def test_A02_a_partition_needs_a_topic(tables):
     code, out, err = txn_audit(tables, "find-hanging", "--broker-id", 5, "--partition", 5)
     assert (code, out) == (2, "")
     assert "--partition needs --topic" in err
 
 
-def test_a03_a_broker_is_searched_for_every_partition_it_has_a_copy_of(tables):
+def test_A03_a_broker_is_searched_for_every_partition_it_has_a_copy_of(tables):
     assert hanging(tables, "--broker-id", 5) == [("foo", 1)]
     assert hanging(tables, "--broker-id", 1) == [("foo", 0), ("foo", 1)]
     assert hanging(tables, "--broker-id", 0) == [("bar", 0), ("foo", 0)]
 
 
-def test_a04_a_topic_may_be_searched_on_one_broker(tables):
+def test_A04_a_topic_may_be_searched_on_one_broker(tables):
     assert hanging(tables, "--topic", "foo", "--broker-id", 5) == [("foo", 1)]
     assert hanging(tables, "--topic", "foo", "--broker-id", 0) == [("foo", 0)]
     assert hanging(tables, "--topic", "foo", "--partition", 0, "--broker-id", 5) == [("foo", 0)], "named: wherever it lives"
 
 
-def test_a06_without_producers_there_is_a_header_only(tmp_path):
+def test_A06_without_producers_there_is_a_header_only(tmp_path):
     write_run(tmp_path)
     for name in ("coverage", "open_transactions", "producer_states"):
         write(tmp_path, name)
     assert txn_audit(tmp_path, "find-hanging", "--topic", "foo", "--format", "kafka") == (0, HEADER, "")
 
 
-def test_a07_what_was_just_written_is_no_candidate(tmp_path):
+def test_A07_what_was_just_written_is_no_candidate(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "coverage", *copies("foo", 5, 0))
     write(tmp_path, "open_transactions", opened("foo", 5, age_ms=0, hanging=False))
@@ -90,7 +90,7 @@ def test_a07_what_was_just_written_is_no_candidate(tmp_path):
     assert txn_audit(tmp_path, "find-hanging", *["--topic", "foo", "--partition", "5", "--format", "kafka"]) == (0, HEADER, "")
 
 
-def test_a08_the_row_is_the_tools_own(tables):
+def test_A08_the_row_is_the_tools_own(tables):
     code, out, _ = txn_audit(tables, "find-hanging", *["--topic", "foo", "--partition", "1", "--format", "kafka"])
     cells = (
         "foo  ",
@@ -167,7 +167,7 @@ def test_a_broker_of_which_there_is_no_copy_is_named(tables):
         pytest.param("", id="no command"),
     ],
 )
-def test_a19_a20_what_is_not_said_whole_is_bad_usage(tables, argv):
+def test_A19_A20_what_is_not_said_whole_is_bad_usage(tables, argv):
     for name in ("partition_transactions", "record_batches", "coordinator_states", "transaction_log"):
         write(tables, name)
     code, out, err = txn_audit(tables, *argv.split())
@@ -175,7 +175,7 @@ def test_a19_a20_what_is_not_said_whole_is_bad_usage(tables, argv):
     assert err
 
 
-def test_a22_producers_are_printed_with_minus_one_and_none(tmp_path):
+def test_A22_producers_are_printed_with_minus_one_and_none(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "coverage", *copies("foo", 5, 0))
     first = {"producer_id": 12345, "producer_epoch": 15, "coordinator_epoch": 20, "last_sequence": 1300}
@@ -197,7 +197,7 @@ def test_a22_producers_are_printed_with_minus_one_and_none(tmp_path):
     )
 
 
-def test_a22_a_partition_without_a_copy_is_not_one_without_producers(tmp_path):
+def test_A22_a_partition_without_a_copy_is_not_one_without_producers(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "coverage", {**FOO_5, "status": "MISSING"})
     write(tmp_path, "producer_states")
@@ -233,7 +233,7 @@ def ids(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a23_ids_are_listed_coordinator_by_coordinator(ids):
+def test_A23_ids_are_listed_coordinator_by_coordinator(ids):
     code, out, _ = txn_audit(ids, "list", "--format", "kafka")
     assert code == 0
     assert out.splitlines()[:2] == [
@@ -246,7 +246,7 @@ def test_a23_ids_are_listed_coordinator_by_coordinator(ids):
     ]
 
 
-def test_a24_an_id_is_described_with_its_duration_and_partitions(ids):
+def test_A24_an_id_is_described_with_its_duration_and_partitions(ids):
     code, out, _ = txn_audit(ids, "describe", "--transactional-id", "baz", "--format", "kafka")
     header, row = (line.split("\t") for line in out.splitlines())
     assert code == 0

@@ -53,6 +53,7 @@ def test_copies_in_motion_make_nothing_hang(spark, captures):
 
 @pytest.mark.parametrize("part", ["brokers", "dumps/4.0.1"])
 def test_a_healthy_cluster_has_no_verdict_but_open_and_no_finding_above_info(spark, captures, part):
-    tables = audited(spark, captures / "healthy-4.0" / part)
+    as_of = str(live.as_of(captures / "healthy-4.0"))
+    tables = audited(spark, captures / "healthy-4.0" / part, "--as-of", as_of)
     assert {row["verdict"] for row in tables.rows("open_transactions")} <= {"OPEN"}
     assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from tests.support import live
 from tests.support.memory import audited
 from txnlib.core.finding import Finding
 from txnlib.core.transaction_index import ENTRY, AbortedTxn, read_transaction_index
@@ -30,8 +31,9 @@ def indexes(folder):
     return {path: entries for path in paths if (entries := read_transaction_index(path.read_bytes()))}
 
 
-def test_real_indexes_agree(spark, broker):
-    tables = audited(spark, broker)
+def test_real_indexes_agree(spark, captures):
+    night = captures / "nights-3.9" / "night-3"
+    tables = audited(spark, night / "brokers", "--as-of", str(live.as_of(night)))
     assert sum(row["producer_id"] is not None for row in tables.rows("aborted_transactions")) > 10
     assert [row for row in tables.rows("findings") if row["name"] in OURS] == []
 

@@ -53,9 +53,20 @@ class MemoryTables:
         return self.tables[name].to_pylist()
 
 
+#: What was audited in this session: several tests look at the same audit, and none changes its tables.
+_AUDITED: dict[tuple[str, ...], MemoryTables] = {}
+
+
 def audited(spark: SparkSession, capture: Path | list[Path], *options: str) -> MemoryTables:
-    """The tables of an audit of a capture, with the given options."""
+    """The tables of an audit of a capture, with the given options; of one that was audited so before, those tables."""
     inputs = capture if isinstance(capture, list) else [capture]
+    key = (*map(str, inputs), *options)
+    if key not in _AUDITED:
+        _AUDITED[key] = _audit(spark, inputs, *options)
+    return _AUDITED[key]
+
+
+def _audit(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTables:
     argv = [word for path in inputs for word in ("--input", str(path))]
     given = parse(AUDIT, "", [*argv, "--output", "unused", *options])
     opened = open_run(given)

@@ -527,7 +527,7 @@ ENDED_TRANSACTIONS: Final = StructType(
         column("transactional_id", _STRING, "Its transactional id, where known."),
         column("verdict", _STRING, "Verdict of the last run that saw it open."),
         column("reason", _STRING, "Its reason then."),
-        column("run_id_then", _STRING, "That run."),
+        column("run_id_then", _STRING, "Run that judged it so."),
         column("last_seen", _TIME, "Instant of that run."),
         column(
             "how",
