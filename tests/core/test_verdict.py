@@ -283,6 +283,20 @@ def test_M19_a_completion_long_before_the_partitions_copy_brought_no_marker():
     assert judged(captured, ended)[0] is Verdict.HANGING
 
 
+def test_a_copy_that_is_known_until_no_instant_may_lack_any_marker():
+    ended = replace(COMPLETE, ended_ms=NOON + MINUTE)
+    torn = replace(PARTITION, captured_at_ms=None)
+    assert judged(torn, ended)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+    assert judged(torn, COMPLETE)[0] is Verdict.HANGING
+
+
+@pytest.mark.parametrize(("taken", "verdict"), [(None, Verdict.HANGING), (30, Verdict.UNKNOWN), (20, Verdict.HANGING)])
+def test_what_stands_behind_the_newest_stamp_of_a_torn_copy_may_be_as_young_as_the_copy(taken, verdict):
+    torn = replace(PARTITION, captured_at_ms=NOON + 10 * MINUTE, stamped_after_ms=None, first_timestamp_ms=None)
+    given = replace(torn, taken_at_ms=None if taken is None else NOON + taken * MINUTE)
+    assert judged(given, EARLIER_COORDINATOR)[0] is verdict
+
+
 EARLIER_COORDINATOR = replace(COMPLETE, captured_at_ms=NOON + 20 * MINUTE)
 
 

@@ -47,6 +47,8 @@ class PartitionSide:
     gap_offset: int | None = None
     #: The instant up to which the copy shows everything.
     captured_at_ms: int | None = None
+    #: The instant after which nothing in it was written: when it was taken. None: as above.
+    taken_at_ms: int | None = None
     is_capture_instant_assumed: bool = False
     #: The producer's last marker in this partition, before the open transaction.
     marker_offset: int | None = None

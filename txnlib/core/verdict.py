@@ -354,7 +354,8 @@ def doubt(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> Reason 
 
 def _ended_after_capture(evidence: Evidence) -> bool:
     ended, captured = evidence.at_coordinator.ended_ms, evidence.on_partition.captured_at_ms
-    return ended is not None and captured is not None and ended > captured
+    # A copy that is known until no instant may lack any marker.
+    return ended is not None and (captured is None or ended > captured)
 
 
 def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
@@ -363,7 +364,8 @@ def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
     copied = coordinator.captured_at_ms
     if copied is None:
         return False
-    if partition.captured_at_ms is not None and copied >= partition.captured_at_ms:
+    taken = partition.captured_at_ms if partition.taken_at_ms is None else partition.taken_at_ms
+    if taken is not None and copied >= taken:
         return True
     proofs = (partition.stamped_after_ms, partition.checkpointed_ms)
     if any(proof is not None and proof <= copied for proof in proofs):

@@ -151,8 +151,8 @@ def _with_known_until(copies: DataFrame) -> DataFrame:
     """A whole copy shows everything up to its capture; of a torn one only its newest record is known to be in it."""
     ends_whole = F.col("tail").isin("CLEAN", "ZEROS")
     reaches = F.col("high_watermark") <= F.col("end_offset")
-    is_whole = F.when(ends_whole, F.coalesce(reaches, F.lit(True))).otherwise(F.coalesce(reaches, F.lit(False)))
-    is_whole &= ~F.col("is_printed")
+    # A torn copy may have lost what was written since the high watermark was noted, which is up to five seconds before.
+    is_whole = ends_whole & F.coalesce(reaches, F.lit(True)) & ~F.col("is_printed")
     by_records = F.least("captured_at_ms", "newest_broker_ms")
     known_until = F.when(is_whole & F.col("captured_at_ms").isNotNull(), F.col("captured_at_ms")).otherwise(by_records)
     return copies.withColumns(

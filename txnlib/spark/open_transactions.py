@@ -76,6 +76,7 @@ def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
         F.unix_millis("checkpointed_at").alias("checkpointed_ms"),
         F.col("gap_offset").alias("copy_gap_offset"),
         F.unix_millis("known_until").alias("partition_known_ms"),
+        F.unix_millis("captured_at").alias("partition_taken_ms"),
         F.col("is_instant_assumed").alias("is_partition_assumed"),
         F.when(begins_at_snapshot(), F.col("read_from_offset")).alias("snapshot_from_offset"),
     )
@@ -262,6 +263,7 @@ def _partition_side() -> Column:
         "checkpointed_ms": F.when(F.col("checkpoint_offset") > F.col("start_offset"), F.col("checkpointed_ms")),
         "gap_offset": F.when(gap > F.col("start_offset"), gap),
         "captured_at_ms": F.col("partition_known_ms"),
+        "taken_at_ms": F.col("partition_taken_ms"),
         "is_capture_instant_assumed": F.col("is_partition_assumed"),
         "marker_offset": F.col("marker_before.offset"),
         "marker_type": F.col("marker_before.type"),
