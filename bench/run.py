@@ -67,7 +67,9 @@ def main() -> None:
     after = os.getloadavg()[0]
     print(f"\n{describe()}\n{seconds / 60:.1f} minutes, load average {before:.1f} before and {after:.1f} after")
     if given.write:
-        command = shlex.join(["bench/run.sh", *sys.argv[1:]])
+        # Where captures were kept is of no use to others.
+        given_words = [word for word in sys.argv[1:] if word not in ("--keep", str(given.keep))]
+        command = shlex.join(["bench/run.sh", *given_words])
         day = f"{datetime.now(UTC):%Y-%m-%d}"
         facts = FACTS.format(machine=describe(), partitions=given.partitions, before=before, after=after)
         head = HEAD.format(day=day, command=command, facts=fill(facts, 120))
