@@ -15,6 +15,7 @@ import pytest
 from jobs import options
 from tests.support.memory import audited
 from txnlib.cli import main as txn_audit
+from txnlib.spark.schemas import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,8 +65,8 @@ def test_every_command_shown_is_one_that_exists(command, tmp_path):
 
 def test_every_sql_statement_shown_runs_on_the_sample(spark, captures):
     tables = audited(spark, captures / "quickstart" / "brokers")
-    for name in tables.tables:
-        tables.read(name).createOrReplaceTempView(name)
+    for name in TABLES:
+        tables.frame(name).createOrReplaceTempView(name)
     statements = blocks("sql")
     assert len(statements) >= 3
     found = [spark.sql(statement).collect() for statement in statements]

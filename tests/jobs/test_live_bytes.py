@@ -40,7 +40,7 @@ def audit(request, spark, captures: Path, tmp_path_factory) -> tuple[Path, Path]
     tables = audited(spark, capture / "brokers", "--as-of", str(live.as_of(capture)))
     run_id = write_run(root, live.as_of(capture))
     for name in TABLES:
-        rows = tables.tables[name]
+        rows = tables.made(name)
         stamp = pa.array([run_id] * rows.num_rows, pa.string())
         write_deltalake(str(root / name), rows.append_column("run_id", stamp), partition_by=["run_id"])
     return capture, root

@@ -65,7 +65,7 @@ def audit(spark, capture: Path, offsets) -> MemoryTables:
 
 
 def test_groups_stand_where_the_clients_left_them(audit):
-    tables = [audit.read(name) for name in ("committed_offsets", "producer_spans", "coverage")]
+    tables = [audit.frame(name) for name in ("committed_offsets", "producer_spans", "coverage")]
     rows = [row for row in group_offsets(*tables).collect() if row["group_id"].startswith("group-")]
     assert {(row["group_id"], row["topic"], row["partition"]): row["committed_offset"] for row in rows} == STANDS
 

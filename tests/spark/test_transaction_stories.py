@@ -171,3 +171,28 @@ def test_M22_two_ids_with_one_producer_id_are_named(spark):
     assert [(row["name"], row["producer_id"], row["evidence"]) for row in found] == [
         ("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")
     ]
+
+
+#: id -> its records: (state, producer id, epoch); None is a tombstone.
+LIVES = {
+    "exhausted": [("E", 11, 0), ("E", 11, 32766), ("E", 12, 0)],
+    "reborn": [("E", 13, 4), None, ("E", 14, 0)],
+    "gone": [("E", 15, 0), None],
+    "changed": [("E", 16, 0), ("E", 17, 0)],
+}
+
+
+def test_it_is_told_why_an_id_has_a_producer_id_no_longer(spark):
+    records = [(name, record) for name, records in LIVES.items() for record in records]
+    entries = [name if record is None else rec(*record, id=name) for name, record in records]
+    rows = [transaction_log_row(entry, 0, offset, TS) for offset, entry in enumerate(entries)]
+    found = producer_id_owners(coordinator_states(transaction_log(spark, rows))).collect()
+    assert {row["producer_id"]: (row["owner"], row["given_up"]) for row in found} == {
+        11: ("ROTATED", "EPOCHS_EXHAUSTED"),
+        12: ("CURRENT", None),
+        13: ("ROTATED", "EXPIRED"),
+        14: ("CURRENT", None),
+        15: ("EXPIRED", "EXPIRED"),
+        16: ("ROTATED", "UNKNOWN"),
+        17: ("CURRENT", None),
+    }

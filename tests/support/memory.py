@@ -1,6 +1,7 @@
 """How is a capture audited without writing Delta tables? The jobs' own stages over tables kept in memory.
 
-The stages are what is tested; that tables survive being written is another test's business, and costs seconds a table.
+The stages are what is tested; that tables survive being written is another test's business, and costs seconds a table. Only
+those are made that a test looks at, and those they are made from: that all can be made is `tests/jobs/test_audit.py`'s.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from txnlib.spark.schemas import TABLES, conform
 
 @dataclass
 class MemoryTables:
-    """Stands in for `RunStore`: one run, whose tables are Arrow tables."""
+    """Stands in for `RunStore`: one run, whose tables are Arrow tables, each made when it is asked for."""
 
     spark: SparkSession
     tables: dict[str, pa.Table] = field(default_factory=dict)
+    run: Run | None = None
+    #: Names of the steps that were taken.
+    taken: set[str] = field(default_factory=set)
 
     @property
     def store(self) -> MemoryTables:
@@ -49,8 +53,34 @@ class MemoryTables:
             return self.spark.createDataFrame([], TABLES[name])
         return self.spark.createDataFrame(table).to(TABLES[name])
 
+    def made(self, name: str) -> pa.Table:
+        """The table, made now if it was not yet."""
+        steps = [step for step in STEPS if step.name in _needed_for(name) - self.taken]
+        if steps and self.run is not None:
+            carry_out(self.run, steps)
+            self.taken |= {step.name for step in steps}
+        return self.tables[name]
+
+    def frame(self, name: str) -> DataFrame:
+        self.made(name)
+        return self.read(name)
+
     def rows(self, name: str) -> list[dict[str, Any]]:
-        return self.tables[name].to_pylist()
+        rows: list[dict[str, Any]] = self.made(name).to_pylist()
+        return rows
+
+
+#: Tables to which another step adds rows.
+_COMPLETED_BY = {"transaction_log": ("console_records",), "segments": ("console_records",)}
+
+
+def _needed_for(name: str) -> set[str]:
+    """The step of a table, and all that it is made from."""
+    reads = {step.name: {*step.reads, *_COMPLETED_BY.get(step.name, ())} for step in STEPS}
+    found, last = {name}, set[str]()
+    while found != last:
+        last, found = found, found.union(*(reads[step] for step in found if step in reads))
+    return found
 
 
 #: What was audited in this session: several tests look at the same audit, and none changes its tables.
@@ -72,5 +102,5 @@ def _audit(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTabl
     opened = open_run(given)
     tables = MemoryTables(spark)
     run = Run(spark, tables, opened.settings, opened.started_at, opened.inputs, opened.capture)  # type: ignore[arg-type]
-    carry_out(run, STEPS)
+    tables.run = run
     return tables

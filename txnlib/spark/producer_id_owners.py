@@ -6,10 +6,11 @@ than the live tool's, which knows only the id's current producer id.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.evidence import Owner
+from txnlib.core.sentinels import EXHAUSTED_EPOCH
 from txnlib.core.transaction_log import PRODUCER_ID_FIELDS
 from txnlib.spark.schemas import PRODUCER_ID_OWNERS, conform
 
@@ -22,7 +23,9 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
     named = F.array(*[F.struct(F.col(name).alias("named_id"), F.lit(name).alias("field")) for name in PRODUCER_ID_FIELDS])
     records = coordinator_states.where(~F.col("is_tombstone"))
     ids = ("transactional_id", "coordinator_partition")
-    pairs = records.select(*ids, "offset", "timestamp_ms", F.inline(named)).where(F.col("named_id").isNotNull())
+    pairs = records.select(*ids, "offset", "timestamp_ms", "producer_id", "producer_epoch", F.inline(named)).where(
+        F.col("named_id").isNotNull()
+    )
     owners = pairs.groupBy("named_id", *ids).agg(
         # producer_id sorts behind previous_, and before next_: the plainest field that names it.
         F.min_by("field", F.array_position(F.array(*[F.lit(f) for f in PRODUCER_ID_FIELDS]), F.col("field"))).alias("known_from"),
@@ -30,15 +33,24 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
         F.max("offset").alias("last_record_offset"),
         F.timestamp_millis(F.min("timestamp_ms")).alias("first_seen"),
         F.timestamp_millis(F.max("timestamp_ms")).alias("last_seen"),
+        F.max(F.when(F.col("named_id") == F.col("producer_id"), F.col("producer_epoch"))).alias("highest_epoch"),
     )
     last = coordinator_states.groupBy(*ids).agg(
         F.max_by("is_tombstone", "offset").alias("is_expired"),
         F.max_by("producer_id", "offset").alias("producer_id_now"),
+        F.max(F.when(F.col("is_tombstone"), F.col("offset"))).alias("tombstone_offset"),
     )
     owner = (
         F.when(F.col("is_expired"), Owner.EXPIRED.value)
         .when(F.col("named_id") == F.col("producer_id_now"), Owner.CURRENT.value)
         .otherwise(Owner.ROTATED.value)
     )
-    found = owners.join(last, on=list(ids), how="left").withColumn("owner", owner)
+    is_expired = F.col("tombstone_offset") > F.col("last_record_offset")
+    given_up = F.when(F.col("owner") != Owner.CURRENT.value, F.when(is_expired, "EXPIRED").otherwise(_without_expiry()))
+    found = owners.join(last, on=list(ids), how="left").withColumn("owner", owner).withColumn("given_up", given_up)
     return conform(found.withColumnRenamed("named_id", "producer_id"), PRODUCER_ID_OWNERS)
+
+
+def _without_expiry() -> Column:
+    """Why an id takes another producer id while it lives; Kafka: `TransactionMetadata.isEpochExhausted`."""
+    return F.when(F.col("highest_epoch") >= EXHAUSTED_EPOCH, "EPOCHS_EXHAUSTED").otherwise("UNKNOWN")

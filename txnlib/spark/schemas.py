@@ -440,6 +440,7 @@ PRODUCER_ID_OWNERS: Final = StructType(
         *_ID,
         column("known_from", _STRING, "Which field names it: producer_id, previous_producer_id or next_producer_id."),
         column("owner", _STRING, "CURRENT, ROTATED (the id has another one now) or EXPIRED (the id's tombstone)."),
+        column("given_up", _STRING, "Why it has it no longer: EPOCHS_EXHAUSTED, EXPIRED, or UNKNOWN; NULL for the current one."),
         column("first_record_offset", _LONG, "Offset of the first surviving record that names it."),
         column("last_record_offset", _LONG, "Offset of the last record that names it."),
         column("first_seen", _TIME, "Append time of the first."),
