@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.batches import TS
 from txnlib.core.finding import Finding
-from txnlib.core.marker import CLOCKS_DIFFER_MS, Decision, Marker, marker_finding
+from txnlib.core.marker import Decision, Marker, marker_finding
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS
 
 SECOND = 1_000
 HOUR = 3_600 * SECOND

@@ -14,9 +14,9 @@ from typing import Final
 
 from txnlib.core.evidence import Evidence
 from txnlib.core.find_hanging import MS_PER_MINUTE
-from txnlib.core.sentinels import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS, EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
 from txnlib.core.transaction_state import COMPLETE_STATES
-from txnlib.core.verdict import Reason
+from txnlib.core.verdict import Reason, follows_last_transaction, is_ahead
 
 
 class Likelihood(IntEnum):
@@ -56,31 +56,24 @@ def _is_same_epoch(evidence: Evidence) -> bool:
     return _has_marker(evidence) and evidence.on_partition.producer_epoch == evidence.on_partition.marker_epoch
 
 
-def _is_newer_epoch(evidence: Evidence) -> bool:
-    epoch = evidence.on_partition.marker_epoch
-    return epoch is not None and evidence.on_partition.producer_epoch > epoch
-
-
 def _is_v2(evidence: Evidence) -> bool:
     return (evidence.at_coordinator.transaction_version or 0) >= 2
 
 
 def _lacks_last_marker(evidence: Evidence) -> bool:
     """Its coordinator completed a transaction with this partition, whose marker is not here."""
-    coordinator, marker_ms = evidence.at_coordinator, evidence.on_partition.marker_ms
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
     if coordinator.state not in COMPLETE_STATES or coordinator.last_prepared_ms is None:
         return False
-    return marker_ms is None or marker_ms < coordinator.last_prepared_ms - 1_000
+    return not follows_last_transaction(partition, coordinator, CLOCKS_DIFFER_MS)
 
 
 def _is_epoch_ahead(evidence: Evidence) -> bool:
-    held = evidence.at_coordinator.producer_epoch
-    return held is not None and evidence.on_partition.producer_epoch > held
+    return is_ahead(evidence.on_partition.producer_epoch, evidence.at_coordinator.producer_epoch)
 
 
 def _is_coordinator_epoch_ahead(evidence: Evidence) -> bool:
-    seen, newest = evidence.on_partition.coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch
-    return seen is not None and newest is not None and seen > newest
+    return is_ahead(evidence.on_partition.coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch)
 
 
 def _is_in_time_at_coordinator(evidence: Evidence) -> bool:
@@ -96,6 +89,12 @@ def _is_exhausted(evidence: Evidence) -> bool:
 _L, _P = Likelihood.LIKELY, Likelihood.POSSIBLE
 
 _LATE_PRODUCE: Final = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
+_LATE_AT_MARKERS_EPOCH: Final = CauseRule(
+    _LATE_PRODUCE,
+    _L,
+    "the open batches stand after the {marker_type} marker at offset {marker_offset}, at its epoch {marker_epoch}",
+    _is_same_epoch,
+)
 _OFFSETS: Final = CauseRule(
     "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)",
     _L,
@@ -116,12 +115,7 @@ _LOST_MARKER: Final = CauseRule(
 CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     Reason.WRITTEN_AFTER_MARKER: (
         _OFFSETS,
-        CauseRule(
-            _LATE_PRODUCE,
-            _L,
-            "the open batches stand after the {marker_type} marker at offset {marker_offset}, at its epoch {marker_epoch}",
-            _is_same_epoch,
-        ),
+        _LATE_AT_MARKERS_EPOCH,
         CauseRule(
             "a repeated marker of the transaction before ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)",
             _P,
@@ -146,12 +140,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "no record of {transactional_id} that holds now lists {topic}-{partition}, and no marker of it stands there",
             lambda evidence: not _has_marker(evidence) and not _lacks_last_marker(evidence),
         ),
-        CauseRule(
-            _LATE_PRODUCE,
-            _L,
-            "the open batches stand after the {marker_type} marker at offset {marker_offset}, at its epoch {marker_epoch}",
-            _is_same_epoch,
-        ),
+        _LATE_AT_MARKERS_EPOCH,
         CauseRule(
             "a client wrote without adding the partition to its newest transaction (KAFKA-12671; brokers before 3.6, or with "
             "transaction.partition.verification.enable off)",

@@ -86,11 +86,6 @@ def read_text_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Print
     yield from reader.out.values
 
 
-def is_record_line(line: bytes) -> bool:
-    """Whether a line is a whole record with its echo."""
-    return _read_line(line).kind is _Kind.RECORD
-
-
 def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """The lines, and whether each is but a piece of one that no record can be as long as."""
     pieces: list[bytes] = []

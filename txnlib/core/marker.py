@@ -8,12 +8,9 @@ nobody will end; inside a live one it splits the outcome. Kafka: `TransactionsCo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from txnlib.core.finding import Finding
-
-#: How far a leader's clock may be behind, or before, its coordinator's.
-CLOCKS_DIFFER_MS: Final = 1_000
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,3 +27,6 @@ PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
+
+#: How far the clocks of two brokers may be apart where a marker is held against a decision.
+CLOCKS_DIFFER_MS: Final = 1_000

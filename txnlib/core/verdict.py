@@ -14,8 +14,7 @@ from typing import Final
 
 from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.find_hanging import find_hanging, is_candidate
-from txnlib.core.marker import CLOCKS_DIFFER_MS as _CLOCKS_DIFFER_MS
-from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS, LATE_TRANSACTION_BUFFER_MS
 from txnlib.core.transaction_state import TransactionState
 
 
@@ -109,11 +108,11 @@ DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
 
 def _is_absorbed(evidence: Evidence) -> bool:
     start, stamped = evidence.at_coordinator.transaction_start_ms, evidence.on_partition.stamped_after_ms
-    return start is not None and stamped is not None and stamped < start - _CLOCKS_DIFFER_MS
+    return start is not None and stamped is not None and stamped < start - CLOCKS_DIFFER_MS
 
 
 def _is_zombies(evidence: Evidence) -> bool:
-    return _is_ahead(evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch)
+    return is_ahead(evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch)
 
 
 #: What else is odd about a transaction that its coordinator expects, though its marker will end all of it.
@@ -269,9 +268,9 @@ def _marker(evidence: Evidence, thresholds: Thresholds) -> Marker:
         if is_decision_marker(partition, coordinator, thresholds.clock_tolerance_ms):
             return Marker.WRITTEN
         return Marker.REFUSED if _refuses(partition, coordinator) else Marker.NOT_WRITTEN
-    if coordinator.is_listed and _is_ahead(partition.producer_epoch, coordinator.producer_epoch):
+    if coordinator.is_listed and is_ahead(partition.producer_epoch, coordinator.producer_epoch):
         return Marker.REFUSED
-    return Marker.WRITTEN if _follows_last_transaction(partition, coordinator, thresholds) else Marker.NOT_WRITTEN
+    return Marker.WRITTEN if follows_last_transaction(partition, coordinator, thresholds.clock_tolerance_ms) else Marker.NOT_WRITTEN
 
 
 #: Prepare state -> the marker that carries the decision.
@@ -291,28 +290,29 @@ def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide, c
         return False
     agrees = partition.marker_type in (None, decision)
     agrees &= partition.marker_epoch == coordinator.producer_epoch
-    agrees &= not _is_ahead(coordinator.record_coordinator_epoch, partition.marker_coordinator_epoch)
+    agrees &= not is_ahead(coordinator.record_coordinator_epoch, partition.marker_coordinator_epoch)
     if partition.marker_ms is not None and coordinator.last_update_ms is not None:
-        agrees &= partition.marker_ms >= coordinator.last_update_ms - min(clock_tolerance_ms, 1_000)
+        agrees &= partition.marker_ms >= coordinator.last_update_ms - min(clock_tolerance_ms, CLOCKS_DIFFER_MS)
     return agrees
 
 
 def _refuses(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
     """A leader refuses a marker whose producer epoch or coordinator epoch is below what the partition has seen."""
-    return _is_ahead(partition.producer_epoch, coordinator.producer_epoch) or _is_ahead(
+    return is_ahead(partition.producer_epoch, coordinator.producer_epoch) or is_ahead(
         partition.coordinator_epoch, coordinator.newest_coordinator_epoch
     )
 
 
-def _is_ahead(seen: int | None, held: int | None) -> bool:
+def is_ahead(seen: int | None, held: int | None) -> bool:
+    """Whether an epoch seen in a partition is newer than the one its coordinator holds; what is not known is not."""
     return seen is not None and held is not None and seen > held
 
 
-def _follows_last_transaction(partition: PartitionSide, coordinator: CoordinatorSide, thresholds: Thresholds) -> bool:
+def follows_last_transaction(partition: PartitionSide, coordinator: CoordinatorSide, clock_tolerance_ms: int) -> bool:
     """Whether the marker before the open batches ended the id's *last* transaction, so that they came too late for it."""
     if partition.marker_ms is None or coordinator.last_prepared_ms is None:
         return partition.marker_ms is not None and coordinator.last_prepared_ms is None
-    return partition.marker_ms >= coordinator.last_prepared_ms - min(thresholds.clock_tolerance_ms, 1_000)
+    return partition.marker_ms >= coordinator.last_prepared_ms - min(clock_tolerance_ms, CLOCKS_DIFFER_MS)
 
 
 Doubt = Callable[[Evidence, Reason, Thresholds], bool]

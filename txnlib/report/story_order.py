@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS
 from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
 from txnlib.report.summary import Row
 
@@ -17,8 +18,6 @@ _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 _PREPARED: Final = frozenset(state.kafka_name for state in PREPARED_STATES)
 EVER: Final = 1 << 62
-#: How far the clocks of two brokers may be apart.
-CLOCK_SKEW_MS: Final = 1_000
 
 #: Where a step stands: ms by a broker's clock, and among equals a rank.
 Key = tuple[int, int]
@@ -56,13 +55,13 @@ def _decision_of(place: Place, marker: Row, records: Sequence[Row]) -> Row | Non
         for record in records
         if record["state"] in _PREPARED
         and record["timestamp_ms"] is not None
-        and record["timestamp_ms"] <= at + CLOCK_SKEW_MS
+        and record["timestamp_ms"] <= at + CLOCKS_DIFFER_MS
         and record["producer_id"] == place.producer_id
         and (kind is None or record["state"] == f"Prepare{kind.capitalize()}")
         and lists(record, place)
     ]
     newest = max(prepared, key=lambda record: int(record["timestamp_ms"]), default=None)
-    return None if newest is None or _finished_ms(newest, records) < at - CLOCK_SKEW_MS else newest
+    return None if newest is None or _finished_ms(newest, records) < at - CLOCKS_DIFFER_MS else newest
 
 
 def _finished_ms(decision: Row, records: Sequence[Row]) -> int:

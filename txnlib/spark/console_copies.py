@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.transaction_state import COMPLETE_STATES
 from txnlib.spark import windows
-from txnlib.spark.coverage import HARMLESS_REASONS, PRINTED
+from txnlib.spark.coverage import PRINTED, is_harmful
 from txnlib.spark.decisions import coordinator_partition_of
 from txnlib.spark.schemas import COPY, SEGMENTS, TRANSACTION_LOG, conform
 
@@ -55,7 +55,7 @@ def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFra
     A text that is not used is known until no instant. What was unreadable in a text may have belonged to any partition.
     """
     texts = segments.where(F.col("kind") == "console").select("source", "path", "tail", "is_decoded", "unreadable")
-    lost = F.transform(F.filter("unreadable", _is_harmful), lambda s: s.withField("next_offset", F.lit(_BEHIND_ALL)))
+    lost = F.transform(F.filter("unreadable", is_harmful), lambda s: s.withField("next_offset", F.lit(_BEHIND_ALL)))
     found = (
         console_records.groupBy(*COPY, "path")
         .agg(
@@ -67,7 +67,3 @@ def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFra
     )
     absent = [field for field in SEGMENTS if field.name not in found.columns]
     return conform(found.withColumns({f.name: F.lit(None).cast(f.dataType) for f in absent}), SEGMENTS)
-
-
-def _is_harmful(stretch: Column) -> Column:
-    return ~stretch["reason"].rlike(HARMLESS_REASONS)

@@ -43,6 +43,11 @@ def coverage(
     return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
 
 
+def is_harmful(stretch: Column) -> Column:
+    """Whether an unreadable stretch may have held what the audit could have used."""
+    return ~stretch["reason"].rlike(HARMLESS_REASONS)
+
+
 def begins_at_snapshot() -> Column:
     """Whether a copy was read from a snapshot on, and not what that stands for (`readers.start`)."""
     return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
@@ -87,7 +92,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
     begins = F.coalesce("first_offset", "segment_base_offset")
     end_before = F.last("end_offset", ignorenulls=True).over(windows.before_now(window))
     begins_after = F.lead(begins).over(window)
-    harmful = F.filter("unreadable", lambda stretch: ~stretch["reason"].rlike(HARMLESS_REASONS))
+    harmful = F.filter("unreadable", is_harmful)
     lost_below = F.transform(harmful, lambda stretch: F.coalesce(stretch["next_offset"], F.col("begins_after")))
     chained = once.withColumns({"end_before": end_before, "begins_after": begins_after}).withColumns(
         {

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.marker import CLOCKS_DIFFER_MS
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS
 from txnlib.spark import windows
 from txnlib.spark.schemas import MARKERS, TOPIC_PARTITION
 

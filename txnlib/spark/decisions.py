@@ -33,6 +33,7 @@ from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.transaction_state import BY_KAFKA_NAME, STEPS
 from txnlib.core.verdict import judge
 from txnlib.spark.schemas import CAUSE, EVIDENCE_RECORD
+from txnlib.spark.schemas import STEPS as PLAN_STEPS
 
 NO_STATE = "none"
 
@@ -188,15 +189,14 @@ def marker_finding() -> Any:
     return F.udf(finding, StringType(), useArrow=True)
 
 
-STEPS_OF_PLAN = ArrayType(StructType([StructField("command", StringType()), StructField("must_print", StringType())]))
 PLAN = StructType(
     [
         StructField("action", StringType()),
         StructField("action_order", IntegerType()),
         StructField("command", StringType()),
         StructField("command_for_old_brokers", StringType()),
-        StructField("before", STEPS_OF_PLAN),
-        StructField("after", STEPS_OF_PLAN),
+        StructField("before", PLAN_STEPS),
+        StructField("after", PLAN_STEPS),
     ]
 )
 

@@ -8,15 +8,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding import Finding
-from txnlib.core.marker import CLOCKS_DIFFER_MS
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
 from txnlib.spark.coverage import begins_at_snapshot
-from txnlib.spark.decision_markers import markers_of
+from txnlib.spark.decision_markers import agrees, markers_of
 from txnlib.spark.decisions import marker_finding
 from txnlib.spark.schemas import TOPIC_PARTITION
 
-_DECISION: Final = ("type", "epoch", "start_ms", "decided_ms", "completed_ms", "coordinator_epoch")
 _FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence")
 #: Of writes that came before their transaction so many are looked at for each partition.
 _SUSPECTS_OF_PARTITION: Final = 100
@@ -109,10 +107,8 @@ def _odd_markers(
 
 def _is_innocent() -> Column:
     """The first marker behind a decision that says the same: nearly all are."""
-    before, marker = F.col("before"), F.col("marker")
-    same = F.coalesce(marker["marker_type"] == before["type"], F.lit(True)) & (marker["marker_epoch"] == before["epoch"])
-    is_newer = F.coalesce(marker["marker_coordinator_epoch"] >= before["coordinator_epoch"], F.lit(True))
-    return F.coalesce(same & is_newer & F.col("is_first"), F.lit(False))
+    is_newer = F.coalesce(F.col("marker.marker_coordinator_epoch") >= F.col("before.coordinator_epoch"), F.lit(True))
+    return agrees("marker", "before") & is_newer & F.col("is_first")
 
 
 def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ from txnlib.spark.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.decisions import application_of, judgement
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 from txnlib.spark.stretches import stretch_of
-from txnlib.spark.transactional_ids import last_records
+from txnlib.spark.transactional_ids import is_two_phase_commit, last_records
 
 _COMPLETE: Final = [state.kafka_name for state in COMPLETE_STATES]
 #: Later than any: an end whose time nothing bounds.
@@ -325,7 +325,7 @@ def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
         "coordinator_state",
         F.timestamp_millis("transaction_start_ms").alias("transaction_start"),
         F.col("transaction_timeout_ms").cast("long").alias("transaction_timeout_ms"),
-        F.coalesce(F.col("transaction_timeout_ms").isin(2**31 - 1, -1), F.lit(False)).alias("is_two_phase_commit"),
+        F.coalesce(is_two_phase_commit(), F.lit(False)).alias("is_two_phase_commit"),
         "judgement.*",
         F.greatest(F.col("high_watermark") - F.col("start_offset"), F.lit(0)).alias("blocked_offsets"),
         # Bytes that a snapshot stands for were not counted.

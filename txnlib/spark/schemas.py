@@ -498,7 +498,7 @@ OPEN_TRANSACTIONS: Final = StructType(
 HANGING_TRANSACTIONS: Final = OPEN_TRANSACTIONS
 LATE_TRANSACTIONS: Final = OPEN_TRANSACTIONS
 
-_STEPS: Final = ArrayType(StructType([StructField("command", _STRING), StructField("must_print", _STRING)]))
+STEPS: Final = ArrayType(StructType([StructField("command", _STRING), StructField("must_print", _STRING)]))
 
 BROKERS: Final = StructType(
     [
@@ -559,10 +559,10 @@ ABORT_PLAN: Final = StructType(
         column("verdict", _STRING, "Its verdict."),
         column("reason", _STRING, "Its reason."),
         column("do_not_abort_because", _STRING, "Why no marker may be written by hand, or not yet."),
-        column("before", _STEPS, "Commands to run first, and what they must print."),
+        column("before", STEPS, "Commands to run first, and what they must print."),
         column("command", _STRING, "The command that ends it; NULL where none should be run."),
         column("command_for_old_brokers", _STRING, "The same for brokers that cannot describe producers (before 2.8)."),
-        column("after", _STEPS, "Commands that show whether it took effect."),
+        column("after", STEPS, "Commands that show whether it took effect."),
         column("blocked_offsets", _LONG, "Offsets from its start to the high watermark."),
         column("blocks_since", _TIME, "Since when it blocks."),
     ]

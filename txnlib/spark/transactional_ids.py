@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.transaction_state import PREPARED_STATES
 from txnlib.spark.decisions import application_of
 from txnlib.spark.schemas import TRANSACTIONAL_IDS, conform
@@ -45,7 +46,7 @@ def transactional_ids(
         F.col("record_offset"),
         F.timestamp_millis("record_ms").alias("record_timestamp"),
         "coordinator_epoch",
-        F.col("transaction_timeout_ms").isin(2**31 - 1, -1).alias("is_two_phase_commit"),
+        is_two_phase_commit().alias("is_two_phase_commit"),
     )
     owned = described.withColumn("application", application_of(application_patterns)("transactional_id"))
     return conform(owned, TRANSACTIONAL_IDS)
@@ -67,6 +68,11 @@ def last_records(coordinator_states: DataFrame) -> DataFrame:
     )
 
 
+def is_two_phase_commit() -> Column:
+    """Whether the timeout is one of those that never run out; NULL where it is not known."""
+    return F.col("transaction_timeout_ms").isin(*TWO_PHASE_COMMIT_TIMEOUTS)
+
+
 def is_prepared() -> Column:
     return F.coalesce(F.col("state").isin([state.kafka_name for state in PREPARED_STATES]), F.lit(False))
 
@@ -86,5 +92,5 @@ def is_marker_of_decision() -> Column:
         F.coalesce(F.col("marker_type") == decided, F.lit(True))
         & (F.col("marker_epoch") == F.col("producer_epoch"))
         & F.coalesce(F.col("marker_coordinator_epoch") >= F.col("coordinator_epoch"), F.lit(True))
-        & F.coalesce(F.col("marker_ms") >= F.col("last_update_ms") - 1_000, F.lit(True))
+        & F.coalesce(F.col("marker_ms") >= F.col("last_update_ms") - CLOCKS_DIFFER_MS, F.lit(True))
     )

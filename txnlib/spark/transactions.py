@@ -13,6 +13,7 @@ from txnlib.spark import windows
 from txnlib.spark.decision_markers import decision_markers
 from txnlib.spark.decisions import ended_by
 from txnlib.spark.schemas import TRANSACTIONS, conform
+from txnlib.spark.transactional_ids import is_two_phase_commit
 
 _ONGOING: Final = TransactionState.ONGOING.kafka_name
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
@@ -89,6 +90,6 @@ def _with_ending(instances: DataFrame) -> DataFrame:
             "ended_by": F.when(F.col("outcome") == "COMMIT", EndedBy.CLIENT.value).when(F.col("outcome") == "ABORT", aborted_by),
             "time_to_decide_ms": F.col("decided_ms") - F.col("start_ms"),
             "time_to_write_markers_ms": F.col("completed_ms") - F.col("decided_ms"),
-            "is_two_phase_commit": F.col("transaction_timeout_ms").isin(2**31 - 1, -1),
+            "is_two_phase_commit": is_two_phase_commit(),
         }
     )
