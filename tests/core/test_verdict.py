@@ -353,6 +353,7 @@ def test_A17_a_hanging_transaction_whose_age_brokers_prove_may_be_aborted_by_its
         (replace(PARTITION, stamped_after_ms=AT_ONE.as_of_ms - 15 * MINUTE), NOBODY, "only part of its age"),
         (replace(PARTITION, is_start_exact=False), NOBODY, "true start offset"),
         (MARKED, PREPARED, "PrepareCommit"),
+        (PARTITION, replace(PREPARED, owner=Owner.ROTATED), "PrepareCommit"),
         (PARTITION, replace(ONGOING, producer_epoch=4), "end the transaction there first"),
         (PARTITION, replace(ONGOING, is_listed=False), "in another transaction now"),
         (PARTITION, replace(ONGOING, is_listed=False, transaction_timeout_ms=-1), "two-phase commit"),

@@ -50,7 +50,7 @@ def _is_held_elsewhere(evidence: Evidence, judgement: Judgement, thresholds: Thr
 
 
 def _is_committing(evidence: Evidence, judgement: Judgement, thresholds: Thresholds) -> bool:
-    return evidence.at_coordinator.is_prepared and evidence.at_coordinator.state is TransactionState.PREPARE_COMMIT
+    return evidence.at_coordinator.state is TransactionState.PREPARE_COMMIT
 
 
 def _is_two_phase(evidence: Evidence, judgement: Judgement, thresholds: Thresholds) -> bool:
