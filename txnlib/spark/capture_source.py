@@ -18,6 +18,7 @@ from txnlib.readers import columns
 from txnlib.readers.capture import Capture, CaptureFile
 from txnlib.readers.parts import put_together
 from txnlib.readers.tables import READERS, SEGMENT_PARTS, read_table
+from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import READ_ONLY, TABLES
 
 #: Bytes of small files that share one task: enough to be worth a task, little enough to spread.
@@ -81,6 +82,7 @@ def _put_together(parts: pa.Table) -> pa.Table:
 
 def _reader(table: str, bundles: list[list[CaptureFile]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         for batch in tasks:
             for number in batch.column(0).to_pylist():
                 for file in bundles[number]:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from txnlib.readers.capture import Capture
 from txnlib.readers.splits import Chunk, Reached, chunks_of, parts_of, reach
+from txnlib.spark.python_tasks import begin_task
 
 _REACHED: Final = pa.schema([("chunk", pa.int64()), ("reached", pa.binary())])
 
@@ -37,6 +38,7 @@ def split_large_files(spark: SparkSession, capture: Capture, split_bytes: int | 
 
 def _reacher(chunks: list[Chunk]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         for batch in tasks:
             for number in batch.column(0).to_pylist():
                 found = reach(chunks[number])

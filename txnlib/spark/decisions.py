@@ -5,13 +5,13 @@ UDFs see few rows: what a native predicate could not clear, and what is open at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
 from typing import Any
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from txnlib.core.abort_plan import OpenTransaction
 from txnlib.core.abort_plan import plan as plan_of
@@ -32,6 +32,7 @@ from txnlib.core.remedy import remedy
 from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.transaction_state import BY_KAFKA_NAME, STEPS
 from txnlib.core.verdict import judge
+from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import CAUSE, EVIDENCE_RECORD
 from txnlib.spark.schemas import STEPS as PLAN_STEPS
 
@@ -66,10 +67,19 @@ def legality(state_before: Column, state_after: Column) -> Column:
     return table[step]
 
 
+def _udf(decide: Callable[..., Any], returns: DataType) -> Any:
+    @wraps(decide)
+    def decided(*values: Any) -> Any:
+        begin_task()
+        return decide(*values)
+
+    return F.udf(decided, returns, useArrow=True)
+
+
 @lru_cache
 def coordinator_partition_of() -> Any:
     """UDF (transactional_id, partitions) -> the partition its hash leads to."""
-    return F.udf(partition_for, IntegerType(), useArrow=True)
+    return _udf(partition_for, IntegerType())
 
 
 @lru_cache
@@ -80,7 +90,7 @@ def application_of(own_patterns: tuple[str, ...]) -> Any:
     def application(transactional_id: str | None) -> str | None:
         return None if transactional_id is None else application_in(transactional_id, patterns)
 
-    return F.udf(application, StringType(), useArrow=True)
+    return _udf(application, StringType())
 
 
 @lru_cache
@@ -96,7 +106,7 @@ def batch_findings() -> Any:
         )
         return [finding.value for finding in appended.findings]
 
-    return F.udf(findings, ArrayType(StringType()), useArrow=True)
+    return _udf(findings, ArrayType(StringType()))
 
 
 def _present(value: int | None, sentinel: int = -1) -> int:
@@ -141,7 +151,7 @@ def transition_findings() -> Any:
         earlier = None if before is None else _record(before)
         return [f.value for f in transition(earlier, _record(after), is_consecutive=is_consecutive).findings]
 
-    return F.udf(findings, ArrayType(StringType()), useArrow=True)
+    return _udf(findings, ArrayType(StringType()))
 
 
 def _record(row: Row) -> CoordinatorRecord:
@@ -173,7 +183,7 @@ def ended_by() -> Any:
     def decided(ending: Row) -> str:
         return by_records(Ending(**ending.asDict())).value
 
-    return F.udf(decided, StringType(), useArrow=True)
+    return _udf(decided, StringType())
 
 
 @lru_cache
@@ -186,7 +196,7 @@ def marker_finding() -> Any:
         found = finding_of_marker(Marker(**{**fields, **beside}))
         return None if found is None else found.value
 
-    return F.udf(finding, StringType(), useArrow=True)
+    return _udf(finding, StringType())
 
 
 PLAN = StructType(
@@ -218,7 +228,7 @@ def plan() -> Any:
             **{name: [{"command": step.command, "must_print": step.must_print} for step in part] for name, part in steps.items()},
         }
 
-    return F.udf(planned, PLAN, useArrow=True)
+    return _udf(planned, PLAN)
 
 
 @lru_cache
@@ -251,7 +261,7 @@ def judgement() -> Any:
             ],
         }
 
-    return F.udf(judged, JUDGEMENT, useArrow=True)
+    return _udf(judged, JUDGEMENT)
 
 
 def _coordinator_side(fields: dict[str, Any]) -> CoordinatorSide:
