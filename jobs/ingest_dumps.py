@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs import options
+from jobs.continuing import read_new
 from jobs.run import Run, main, open_run, plan_text, say
 from jobs.steps import Step, carry_out
 from txnlib.core.partitioner import count_partitions
@@ -34,7 +35,7 @@ def ingest(run: Run) -> None:
 def _read(table: str) -> Step:
     def make(run: Run) -> DataFrame:
         assert run.capture is not None
-        return read_capture(run.spark, run.capture, table)
+        return read_new(run.spark, run.capture, table, run.earlier)
 
     return Step(table, (), make)
 

@@ -11,6 +11,9 @@ from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING, STARTS
 
+FULL: Final = "full"
+INCREMENTAL: Final = "incremental"
+MODES: Final = (FULL, INCREMENTAL)
 VERDICT_NAMES: Final = ("hanging", "late", "stuck", "suspect", "unknown")
 
 
@@ -86,6 +89,13 @@ OPTIONS: Final = (
         "about what is open, but only of transactions that ended since then",
         {"choices": STARTS, "default": BEGINNING},
     ),
+    Option(
+        "--mode",
+        _READS,
+        "read every log whole (full, default), or of each segment only what is new since the cluster's last audit "
+        "(incremental): the tables are the same",
+        {"choices": MODES, "default": FULL},
+    ),
     Option("--dry-run", _READS, "say what would be read and as of when, and stop", {"action": "store_true"}),
 )
 
@@ -110,6 +120,8 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError("--output is missing: name the folder for the Delta tables (or --schema)")
     if options.output and options.schema:
         raise UsageError("--output and --schema exclude each other")
+    if job in _READS and options.mode == INCREMENTAL and options.start != BEGINNING:
+        raise UsageError(f"--mode {INCREMENTAL} goes on from the last audit: leave out --start {options.start}")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
     options.as_of_ms = None if options.as_of in (None, "capture") else parse_instant(options.as_of)

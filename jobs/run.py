@@ -13,6 +13,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.continuing import finished_runs, go_on_from, read_new
+from jobs.options import INCREMENTAL
 from txnlib import __version__
 from txnlib.config import Settings, SettingsFile, read_settings_file
 from txnlib.core.evidence import Thresholds
@@ -21,7 +23,6 @@ from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError, TxnlibError, UnreadableInputError, UsageError
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.start import SNAPSHOT, start_at_snapshots
-from txnlib.spark.capture_source import read_capture
 from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.schemas import AUDIT_RUNS
 
@@ -36,6 +37,8 @@ class Run:
     started_at: datetime
     inputs: tuple[str, ...] = ()
     capture: Capture | None = None
+    #: The run that an incremental one takes rows over from.
+    earlier: RunStore | None = None
 
     @property
     def thresholds(self) -> Thresholds:
@@ -94,10 +97,29 @@ def open_run(options: Namespace) -> Run:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
     tune_for(spark, sum(file.size for file in capture.files))
-    capture = split_large_files(spark, capture)
-    settings = _decide(options, given, capture, spark)
     store = Store(spark, "nowhere") if options.dry_run and not (options.output or options.schema) else _store(options, spark)
-    return Run(spark, RunStore(store, settings.cluster, settings.run_id), settings, started_at, capture.inputs, capture)
+    capture, earlier = _continued(options, given, capture, store)
+    capture = split_large_files(spark, capture)
+    settings = _decide(options, given, capture, spark, earlier)
+    tables = RunStore(store, settings.cluster, settings.run_id)
+    return Run(spark, tables, settings, started_at, capture.inputs, capture, earlier)
+
+
+def _continued(options: Namespace, given: SettingsFile, capture: Capture, store: Store) -> tuple[Capture, RunStore | None]:
+    """The capture as it is to be read, and the run that it goes on from, if it is to and there is one."""
+    if options.mode != INCREMENTAL:
+        return capture, None
+    known_ms = capture.notes.newest_instant_ms if options.as_of_ms is None else options.as_of_ms
+    for earlier, as_of_ms in finished_runs(store, _cluster(options, given, capture), known_ms):
+        found = go_on_from(store.spark, capture, earlier)
+        if found is None:
+            continue
+        if known_ms is None and _newest_stamp(found, store.spark, earlier) <= as_of_ms:
+            continue  # the same capture again
+        say(f"going on from {earlier.run_id}: {len(found.continued)} segments are read on")
+        return found, earlier
+    say("no earlier audit to go on from: reading everything")
+    return capture, None
 
 
 def _store(options: Namespace, spark: SparkSession) -> Store:
@@ -109,7 +131,11 @@ def _absolute(output: str) -> str:
     return output if "://" in output else str(Path(output.removeprefix("file:")).absolute())
 
 
-def _decide(options: Namespace, given: SettingsFile, capture: Capture, spark: SparkSession) -> Settings:
+def _cluster(options: Namespace, given: SettingsFile, capture: Capture) -> str:
+    return str(options.cluster or given.cluster.name or capture.notes.cluster or Path(capture.inputs[0]).name)
+
+
+def _decide(options: Namespace, given: SettingsFile, capture: Capture, spark: SparkSession, earlier: RunStore | None) -> Settings:
     """Options over settings file over capture.json over defaults."""
     notes, limits, cluster = capture.notes, given.thresholds, given.cluster
     minutes = _first(options.max_transaction_timeout, limits.max_transaction_timeout_minutes, 15)
@@ -120,9 +146,9 @@ def _decide(options: Namespace, given: SettingsFile, capture: Capture, spark: Sp
     noted = _first(options.coordinator_partitions, cluster.coordinator_partitions, notes.coordinator_partitions, 0)
     if noted < 0 or options.coordinator_partitions == 0:
         raise UsageError(f"--coordinator-partitions {noted}: expected 1 or more")
-    as_of_ms, basis = _as_of(options, capture, spark)
+    as_of_ms, basis = _as_of(options, capture, spark, earlier)
     return Settings(
-        cluster=options.cluster or cluster.name or notes.cluster or Path(capture.inputs[0]).name,
+        cluster=_cluster(options, given, capture),
         as_of_ms=as_of_ms,
         as_of_basis=basis,
         max_transaction_timeout_ms=minutes * 60_000,
@@ -140,6 +166,8 @@ def _decide(options: Namespace, given: SettingsFile, capture: Capture, spark: Sp
         coordinator_partitions_basis="given" if noted else "unknown",
         kafka_version=notes.kafka_version,
         application_patterns=given.applications.patterns,
+        start=options.start,
+        continues=None if earlier is None else earlier.run_id,
     )
 
 
@@ -147,19 +175,24 @@ def _first(*values: int | None) -> int:
     return next(value for value in values if value is not None)
 
 
-def _as_of(options: Namespace, capture: Capture, spark: SparkSession) -> tuple[int, str]:
+def _as_of(options: Namespace, capture: Capture, spark: SparkSession, earlier: RunStore | None) -> tuple[int, str]:
     """The instant to judge at and where it comes from; without any capture instant, the newest broker-stamped time."""
     if options.as_of_ms is not None:
         return options.as_of_ms, "given"
     noted = capture.notes.newest_instant_ms
     if noted is not None:
         return noted, "newest capture instant"
-    newest = read_capture(spark, capture, "segments").agg(F.max("newest_broker_ms").alias("newest")).first()
+    return _newest_stamp(capture, spark, earlier), "newest broker-stamped time in the capture (no capture.json)"
+
+
+def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | None) -> int:
+    """The newest time in a capture that is a broker's. Raises UnreadableInputError if there is none."""
+    newest = read_new(spark, capture, "segments", earlier).agg(F.max("newest_broker_ms").alias("newest")).first()
     if newest is None or newest["newest"] is None:
         raise UnreadableInputError(
             ", ".join(capture.inputs), "nothing in it tells when it was taken", "Give --as-of, or add a capture.json"
         )
-    return int(newest["newest"]), "newest broker-stamped time in the capture (no capture.json)"
+    return int(newest["newest"])
 
 
 def reopen_run(options: Namespace) -> Run:

@@ -71,6 +71,9 @@ class Settings(_Section):
     coordinator_partitions_basis: str = "Kafka's default"
     kafka_version: str | None = None
     application_patterns: tuple[str, ...] = ()
+    #: Where reading began (`readers.start`), and the run whose rows were taken over; None: everything was read.
+    start: str = "beginning"
+    continues: str | None = None
 
     @property
     def run_id(self) -> str:

@@ -49,8 +49,12 @@ def test_jobs_again_repair_what_a_dead_run_left_double_nothing_and_exit_with_3_i
 
 
 def test_a_later_audit_remembers_since_when_a_transaction_hangs(spark, out, sample, capsys):
-    assert main(audit.job, ["--input", sample, "--output", str(out), "--as-of", "2026-11-22T07:00:00Z"]) == 0
-    report = capsys.readouterr().out
+    later = ["--as-of", "2026-11-22T07:00:00Z", "--mode", "incremental"]
+    before = counts(out)
+    assert main(audit.job, ["--input", sample, "--output", str(out), *later]) == 0
+    report, progress = capsys.readouterr()
+    assert "going on from quickstart-" in progress
+    assert counts(out)["record_batches"] == 2 * before["record_batches"]
     assert "seen by 2 audits, first as of 2026-11-21 07:42:41Z" in report
     seen = spark.read.format("delta").load(f"{out}/hanging_transactions").orderBy("as_of").collect()
     assert [row["runs_seen"] for row in seen if row["producer_id"] == 1001] == [1, 2]

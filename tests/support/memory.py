@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.audit import STEPS
+from jobs.continuing import go_on_from
 from jobs.options import AUDIT, parse
 from jobs.run import Run, open_run
 from jobs.steps import carry_out
@@ -103,4 +104,17 @@ def _audit(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTabl
     tables = MemoryTables(spark)
     run = Run(spark, tables, opened.settings, opened.started_at, opened.inputs, opened.capture)  # type: ignore[arg-type]
     tables.run = run
+    return tables
+
+
+def audited_on(spark: SparkSession, earlier: MemoryTables, capture: Path, *options: str) -> MemoryTables:
+    """The same of an incremental audit that goes on from an earlier one, whatever their instants."""
+    tables = _audit(spark, [capture], *options)
+    assert tables.run is not None
+    assert tables.run.capture is not None
+    earlier.made("segments")
+    earlier.made("record_batches")
+    found = go_on_from(spark, tables.run.capture, earlier)  # type: ignore[arg-type]
+    assert found is not None
+    tables.run.capture, tables.run.earlier = found, earlier  # type: ignore[assignment]
     return tables

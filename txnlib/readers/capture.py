@@ -62,6 +62,16 @@ class CaptureFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Continued:
+    """A segment that an earlier run has read up to a position, under the path it had then; see `landmarks.py`."""
+
+    path: str
+    read_before: str
+    position: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Capture:
     """A capture as it lies there, before anything in it was read."""
 
@@ -70,6 +80,13 @@ class Capture:
     inputs: tuple[str, ...]
     #: path -> its parts, of large files that can be read in parts.
     parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    #: Segments of which only what is new is read; their part is among `parts`.
+    continued: tuple[Continued, ...] = ()
+
+    @property
+    def bytes_to_read(self) -> int:
+        """Bytes of all files, less what an earlier run has read."""
+        return sum(file.size for file in self.files) - sum(segment.position for segment in self.continued)
 
     def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:
         return tuple(file for file in self.files if file.kind in kinds)

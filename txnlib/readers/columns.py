@@ -105,6 +105,8 @@ UNREADABLE: Final = pa.struct(
     ]
 )
 
+LANDMARK: Final = pa.struct([("position", pa.int64()), ("size", pa.int32()), ("base_offset", pa.int64()), ("crc", pa.int64())])
+
 #: One row per segment of a capture, raw or dumped, whether or not anything in it could be read.
 SEGMENTS: Final = pa.schema(
     [
@@ -127,6 +129,9 @@ SEGMENTS: Final = pa.schema(
         # Newest broker-stamped time in it: markers, LogAppendTime batches, coordinator records.
         ("newest_broker_ms", pa.int64()),
         ("unreadable", pa.list_(UNREADABLE)),
+        # Of a raw segment: by what the next audit knows it again, and where it goes on reading (`landmarks.py`).
+        ("landmarks", pa.list_(LANDMARK)),
+        ("last_offset_before", pa.int64()),
     ]
 )
 

@@ -251,7 +251,7 @@ def _first_refuted(buffer: Buffer, positions: Positions, sizes: Positions, heade
     legacy = np.flatnonzero(headers["magic"][indexes] != 2)
     if len(legacy):
         for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            if not _is_crc_valid(buffer, start, end):
+            if not is_crc_valid(buffer, start, end):
                 return int(indexes[number])
         return None
     for number, start in enumerate(starts):
@@ -282,7 +282,8 @@ def _is_offset_misplaced(headers: Headers, last: Positions, bad: int, floor: int
     return before < base <= int(last[bad - 1]) and int(headers["base_offset"][bad - 1]) > before + 1
 
 
-def _is_crc_valid(buffer: Buffer, position: int, end: int) -> bool:
+def is_crc_valid(buffer: Buffer, position: int, end: int) -> bool:
+    """Whether the CRC of the batch in [position, end) fits, of any magic."""
     magic = buffer[position + MAGIC_POSITION]
     if magic == 2:
         stored = int.from_bytes(buffer[position + 17 : position + 21], "big")
@@ -354,7 +355,7 @@ def _is_believable(buffer: Buffer, position: int, size: int, floor: int) -> bool
     is_v2 = buffer[position + MAGIC_POSITION] == 2
     if is_v2 and length < MIN_V2_LENGTH:
         return False
-    return _is_crc_valid(buffer, position, after)
+    return is_crc_valid(buffer, position, after)
 
 
 def _read_int32(buffer: Buffer, position: int) -> int:

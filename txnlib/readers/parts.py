@@ -8,6 +8,7 @@ from typing import Any
 
 from txnlib.core.dump_cuts import DumpStart
 from txnlib.readers.headers import Pause
+from txnlib.readers.landmarks import landmarks_of
 from txnlib.readers.offset_commits import UNDECODABLE_COMMIT
 
 
@@ -27,6 +28,7 @@ class Part:
 def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The row of `columns.SEGMENTS` that rows of `columns.SEGMENT_PARTS` of one file make."""
     rows = sorted(parts, key=lambda row: row["part_position"])
+    last_read = next((row for row in reversed(rows) if row["batches"]), rows[0])
     newest = [row["newest_broker_ms"] for row in rows if row["newest_broker_ms"] is not None]
     return {
         **rows[0],
@@ -39,6 +41,8 @@ def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "is_decoded": rows[-1]["is_decoded"],
         "newest_broker_ms": max(newest, default=None),
         "unreadable": _unreadable(stretch for row in rows for stretch in row["unreadable"]),
+        "landmarks": None if rows[0]["landmarks"] is None else landmarks_of(row["landmarks"] for row in rows),
+        "last_offset_before": last_read["last_offset_before"],
     }
 
 

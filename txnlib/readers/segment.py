@@ -29,6 +29,7 @@ from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import EntryRows, read_entries
 from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
+from txnlib.readers.landmarks import Landmarks
 from txnlib.readers.offset_commits import CommitRows, read_commits
 from txnlib.readers.records import read_batch_records
 
@@ -135,6 +136,7 @@ class _Seen:
         self.batches = 0
         self.tail: str | None = None
         self.unreadable: list[dict[str, Any]] = []
+        self.landmarks = Landmarks()
         self.has_undecodable_commits = False
 
     def add_block(self, segment: Segment, block: Block) -> None:
@@ -143,6 +145,7 @@ class _Seen:
         if self.first_offset is None:
             self.first_offset = int(headers["base_offset"][0])
         self.end_offset = int(block.last_offsets[-1]) + 1
+        self.landmarks.add(block.positions, headers, block.last_offsets, block.previous_last_offset)
         gaps = np.flatnonzero(_offset_gaps(block) > 0)
         if len(gaps):
             self.last_gap_offset = int(headers["base_offset"][gaps[-1]])
@@ -193,6 +196,8 @@ class _Seen:
             "is_decoded": True,
             "newest_broker_ms": self.newest_broker_ms,
             "unreadable": self.unreadable,
+            "landmarks": self.landmarks.rows(),
+            "last_offset_before": self.landmarks.last_offset_before,
             "file_position": 0,
             "part_position": segment.start.position,
         }

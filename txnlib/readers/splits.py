@@ -70,13 +70,16 @@ class Reached:
 
 
 def chunks_of(capture: Capture, split_bytes: int | None = None) -> list[Chunk]:
-    """The chunks of all files that are worth splitting: those larger than `split_bytes`, or than the defaults."""
+    """The chunks of all files that are worth splitting: those larger than `split_bytes`, or than the defaults.
+
+    Of a segment that an earlier run has read, what is new is not split.
+    """
     share = sum(file.size for file in capture.files) // _SHARE
     found = []
     for file in capture.of_kind(FileKind.SEGMENT, FileKind.DUMP):
         is_dump = file.kind is FileKind.DUMP
         size = split_bytes or max(DUMP_BYTES if is_dump else SEGMENT_BYTES, share)
-        if file.size > size and not (is_dump and is_compressed(file.path)):
+        if file.size > size and file.path not in capture.parts and not (is_dump and is_compressed(file.path)):
             found += [Chunk(file, number, size) for number in range(-(-file.size // size))]
     return found
 

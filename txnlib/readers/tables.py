@@ -18,7 +18,7 @@ from txnlib.readers.text_files import READ_ERRORS, open_text
 
 Batches = Iterator[pa.RecordBatch]
 #: What of `segments` the parts of a file hold.
-SEGMENT_PARTS: Final = "segment_parts"
+SEGMENT_PARTS_TABLE: Final = "segment_parts"
 
 
 def read_table(table: str, file: CaptureFile) -> Batches:
@@ -36,7 +36,7 @@ def read_table(table: str, file: CaptureFile) -> Batches:
         problem = str(getattr(error, "strerror", None) or error)
         if table == "segments":
             yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", "")
-        elif table == SEGMENT_PARTS:
+        elif table == SEGMENT_PARTS_TABLE:
             raise UnreadableInputError(file.path, f"can no longer be opened: {problem}", "Run the audit again") from error
         elif isinstance(error, OSError) and files.may_pass(file.path, error):
             raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
@@ -101,8 +101,8 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("console_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
-    (SEGMENT_PARTS, FileKind.SEGMENT): partial(_from_segment, partial(segment.read_segments, schema=columns.SEGMENT_PARTS)),
-    (SEGMENT_PARTS, FileKind.DUMP): partial(_from_dump, dump.read_segments),
+    (SEGMENT_PARTS_TABLE, FileKind.SEGMENT): partial(_from_segment, partial(segment.read_segments, schema=columns.SEGMENT_PARTS)),
+    (SEGMENT_PARTS_TABLE, FileKind.DUMP): partial(_from_dump, dump.read_segments),
     ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
     ("segments", FileKind.TRANSACTION_INDEX): partial(_corrupt, broker_files.transaction_index_problem),
     ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),

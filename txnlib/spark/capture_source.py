@@ -12,14 +12,14 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from txnlib.readers import columns
 from txnlib.readers.capture import Capture, CaptureFile
 from txnlib.readers.parts import put_together
-from txnlib.readers.tables import READERS, SEGMENT_PARTS, read_table
+from txnlib.readers.tables import READERS, SEGMENT_PARTS_TABLE, read_table
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import READ_ONLY, TABLES
+from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
 
 #: Bytes of small files that share one task: enough to be worth a task, little enough to spread.
 TASK_BYTES: Final = 32 << 20
@@ -45,21 +45,23 @@ def bundle(files: Sequence[CaptureFile], task_bytes: int | None = None) -> list[
     return bundles
 
 
-def read_capture(spark: SparkSession, capture: Capture, table: str) -> DataFrame:
+def read_capture(spark: SparkSession, capture: Capture, table: str, held: DataFrame | None = None) -> DataFrame:
     """What a capture holds of one table, with the columns of `readers.columns.TABLES[table]`; one task per bundle.
 
-    The rows are the same however the capture's files are split (`capture_splits`).
+    The rows are the same however the capture's files are split (`capture_splits`). `held`: what an earlier run has read of
+    its segments, as rows of the table, or for `segments` of SEGMENT_PARTS (`continued_segments`).
     """
     kinds = [kind for name, kind in READERS if name == table]
     schema = READ_ONLY[table] if table in READ_ONLY else TABLES[table]
     found = capture.of_kind(*kinds)
     if table != "segments" or not capture.parts:
-        return _read(spark, table, [part for file in found for part in _parts_of(capture, file)], schema)
+        new = _read(spark, table, [part for file in found for part in _parts_of(capture, file)], schema)
+        return new if held is None else held.unionByName(new)
     # One row a file, whoever read it.
     whole = _read(spark, table, [file for file in found if file.path not in capture.parts], schema)
     split = [part for file in found if file.path in capture.parts for part in _parts_of(capture, file)]
-    of_parts = StructType([*schema.fields, StructField("file_position", LongType()), StructField("part_position", LongType())])
-    parts = _read(spark, SEGMENT_PARTS, split, of_parts)
+    new = _read(spark, SEGMENT_PARTS_TABLE, split, SEGMENT_PARTS)
+    parts = new if held is None else held.unionByName(new)
     return whole.unionByName(parts.groupBy("path", "file_position").applyInArrow(_put_together, schema))
 
 

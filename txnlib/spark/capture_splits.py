@@ -33,7 +33,7 @@ def split_large_files(spark: SparkSession, capture: Capture, split_bytes: int | 
         chunk = chunks[row["chunk"]]
         reached[chunk.file.path][chunk.number] = pickle.loads(row["reached"])
     parts = {path: parts_of(found) for path, found in reached.items()}
-    return replace(capture, parts={path: found for path, found in parts.items() if len(found) > 1})
+    return replace(capture, parts={**capture.parts, **{path: found for path, found in parts.items() if len(found) > 1}})
 
 
 def _reacher(chunks: list[Chunk]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -195,6 +195,21 @@ SEGMENTS: Final = StructType(
             ),
             "Stretches that could not be read.",
         ),
+        column(
+            "landmarks",
+            ArrayType(
+                StructType(
+                    [
+                        StructField("position", _LONG),
+                        StructField("size", _INT),
+                        StructField("base_offset", _LONG),
+                        StructField("crc", _LONG),
+                    ]
+                )
+            ),
+            "Of a raw segment: the first batch in each 16 MiB and the last one, by which the next audit knows it again.",
+        ),
+        column("last_offset_before", _LONG, "Last offset before the last batch; NULL if there is none."),
     ]
 )
 
@@ -662,6 +677,9 @@ TABLES: Final[Mapping[str, StructType]] = {
 }
 
 #: What the reader yields that is no table of its own.
+#: The same of a part of a file; see `readers.columns`.
+SEGMENT_PARTS: Final = StructType([*SEGMENTS, StructField("file_position", _LONG), StructField("part_position", _LONG)])
+
 READ_ONLY: Final[Mapping[str, StructType]] = {"checkpoints": CHECKPOINTS, "console_log": TRANSACTION_LOG}
 
 

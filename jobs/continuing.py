@@ -1,0 +1,59 @@
+"""Which audit does an incremental one go on from, and what does it take over?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from txnlib import __version__
+from txnlib.delta.store import RunStore, Store
+from txnlib.errors import MissingTableError
+from txnlib.readers.capture import Capture
+from txnlib.readers.start import BEGINNING
+from txnlib.spark.capture_source import read_capture
+from txnlib.spark.continued_segments import continue_segments, continued_batches, continued_parts
+
+#: Finished audits looked at, newest first: the newest one may be of this very capture.
+_CANDIDATES: Final = 2
+_CONTINUED: Final = "path string, read_before string, position long, last_offset long"
+
+
+def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator[tuple[RunStore, int]]:
+    """Audits of a cluster that can be gone on from, newest first, each with the instant it judged at.
+
+    They have ended, read everything, and were made by this version: another may read the same bytes as other rows.
+    """
+    try:
+        runs = store.read_all("audit_runs")
+    except MissingTableError:
+        return
+    usable = runs.where((F.col("cluster") == cluster) & (F.col("status") == "DONE") & (F.col("version") == __version__))
+    if before_ms is not None:
+        usable = usable.where(F.unix_millis("as_of") < before_ms)
+    newest = usable.orderBy(F.desc("as_of")).select("run_id", "settings", F.unix_millis("as_of").alias("as_of_ms"))
+    for row in newest.limit(_CANDIDATES).collect():
+        if json.loads(row["settings"]).get("start") == BEGINNING:
+            yield RunStore(store, cluster, row["run_id"]), row["as_of_ms"]
+
+
+def go_on_from(spark: SparkSession, capture: Capture, earlier: RunStore) -> Capture | None:
+    """The capture with the segments that an earlier run has read; None if its tables cannot be used."""
+    try:
+        segments = earlier.read("segments")
+    except (AnalysisException, MissingTableError):
+        return None
+    return continue_segments(spark, capture, segments, read_capture(spark, capture, "checkpoints"))
+
+
+def read_new(spark: SparkSession, capture: Capture, table: str, earlier: RunStore | None) -> DataFrame:
+    """`read_capture`, with the rows of `record_batches` and `segments` that are taken over from an earlier run."""
+    taken = {"record_batches": continued_batches, "segments": continued_parts}.get(table)
+    if taken is None or earlier is None or not capture.continued:
+        return read_capture(spark, capture, table)
+    rows = [(segment.path, segment.read_before, segment.position, segment.last_offset) for segment in capture.continued]
+    return read_capture(spark, capture, table, taken(earlier.read(table), spark.createDataFrame(rows, _CONTINUED)))

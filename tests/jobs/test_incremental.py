@@ -1,0 +1,68 @@
+"""Has an audit that reads only what is new the tables of one that reads everything? Real nights, and logs cut anywhere."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import pytest
+
+from tests.support.memory import audited, audited_on
+from txnlib.spark.schemas import TABLES
+
+#: All but the run's own row, which says how it was made.
+SAME = sorted(TABLES.keys() - {"audit_runs"})
+READ = ("record_batches", "segments", "coverage", "quarantine", "producer_spans", "open_transactions")
+
+
+def same_tables(incremental, full, names):
+    for name in names:
+        assert sorted(map(repr, incremental.rows(name))) == sorted(map(repr, full.rows(name))), name
+
+
+def positions_read(tables):
+    return {segment.path: segment.position for segment in tables.run.capture.continued}
+
+
+def test_three_nights_read_on_are_three_nights_read_whole(spark, captures):
+    """Segments that rolled, were deleted and grew; a topic that was deleted and made again under its name."""
+    nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2, 3)]
+    second = audited_on(spark, audited(spark, nights[0]), nights[1])
+    third = audited_on(spark, second, nights[2])
+    assert len(positions_read(second)) >= 6
+    assert len(positions_read(third)) >= 10
+    same_tables(third, audited(spark, nights[2]), SAME)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
+    chance = random.Random(seed)
+    whole = captures / "hostile-3.9" / "brokers"
+    night = tmp_path / "night"
+    shutil.copytree(whole, night)
+    for segment in night.rglob("*.log"):
+        fate = chance.random()
+        if fate < 0.1:
+            segment.unlink()
+        elif fate < 0.7:
+            size = segment.stat().st_size
+            segment.write_bytes(segment.read_bytes()[: chance.randint(0, size)])
+        elif fate < 0.8:
+            content = bytearray(segment.read_bytes())
+            if content:
+                content[chance.randrange(len(content))] ^= 0x10
+            segment.write_bytes(content)
+    tables = audited_on(spark, audited(spark, night), whole)
+    same_tables(tables, audited(spark, whole), READ)
+
+
+def test_what_was_damaged_the_night_before_is_read_again(spark, captures, tmp_path):
+    whole, night = captures / "hostile-3.9" / "brokers", tmp_path / "night"
+    shutil.copytree(whole, night)
+    segment = max(night.glob("*/*/*.log"), key=lambda path: path.stat().st_size * ("__" not in str(path)))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 3 : len(content) // 3 + 200] = bytes(200)
+    segment.write_bytes(content)
+    tables = audited_on(spark, audited(spark, night), whole)
+    assert str(whole / segment.relative_to(night)) not in positions_read(tables)
+    same_tables(tables, audited(spark, whole), READ)

@@ -1,0 +1,126 @@
+"""Which segments did the run before read already, and what of its rows still holds?
+
+Tasks look for the landmarks of a segment in its copy of tonight (`readers.landmarks`). Where all stand, the rows of what lies
+before the last batch are taken over, and reading goes on there; everything else is read as if for the first time:
+coordinators' logs and those of groups, whose records are decoded, all text, and whatever was compacted or damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from txnlib.readers import files
+from txnlib.readers.capture import Capture, Continued, FileKind
+from txnlib.readers.headers import Pause
+from txnlib.readers.landmarks import go_on
+from txnlib.readers.parts import Part
+from txnlib.readers.start import READ_WHOLE
+from txnlib.readers.text_files import READ_ERRORS
+from txnlib.spark.coverage import is_harmful
+from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.schemas import COPY, RECORD_BATCHES, SEGMENT_PARTS, conform
+
+_SEGMENT: Final = (*COPY, "segment_base_offset")
+_FOUND: Final = "path string, read_before string, position long, last_offset long"
+_FILES_PER_TASK: Final = 64
+
+
+def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame) -> Capture:
+    """The capture with those of its segments that `segments` of the run before hold already, each to be read on.
+
+    `checkpoints` are those of this capture: a partition with a cleaner's offset is compacted, and read whole.
+    """
+    raw = capture.of_kind(FileKind.SEGMENT)
+    if not raw:
+        return capture
+    listed = spark.createDataFrame(
+        [(file.topic, file.partition, file.source, file.offset, file.path) for file in raw],
+        "topic string, partition int, source string, segment_base_offset long, path string",
+    )
+    cleaned = checkpoints.where(F.col("name") == "cleaner_offset").select(*COPY)
+    known = _worth_asking(segments).join(cleaned, on=list(COPY), how="left_anti")
+    asked = known.join(listed, on=list(_SEGMENT), how="inner")
+    tasks = asked.repartition(-(-len(raw) // _FILES_PER_TASK))
+    columns = ("path", "read_before", "landmarks", "last_offset_before")
+    found = {row["path"]: row for row in tasks.select(*columns).mapInArrow(_ask, _FOUND).collect()}
+    parts = {path: (Part(row["position"], None, Pause(row["position"], row["last_offset"])),) for path, row in found.items()}
+    continued = tuple(Continued(*found[path]) for path in sorted(found))
+    return replace(capture, parts={**capture.parts, **parts}, continued=continued)
+
+
+def _worth_asking(segments: DataFrame) -> DataFrame:
+    """The segments whose rows may hold still: more than one batch, no holes, nothing unreadable before the last batch."""
+    last = F.element_at("landmarks", -1)["position"]
+    damaged = F.exists("unreadable", lambda stretch: is_harmful(stretch) & (stretch["position"] < last))
+    return segments.where(
+        (F.col("kind") == "raw")
+        & ~F.col("topic").isin(*READ_WHOLE)
+        & F.col("last_offset_before").isNotNull()
+        & (F.size("landmarks") > 0)
+        & F.col("last_gap_offset").isNull()
+        & ~damaged
+    ).withColumnRenamed("path", "read_before")
+
+
+def _ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    schema = pa.schema([("path", pa.string()), ("read_before", pa.string()), ("position", pa.int64()), ("last_offset", pa.int64())])
+    for batch in batches:
+        found = []
+        for row in batch.to_pylist():
+            at = _go_on(row["path"], row["landmarks"], row["last_offset_before"])
+            if at is not None:
+                found.append({**row, "position": at.position, "last_offset": at.last_offset})
+        yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+
+def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int) -> Pause | None:
+    """A file that cannot be read is not continued, which whoever reads it whole will say."""
+    try:
+        with files.open_buffer(path) as opened:
+            return go_on(opened.buffer, opened.size, landmarks, last_offset_before)
+    except READ_ERRORS:
+        return None
+
+
+def continued_batches(record_batches: DataFrame, continued: DataFrame) -> DataFrame:
+    """The rows of the run before that still hold, as of the file they now stand in. Columns: RECORD_BATCHES."""
+    held = _of_files(record_batches, continued).where(F.col("position") < F.col("read_from"))
+    return conform(held, RECORD_BATCHES)
+
+
+def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:
+    """What the run before has seen of each continued segment, as the first part of it. Columns: SEGMENT_PARTS."""
+    before = F.filter("unreadable", lambda stretch: stretch["position"] < F.col("read_from"))
+    landmarks = F.filter("landmarks", lambda mark: mark["position"] < F.col("read_from"))
+    parts = _of_files(segments.where(F.col("kind") == "raw"), continued).withColumns(
+        {
+            "end_offset": F.col("read_until") + 1,
+            "batches": F.col("batches") - 1,
+            "tail": F.lit(None).cast("string"),
+            "is_decoded": F.lit(None).cast("boolean"),
+            "unreadable": before,
+            "landmarks": landmarks,
+            "last_offset_before": F.lit(None).cast("long"),
+            "file_position": F.lit(0).cast("long"),
+            "part_position": F.lit(0).cast("long"),
+        }
+    )
+    return conform(parts, SEGMENT_PARTS)
+
+
+def _of_files(rows: DataFrame, continued: DataFrame) -> DataFrame:
+    """The rows of continued files, with the path that their file has now."""
+    now = continued.select(
+        F.col("path").alias("path_now"),
+        F.col("read_before").alias("path"),
+        F.col("position").alias("read_from"),
+        F.col("last_offset").alias("read_until"),
+    )
+    return rows.join(F.broadcast(now), on="path", how="inner").withColumn("path", F.col("path_now"))
