@@ -58,7 +58,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "metavar": "TOPIC PARTITION | TRANSACTIONAL_ID",
                 "help": "a topic and the number of a partition, or one transactional id",
             },
-            "--last": {"type": int, "default": 20, "metavar": "N", "help": "transactions to show, the newest (default: 20)"},
+            "--last": {"type": int, "default": 10, "metavar": "N", "help": "ended transactions to show, the newest (default: 10)"},
         },
     ),
     "diff": Command(
@@ -112,7 +112,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
             },
         },
     ),
-    "find-late": Command("transactions that have outlived their time, although their coordinator expects them", "overviews:find_late"),
+    "find-late": Command(
+        "transactions that have outlived their time, though their coordinator expects them", "overviews:find_late"
+    ),
     "abort-plan": Command("what to do about each open transaction, in order, with what to look at", "abort_plan:abort_plan"),
     "coverage": Command("what was captured of each partition, and which copy is judged", "overviews:coverage"),
     "collect-plan": Command("what else to copy, from which broker, and why", "collect_plan:collect_plan"),

@@ -24,7 +24,9 @@ def locate(options: Namespace) -> Answer:
         partition = partition_for(name, options.partitions)
         folder = f"{TRANSACTION_STATE_TOPIC}-{partition}"
         files = [f"{folder}/{file}" for file in FILES]
-        rows.append({"transactional_id": name, "coordinator_partition": partition, "folder": folder, "files": [*files, *CHECKPOINTS]})
+        rows.append(
+            {"transactional_id": name, "coordinator_partition": partition, "folder": folder, "files": [*files, *CHECKPOINTS]}
+        )
     columns = ("transactional_id", "coordinator_partition", "folder", "files")
     return Answer(columns, rows, shown=columns[:3], tail=_what_to_copy(sorted({row["coordinator_partition"] for row in rows})))
 

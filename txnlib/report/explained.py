@@ -149,7 +149,7 @@ def _times(steps: Sequence[Step]) -> list[int]:
 
 def _day(steps: Sequence[Step]) -> str | None:
     """The day of every time shown, if it is one."""
-    days = {_clock(at)[:10] for at in _times(steps)}
+    days = {clock(at)[:10] for at in _times(steps)}
     return days.pop() if len(days) == 1 else None
 
 
@@ -158,7 +158,7 @@ def _when_head(steps: Sequence[Step]) -> str:
     return "when (broker clock)" if day is None else f"when (broker clock, {day})"
 
 
-def _clock(ms: int) -> str:
+def clock(ms: int) -> str:
     """2026-11-21 07:46:12.345Z; the number where no calendar reaches."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
@@ -168,7 +168,7 @@ def _clock(ms: int) -> str:
 
 def _when(step: Step, day: str | None) -> str:
     def shown(ms: int) -> str:
-        return _clock(ms).removeprefix(f"{day} ")
+        return clock(ms).removeprefix(f"{day} ")
 
     if step.first_offset is None:
         return ""
