@@ -64,6 +64,11 @@ class Tables:
         found = self._ask(name, f"SELECT {expression} AS number FROM rows{_where(where)}")
         return None if found[0]["number"] is None else int(found[0]["number"])
 
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
+        """Several aggregates of a table, each under its name."""
+        chosen = ", ".join(f"{expression} AS {_name(alias)}" for alias, expression in expressions.items())
+        return self._ask(name, f"SELECT {chosen} FROM rows{_where(where)}")[0]
+
     def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
         """One aggregate for each combination of keys."""
         by = ", ".join(_name(key) for key in keys)
@@ -108,6 +113,9 @@ class Run:
 
     def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
         return self.tables.number(name, expression, [("run_id", "=", self.run_id), *where])
+
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
+        return self.tables.one(name, expressions, [("run_id", "=", self.run_id), *where])
 
     def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
         return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where])
