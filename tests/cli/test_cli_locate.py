@@ -33,7 +33,7 @@ def test_an_id_is_located_as_kafka_does(capsys):
 def test_several_ids_make_one_list_of_what_to_copy(capsys):
     out = printed(capsys, "locate", "--transactional-id", "a", "--transactional-id", "b")
     numbers = sorted({partition_for(name, 50) for name in "ab"})
-    assert f"--partitions {','.join(map(str, numbers))}\n" in out
+    assert ", ".join(f"__transaction_state-{number}/" for number in numbers) in out
     assert "\x1b" not in printed(capsys, "locate", "--transactional-id", "\x1b[2J")
 
 

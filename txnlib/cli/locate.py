@@ -32,7 +32,6 @@ def locate(options: Namespace) -> Answer:
 
 
 def _what_to_copy(partitions: list[int]) -> str:
-    numbers = ",".join(map(str, partitions))
     folders = ", ".join(f"{TRANSACTION_STATE_TOPIC}-{partition}/" for partition in partitions)
     lines = [
         "",
@@ -40,6 +39,6 @@ def _what_to_copy(partitions: list[int]) -> str:
         f"         and {' '.join(CHECKPOINTS)} from the root of the log directory",
         "from     the leader of the partition, else any broker that has the folder; a broker that is down has it still on its disk",
         f"leader   kafka-topics.sh --bootstrap-server $BOOTSTRAP --describe --topic {TRANSACTION_STATE_TOPIC}",
-        f"or       scripts/capture.sh --topics {TRANSACTION_STATE_TOPIC} --partitions {numbers}",
+        "or       scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has",
     ]
     return "".join(f"{line}\n" for line in lines)

@@ -28,6 +28,8 @@ class Answer:
     page: Callable[[bool], str] | None = None
     #: For people: the columns they need, where programs get more.
     shown: Sequence[str] | None = None
+    #: For people: the rows they can read, where programs get more.
+    people: Sequence[Row] | None = None
     #: For programs: the whole answer, where the rows alone are not.
     whole: object = None
     #: To stderr: what the answer lacks.
@@ -45,5 +47,6 @@ class Answer:
             return grid(self.columns, self.rows, form)
         if self.page is not None:
             return self.page(is_terminal)
-        body = grid(self.shown or self.columns, self.rows, form, is_terminal=is_terminal)
+        rows = self.rows if self.people is None else self.people
+        body = grid(self.shown or self.columns, rows, form, is_terminal=is_terminal)
         return f"{self.head}{body}{self.tail}"

@@ -7,11 +7,7 @@ from typing import Any, Final
 from txnlib.cli.tables import Filter, Row, Run, ms
 from txnlib.core.finding import FINDINGS, Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
-from txnlib.report.summary import PREPARED, Summary
-
-#: Transactions of each section, and copies, that a report shows; the tables hold all.
-SHOWN: Final = 20
-SHOWN_COPIES: Final = 10
+from txnlib.report.summary import PREPARED, SHOWN, SHOWN_COPIES, Summary
 
 _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 _OPEN: Final = (

@@ -13,6 +13,7 @@ from txnlib.core.find_hanging import MS_PER_MINUTE, SearchScope, find_hanging, i
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
 from txnlib.report import kafka_table
+from txnlib.report.collecting import shows_absence
 
 _ID_COLUMNS: Final = (
     "transactional_id",
@@ -195,9 +196,7 @@ def _answers(run: Run, rows: list[Row], asked_ms: int) -> list[bool | None]:
 def _are_coordinators_complete(run: Run) -> bool:
     """Whether of every coordinator partition some copy shows also which ids it does not hold."""
     columns = ("partition", "status", "is_decoded", "damaged_offset", "source")
-    shown: dict[int, bool] = {}
+    copies: dict[int, list[Row]] = {}
     for row in run.rows("coverage", columns, [("topic", "=", TRANSACTION_STATE_TOPIC)]):
-        is_whole = row["status"] != "MISSING" and bool(row["is_decoded"]) and row["damaged_offset"] is None
-        shows_absence = is_whole and not row["source"].startswith("console:")
-        shown[row["partition"]] = shown.get(row["partition"], False) or shows_absence
-    return bool(shown) and all(shown.values())
+        copies.setdefault(row["partition"], []).append(row)
+    return bool(copies) and all(map(shows_absence, copies.values()))

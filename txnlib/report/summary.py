@@ -11,6 +11,12 @@ Row = Mapping[str, Any]
 #: Section of two-phase commits that have been open for longer than other transactions may be.
 PREPARED: Final = "PREPARED"
 
+#: Sections of a report, in their order.
+SECTIONS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN")
+#: Transactions of each section that a report shows; the tables hold all.
+SHOWN: Final = 20
+SHOWN_COPIES: Final = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:

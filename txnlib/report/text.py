@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from txnlib.report.summary import PREPARED, Row, Summary
+from txnlib.report.summary import PREPARED, SECTIONS, Row, Summary
 
 WIDTH: Final = 132
 _LABEL: Final = 9
@@ -39,7 +39,7 @@ HEADLINES: Final = {
 def render(summary: Summary, width: int = WIDTH) -> str:
     """The report as text, at most so many columns wide where words allow it; commands are never wrapped."""
     lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
-    for verdict in ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN"):
+    for verdict in SECTIONS:
         lines += _section(verdict, summary)
     lines += [*_ended(summary), *_findings(summary), *_incomplete(summary), "", f"tables in {printable(summary.output)} (Delta)"]
     lines += _further(summary)
