@@ -9,6 +9,7 @@ from typing import Final
 from txnlib.errors import UsageError
 from txnlib.report.grid import CSV, JSON, TABLE, grid, json_text
 from txnlib.report.summary import Row
+from txnlib.report.terminal import columns
 
 KAFKA: Final = "kafka"
 FORMS: Final = (TABLE, JSON, CSV, KAFKA)
@@ -21,9 +22,9 @@ class Answer:
     columns: Sequence[str]
     rows: Sequence[Row]
     kafka: Callable[[], str] | None = None
-    #: For people: what stands before and behind the table.
+    #: For people: what stands before and behind the table; what is wrapped is given how wide it is to be.
     head: str = ""
-    tail: str = ""
+    tail: str | Callable[[int], str] = ""
     #: For people: the answer where it is no table at all; given whether a terminal shows it.
     page: Callable[[bool], str] | None = None
     #: For people: the columns they need, where programs get more.
@@ -49,4 +50,5 @@ class Answer:
             return self.page(is_terminal)
         rows = self.rows if self.people is None else self.people
         body = grid(self.shown or self.columns, rows, form, is_terminal=is_terminal)
-        return f"{self.head}{body}{self.tail}"
+        tail = self.tail if isinstance(self.tail, str) else self.tail(columns(is_terminal=is_terminal))
+        return f"{self.head}{body}{tail}"

@@ -19,11 +19,15 @@ _COMMAND: Final = re.compile(r"^  (?:do|then) +(.*)$", re.MULTILINE)
 _OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green"}
 
 
+def columns(*, is_terminal: bool) -> int:
+    """How wide text is to be: as the terminal, within reason; where it is piped, always the same."""
+    return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)) if is_terminal else WIDTH
+
+
 def page(summary: Summary, *, is_terminal: bool) -> str:
     """The report as it is printed."""
-    if not is_terminal:
-        return f"{render(summary)}\n"
-    return _styled(render(summary, max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns))))
+    text = render(summary, columns(is_terminal=is_terminal))
+    return _styled(text) if is_terminal else f"{text}\n"
 
 
 def _styled(text: str) -> str:
