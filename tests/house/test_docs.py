@@ -15,6 +15,7 @@ import pytest
 from jobs import options
 from tests.support.memory import audited
 from txnlib.cli import main as txn_audit
+from txnlib.cli.commands import COMMANDS, Reads
 from txnlib.spark.schemas import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -41,8 +42,11 @@ def test_a_rendered_page_is_what_the_code_says(page):
 
 def test_every_link_leads_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        for target, heading in re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page}: {target}"
+            if heading:
+                headings = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(), re.MULTILINE)
+                assert heading[1:] in [found.lower().replace(" ", "-") for found in headings], f"{page}: {target}{heading}"
 
 
 @pytest.mark.parametrize("command", commands())
@@ -54,7 +58,7 @@ def test_every_command_shown_is_one_that_exists(command, tmp_path):
         assert done.returncode == 0, done.stderr
         return
     if words[0].endswith("txn-audit"):
-        txn_audit.parser().parse_args(words[1:])
+        txn_audit.parser().parse_args(words[1:])  # and answered below, where the demo has what is asked for
         return
     assert words[0] in ("./spark-submit.sh", "./run-tests.sh"), command
     assert os.access(ROOT / words[0], os.X_OK)
@@ -73,10 +77,37 @@ def test_every_sql_statement_shown_runs_on_the_sample(spark, captures):
     assert found[0][0]["abort_command"].endswith("abort --topic payments --partition 0 --start-offset 24")
 
 
-def test_the_report_in_the_readme_is_the_one_that_is_printed(tmp_path):
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory) -> str:
+    """What the first command of the README prints; its tables lie in out/quickstart from then on."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
     done = subprocess.run(
-        [ROOT / "spark-submit.sh"], cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        [ROOT / "spark-submit.sh"], cwd=elsewhere, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_report_in_the_readme_is_the_one_that_is_printed(demo):
     shown = re.search(r"<!-- report: ./spark-submit.sh -->\n```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert done.stdout.replace(f"{ROOT}/", "") == shown[1]
+    assert demo.replace(f"{ROOT}/", "") == shown[1]
+
+
+def questions() -> list[str]:
+    """Commands of txn-audit that are about the demo, or about no tables."""
+    asked = [command for command in commands() if shlex.split(command)[0].endswith("txn-audit")]
+    needs_none = {name for name, command in COMMANDS.items() if command.reads is Reads.NOTHING}
+    return [command for command in asked if "--tables out/quickstart" in command or shlex.split(command)[1] in needs_none]
+
+
+@pytest.mark.parametrize("command", questions())
+def test_every_question_shown_is_answered(demo, command, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert txn_audit.main(shlex.split(command)[1:]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) > 1, printed
+
+
+def test_every_command_has_a_place_in_its_page():
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert [name for name in COMMANDS if f"`{name}" not in page and f"txn-audit {name}" not in page] == []

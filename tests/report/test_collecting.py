@@ -112,9 +112,9 @@ def test_each_broker_has_one_command_and_groups_none():
     coverage = [*WHOLE, missing(STATE, 7, "2"), missing("a", 0, "3"), missing("b", 1, "3"), missing(STATE, 8, "3")]
     lines = commands(to_collect([*coverage, missing("__consumer_offsets", 0, "9")], [], {}, set()))
     assert lines == [
-        "# on broker 2",
+        "# on broker 2, whose coordinators are copied along",
         "scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators",
-        "# on broker 3",
+        "# on broker 3, whose coordinators are copied along",
         "scripts/capture.sh --output CAPTURE --log-dirs DIRS --partitions a-0,b-1",
     ]
 
