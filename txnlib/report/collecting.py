@@ -135,11 +135,12 @@ def commands(rows: Sequence[Row]) -> list[str]:
     for broker in sorted({row["broker"] for row in needed}, key=lambda each: (each is None, each)):
         own = [row for row in needed if row["broker"] == broker]
         where = (
-            "on the leader of each (kafka-topics.sh --describe tells it)"
-            if broker is None
-            else f"on broker {printable(broker)}, whose coordinators are copied along"
+            "on the leader of each, which kafka-topics.sh --describe names" if broker is None else f"on broker {printable(broker)}"
         )
-        lines += [f"# {where}", f"scripts/capture.sh --output CAPTURE --log-dirs DIRS {_selection(own)}"]
+        lines += [
+            f"# {where}, whose coordinators are copied along",
+            f"scripts/capture.sh --output CAPTURE --log-dirs DIRS {_selection(own)}",
+        ]
     return lines
 
 
