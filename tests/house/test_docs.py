@@ -60,6 +60,8 @@ def test_every_command_shown_is_one_that_exists(command, tmp_path):
     if words[0].endswith("txn-audit"):
         txn_audit.parser().parse_args(words[1:])  # and answered below, where the demo has what is asked for
         return
+    if words[:2] == [".venv/bin/pip", "wheel"]:
+        return  # tests/house/test_packaging.py builds and installs it
     assert words[0] in ("./spark-submit.sh", "./run-tests.sh"), command
     assert os.access(ROOT / words[0], os.X_OK)
     if len(words) > 1:
