@@ -64,12 +64,19 @@ def test_a_completion_is_a_script_of_its_shell(capsys, shell):
 def test_bash_completes_a_command_and_its_options(capsys, tmp_path):
     script = tmp_path / "completion"
     script.write_text(printed(capsys, "completion", "bash"))
-    asked = {"fin": "find-hanging find-late", "find-hanging --max": "--max-transaction-timeout"}
+    (tmp_path / "nightly").mkdir()
+    (tmp_path / "night.txt").touch()
+    asked = {
+        "fin": "find-hanging find-late",
+        "find-hanging --max": "--max-transaction-timeout",
+        "completion f": "fish",
+        "runs --tables nig": "nightly",
+    }
     for typed, expected in asked.items():
         words = ["txn-audit", *typed.split()]
         quoted = " ".join(f"'{word}'" for word in words)
         code = f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_txn_audit; echo ${{COMPREPLY[@]}}"
-        done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == expected, done.stderr
 
 

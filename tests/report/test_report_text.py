@@ -92,6 +92,8 @@ def test_what_ended_since_is_told():
     gone = {"topic": "t", "partition": 0, "start_offset": 1, "producer_id": 2, "verdict": "HANGING", "says": "ended by hand"}
     assert line(rendered(ended=(gone,)), "t-0").endswith("was HANGING: ended by hand")
     assert "ENDED SINCE" not in rendered()
+    assert "and 3 more: txn-audit diff" in rendered(ended=(gone,) * 8)
+    assert "and 15 or more: txn-audit diff" in rendered(ended=(gone,) * 20)
 
 
 def test_nothing_from_a_log_forges_a_line():

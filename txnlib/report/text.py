@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from txnlib.report.summary import PREPARED, SECTIONS, Row, Summary
+from txnlib.report.summary import PREPARED, SECTIONS, SHOWN, Row, Summary
 
 WIDTH: Final = 132
 _LABEL: Final = 9
 SHOWN_CAUSES: Final = 2
 SHOWN_GROUPS: Final = 3
+SHOWN_ENDED: Final = 5
 #: Transactions (of LATE and PREPARED: owners) of a section that are told in full, by default and where somebody has to act; then
 #: those that have a line each. With one or two sections, which is what nights look like, a report is a screen of 40 lines.
 IN_FULL, IN_FULL_URGENT, IN_BRIEF = 1, 2, 3
@@ -279,9 +280,12 @@ def _labelled(label: str, text: str, *, wrap: bool = True) -> list[Line]:
 def _ended(summary: Summary) -> list[Line]:
     """What became of those that the audit before warned of."""
     lines: list[Line] = []
-    for row in summary.ended:
+    for row in summary.ended[:SHOWN_ENDED]:
         where = f"{_where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
         lines.append((f"  {where}   was {row['verdict']}: {printable(row['says'])}", 2 + _LABEL))
+    hidden = len(summary.ended) - SHOWN_ENDED
+    if hidden > 0:
+        lines.append(f"  and {hidden} {'or more' if len(summary.ended) == SHOWN else 'more'}: txn-audit diff")
     return ["", "ENDED SINCE THE AUDIT BEFORE", *lines] if lines else []
 
 
