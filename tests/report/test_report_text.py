@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from txnlib.report.summary import PREPARED, Summary
+from txnlib.report.summary import PREPARED, SECTIONS, Summary
 from txnlib.report.terminal import page
 from txnlib.report.text import render
 
@@ -117,6 +117,14 @@ def test_however_many_there_are_a_section_stays_on_a_screen_and_says_what_it_lea
     assert shown == sorted(shown, reverse=True), "those that block most come first"
     left = (20 if section == PREPARED else 900) - sum(shown)
     assert f"and {left} more" in text
+
+
+def test_where_everything_is_wrong_it_is_hardly_more_than_a_screen():
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} for n in range(20)]
+    counts = {"verdicts": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900)}
+    text = render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions=dict.fromkeys(SECTIONS, rows)))
+    assert len(text.splitlines()) <= 90
+    assert [text.count(f"\n{section}\n") for section in SECTIONS] == [1] * 6, "and every section is there"
 
 
 def test_nothing_is_left_out_where_there_is_room():

@@ -28,8 +28,8 @@ from txnlib.report.timeline import (
 LOADED, SHOWN_BEFORE = 2_000, 2
 #: Coordinator records of one stretch of time, and by how much (ms) it begins before the first marker in it.
 RECORDS, MARGIN_MS = 1_000, 60_000
-#: Open transactions that are shown of one id.
-OPEN: Final = 50
+#: Open transactions that are shown of one partition or one id, those that begin first.
+OPEN: Final = 20
 
 _SPAN: Final = (
     "producer_id",
@@ -78,7 +78,7 @@ def _of_partition(run: Run, topic: str, partition: int, last: int) -> Answer:
     if not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
         raise UsageError(f"no copy of {topic}-{partition} was audited in this run")
     is_open: list[Filter] = [("marker_offset", "IS", None), ("first_offset", "IS NOT", None)]
-    opened = run.rows("producer_spans", _SPAN, [*here, *is_open], order='"first_offset"', limit=last)
+    opened = run.rows("producer_spans", _SPAN, [*here, *is_open], order='"first_offset"', limit=OPEN)
     is_ended: list[Filter] = [*here, ("marker_offset", "IS NOT", None)]
     ended = run.rows("producer_spans", _SPAN, is_ended, order='"marker_offset" DESC', limit=LOADED)
     exact_from = ended[-1]["marker_offset"] if len(ended) == LOADED else 0
@@ -94,7 +94,10 @@ def _of_partition(run: Run, topic: str, partition: int, last: int) -> Answer:
     verdicts = run.rows("open_transactions", ("start_offset", "verdict"), here)
     marks = {(log, row["start_offset"]): row["verdict"] for row in verdicts}
     hidden = (run.number("producer_spans", "count(*)", is_ended) or 0) - sum(row["marker_offset"] is not None for row in shown)
-    tail = f"\nleft out: {hidden} transactions that ended before (--last N shows more)\n" if hidden else "\n"
+    lacking = [f"{hidden} transactions that ended before (--last N shows more)"] if hidden else []
+    if (number := len(verdicts)) > OPEN:
+        lacking.append(f"{number - len(opened)} open transactions that begin behind those shown")
+    tail = f"\nleft out: {'; '.join(lacking)}\n" if lacking else "\n"
     return _answer(run, log, events, tail + _stands(run, here), marks)
 
 
@@ -121,7 +124,13 @@ def _stretches(opened: list[Row], ended: list[Row]) -> list[tuple[int, int]]:
     begins = [row["first_timestamp_ms"] for row in opened if row["first_timestamp_ms"] is not None]
     around = [(at - MARGIN_MS, at + MARGIN_MS) for at in begins]
     newest = (min(first) - MARGIN_MS, 1 << 62) if first else (max(begins, default=0), 1 << 62)
-    return [*around, newest]
+    apart: list[tuple[int, int]] = []
+    for low, high in sorted([*around, newest]):
+        if apart and low <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(high, apart[-1][1])
+        else:
+            apart.append((low, high))
+    return apart
 
 
 def _records(run: Run, ids: set[str], stretches: list[tuple[int, int]]) -> list[Row]:
@@ -178,7 +187,8 @@ def _of_id(run: Run, name: str, last: int) -> Answer:
             spans.append({**transaction, **marker})
             if (at := begun.get(transaction["transaction_number"])) is not None and marker["first_offset"] is not None:
                 starts[marker["first_offset"]] = at
-    verdicts = run.rows("open_transactions", ("topic", "partition", "producer_id", "start_offset", "verdict"), own, limit=OPEN)
+    columns = ("topic", "partition", "producer_id", "start_offset", "verdict")
+    verdicts = run.rows("open_transactions", columns, own, order='"topic", "partition", "start_offset"', limit=OPEN)
     for row in verdicts:
         where: list[Filter] = [(column, "=", row[column]) for column in ("topic", "partition", "producer_id")]
         found = run.rows("producer_spans", _SPAN, [*where, ("first_offset", "=", row["start_offset"])], limit=1)

@@ -18,10 +18,11 @@ _LABEL: Final = 9
 SHOWN_CAUSES: Final = 2
 SHOWN_GROUPS: Final = 3
 SHOWN_ENDED: Final = 5
-#: Transactions (of LATE and PREPARED: owners) of a section that are told in full, by default and where somebody has to act; then
-#: those that have a line each. With one or two sections, which is what nights look like, a report is a screen of 40 lines.
+#: Transactions (of LATE and PREPARED: owners) of a section that are told in full, by default and, where there are few sections, of
+#: what somebody has to act on; then those that have a line each. So a report is a screen of about 40 lines.
 IN_FULL, IN_FULL_URGENT, IN_BRIEF = 1, 2, 3
 _URGENT: Final = ("HANGING", "STUCK")
+_FEW: Final = 2
 #: A line, or a line that may be wrapped, with how far what follows is indented.
 Line = str | tuple[str, int]
 
@@ -157,7 +158,8 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
     total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
     lines: list[Line] = ["", verdict]
     groups = _by_owner(rows) if verdict in ("LATE", PREPARED) else [[row] for row in rows]
-    in_full = IN_FULL_URGENT if verdict in _URGENT else IN_FULL
+    is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
+    in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
     for group in groups[:in_full]:
         lines += _late(group) if verdict in ("LATE", PREPARED) else _transaction(group[0], summary)
     for group in groups[in_full : in_full + IN_BRIEF]:
@@ -178,7 +180,7 @@ def _brief(rows: Sequence[Row]) -> list[Line]:
 
 def _owner(row: Row) -> str:
     if row["transactional_id"] is None:
-        return "no transactional id"
+        return "no transactional id known"
     own, application = printable(row["transactional_id"]), printable(row["application"])
     return own if own == application else f"{own} of {application}"
 
