@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from jobs import options
+from tests.support.delta_tables import write, write_run
 from tests.support.memory import audited
 from txnlib.cli import main as txn_audit
 from txnlib.cli.commands import COMMANDS, Reads
+from txnlib.core.instants import parse_instant
 from txnlib.spark.schemas import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -108,6 +110,19 @@ def test_every_question_shown_is_answered(demo, command, monkeypatch, capsys):
     assert txn_audit.main(shlex.split(command)[1:]) == 0
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) > 1, printed
+
+
+@pytest.mark.parametrize("command", [command for command in commands() if "--tables out/nightly" in command])
+def test_every_question_about_several_nights_is_answered(command, tmp_path, monkeypatch, capsys):
+    """Of two nights, of which the second has one more open transaction."""
+    for night in ("2026-11-20T02:00:00Z", "2026-11-21T02:00:00Z"):
+        run_id = write_run(tmp_path / "out" / "nightly", parse_instant(night))
+        write(tmp_path / "out" / "nightly", "coverage", {"topic": "orders", "partition": 0, "status": "COMPLETE"}, run_id=run_id)
+        opened = {"topic": "orders", "partition": 0, "start_offset": 7, "producer_id": 1, "verdict": "HANGING"}
+        write(tmp_path / "out" / "nightly", "open_transactions", *[opened] * night.startswith("2026-11-21"), run_id=run_id)
+    monkeypatch.chdir(tmp_path)
+    assert txn_audit.main(shlex.split(command)[1:]) == 0
+    assert "1 NEW: open now, and not then" in capsys.readouterr().out
 
 
 def test_every_command_has_a_place_in_its_page():
