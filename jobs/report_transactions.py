@@ -14,7 +14,7 @@ from jobs import options
 from jobs.run import Run, main, reopen_run
 from jobs.steps import Step, carry_out, step_of
 from jobs.summary import summarise
-from txnlib.report.text import render
+from txnlib.report.terminal import page
 from txnlib.spark.abort_plan import abort_plan
 from txnlib.spark.blocked_groups import blocked_groups
 from txnlib.spark.brokers import brokers
@@ -122,7 +122,8 @@ def finish(run: Run, fail_on: frozenset[str]) -> int:
     """Prints the report, closes the run's row, and gives the exit code: 3 if a verdict of `fail_on` was found."""
     summary = summarise(run)
     run.note("DONE", summary.counts)
-    print(render(summary), flush=True)
+    sys.stdout.write(page(summary, is_terminal=sys.stdout.isatty()))
+    sys.stdout.flush()
     return 3 if any(summary.counts["verdicts"].get(name, 0) for name in fail_on) else 0
 
 

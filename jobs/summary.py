@@ -10,13 +10,10 @@ from pyspark.sql import functions as F
 from jobs.run import Run
 from txnlib.core.finding import FINDINGS, Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
-from txnlib.report.summary import PREPARED, Row, Summary
+from txnlib.report.summary import PREPARED, SHOWN, SHOWN_COPIES, Row, Summary
 from txnlib.spark import windows
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
-#: Transactions of each verdict that a report shows; the tables hold all.
-SHOWN: Final = 20
-SHOWN_COPIES: Final = 10
 #: What of `partitions` tells what blocks once the transaction that blocks now is ended.
 NEXT: Final = ("next_blocking_offset", "next_blocking_producer_id", "next_blocking_transactional_id")
 
@@ -25,7 +22,9 @@ def summarise(run: Run) -> Summary:
     """The run as its report shows it. Nothing that grows with the logs reaches the driver."""
     read = run.tables.read
     opened = read("open_transactions")
-    verdicts = {row["verdict"]: row["count"] for row in opened.groupBy("verdict").count().collect()}
+    began = F.unix_millis(F.min(F.coalesce("transaction_start", "blocks_since")))
+    by_verdict = opened.groupBy("verdict").agg(F.count("*").alias("number"), began.alias("began")).collect()
+    verdicts = {row["verdict"]: row["number"] for row in by_verdict}
     covered = _coverage(read("coverage"))
     severities, findings = _findings(read("findings"))
     counts = {
@@ -44,6 +43,7 @@ def summarise(run: Run) -> Summary:
         counts=counts,
         transactions=_shown(run, opened),
         worst_lag=_worst_lag(read("partitions")),
+        oldest_open_ms=min((row["began"] for row in by_verdict if row["began"] is not None), default=None),
         findings=findings,
         ended=tuple(_rows(_ended(read("ended_transactions")))),
         **covered,

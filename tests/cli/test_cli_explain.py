@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from txnlib.cli.explain import explain
+from txnlib.cli.tables import open_run, open_tables
 
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"
@@ -106,6 +109,21 @@ def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
     assert "\n  holds    212 offsets, 9.8 KiB behind its start, since 2024-03-11 01:20:00Z\n" in rest
     assert "\n  cause    likely: late produce (it says)\n" in rest
     assert "\n  do       kafka-transactions.sh … abort\n" in rest
+
+
+def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, monkeypatch):
+    run = open_run(open_tables(str(tables)))
+    opened = run.rows("open_transactions", ("topic", "partition", "start_offset"))[0]
+    answer = explain(run, Namespace(**opened))
+    assert callable(answer.tail)
+    wide, narrow = answer.tail(132), answer.tail(60)
+    told, _, records = narrow.partition("\nRECORDS")
+    assert [line for line in told.splitlines() if len(line) > 60 and not line.startswith("  do ")] == []
+    assert wide.split() == narrow.split(), "the words are the same"
+    assert records == wide.partition("\nRECORDS")[2]
+    monkeypatch.setenv("COLUMNS", "60")
+    assert answer.text("table", is_terminal=True).endswith(narrow)
+    assert answer.text("table", is_terminal=False).endswith(wide)
 
 
 def test_evidence_is_printed_as_the_dump_tool_would_print_it(tables):

@@ -63,10 +63,10 @@ def test_tables_in_a_store_are_read_as_those_in_a_folder(store, tmp_path: Path, 
     write_run(tmp_path)
     write(tmp_path, "late_transactions", {"topic": "orders", "partition": 1, "transaction_start": at(NOW), "late_by": "BOTH"})
     fs.copy_files(str(tmp_path), f"{BUCKET}/audits/out", destination_filesystem=store)
-    in_folder = txn_audit(tmp_path, "find-late")
-    assert in_folder[0] == 0
-    assert "orders" in in_folder[1]
-    assert txn_audit(f"{scheme}://{BUCKET}/audits/out", "find-late") == in_folder
+    for command, shown in {"find-late": "orders", "runs": f"test-{NOW}"}.items():
+        in_folder = txn_audit(tmp_path, command)
+        assert (in_folder[0], shown in in_folder[1]) == (0, True)
+        assert txn_audit(f"{scheme}://{BUCKET}/audits/out", command) == in_folder
 
 
 def test_a_folder_of_a_store_without_tables_is_named(store):

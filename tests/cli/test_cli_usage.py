@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
+from txnlib.report.grid import grid
 
 EVIL = "pay\nHANGING  all is well\x1b[2J\u202e\u2028<b>[red]"
 
@@ -71,6 +72,9 @@ def test_runs_are_listed_newest_first(tmp_path):
     assert code == 0
     assert [row["run_id"] for row in rows] == [f"test-{NOW + n * 1000}" for n in (2, 1, 0)]
     assert rows[0]["verdicts"] == "1 HANGING"
+    for argv in (("--run", f"test-{NOW}"), ("--as-of", NOW)):
+        (row,) = json.loads(txn_audit(tmp_path, "runs", *argv, "--format", "json")[1])
+        assert row["run_id"] == f"test-{NOW}"
 
 
 def test_columns_that_a_later_version_adds_are_no_trouble(tmp_path):
@@ -108,8 +112,6 @@ def test_an_id_cannot_forge_a_line_of_the_tool_either(tmp_path):
 
 
 def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path, monkeypatch):
-    from txnlib.report.grid import grid
-
     rows = [{"verdict": "HANGING", "name": "[bold]markup[/bold]"}]
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -122,8 +124,21 @@ def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path, monkeypatch):
     assert "\x1b" not in grid(("verdict", "name"), rows, "table"), "piped output is plain"
 
 
+@pytest.mark.parametrize("width", [30, 60, 90, 200])
+def test_however_narrow_a_terminal_is_nothing_is_cut_off(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    row = {"when": "07:19:36.427Z", "a_long_name_of_a_column": "1", "transactional_id": "x" * 40, "detail": "y" * 50}
+    lines = grid(tuple(row), [row], "table", is_terminal=True).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "".join(lines)
+    assert (text.count("x"), text.count("y")) == (40, 50)
+    assert ("07:19:36.427Z" in text) is (width > 30), "times stay in one piece where there is room"
+
+
 def test_no_jvm_and_no_spark_are_needed(repository):
     """Whatever the command line imports, Spark and pandas are not in it."""
-    code = "import sys, txnlib.cli.main; print([m for m in ('pyspark', 'py4j', 'pandas', 'rich', 'pydantic') if m in sys.modules])"
+    code = "import sys; from txnlib.cli.main import COMMANDS, answer_of; [answer_of(name) for name in COMMANDS]; "
+    code += "print([m for m in ('pyspark', 'py4j', 'pandas', 'rich', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

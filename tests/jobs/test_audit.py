@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from jobs import audit, reconstruct_state, report_transactions
 from jobs.run import main
 from jobs.steps import Step
+from tests.support.delta_tables import txn_audit
 from txnlib.spark.schemas import TABLES
 
 
@@ -35,6 +36,7 @@ def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, o
     assert "abort --topic payments --partition 0 --start-offset 24" in printed.out
     assert "FINDINGS" not in printed.out, "a cluster without corruption has no finding above INFO"
     assert {path.name for path in out.iterdir()} == set(TABLES)
+    assert txn_audit(out, "report") == (0, printed.out, ""), "the same report again, without Spark"
 
 
 def test_jobs_again_repair_what_a_dead_run_left_double_nothing_and_exit_with_3_if_asked(spark, out, capsys):
@@ -56,6 +58,9 @@ def test_a_later_audit_remembers_since_when_a_transaction_hangs(spark, out, samp
     assert "going on from quickstart-" in progress
     assert counts(out)["record_batches"] == 2 * before["record_batches"]
     assert "seen by 2 audits, first as of 2026-11-21 07:42:41Z" in report
+    assert txn_audit(out, "report")[1] == report
+    changes = json.loads(txn_audit(out, "diff", "--format", "json")[1])["changes"]
+    assert {row["change"] for row in changes} <= {"VERDICT"}, "the same capture, judged a day later"
     seen = spark.read.format("delta").load(f"{out}/hanging_transactions").orderBy("as_of").collect()
     assert [row["runs_seen"] for row in seen if row["producer_id"] == 1001] == [1, 2]
 

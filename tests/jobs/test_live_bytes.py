@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from jobs.summary import summarise
 from tests.support import live
 from tests.support.delta_tables import txn_audit, write_run
 from tests.support.memory import audited
+from txnlib.cli import summary as without_spark
+from txnlib.cli.tables import open_run, open_tables
+from txnlib.report.text import render
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
 TABLES = (
@@ -24,6 +30,15 @@ TABLES = (
     "partition_transactions",
     "transaction_log",
     "late_transactions",
+    # What a report and a timeline want besides.
+    "partitions",
+    "findings",
+    "abort_plan",
+    "blocked_groups",
+    "ended_transactions",
+    "producer_spans",
+    "producer_id_owners",
+    "transactions",
 )
 #: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory held; an
 #: id's place in a hash table that has been larger than what is left in it.
@@ -90,11 +105,42 @@ def test_a_description_is_the_same_but_for_the_clock_of_the_tool(audit):
 
 def test_every_open_transaction_can_be_explained(audit):
     _, root = audit
-    from txnlib.cli.tables import open_run, open_tables
-
     opened = open_run(open_tables(str(root))).rows("open_transactions", ("topic", "partition", "start_offset", "verdict"))
     assert opened
     for row in opened:
         code, out, err = txn_audit(root, "explain", row["topic"], row["partition"], row["start_offset"])
         assert (code, err) == (0, "")
         assert f"\n{row['verdict']}  " in out
+
+
+def test_every_open_transaction_has_its_place_in_a_timeline_and_what_blocks_is_where_it_stands_still(audit):
+    _, root = audit
+    run = open_run(open_tables(str(root)))
+    opened = run.rows("open_transactions", ("topic", "partition", "start_offset", "transactional_id"))
+    for row in opened:
+        where = [row["topic"], row["partition"]]
+        events = json.loads(txn_audit(root, "timeline", *where, "--format", "json")[1])
+        own = [event for event in events if event["log"] == f"{where[0]}-{where[1]}"]
+        assert [event["offset"] for event in own] == sorted(event["offset"] for event in own)
+        assert ("begins", row["start_offset"]) in [(event["event"], event["offset"]) for event in own]
+        lowest = min(each["start_offset"] for each in opened if [each["topic"], each["partition"]] == where)
+        assert own[-1]["last_stable_offset"] == lowest
+    for name in {row["transactional_id"] for row in opened} - {None}:
+        assert txn_audit(root, "timeline", name)[0] == 0
+
+
+def test_the_report_without_spark_is_that_of_the_job(audit, spark):
+    capture, root = audit
+    tables = audited(spark, capture / "brokers", "--as-of", str(live.as_of(capture)))
+    assert tables.run is not None
+    tables.output = str(root)  # where the job would have written them
+    theirs = summarise(tables.run)
+    ours = without_spark.summarise(open_run(open_tables(str(root))))
+    named = replace(ours, cluster=theirs.cluster, kafka_version=theirs.kafka_version)
+    assert render(named) == render(theirs)
+    assert {**ours.counts, "rows": None} == {**theirs.counts, "rows": None}
+
+
+def test_what_else_to_copy_is_told_of_every_capture(audit):
+    _, root = audit
+    assert txn_audit(root, "collect-plan")[0] == 0

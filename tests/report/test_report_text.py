@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from txnlib.report.summary import PREPARED, Summary
+import re
+import shlex
+
+import pytest
+
+from txnlib.report.summary import PREPARED, SECTIONS, Summary
+from txnlib.report.terminal import page
 from txnlib.report.text import render
 
 AS_OF = 1_795_243_361_000
@@ -18,6 +24,7 @@ ROW = {
     "coordinator_partition": 1,
     "transaction_timeout_ms": 60_000,
     "transaction_start": AS_OF - 3_600_000,
+    "reason": "SO",
     "explanation": "it is so",
     "blocks_since": AS_OF - 3_600_000,
     "blocked_offsets": 12,
@@ -85,6 +92,8 @@ def test_what_ended_since_is_told():
     gone = {"topic": "t", "partition": 0, "start_offset": 1, "producer_id": 2, "verdict": "HANGING", "says": "ended by hand"}
     assert line(rendered(ended=(gone,)), "t-0").endswith("was HANGING: ended by hand")
     assert "ENDED SINCE" not in rendered()
+    assert "and 3 more: txn-audit diff" in rendered(ended=(gone,) * 8)
+    assert "and 15 or more: txn-audit diff" in rendered(ended=(gone,) * 20)
 
 
 def test_nothing_from_a_log_forges_a_line():
@@ -92,3 +101,87 @@ def test_nothing_from_a_log_forges_a_line():
     assert [part for part in text.splitlines() if part == "HANGING"] == ["HANGING"]
     assert "\x1b" not in text
     assert not any(part.startswith("  do  rm") for part in text.splitlines())
+
+
+def several(section: str, number: int, total: int | None = None, **fields):
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} | fields for n in range(number)]
+    counts = {"verdicts": {"OPEN" if section == PREPARED else section: total or number}}
+    return render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions={section: rows}))
+
+
+@pytest.mark.parametrize("section", ["HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN"])
+def test_however_many_there_are_a_section_stays_on_a_screen_and_says_what_it_leaves_out(section):
+    text = several(section, 20, 900)
+    assert len(text.splitlines()) <= 45
+    shown = [f"shop-eu-{n}" in text for n in range(20)]
+    assert shown == sorted(shown, reverse=True), "those that block most come first"
+    left = (20 if section == PREPARED else 900) - sum(shown)
+    assert f"and {left} more" in text
+
+
+def test_where_everything_is_wrong_it_is_hardly_more_than_a_screen():
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} for n in range(20)]
+    counts = {"verdicts": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900)}
+    text = render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions=dict.fromkeys(SECTIONS, rows)))
+    assert len(text.splitlines()) <= 90
+    assert [text.count(f"\n{section}\n") for section in SECTIONS] == [1] * 6, "and every section is there"
+
+
+def test_nothing_is_left_out_where_there_is_room():
+    text = several("HANGING", 2)
+    assert text.count("  why ") == 2
+    assert "more" not in text
+
+
+def test_the_extent_is_told_where_it_is_known():
+    assert "2 partitions blocked, the longest for 1 h" in several("HANGING", 2)
+    assert "1 partition blocked for 1 h" in several("HANGING", 1)
+    assert "blocked" not in line(several("HANGING", 20, 900), "900 HANGING")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 132])
+def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
+    fields = {"abort_command": "abort " + "x" * 200, "safe_to_abort": True}
+    text = render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
+    kept = ("  do ", "  before ", "  after ", "details: ")
+    assert [found for found in text.splitlines() if len(found) > width and not found.startswith(kept)] == []
+    assert f"  do       {fields['abort_command']}\n" in text, "a command stays in one piece"
+
+
+@pytest.mark.parametrize(
+    ("opened", "oldest", "said"),
+    [
+        pytest.param(0, None, "No transaction is open.", id="none"),
+        pytest.param(1, AS_OF - 38_000, "1 open transaction in time, the oldest for 38 s.", id="one"),
+        pytest.param(41, AS_OF - 38_000, "41 open transactions, all in time, the oldest for 38 s.", id="several"),
+        pytest.param(41, None, "41 open transactions, all in time.", id="of which no clock tells the age"),
+    ],
+)
+def test_nothing_alarming_is_said_where_nothing_is_wrong(opened, oldest, said):
+    text = render(Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"OPEN": opened}}, oldest_open_ms=oldest))
+    assert f"nothing hangs, nothing is late, nothing is stuck.  {said}" in text
+    assert not any(verdict in text for verdict in ("HANGING", "STUCK", "LATE", "UNKNOWN"))
+
+
+def test_missing_coordinators_lead_to_what_to_copy():
+    text = render(Summary("c", AS_OF, "given", "/out", missing_coordinators=(7, 31)))
+    assert "not captured: __transaction_state-{7, 31} (what to copy: txn-audit collect-plan)" in text
+
+
+def test_details_are_asked_for_by_a_command_that_a_shell_understands():
+    command = line(render(Summary("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "details: ")
+    assert shlex.split(command)[1:] == ["txn-audit", "explain", "orders", "3", "41", "--tables", "/my out"]
+    assert "details" not in render(Summary("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), "a catalog's tables"
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch):
+    summary = Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"HANGING": 1}}, transactions={"HANGING": [ROW]})
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    styled = page(summary, is_terminal=True)
+    assert "\x1b[1;31mHANGING\x1b[0m" in styled
+    assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(summary, 70)}\n", "the words are the same"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "[1;31m" not in page(summary, is_terminal=True)
+    assert page(summary, is_terminal=False) == f"{render(summary)}\n", "piped, it is as wide as ever"

@@ -31,9 +31,7 @@ def abort_plan(run: Run, options: Namespace) -> Answer:
     """What to do about each open transaction: commands in order, with what they must print, and what speaks against them."""
     rows = run.rows("abort_plan", (*_COLUMNS, *_STEPS), order='"number"')
     flat = [{name: value for name, value in row.items() if name not in _STEPS} for row in rows]
-    if options.format == "csv":
-        return Answer(_COLUMNS, flat)
-    return Answer(_SHOWN, flat, tail="".join(map(_steps, rows)), whole=rows)
+    return Answer(_COLUMNS, flat, shown=_SHOWN, tail="".join(map(_steps, rows)), whole=rows)
 
 
 def _steps(row: Row) -> str:

@@ -120,7 +120,7 @@ def explain(run: Run, options: Namespace) -> Answer:
     left_out += _left_out(run, verdict, records)
     steps = tell(place, batches, stamps, records)
     told = Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, _printed(run, verdict, copy))
-    return Answer(columns(steps), lines(told), head=head(told), tail=tail(told), whole=whole(told))
+    return Answer(columns(steps), lines(told), head=head(told), tail=lambda width: tail(told, width), whole=whole(told))
 
 
 def _verdict(run: Run, topic: str, partition: int, start_offset: int) -> Row:

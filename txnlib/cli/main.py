@@ -7,85 +7,38 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from txnlib.cli import abort_plan, explain, overviews, transactions
-from txnlib.cli.output import KAFKA, Answer
-from txnlib.cli.tables import Run, open_run, open_tables
+from txnlib.cli.commands import COMMANDS, PROGRAM, Reads, parser
 from txnlib.errors import TxnlibError
-from txnlib.report.grid import CSV, JSON, TABLE
 from txnlib.report.text import printable
 
-#: command -> what answers it, and its options.
-COMMANDS: Final[Mapping[str, tuple[Callable[[Run, Namespace], Answer], Mapping[str, dict[str, Any]]]]] = {
-    "explain": (
-        explain.explain,
-        {
-            "topic": {"help": "topic of the partition"},
-            "partition": {"type": int, "help": "its number"},
-            "start_offset": {"type": int, "help": "first offset of the open transaction"},
-        },
-    ),
-    "list": (transactions.list_transactions, {}),
-    "describe": (
-        transactions.describe,
-        {"--transactional-id": {"required": True, "metavar": "ID", "help": "the transactional id"}},
-    ),
-    "describe-producers": (
-        transactions.describe_producers,
-        {
-            "--topic": {"required": True, "help": "topic of the partition"},
-            "--partition": {"required": True, "type": int, "help": "its number"},
-        },
-    ),
-    "find-hanging": (
-        transactions.find_hanging_transactions,
-        {
-            "--topic": {"help": "topic to search"},
-            "--partition": {"type": int, "help": "one partition of it"},
-            "--broker-id": {"type": int, "metavar": "B", "help": "search the partitions of which there is a copy of this broker"},
-            "--max-transaction-timeout": {
-                "type": int,
-                "metavar": "MINUTES",
-                "help": "leave out what was written to in the last MINUTES (default: as in the audit)",
-            },
-        },
-    ),
-    "find-late": (overviews.find_late, {}),
-    "abort-plan": (abort_plan.abort_plan, {}),
-    "coverage": (overviews.coverage, {}),
-}
-RUNS: Final = "runs"
+if TYPE_CHECKING:
+    from txnlib.cli.output import Answer
 
 
-def parser() -> ArgumentParser:
-    shared = ArgumentParser(add_help=False)
-    shared.add_argument("--tables", default="out", metavar="PATH", help="the audit's --output, a folder or a URI (default: out)")
-    shared.add_argument("--run", metavar="RUN_ID", help="the run to read (default: the newest)")
-    shared.add_argument("--as-of", metavar="INSTANT", help="the run of that instant: ISO-8601 or epoch ms")
-    forms = (TABLE, JSON, CSV, KAFKA)
-    shared.add_argument("--format", choices=forms, default=TABLE, help="kafka: exactly as kafka-transactions.sh prints it")
-    whole = ArgumentParser(
-        prog="txn-audit", description=(__doc__ or "").partition("\n")[0], epilog=(__doc__ or "").split("\n\n")[-1]
-    )
-    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (answer, options) in COMMANDS.items():
-        about = (answer.__doc__ or "").partition("\n")[0]
-        command = commands.add_parser(name, parents=[shared], help=about, description=about, allow_abbrev=False)
-        for option, how in options.items():
-            command.add_argument(option, **how)
-    commands.add_parser(RUNS, parents=[shared], help=overviews.list_runs.__doc__, allow_abbrev=False)
-    return whole
+def answer_of(command: str) -> Callable[..., Answer]:
+    """The function that answers a command; its module, and what that needs, is imported only now."""
+    module, _, function = COMMANDS[command].answer.partition(":")
+    found: Callable[..., Answer] = getattr(import_module(f"txnlib.cli.{module}"), function)
+    return found
 
 
 def answer_to(options: Namespace) -> Answer:
+    """The answer to a command line that was parsed. Raises TxnlibError."""
+    return answer_of(options.command)(*_handed(COMMANDS[options.command].reads, options), options)
+
+
+def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
+    if reads is Reads.NOTHING:
+        return ()
+    from txnlib.cli.tables import open_run, open_tables  # a tenth of a second, which the others need not wait for
+
     tables = open_tables(options.tables)
-    if options.command == RUNS:
-        return overviews.list_runs(tables)
-    run = open_run(tables, run_id=options.run, as_of=options.as_of)
-    return COMMANDS[options.command][0](run, options)
+    return (tables,) if reads is Reads.TABLES else (open_run(tables, run_id=options.run, as_of=options.as_of),)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -117,7 +70,7 @@ def _print(text: str) -> int:
 
 
 def _say(text: str, code: int) -> int:
-    sys.stderr.write(f"txn-audit: {printable(text)}\n")
+    sys.stderr.write(f"{PROGRAM}: {printable(text)}\n")
     return code
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from txnlib.errors import UsageError
-from txnlib.report.grid import TABLE, grid, json_text
+from txnlib.report.grid import CSV, JSON, TABLE, grid, json_text
 from txnlib.report.summary import Row
+from txnlib.report.terminal import columns
 
-KAFKA = "kafka"
+KAFKA: Final = "kafka"
+FORMS: Final = (TABLE, JSON, CSV, KAFKA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +22,15 @@ class Answer:
     columns: Sequence[str]
     rows: Sequence[Row]
     kafka: Callable[[], str] | None = None
-    #: For people: what stands before and behind the table.
+    #: For people: what stands before and behind the table; what is wrapped is given how wide it is to be.
     head: str = ""
-    tail: str = ""
+    tail: str | Callable[[int], str] = ""
+    #: For people: the answer where it is no table at all; given whether a terminal shows it.
+    page: Callable[[bool], str] | None = None
+    #: For people: the columns they need, where programs get more.
+    shown: Sequence[str] | None = None
+    #: For people: the rows they can read, where programs get more.
+    people: Sequence[Row] | None = None
     #: For programs: the whole answer, where the rows alone are not.
     whole: object = None
     #: To stderr: what the answer lacks.
@@ -33,7 +42,13 @@ class Answer:
             if self.kafka is None:
                 raise UsageError("--format kafka: Kafka's tool has no such command")
             return self.kafka()
-        if form == "json" and self.whole is not None:
+        if form == JSON and self.whole is not None:
             return json_text(self.whole)
-        body = grid(self.columns, self.rows, form, is_terminal=is_terminal)
-        return f"{self.head}{body}{self.tail}" if form == TABLE else body
+        if form != TABLE:
+            return grid(self.columns, self.rows, form)
+        if self.page is not None:
+            return self.page(is_terminal)
+        rows = self.rows if self.people is None else self.people
+        body = grid(self.shown or self.columns, rows, form, is_terminal=is_terminal)
+        tail = self.tail if isinstance(self.tail, str) else self.tail(columns(is_terminal=is_terminal))
+        return f"{self.head}{body}{tail}"

@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 
 from txnlib.cli.output import Answer
-from txnlib.cli.tables import Run, Tables, runs
+from txnlib.cli.tables import Run, Tables, chosen_runs
 
 
 def find_late(run: Run, options: Namespace) -> Answer:
@@ -48,9 +48,9 @@ def coverage(run: Run, options: Namespace) -> Answer:
     return Answer(columns, run.rows("coverage", columns, order='"topic", "partition", "broker"'))
 
 
-def list_runs(tables: Tables) -> Answer:
-    """Every run under the folder, newest first."""
-    rows = runs(tables)
+def list_runs(tables: Tables, options: Namespace) -> Answer:
+    """Every run under the folder, newest first; with `--run` or `--as-of` those that they name."""
+    rows = chosen_runs(tables, run_id=options.run, as_of=options.as_of)
     for row in rows:
         verdicts = json.loads(row["counts"] or "{}").get("verdicts", {})
         row["verdicts"] = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))

@@ -64,6 +64,11 @@ class Tables:
         found = self._ask(name, f"SELECT {expression} AS number FROM rows{_where(where)}")
         return None if found[0]["number"] is None else int(found[0]["number"])
 
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
+        """Several aggregates of a table, each under its name."""
+        chosen = ", ".join(f"{expression} AS {_name(alias)}" for alias, expression in expressions.items())
+        return self._ask(name, f"SELECT {chosen} FROM rows{_where(where)}")[0]
+
     def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
         """One aggregate for each combination of keys."""
         by = ", ".join(_name(key) for key in keys)
@@ -109,6 +114,9 @@ class Run:
     def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
         return self.tables.number(name, expression, [("run_id", "=", self.run_id), *where])
 
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
+        return self.tables.one(name, expressions, [("run_id", "=", self.run_id), *where])
+
     def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
         return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where])
 
@@ -129,8 +137,8 @@ def runs(tables: Tables) -> list[Row]:
     return tables.rows(RUNS, _RUN_COLUMNS, order="as_of DESC, started_at DESC")
 
 
-def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> Run:
-    """The run with that id or instant; else the newest that was finished. Raises UsageError if there is none."""
+def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> list[Row]:
+    """The runs with that id or instant, newest first. Raises UsageError if there is none."""
     found = runs(tables)
     if run_id is not None:
         found = [row for row in found if row["run_id"] == run_id]
@@ -138,12 +146,22 @@ def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = N
         found = [row for row in found if ms(row["as_of"]) == parse_instant(as_of)]
     if not found:
         raise UsageError("no such run: `txn-audit runs` lists those there are")
+    return found
+
+
+def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> Run:
+    """The run with that id or instant; else the newest that was finished. Raises UsageError if there is none."""
+    found = chosen_runs(tables, run_id=run_id, as_of=as_of)
     if as_of is not None and len(found) > 1:
         raise UsageError(f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in found)}")
-    chosen = next((row for row in found if row["status"] == "DONE"), found[0])
-    as_of_ms = ms(chosen["as_of"])
+    return run_of(tables, next((row for row in found if row["status"] == "DONE"), found[0]))
+
+
+def run_of(tables: Tables, row: Row) -> Run:
+    """The run that a row of audit_runs tells of."""
+    as_of_ms = ms(row["as_of"])
     assert as_of_ms is not None
-    return Run(tables, chosen["run_id"], chosen["cluster"], as_of_ms, json.loads(chosen["settings"]))
+    return Run(tables, row["run_id"], row["cluster"], as_of_ms, json.loads(row["settings"]))
 
 
 def ms(instant: datetime | None) -> int | None:

@@ -6,12 +6,14 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
+from txnlib.cli.filters import matches_whole, runs_longer
 from txnlib.cli.output import Answer
 from txnlib.cli.tables import Filter, Row, Run, ms
 from txnlib.core.find_hanging import MS_PER_MINUTE, SearchScope, find_hanging, is_candidate
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
 from txnlib.report import kafka_table
+from txnlib.report.collecting import shows_absence
 
 _ID_COLUMNS: Final = (
     "transactional_id",
@@ -47,14 +49,21 @@ _OPEN_COLUMNS: Final = (
 
 
 def list_transactions(run: Run, options: Namespace) -> Answer:
-    """Every transactional id that has not expired."""
-    rows = _ids(run)
+    """Every transactional id that has not expired and that the filters let pass. Raises UsageError for a bad expression."""
+    rows = [row for row in _ids(run) if runs_longer(row["transaction_start_ms"], run.as_of_ms, options.duration_filter)]
+    matching = matches_whole(options.transactional_id_pattern, [row["transactional_id"] for row in rows])
+    rows = [row for row, is_match in zip(rows, matching, strict=True) if is_match]
+    idle = sum(row["transaction_start_ms"] is None for row in rows)
+    notes = []
+    if idle and (options.duration_filter or -1) >= 0:
+        notes.append(f"{idle} of these have no start that is known, and pass every --duration-filter, as they do at the brokers")
     return Answer(
         ("transactional_id", "coordinator", "coordinator_partition", "producer_id", "producer_epoch", "state", "partitions"),
         rows,
         kafka=lambda: kafka_table.list_table(
             _by(rows, "transactional_id", run.grouped("coordinator_states", ("transactional_id",), 'min("offset")'))
         ),
+        notes=notes,
     )
 
 
@@ -187,9 +196,7 @@ def _answers(run: Run, rows: list[Row], asked_ms: int) -> list[bool | None]:
 def _are_coordinators_complete(run: Run) -> bool:
     """Whether of every coordinator partition some copy shows also which ids it does not hold."""
     columns = ("partition", "status", "is_decoded", "damaged_offset", "source")
-    shown: dict[int, bool] = {}
+    copies: dict[int, list[Row]] = {}
     for row in run.rows("coverage", columns, [("topic", "=", TRANSACTION_STATE_TOPIC)]):
-        is_whole = row["status"] != "MISSING" and bool(row["is_decoded"]) and row["damaged_offset"] is None
-        shows_absence = is_whole and not row["source"].startswith("console:")
-        shown[row["partition"]] = shown.get(row["partition"], False) or shows_absence
-    return bool(shown) and all(shown.values())
+        copies.setdefault(row["partition"], []).append(row)
+    return bool(copies) and all(map(shows_absence, copies.values()))

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from txnlib.report.story import Step
@@ -63,19 +64,20 @@ def head(told: Explained) -> str:
     return f"{who}\ncluster {printable(told.cluster)}, as of {instant(told.as_of_ms)}, run {printable(told.run_id)}\n\n"
 
 
-def tail(told: Explained) -> str:
-    """What the story comes to, and the records that show it."""
+def tail(told: Explained, width: int = WIDTH) -> str:
+    """What the story comes to, and the records that show it; sentences are wrapped, commands and records are not."""
     row = told.verdict
+    labelled = partial(_wrapped, width)
     out = [f"  left out: {printable('; '.join(told.left_out))}"] if told.left_out else []
     out += ["", f"{row['verdict']}  {row['reason']}"]
-    out += _labelled("why", row["explanation"])
-    out += _labelled("live", _LIVE[row["kafka_find_hanging"]])
-    out += _labelled("age", _age(row))
+    out += labelled("why", row["explanation"])
+    out += labelled("live", _LIVE[row["kafka_find_hanging"]])
+    out += labelled("age", _age(row))
     blocked = f"{row['blocked_offsets']} offsets, {size(row['blocked_bytes'])} behind its start"
-    out += _labelled("holds", f"{blocked}, since {instant(row['blocks_since'])}")
+    out += labelled("holds", f"{blocked}, since {instant(row['blocks_since'])}")
     for cause in row["causes"] or ():
-        out += _labelled("cause", f"{cause['likelihood'].lower()}: {cause['cause']} ({cause['evidence']})")
-    out += _remedy(row)
+        out += labelled("cause", f"{cause['likelihood'].lower()}: {cause['cause']} ({cause['evidence']})")
+    out += _remedy(row, width)
     out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if told.evidence else []
     for each in told.evidence:
         out.append(f"  {printable(each['topic'])}-{each['partition']} offset {each['offset']}: {printable(each['says'])}")
@@ -125,17 +127,18 @@ def _age(row: Row) -> str:
     return f"last write {last}; {proven}"
 
 
-def _remedy(row: Row) -> list[str]:
+def _remedy(row: Row, width: int) -> list[str]:
+    labelled = partial(_wrapped, width)
     if row["abort_command"] is None:
-        return _labelled("do not", f"write a marker by hand: {row['do_not_abort_because']}")
+        return labelled("do not", f"write a marker by hand: {row['do_not_abort_because']}")
     if not row["safe_to_abort"]:
-        return [*_labelled("not yet", row["do_not_abort_because"]), f"  {'then':<{_LABEL}}{printable(row['abort_command'])}"]
+        return [*labelled("not yet", row["do_not_abort_because"]), f"  {'then':<{_LABEL}}{printable(row['abort_command'])}"]
     return [f"  {'do':<{_LABEL}}{printable(row['abort_command'])}"]
 
 
-def _labelled(label: str, text: object) -> list[str]:
+def _wrapped(width: int, label: str, text: object) -> list[str]:
     line = f"  {label:<{_LABEL}}{printable(text)}"
-    return textwrap.wrap(line, WIDTH, subsequent_indent=" " * (2 + _LABEL), break_on_hyphens=False, break_long_words=False)
+    return textwrap.wrap(line, width, subsequent_indent=" " * (2 + _LABEL), break_on_hyphens=False, break_long_words=False)
 
 
 def _offsets(step: Step) -> str:
@@ -149,7 +152,7 @@ def _times(steps: Sequence[Step]) -> list[int]:
 
 def _day(steps: Sequence[Step]) -> str | None:
     """The day of every time shown, if it is one."""
-    days = {_clock(at)[:10] for at in _times(steps)}
+    days = {clock(at)[:10] for at in _times(steps)}
     return days.pop() if len(days) == 1 else None
 
 
@@ -158,7 +161,7 @@ def _when_head(steps: Sequence[Step]) -> str:
     return "when (broker clock)" if day is None else f"when (broker clock, {day})"
 
 
-def _clock(ms: int) -> str:
+def clock(ms: int) -> str:
     """2026-11-21 07:46:12.345Z; the number where no calendar reaches."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
@@ -168,7 +171,7 @@ def _clock(ms: int) -> str:
 
 def _when(step: Step, day: str | None) -> str:
     def shown(ms: int) -> str:
-        return _clock(ms).removeprefix(f"{day} ")
+        return clock(ms).removeprefix(f"{day} ")
 
     if step.first_offset is None:
         return ""

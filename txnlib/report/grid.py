@@ -16,6 +16,9 @@ TABLE: Final = "table"
 JSON: Final = "json"
 CSV: Final = "csv"
 
+#: Cells of a column up to this length stay in one piece, however narrow the terminal.
+KEPT_WHOLE: Final = 15
+
 #: A cell that should be seen -> its style on a terminal.
 STYLES: Final[Mapping[str, str]] = {
     "HANGING": "bold red",
@@ -97,12 +100,16 @@ def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        table.add_column(Text(name), overflow="fold")
+    console = Console()  # knows NO_COLOR, TERM and the width
+    widest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
+    # A time or a number in two pieces is none: what is long gives way, where that is enough.
+    least = [min(each, KEPT_WHOLE) for each in widest]
+    has_room = sum(max(each, min(len(name), KEPT_WHOLE)) + 2 for each, name in zip(least, columns, strict=True)) <= console.width
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    for name, width in zip(columns, least, strict=True):
+        table.add_column(Text(name), overflow="fold", min_width=width if has_room else None)
     for row in cells:
         table.add_row(*[Text(text, style=STYLES.get(text.removeprefix("<-- "), "")) for text in row])
-    console = Console()  # knows NO_COLOR, TERM and the width
     with console.capture() as captured:
         console.print(table)
     return captured.get()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,6 +10,12 @@ Row = Mapping[str, Any]
 
 #: Section of two-phase commits that have been open for longer than other transactions may be.
 PREPARED: Final = "PREPARED"
+
+#: Sections of a report, in their order.
+SECTIONS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN")
+#: Transactions of each section that a report shows; the tables hold all.
+SHOWN: Final = 20
+SHOWN_COPIES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,7 @@ class Summary:
     #: verdicts, reasons, findings by severity, coverage by status, rows.
     counts: Mapping[str, Any] = field(default_factory=dict)
     #: Verdict, or PREPARED -> rows of open_transactions with their plan, the ones that block most first, at most `SHOWN`.
-    transactions: Mapping[str, list[Row]] = field(default_factory=dict)
+    transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     captured_from_ms: int | None = None
     captured_to_ms: int | None = None
     is_instant_assumed: bool = False
@@ -36,6 +42,8 @@ class Summary:
     missing_coordinators: tuple[int, ...] = ()
     unreadable_bytes: int = 0
     worst_lag: Row | None = None
+    #: When the oldest of those that are open began, by its coordinator, else by the best clock there is.
+    oldest_open_ms: int | None = None
     #: Names of findings above INFO with their counts and meaning.
     findings: tuple[Row, ...] = ()
     #: What the run before warned of and is open no longer.

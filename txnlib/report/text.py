@@ -5,17 +5,26 @@ Reads a Summary and computes no verdict.
 
 from __future__ import annotations
 
+import shlex
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from txnlib.report.summary import PREPARED, Row, Summary
+from txnlib.report.summary import PREPARED, SECTIONS, SHOWN, Row, Summary
 
 WIDTH: Final = 132
 _LABEL: Final = 9
 SHOWN_CAUSES: Final = 2
 SHOWN_GROUPS: Final = 3
+SHOWN_ENDED: Final = 5
+#: Transactions (of LATE and PREPARED: owners) of a section that are told in full, by default and, where there are few sections, of
+#: what somebody has to act on; then those that have a line each. So a report is a screen of about 40 lines.
+IN_FULL, IN_FULL_URGENT, IN_BRIEF = 1, 2, 3
+_URGENT: Final = ("HANGING", "STUCK")
+_FEW: Final = 2
+#: A line, or a line that may be wrapped, with how far what follows is indented.
+Line = str | tuple[str, int]
 
 #: verdict -> what it means in one line.
 HEADLINES: Final = {
@@ -29,13 +38,21 @@ HEADLINES: Final = {
 }
 
 
-def render(summary: Summary) -> str:
-    """The report as text, at most WIDTH columns wide where words allow it."""
-    lines = [*_head(summary), *_answer(summary), *_read(summary)]
-    for verdict in ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN"):
+def render(summary: Summary, width: int = WIDTH) -> str:
+    """The report as text, at most so many columns wide where words allow it; commands are never wrapped."""
+    lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
+    for verdict in SECTIONS:
         lines += _section(verdict, summary)
     lines += [*_ended(summary), *_findings(summary), *_incomplete(summary), "", f"tables in {printable(summary.output)} (Delta)"]
-    return "\n".join(lines)
+    lines += _further(summary)
+    return "\n".join(each for line in lines for each in _wrapped(line, width))
+
+
+def _wrapped(line: Line, width: int) -> list[str]:
+    if isinstance(line, str):
+        return [line]
+    text, indent = line
+    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
 
 
 def printable(text: object) -> str:
@@ -77,7 +94,7 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} GiB"
 
 
-def _head(summary: Summary) -> list[str]:
+def _head(summary: Summary) -> list[Line]:
     captured = ""
     if summary.captured_to_ms is not None:
         captured = f"captured {duration(summary.as_of_ms - summary.captured_to_ms)} before, "
@@ -86,21 +103,39 @@ def _head(summary: Summary) -> list[str]:
     version = "" if summary.kafka_version is None else f", Kafka {printable(summary.kafka_version)}"
     brokers = f"{summary.brokers} broker{'' if summary.brokers == 1 else 's'}"
     cluster = printable(summary.cluster)
-    return [f"txnlib audit  cluster {cluster}  as of {instant(summary.as_of_ms)}  ({captured}{brokers}{version})", ""]
+    return [(f"txnlib audit  cluster {cluster}  as of {instant(summary.as_of_ms)}  ({captured}{brokers}{version})", 14), ""]
 
 
-def _answer(summary: Summary) -> list[str]:
+def _answer(summary: Summary) -> list[Line]:
     verdicts = summary.counts.get("verdicts", {})
     alarming = {name: verdicts.get(name, 0) for name in HEADLINES if verdicts.get(name, 0) and name != "OPEN"}
     opened = verdicts.get("OPEN", 0)
     if not alarming:
-        return [f"  nothing hangs, nothing is late, nothing is stuck.  {opened} open transactions, all in time."]
+        if not opened:
+            return [("  nothing hangs, nothing is late, nothing is stuck.  No transaction is open.", 2)]
+        oldest = "" if summary.oldest_open_ms is None else f", the oldest for {duration(summary.as_of_ms - summary.oldest_open_ms)}"
+        number = "1 open transaction" if opened == 1 else f"{opened} open transactions, all"
+        return [(f"  nothing hangs, nothing is late, nothing is stuck.  {number} in time{oldest}.", 2)]
     names = [*alarming, *(["OPEN"] if opened else [])]
     width = max(len(str(verdicts[name])) for name in names)
-    return [f"  {verdicts[name]:>{width}} {name:<8}  {HEADLINES[name]}" for name in names]
+    return [
+        (f"  {verdicts[name]:>{width}} {name:<8}  {HEADLINES[name]}{_extent(name, verdicts[name], summary)}", width + 13)
+        for name in names
+    ]
 
 
-def _read(summary: Summary) -> list[str]:
+def _extent(verdict: str, total: int, summary: Summary) -> str:
+    """How many partitions those of a verdict block, and for how long; nothing where not all are at hand."""
+    rows = summary.transactions.get(verdict, [])
+    if verdict not in ("HANGING", "STUCK", "LATE") or len(rows) != total:
+        return ""
+    places = len({_where(row) for row in rows})
+    since = [row["blocks_since"] for row in rows if row["blocks_since"] is not None]
+    longest = f"{'' if places == 1 else ', the longest'} for {duration(summary.as_of_ms - min(since))}" if since else ""
+    return f": {places} partition{'' if places == 1 else 's'} blocked{longest}"
+
+
+def _read(summary: Summary) -> list[Line]:
     partitions = f"{summary.partitions_read} of {summary.partitions_known} partitions"
     coordinators = f"{summary.coordinators_read} of {summary.coordinators_known} coordinator partitions"
     line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
@@ -108,32 +143,44 @@ def _read(summary: Summary) -> list[str]:
         lag = summary.worst_lag
         where = f"{printable(lag['topic'])}-{lag['partition']}"
         line += f".  LSO lag: highest {duration(lag['lag_ms'])}, {lag['lag_offsets']} offsets ({where})"
-    lines = [line]
+    lines: list[Line] = [(line, 7)]
     if summary.missing_coordinators:
         named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
         more = "" if len(summary.missing_coordinators) <= 20 else ", …"
-        lines.append(f"  not captured: __transaction_state-{{{named}{more}}}")
+        lines.append((f"  not captured: __transaction_state-{{{named}{more}}} (what to copy: txn-audit collect-plan)", 4))
     return lines
 
 
-def _section(verdict: str, summary: Summary) -> list[str]:
+def _section(verdict: str, summary: Summary) -> list[Line]:
     rows = summary.transactions.get(verdict, [])
     if not rows:
         return []
     total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
-    heading = verdict if total == len(rows) else f"{verdict}  ({len(rows)} of {total}; all are in open_transactions)"
-    lines = ["", heading]
-    blocks: Iterable[list[str]] = (_transaction(row, summary) for row in rows)
-    if verdict in ("LATE", PREPARED):
-        blocks = (_late(group) for group in _by_owner(rows))
-    for block in blocks:
-        lines += block
+    lines: list[Line] = ["", verdict]
+    groups = _by_owner(rows) if verdict in ("LATE", PREPARED) else [[row] for row in rows]
+    is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
+    in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
+    for group in groups[:in_full]:
+        lines += _late(group) if verdict in ("LATE", PREPARED) else _transaction(group[0], summary)
+    for group in groups[in_full : in_full + IN_BRIEF]:
+        lines += _brief(group)
+    hidden = total - sum(map(len, groups[: in_full + IN_BRIEF]))
+    if hidden:
+        lines.append(f"  and {hidden} more, which block less: txn-audit abort-plan")
     return lines
+
+
+def _brief(rows: Sequence[Row]) -> list[Line]:
+    """Transactions of one owner in a line: where, whose, since when."""
+    first = rows[0]
+    places = ", ".join(f"{_where(row)} offset {row['start_offset']}" for row in rows)
+    blocked = f"{sum(row['blocked_offsets'] or 0 for row in rows)} offsets since {instant(first['blocks_since'])}"
+    return [(f"  {places}   {_producer(first)}   {_owner(first)}   blocks {blocked}: {first['reason']}", 2 + _LABEL)]
 
 
 def _owner(row: Row) -> str:
     if row["transactional_id"] is None:
-        return "no transactional id"
+        return "no transactional id known"
     own, application = printable(row["transactional_id"]), printable(row["application"])
     return own if own == application else f"{own} of {application}"
 
@@ -146,8 +193,8 @@ def _where(row: Row) -> str:
     return f"{printable(row['topic'])}-{row['partition']}"
 
 
-def _transaction(row: Row, summary: Summary) -> list[str]:
-    lines = [f"  {_where(row)}   offset {row['start_offset']}   {_producer(row)}   {_owner(row)}"]
+def _transaction(row: Row, summary: Summary) -> list[Line]:
+    lines: list[Line] = [(f"  {_where(row)}   offset {row['start_offset']}   {_producer(row)}   {_owner(row)}", 2 + _LABEL)]
     lines += _labelled("why", printable(row["explanation"]))
     since = instant(row["blocks_since"])
     lines += _labelled(
@@ -190,10 +237,10 @@ def _by_owner(rows: Sequence[Row]) -> list[list[Row]]:
     return list(groups.values())
 
 
-def _late(rows: list[Row]) -> list[str]:
+def _late(rows: list[Row]) -> list[Line]:
     first = rows[0]
     timeout = duration(first["transaction_timeout_ms"])
-    lines = [f"  {_owner(first)}   {_producer(first)}   {first['coordinator_state']}   timeout {timeout}"]
+    lines: list[Line] = [f"  {_owner(first)}   {_producer(first)}   {first['coordinator_state']}   timeout {timeout}"]
     places = ", ".join(f"{_where(row)} from offset {row['start_offset']} ({row['blocked_offsets']} offsets)" for row in rows)
     lines += _labelled("blocks", places)
     lines += _labelled(
@@ -225,43 +272,57 @@ def _waiting(row: Row) -> str:
     return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {_where(row)}" if groups else ""
 
 
-def _labelled(label: str, text: str, *, wrap: bool = True) -> list[str]:
-    indent = " " * (2 + _LABEL)
+def _labelled(label: str, text: str, *, wrap: bool = True) -> list[Line]:
     if not text:
         return []
-    if not wrap:
-        return [f"  {label:<{_LABEL}}{text}"]
-    return textwrap.wrap(
-        f"  {label:<{_LABEL}}{text}", WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )
+    line = f"  {label:<{_LABEL}}{text}"
+    return [(line, 2 + _LABEL)] if wrap else [line]
 
 
-def _ended(summary: Summary) -> list[str]:
+def _ended(summary: Summary) -> list[Line]:
     """What became of those that the audit before warned of."""
-    lines = []
-    for row in summary.ended:
+    lines: list[Line] = []
+    for row in summary.ended[:SHOWN_ENDED]:
         where = f"{_where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
-        lines.append(f"  {where}   was {row['verdict']}: {printable(row['says'])}")
+        lines.append((f"  {where}   was {row['verdict']}: {printable(row['says'])}", 2 + _LABEL))
+    hidden = len(summary.ended) - SHOWN_ENDED
+    if hidden > 0:
+        lines.append(f"  and {hidden} {'or more' if len(summary.ended) == SHOWN else 'more'}: txn-audit diff")
     return ["", "ENDED SINCE THE AUDIT BEFORE", *lines] if lines else []
 
 
-def _findings(summary: Summary) -> list[str]:
+def _findings(summary: Summary) -> list[Line]:
     if not summary.findings:
         return []
-    lines = ["", "FINDINGS"]
-    for row in summary.findings:
-        lines += textwrap.wrap(
-            f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}",
-            WIDTH,
-            subsequent_indent=" " * 16,
-        )
-    return lines
+    found: list[Line] = [
+        (f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}", 16) for row in summary.findings
+    ]
+    return ["", "FINDINGS", *found]
 
 
-def _incomplete(summary: Summary) -> list[str]:
+def _incomplete(summary: Summary) -> list[Line]:
     if not summary.incomplete:
         return []
-    lines = ["", "NOT WHOLE"]
+    lines: list[Line] = ["", "NOT WHOLE"]
     for row in summary.incomplete:
-        lines.append(f"  {_where(row)}   {printable(row['source'])}   {row['status']}: {printable(row['detail'])}")
+        where = f"  {_where(row)}   {printable(row['source'])}   {row['status']}: "
+        lines.append((where + printable(row["detail"]), 2 + _LABEL))
     return lines
+
+
+def _further(summary: Summary) -> list[Line]:
+    """Where to read on. Tables of a catalog have no folder, and txn-audit does not reach them."""
+    rows = next((rows for name in HEADLINES if (rows := summary.transactions.get(name))), None)
+    if rows is None or "/" not in summary.output:
+        return []
+    first = rows[0]
+    words = [
+        "txn-audit",
+        "explain",
+        first["topic"],
+        str(first["partition"]),
+        str(first["start_offset"]),
+        "--tables",
+        summary.output,
+    ]
+    return [f"details: {printable(shlex.join(words))}"]

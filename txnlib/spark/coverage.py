@@ -39,6 +39,7 @@ def coverage(
     noted = marks.groupBy(*TOPIC_PARTITION).agg(F.max("value").alias("high_watermark"))
     named = expected.unionByName(noted.select(*TOPIC_PARTITION)).distinct()
     missing = named.join(copies, on=list(TOPIC_PARTITION), how="left_anti").join(noted, on=list(TOPIC_PARTITION), how="left")
+    missing = missing.join(F.broadcast(_leaders(partition_notes)), on=list(TOPIC_PARTITION), how="left")
     absent = missing.withColumns({"status": F.lit("MISSING"), "detail": F.lit("not captured"), "is_judged": F.lit(False)})
     return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
 
@@ -134,15 +135,18 @@ def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
     return joined.withColumn("log_start_offset", F.greatest("log_start_offset", "first_segment_offset"))
 
 
+def _leaders(partition_notes: DataFrame) -> DataFrame:
+    return partition_notes.select(*TOPIC_PARTITION, F.col("leader").cast("string").alias("leader"))
+
+
 def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFrame) -> DataFrame:
     noted = instants.where(F.col("broker").isNotNull())
     default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("default_ms"))
-    leaders = partition_notes.select(*TOPIC_PARTITION, F.col("leader").cast("string").alias("leader"))
     joined = (
         copies.withColumns({"broker": broker(), "folder": F.concat_ws("-", "topic", "partition")})
         .join(F.broadcast(noted), on=["broker", "folder"], how="left")
         .join(F.broadcast(default), how="left")
-        .join(F.broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
+        .join(F.broadcast(_leaders(partition_notes)), on=list(TOPIC_PARTITION), how="left")
     )
     return joined.withColumns(
         {

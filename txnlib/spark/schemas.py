@@ -126,6 +126,7 @@ COVERAGE: Final = StructType(
         *_COPY,
         column("broker", _STRING, "Broker the copy came from, by the name of its folder."),
         column("is_judged", _BOOL, "Whether verdicts rest on this copy (the leader's, else the longest whole one)."),
+        column("leader", _STRING, "Broker that leads the partition, by capture.json; NULL where that names none."),
         column("is_leader", _BOOL, "Whether the copy is the leader's, by capture.json."),
         column("first_offset", _LONG, "Offset of the first batch that was read."),
         column("end_offset", _LONG, "Offset after the last batch that was read."),

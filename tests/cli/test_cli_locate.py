@@ -1,0 +1,108 @@
+"""Is a coordinator found from the id alone, and do completions and versions need no tables either?"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from txnlib import __version__
+from txnlib.cli.commands import COMMANDS
+from txnlib.cli.main import answer_of, main
+from txnlib.core.partitioner import partition_for
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def printed(capsys, *argv: object) -> str:
+    assert main([*map(str, argv)]) == 0
+    return capsys.readouterr().out
+
+
+def test_an_id_is_located_as_kafka_does(capsys):
+    """The sample capture holds payments-batch-7 in partition 3 of 5."""
+    (row,) = json.loads(printed(capsys, "locate", "--transactional-id", "payments-batch-7", "--partitions", 5, "--format", "json"))
+    assert (row["coordinator_partition"], row["folder"]) == (3, "__transaction_state-3")
+    assert "__transaction_state-3/*.log" in row["files"]
+
+
+def test_several_ids_make_one_list_of_what_to_copy(capsys):
+    out = printed(capsys, "locate", "--transactional-id", "a", "--transactional-id", "b")
+    numbers = sorted({partition_for(name, 50) for name in "ab"})
+    assert ", ".join(f"__transaction_state-{number}/" for number in numbers) in out
+    assert "\x1b" not in printed(capsys, "locate", "--transactional-id", "\x1b[2J")
+
+
+def test_no_partitions_is_bad_usage(capsys):
+    assert main(["locate", "--transactional-id", "a", "--partitions", "0"]) == 2
+    assert "expected 1 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_completion_knows_every_command_and_option(capsys, shell):
+    script = printed(capsys, "completion", shell)
+    for name, command in COMMANDS.items():
+        assert name in script
+        for option in command.options:
+            assert not option.startswith("--") or option.removeprefix("--") in script, option
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_completion_is_a_script_of_its_shell(capsys, shell):
+    """zsh and fish are asked where they are installed; bash is wherever the tests run."""
+    script = printed(capsys, "completion", shell)
+    assert shell != "bash" or shutil.which("bash")
+    if shutil.which(shell):
+        done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bash_completes_a_command_and_its_options(capsys, tmp_path):
+    script = tmp_path / "completion"
+    script.write_text(printed(capsys, "completion", "bash"))
+    (tmp_path / "nightly").mkdir()
+    (tmp_path / "night.txt").touch()
+    asked = {
+        "fin": "find-hanging find-late",
+        "find-hanging --max": "--max-transaction-timeout",
+        "completion f": "fish",
+        "runs --tables nig": "nightly",
+    }
+    for typed, expected in asked.items():
+        words = ["txn-audit", *typed.split()]
+        quoted = " ".join(f"'{word}'" for word in words)
+        code = f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_txn_audit; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == expected, done.stderr
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    assert printed(capsys, "--version") == f"txn-audit {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_answer_and_tells_its_exit_codes(capsys, name):
+    assert callable(answer_of(name))
+    assert "Exit codes: 0" in printed(capsys, name, "--help")
+
+
+@pytest.mark.parametrize("argv", [["locate", "--transactional-id", "a"], ["--help"], ["completion", "bash"]])
+def test_what_needs_no_tables_waits_for_no_library_that_reads_them(repository, argv):
+    code = "import sys; from txnlib.cli.main import main; main(sys.argv[1:]); print([m for m in sys.modules if m in LIBRARIES])"
+    code = code.replace("LIBRARIES", "('pyarrow', 'deltalake', 'rich', 'numpy')")
+    done = subprocess.run([sys.executable, "-c", code, *argv], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_has_enough_breaks_nothing(repository):
+    """`| head`, which is gone before anything is printed: no traceback."""
+    unread, written = os.pipe()
+    os.close(unread)
+    argv = [sys.executable, "-m", "txnlib.cli.main", "completion", "fish"]
+    done = subprocess.run(argv, cwd=repository, stdout=written, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(written)
+    assert (done.returncode, done.stderr) == (0, "")

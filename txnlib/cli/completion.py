@@ -1,0 +1,30 @@
+"""How does a shell learn the commands and options? By a script made once from the parser; nothing runs at each Tab."""
+
+from __future__ import annotations
+
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Iterator
+
+import shtab
+
+from txnlib.cli.commands import parser
+from txnlib.cli.output import Answer
+
+
+def completion(options: Namespace) -> Answer:
+    """The script for one shell, in whatever form was asked for: it is no table."""
+    asked = parser()
+    for action in _actions(asked):
+        if action.dest == "tables":
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    script = shtab.complete(asked, shell=options.shell)
+    return Answer(("shell", "script"), [{"shell": options.shell, "script": script}], page=lambda _: f"{script.rstrip()}\n")
+
+
+def _actions(asked: ArgumentParser) -> Iterator[Action]:
+    """The options of all commands."""
+    for action in asked._actions:
+        yield action
+        if isinstance(action.choices, dict):
+            for command in action.choices.values():
+                yield from _actions(command)

@@ -1,0 +1,34 @@
+"""What did the audit report? The same text again, from its tables."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import fields
+
+from txnlib.cli.output import Answer
+from txnlib.cli.summary import summarise
+from txnlib.cli.tables import Run
+from txnlib.report.grid import plain
+from txnlib.report.terminal import page
+
+_COLUMNS = (
+    "section",
+    "topic",
+    "partition",
+    "start_offset",
+    "producer_id",
+    "transactional_id",
+    "reason",
+    "explanation",
+    "blocked_offsets",
+    "safe_to_abort",
+    "command",
+)
+
+
+def report(run: Run, options: Namespace) -> Answer:
+    """The report of the run; for programs its summary, as a table the transactions that it shows."""
+    summary = summarise(run)
+    rows = [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown]
+    whole = {field.name: plain(getattr(summary, field.name)) for field in fields(summary)}
+    return Answer(_COLUMNS, rows, page=lambda is_terminal: page(summary, is_terminal=is_terminal), whole=whole)

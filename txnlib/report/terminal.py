@@ -1,0 +1,48 @@
+"""How does the report look on a terminal? As wide as that is, with verdicts in colour; piped, it is plain text of one width."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import Final
+
+from txnlib.report.grid import STYLES
+from txnlib.report.summary import PREPARED, Summary
+from txnlib.report.text import WIDTH, render
+
+#: The least that is written for; a narrower terminal folds lines itself.
+NARROWEST: Final = 60
+#: What is seen first -> its style. A heading, or a verdict behind its count.
+_HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
+_LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^  (?:do|then) +(.*)$", re.MULTILINE)
+_OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green"}
+
+
+def columns(*, is_terminal: bool) -> int:
+    """How wide text is to be: as the terminal, within reason; where it is piped, always the same."""
+    return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)) if is_terminal else WIDTH
+
+
+def page(summary: Summary, *, is_terminal: bool) -> str:
+    """The report as it is printed."""
+    text = render(summary, columns(is_terminal=is_terminal))
+    return _styled(text) if is_terminal else f"{text}\n"
+
+
+def _styled(text: str) -> str:
+    # Imported here: output that is piped need not wait for it.
+    from rich.console import Console
+    from rich.text import Text
+
+    styled = Text(text)
+    for found in _HEADING.finditer(text):
+        styled.stylize(STYLES.get(found[1], _OTHER_STYLES.get(found[1], "bold")), *found.span(1))
+    for pattern, style, group in ((_LABEL, "dim", 0), (_COMMAND, "bold", 1)):
+        for found in pattern.finditer(text):
+            if "write a marker" not in found[0]:
+                styled.stylize(style, *found.span(group))
+    console = Console(soft_wrap=True)  # knows NO_COLOR and TERM; commands stay in one piece, to be copied
+    with console.capture() as captured:
+        console.print(styled)
+    return captured.get()
