@@ -50,7 +50,9 @@ def installed(wheel, tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
     install = ["--python", str(root), "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)]
-    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
+    # A folder on PYTHONPATH may hold the metadata of an editable install, which pip would take for this one.
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True, env=bare)
     (packages,) = root.glob("lib/python*/site-packages")
     (packages / "beside.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n{sysconfig.get_paths()['platlib']}\n")
     return root / "bin"
