@@ -109,7 +109,10 @@ STEPS: Final = (
     step_of(
         abort_plan,
         "open_transactions",
-        settings=lambda run: {"transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms},
+        settings=lambda run: {
+            "transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms,
+            "kafka_version": run.settings.kafka_version,
+        },
     ),
     replace(BLOCKED_GROUPS, make=_blocked_groups),
     Step("ended_transactions", ENDED_BY, _ended),

@@ -565,7 +565,8 @@ ABORT_PLAN: Final = StructType(
         column(
             "action",
             _STRING,
-            "ABORT, ABORT_LATER (something speaks against it now), END_AT_COORDINATOR, REVIVE_COORDINATOR, WAIT or CAPTURE_MORE.",
+            "ABORT, ABORT_LATER (something speaks against it now), END_AT_COORDINATOR, RECOVER_APPLICATION (the same before Kafka "
+            "4.1, which has no command for it), REVIVE_COORDINATOR, WAIT or CAPTURE_MORE.",
         ),
         *_WHERE,
         column("producer_id", _LONG, "Producer id."),
