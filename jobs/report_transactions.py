@@ -14,6 +14,7 @@ from jobs import options
 from jobs.run import Run, main, reopen_run
 from jobs.steps import Step, carry_out, step_of
 from jobs.summary import summarise
+from txnlib.errors import MissingTableError
 from txnlib.report.terminal import page
 from txnlib.spark.abort_plan import abort_plan
 from txnlib.spark.blocked_groups import blocked_groups
@@ -86,10 +87,15 @@ BLOCKED_GROUPS: Final = step_of(
 
 
 def _blocked_groups(run: Run) -> DataFrame | None:
-    """Where `__consumer_offsets` was not captured there are no groups, and nothing is scanned to find that out."""
-    if run.tables.read("committed_offsets").isEmpty():
-        return run.spark.createDataFrame([], TABLES["blocked_groups"])
-    return BLOCKED_GROUPS.make(run)
+    """Where `__consumer_offsets` was not captured there are no groups, and nothing is scanned to find that out.
+
+    Nor was it by an `ingest_dumps` from before there was that table: the newest table, and the only one that may be missing.
+    """
+    try:
+        is_captured = not run.tables.read("committed_offsets").isEmpty()
+    except MissingTableError:
+        is_captured = False
+    return BLOCKED_GROUPS.make(run) if is_captured else run.spark.createDataFrame([], TABLES["blocked_groups"])
 
 
 STEPS: Final = (
