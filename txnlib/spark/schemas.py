@@ -152,6 +152,12 @@ COVERAGE: Final = StructType(
         column("is_decoded", _BOOL, "Whether markers and coordinator records were printed (text) or decoded (raw)."),
         column("status", _STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING."),
         column("detail", _STRING, "What is missing, in words."),
+        column(
+            "is_gone",
+            _BOOL,
+            "Of a MISSING partition: whether its topic no longer exists, which the brokers' checkpoints and capture.json prove "
+            "together; NULL where nothing is proven.",
+        ),
     ]
 )
 
