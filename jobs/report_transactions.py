@@ -19,7 +19,7 @@ from txnlib.report.terminal import page
 from txnlib.spark.abort_plan import abort_plan
 from txnlib.spark.blocked_groups import blocked_groups
 from txnlib.spark.brokers import brokers
-from txnlib.spark.ended_transactions import ended_transactions
+from txnlib.spark.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.hanging_transactions import hanging_transactions
 from txnlib.spark.history import with_history
 from txnlib.spark.late_transactions import late_transactions
@@ -65,14 +65,29 @@ def _earlier_runs(run: Run) -> DataFrame | None:
     return store.read_all("open_transactions").where(is_earlier)
 
 
-ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "coverage")
+ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "producer_id_owners", "findings", "coverage")
 
 
 def _ended(run: Run) -> DataFrame:
-    earlier = _earlier_runs(run)
-    if earlier is None or earlier.isEmpty():
+    before = _run_before(run)
+    if before is None:
         return run.spark.createDataFrame([], TABLES["ended_transactions"])
-    return ended_transactions(earlier, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
+    opened, ended = (run.tables.store.read_all(name).where(F.col("run_id") == before) for name in ENDED_OF)
+    return ended_transactions(warned_of(opened, ended), *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
+
+
+#: What tells what a run warned of.
+ENDED_OF: Final = ("open_transactions", "ended_transactions")
+
+
+def _run_before(run: Run) -> str | None:
+    """The newest finished run of the cluster at an earlier instant; one that found nothing open counts too."""
+    store, settings = run.tables.store, run.settings
+    if not all(map(store.exists, ("audit_runs", *ENDED_OF))):
+        return None
+    is_before = (F.col("cluster") == settings.cluster) & (F.unix_millis("as_of") < settings.as_of_ms) & (F.col("status") == "DONE")
+    found = store.read_all("audit_runs").where(is_before).agg(F.max_by("run_id", "as_of").alias("run_id")).first()
+    return None if found is None else found["run_id"]
 
 
 BLOCKED_GROUPS: Final = step_of(

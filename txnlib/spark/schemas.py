@@ -555,7 +555,9 @@ ENDED_TRANSACTIONS: Final = StructType(
         column(
             "how",
             _STRING,
-            "DECIDED (its coordinator's marker), BY_HAND (a marker that none decided), LOG_START_MOVED, GONE or NOT_CAPTURED.",
+            "DECIDED (its coordinator's marker), BY_HAND (a marker that none decided), SPLIT (by hand, against the decision), "
+            "MARKED (a marker of unknown origin), LOG_START_MOVED, TOPIC_GONE, GONE, or NOT_CAPTURED, of which the next audit "
+            "tells again.",
         ),
         column("outcome", _STRING, "COMMIT or ABORT, by its marker."),
         column("marker_offset", _LONG, "Offset of the marker."),
