@@ -4,8 +4,9 @@
     python bench/generate.py FOLDER --multiply CAPTURE TIMES
 
 Each partition has its own producers; a transaction is one to seven data batches and a marker. One in a thousand
-transactions is left open. A small `__transaction_state` knows the producers of even number, so that the audit has
-something to join. CRCs are right, and so are the records, so that Kafka's own tools read them too.
+transactions is left open, and one data batch in a thousand skips a sequence number, so that the core judges it. A
+small `__transaction_state` knows the producers of even number, so that the audit has something to join. CRCs are
+right, and so are the records, so that Kafka's own tools read them too.
 
 `--multiply` makes one large cluster of a small real one instead: see multiply.py.
 """
@@ -27,6 +28,7 @@ from txnlib.core.transaction_state import TransactionState
 SEGMENT_BYTES = 1 << 30
 START_MS = 1_790_000_000_000
 TRANSACTIONAL, CONTROL = 0x10, 0x20
+SUSPICIOUS = 0.001
 #: Of a batch, and of the smallest record: length, attributes, two deltas, key, value, headers.
 HEADER_BYTES, RECORD_BYTES = 61, 7
 #: COMMIT of coordinator epoch 0: length 16, no attributes, key (0, 1), value (0, 0), no headers.
@@ -59,6 +61,8 @@ def partition_log(folder: Path, batches: int, batch_bytes: int, producers: range
         producer = rng.choice(producers)
         for _ in range(rng.randint(1, 7)):
             count = min(rng.randint(1, 9), body_bytes // RECORD_BYTES)
+            if rng.random() < SUSPICIOUS:
+                sequences[producer] += 1
             body = records_of(count, body_bytes)
             pending.append(batch(offset, count - 1, TRANSACTIONAL, time, producer, sequences[producer], count, body))
             sequences[producer] = (sequences[producer] + count) % 2**31

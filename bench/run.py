@@ -1,9 +1,11 @@
 """How fast is txnlib, next to what others do with the same files on the same cores? One command, tables of ratios.
 
-    bench/run.sh [--batch-bytes 16384 --batch-bytes 500] [--batches N] [--partitions N] [--keep FOLDER] [--write]
+    bench/run.sh [--batch-bytes 16384 --batch-bytes 500] [--batches N] [--judged-batches N] [--partitions N] [--keep FOLDER]
+                 [--write]
 
 Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw.py) and Kafka's own dump tool
-(dump_tool.py), reading text against Polars (text.py), two cores against one, and the memory of whole audits (scaling.py).
+(dump_tool.py), reading text against Polars (text.py), two cores against one, the memory of whole audits (scaling.py), and
+judging against the windows alone (judging.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
 
@@ -20,6 +22,7 @@ from pathlib import Path
 from textwrap import fill
 
 import dump_tool
+import judging
 import raw
 import scaling
 import text
@@ -51,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench/run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, help=f"of each size (default: {BATCHES})")
     parser.add_argument("--batch-bytes", type=int, action="append", help="repeatable; text, cores and audits take the smallest")
+    parser.add_argument("--judged-batches", type=int, help="of the smallest size (default: as read); the target is for 10000000")
     parser.add_argument("--partitions", type=int, default=20)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="use, or make and keep, the captures in this folder")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
@@ -60,7 +64,7 @@ def main() -> None:
     tables: list[Table] = []
     before = os.getloadavg()[0]
     try:
-        seconds = timed(lambda: measure(folder, sizes, given.partitions, tables))
+        seconds = timed(lambda: measure(folder, sizes, given.partitions, given.judged_batches, tables))
     finally:
         if given.keep is None:
             shutil.rmtree(folder)
@@ -76,7 +80,7 @@ def main() -> None:
         PAGE.write_text("\n".join([head, *(table.markdown() for table in tables)]))
 
 
-def measure(folder: Path, sizes: dict[int, int], partitions: int, tables: list[Table]) -> None:
+def measure(folder: Path, sizes: dict[int, int], partitions: int, judged: int | None, tables: list[Table]) -> None:
     """Prints each table as soon as it is there, and adds it to the list."""
 
     def show(table: Table) -> None:
@@ -96,6 +100,11 @@ def measure(folder: Path, sizes: dict[int, int], partitions: int, tables: list[T
     audits, remark = scaling.measure_audits(few, captures[size], (batches // scaling.TIMES, batches), few.parent)
     for table in scaling.tables(reading, audits, remark):
         show(table)
+    if judged in (None, sizes[size]):
+        show(judging.table(judging.measure(few.parent / scaling.LARGE, batches)))
+    else:
+        capture = capture_of(folder, size, judged, partitions)
+        show(judging.table(judging.measure(judging.ingested(capture, capture.parent / "out"), judged)))
 
 
 def capture_of(folder: Path, size: int, batches: int, partitions: int) -> Path:

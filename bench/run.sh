@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what txnlib is held to, in one run: against numpy, Kafka's own tool and Polars, on one core and on two.
 #
-#   bench/run.sh                 about five minutes on two cores, 10 GB of disk meanwhile
+#   bench/run.sh                 about six minutes on two cores, 10 GB of disk meanwhile
 #   bench/run.sh --write         the same, and writes docs/performance.md
 #   bench/run.sh --help          the options
 #

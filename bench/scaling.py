@@ -12,6 +12,8 @@ from table import Ratio, Table
 SPEED_UP, MEMORY = 1.7, 1.2
 #: How many times the small input is the large one.
 TIMES = 4
+#: Folder of the large audit's tables.
+LARGE = "out-large"
 READING = """Batches/s of the read into a DataFrame, 500-byte batches, by a session with two tasks and by one with one; each
 in a process of its own, warm, best of 4."""
 AUDITS = f"""Whole audits, each in processes of its own, of one input and of one {TIMES} times as large: the highest memory
@@ -33,7 +35,7 @@ def audit(capture: Path, output: Path) -> tuple[float, int]:
 
 
 def measure_audits(small: Path, large: Path, batches: tuple[int, int], folder: Path) -> tuple[list[Ratio], str]:
-    (small_seconds, small_mib), (large_seconds, large_mib) = audit(small, folder / "out-small"), audit(large, folder / "out-large")
+    (small_seconds, small_mib), (large_seconds, large_mib) = audit(small, folder / "out-small"), audit(large, folder / LARGE)
     each = (large_seconds - small_seconds) / (batches[1] - batches[0]) * 1e6
     name = f"{batches[1]:,} batches over {batches[0]:,}"
     ratios = [

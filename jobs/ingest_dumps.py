@@ -83,8 +83,8 @@ def _coverage(run: Run) -> DataFrame:
 
 
 def _partition_notes(run: Run, notes: CaptureNotes) -> DataFrame:
-    rows = [(*topic_partition_of(name), noted.leader) for name, noted in notes.partitions.items()]
-    return run.spark.createDataFrame(rows, "topic string, partition int, leader int")
+    rows = [(*topic_partition_of(name), noted.leader, noted.replicas) for name, noted in notes.partitions.items()]
+    return run.spark.createDataFrame(rows, "topic string, partition int, leader int, replicas array<int>")
 
 
 def _instants(run: Run, notes: CaptureNotes) -> DataFrame:

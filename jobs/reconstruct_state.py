@@ -46,7 +46,11 @@ STEPS: Final = (
         "producer_id_owners",
         "aborted_transactions",
         "coverage",
-        settings=lambda run: {"coordinator_partitions": run.settings.coordinator_partitions, **_expiration(run)},
+        settings=lambda run: {
+            "coordinator_partitions": run.settings.coordinator_partitions,
+            **_expiration(run),
+            **_applications(run),
+        },
         after=("coordinator_partitions",),
     ),
     step_of(partition_transactions, "producer_spans"),

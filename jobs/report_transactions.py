@@ -14,11 +14,12 @@ from jobs import options
 from jobs.run import Run, main, reopen_run
 from jobs.steps import Step, carry_out, step_of
 from jobs.summary import summarise
+from txnlib.errors import MissingTableError
 from txnlib.report.terminal import page
 from txnlib.spark.abort_plan import abort_plan
 from txnlib.spark.blocked_groups import blocked_groups
 from txnlib.spark.brokers import brokers
-from txnlib.spark.ended_transactions import ended_transactions
+from txnlib.spark.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.hanging_transactions import hanging_transactions
 from txnlib.spark.history import with_history
 from txnlib.spark.late_transactions import late_transactions
@@ -64,14 +65,29 @@ def _earlier_runs(run: Run) -> DataFrame | None:
     return store.read_all("open_transactions").where(is_earlier)
 
 
-ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "coverage")
+ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "producer_id_owners", "findings", "coverage")
 
 
 def _ended(run: Run) -> DataFrame:
-    earlier = _earlier_runs(run)
-    if earlier is None or earlier.isEmpty():
+    before = _run_before(run)
+    if before is None:
         return run.spark.createDataFrame([], TABLES["ended_transactions"])
-    return ended_transactions(earlier, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
+    opened, ended = (run.tables.store.read_all(name).where(F.col("run_id") == before) for name in ENDED_OF)
+    return ended_transactions(warned_of(opened, ended), *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
+
+
+#: What tells what a run warned of.
+ENDED_OF: Final = ("open_transactions", "ended_transactions")
+
+
+def _run_before(run: Run) -> str | None:
+    """The newest finished run of the cluster at an earlier instant; one that found nothing open counts too."""
+    store, settings = run.tables.store, run.settings
+    if not all(map(store.exists, ("audit_runs", *ENDED_OF))):
+        return None
+    is_before = (F.col("cluster") == settings.cluster) & (F.unix_millis("as_of") < settings.as_of_ms) & (F.col("status") == "DONE")
+    found = store.read_all("audit_runs").where(is_before).agg(F.max_by("run_id", "as_of").alias("run_id")).first()
+    return None if found is None else found["run_id"]
 
 
 BLOCKED_GROUPS: Final = step_of(
@@ -86,10 +102,15 @@ BLOCKED_GROUPS: Final = step_of(
 
 
 def _blocked_groups(run: Run) -> DataFrame | None:
-    """Where `__consumer_offsets` was not captured there are no groups, and nothing is scanned to find that out."""
-    if run.tables.read("committed_offsets").isEmpty():
-        return run.spark.createDataFrame([], TABLES["blocked_groups"])
-    return BLOCKED_GROUPS.make(run)
+    """Where `__consumer_offsets` was not captured there are no groups, and nothing is scanned to find that out.
+
+    Nor was it by an `ingest_dumps` from before there was that table: the newest table, and the only one that may be missing.
+    """
+    try:
+        is_captured = not run.tables.read("committed_offsets").isEmpty()
+    except MissingTableError:
+        is_captured = False
+    return BLOCKED_GROUPS.make(run) if is_captured else run.spark.createDataFrame([], TABLES["blocked_groups"])
 
 
 STEPS: Final = (
@@ -109,7 +130,10 @@ STEPS: Final = (
     step_of(
         abort_plan,
         "open_transactions",
-        settings=lambda run: {"transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms},
+        settings=lambda run: {
+            "transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms,
+            "kafka_version": run.settings.kafka_version,
+        },
     ),
     replace(BLOCKED_GROUPS, make=_blocked_groups),
     Step("ended_transactions", ENDED_BY, _ended),

@@ -209,6 +209,8 @@ def reopen_run(options: Namespace) -> Run:
         raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
     settings = Settings.model_validate_json(found["settings"])
     tables = RunStore(store, settings.cluster, settings.run_id)
+    size = tables.read("segments").agg(F.sum("bytes").alias("bytes")).first()
+    tune_for(spark, 0 if size is None or size["bytes"] is None else size["bytes"])
     return Run(spark, tables, settings, datetime.now(UTC), (found["input"],))
 
 

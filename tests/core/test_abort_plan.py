@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.abort_plan import ACTIONS, Action, OpenTransaction, plan
-from txnlib.core.commands import abort_on_old_brokers, knows_describe_producers
+from txnlib.core.commands import (
+    abort_on_old_brokers,
+    describe,
+    force_terminate,
+    knows_describe_producers,
+    knows_force_terminate,
+    tool_version,
+)
 from txnlib.core.verdict import Reason, Verdict
 
 HANGING = OpenTransaction(
@@ -72,9 +79,36 @@ def test_brokers_describe_producers_from_2_8_on(version, expected):
     assert knows_describe_producers(version) is expected
 
 
-@pytest.mark.parametrize(("verdict", "reason"), [("LATE", Reason.OVERDUE), ("OPEN", Reason.TWO_PHASE_COMMIT)])
+HELD = [("LATE", Reason.OVERDUE), ("OPEN", Reason.TWO_PHASE_COMMIT)]
+
+
+@pytest.mark.parametrize(("verdict", "reason"), HELD)
 def test_what_a_coordinator_holds_is_ended_there(verdict, reason):
     found = plan(replace(HANGING, verdict=verdict, reason=reason.value, safe_to_abort=False))
     assert found.action is Action.END_AT_COORDINATOR
     assert shlex.split(found.command)[3:] == ["forceTerminateTransaction", "--transactionalId", "shop's $(id)"]
     assert found.command_for_old_brokers is None
+    assert found.before[0].must_print.startswith("4.1 or newer"), "the version is not known"
+
+
+@pytest.mark.parametrize(("version", "expected"), [("4.0.2", False), ("4.1.0", True), ("4.10", True), (None, None)])
+def test_force_terminate_exists_from_4_1_on(version, expected):
+    assert knows_force_terminate(version) is expected
+
+
+@pytest.mark.parametrize(("verdict", "reason"), HELD)
+@pytest.mark.parametrize(
+    ("version", "action", "checks"),
+    [
+        ("4.0.1", Action.RECOVER_APPLICATION, [describe("i")]),
+        ("4.1.1", Action.END_AT_COORDINATOR, [describe("i")]),
+        (None, Action.END_AT_COORDINATOR, [tool_version(), describe("i")]),
+        ("trunk", Action.END_AT_COORDINATOR, [tool_version(), describe("i")]),
+    ],
+)
+def test_before_4_1_an_application_recovers_itself_and_an_unknown_version_is_looked_up(verdict, reason, version, action, checks):
+    held = replace(HANGING, transactional_id="i", verdict=verdict, reason=reason.value, safe_to_abort=False)
+    found = plan(held, version)
+    assert found.action is action
+    assert [step.command for step in found.before] == checks
+    assert found.command == (None if action is Action.RECOVER_APPLICATION else force_terminate("i"))

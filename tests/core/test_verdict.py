@@ -333,9 +333,9 @@ def test_without_any_instant_of_the_coordinator_nothing_is_hanging():
 # What can be done.
 
 
-def cure(partition: PartitionSide, coordinator: CoordinatorSide):
+def cure(partition: PartitionSide, coordinator: CoordinatorSide, kafka_version: str | None = None):
     evidence = Evidence(partition, coordinator)
-    return remedy(evidence, judge(evidence, AT_ONE), AT_ONE)
+    return remedy(evidence, judge(evidence, AT_ONE), AT_ONE, kafka_version)
 
 
 def test_A17_a_hanging_transaction_whose_age_brokers_prove_may_be_aborted_by_its_start_offset():
@@ -371,6 +371,21 @@ def test_nothing_else_gets_a_command(coordinator):
     found = cure(PARTITION, coordinator)
     assert (found.safe_to_abort, found.abort_command) == (False, None)
     assert found.do_not_abort_because
+
+
+@pytest.mark.parametrize("coordinator", [replace(ONGOING, transaction_start_ms=0), replace(ONGOING, transaction_timeout_ms=-1)])
+@pytest.mark.parametrize(
+    ("version", "way"),
+    [
+        ("4.0.1", "its application's own recovery"),
+        ("4.1.1", "(forceTerminateTransaction)"),
+        (None, "(forceTerminateTransaction, Kafka 4.1 and newer)"),
+    ],
+)
+def test_what_a_coordinator_holds_is_ended_by_what_the_brokers_have(coordinator, version, way):
+    why = cure(PARTITION, coordinator, version).do_not_abort_because
+    assert way in why
+    assert "{" not in why
 
 
 def test_every_cause_and_every_explanation_can_be_written_out():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import functions as F
 
 from tests.support.frames import empty
 from txnlib.delta.store import RunStore, Store, stored_schema
@@ -39,6 +40,13 @@ def test_every_row_names_cluster_and_run_and_every_column_keeps_its_comment(spar
     assert [(row["cluster"], row["run_id"]) for row in table.collect()] == [("eu", "eu-1")]
     expected = {field.name: field.metadata["comment"] for field in stored_schema("quarantine")}
     assert {field.name: field.metadata.get("comment") for field in table.schema} == expected
+
+
+def test_a_column_younger_than_the_table_is_not_known(spark, store):
+    old = rows(spark, 1).drop("next_offset", "reason").withColumn("run_id", F.lit("eu-1"))
+    old.write.format("delta").partitionBy("run_id").save(f"{store.output}/quarantine")
+    (row,) = RunStore(store, "eu", "eu-1").read("quarantine").collect()
+    assert (row["position"], row["next_offset"], row["reason"]) == (1, None, None)
 
 
 def test_a_table_that_was_never_written_is_missing(store):

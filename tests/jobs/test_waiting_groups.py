@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.report_transactions import STEPS
+from jobs.run import Run
 from tests.support import live
 from tests.support.batches import TS
 from tests.support.log_bytes import encode_batch, encode_offset_commit_key, encode_offset_commit_value
@@ -87,3 +89,9 @@ def test_a_waiting_group_is_told_who_blocks_it(audit):
         blocking = starts[row["topic"], row["partition"], row["blocking_producer_id"]]
         assert blocking["start_offset"] == row["last_stable_offset"]
         assert blocking["transactional_id"] == row["blocking_transactional_id"]
+
+
+def test_in_tables_from_before_commits_were_read_nobody_waits(spark):
+    step = next(step for step in STEPS if step.name == "blocked_groups")
+    run = Run(spark, MemoryTables(spark), settings=None, started_at=None)
+    assert step.make(run).collect() == []

@@ -43,7 +43,7 @@ SETTINGS = {
 }
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
-    "partition_notes": "topic string, partition int, leader int",
+    "partition_notes": "topic string, partition int, leader int, replicas array<int>",
     "instants": "broker string, folder string, captured_at_ms long",
     "expected": "topic string, partition int",
 }

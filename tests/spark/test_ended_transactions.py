@@ -7,59 +7,114 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from txnlib.spark.ended_transactions import ended_transactions
-from txnlib.spark.schemas import COVERAGE, OPEN_TRANSACTIONS, PRODUCER_SPANS, TRANSACTIONS
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS
+from txnlib.spark.ended_transactions import ended_transactions, warned_of
+from txnlib.spark.schemas import (
+    COVERAGE,
+    ENDED_TRANSACTIONS,
+    FINDINGS,
+    OPEN_TRANSACTIONS,
+    PRODUCER_ID_OWNERS,
+    PRODUCER_SPANS,
+    TRANSACTIONS,
+)
 
-EARLIER = StructType([*OPEN_TRANSACTIONS.fields, StructField("run_id", StringType())])
+RUN = StructField("run_id", StringType())
+EARLIER = StructType([*OPEN_TRANSACTIONS.fields, RUN])
 #: producer id -> how it ended since
-STORIES = {1: "DECIDED", 2: "BY_HAND", 3: "LOG_START_MOVED", 4: "GONE", 5: "NOT_CAPTURED"}
-STILL_OPEN, NEVER_WARNED_OF, OF_AN_OLDER_RUN = 6, 7, 8
+STORIES = {
+    1: "DECIDED",
+    2: "BY_HAND",
+    3: "LOG_START_MOVED",
+    4: "GONE",
+    5: "NOT_CAPTURED",
+    6: "NOT_CAPTURED",  # the copy ends before it
+    7: "SPLIT",
+    8: "MARKED",
+    9: "BY_HAND",  # no coordinator knew its producer id
+    10: "TOPIC_GONE",
+    11: "BY_HAND",  # its coordinator has written nothing since
+    12: "MARKED",  # nor has this one, but it is not known until then
+}
+STILL_OPEN, SEEN_FROM_ANOTHER_BEGINNING, OPEN_AGAIN, NEVER_WARNED_OF = 21, 22, 23, 24
+#: producer id -> its marker
+MARKERS = {1: ("COMMIT", 201), **{number: ("ABORT", 200 + number) for number in (2, 7, 8, 9, 11, 12, OPEN_AGAIN)}}
+STARTS = {3: 5, 6: 300}
+PLACES = {5: 7, 10: 8}
+PLACE = {"topic": "orders", "partition": 0}
+MARKED_MS = 1_000_000
+#: producer id -> its coordinator, and how long before the marker its last record was written. Coordinator 1 is known longer.
+COORDINATORS = {8: (1, CLOCKS_DIFFER_MS), 11: (1, CLOCKS_DIFFER_MS + 1), 12: (2, CLOCKS_DIFFER_MS + 1)}
 
 
 def frame(spark, schema, *rows):
     return spark.createDataFrame([[row.get(name) for name in schema.names] for row in rows], schema)
 
 
-def opened(producer_id, verdict="HANGING", run_id="night-2", day=2):
-    partition = 9 if producer_id == 5 else 0
-    offset = 5 if producer_id == 3 else 100 + producer_id
+def at(ms):
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def opened(producer_id, verdict="HANGING", start_offset=None):
     return {
         "topic": "orders",
-        "partition": partition,
+        "partition": PLACES.get(producer_id, 0),
         "producer_id": producer_id,
-        "start_offset": offset,
+        "start_offset": start_offset or STARTS.get(producer_id, 100 + producer_id),
         "verdict": verdict,
-        "reason": "WRITTEN_AFTER_MARKER",
-        "run_id": run_id,
-        "as_of": datetime(2026, 11, day, tzinfo=UTC),
+        "reason": "PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR" if producer_id == 9 else "WRITTEN_AFTER_MARKER",
+        "run_id": "night-2",
+        "as_of": datetime(2026, 11, 2, tzinfo=UTC),
     }
 
 
 @pytest.fixture(scope="module")
 def told(spark):
-    earlier = [opened(number) for number in (*STORIES, STILL_OPEN)]
-    earlier += [opened(NEVER_WARNED_OF, "OPEN"), opened(OF_AN_OLDER_RUN, run_id="night-1", day=1)]
-    ends = {1: ("COMMIT", 201), 2: ("ABORT", 202)}
-    place = {"topic": "orders", "partition": 0}
+    earlier = [opened(number) for number in (*STORIES, STILL_OPEN, SEEN_FROM_ANOTHER_BEGINNING, OPEN_AGAIN)]
     spans = [
-        {**place, "producer_id": p, "first_offset": 100 + p, "marker_offset": at, "marker_type": kind, "marker_ms": 5}
-        for p, (kind, at) in ends.items()
+        # The transaction may have begun where nothing was read: only its marker counts.
+        {
+            **PLACE,
+            "producer_id": p,
+            "first_offset": 100 + p + p % 2,
+            "marker_offset": at,
+            "marker_type": kind,
+            "marker_ms": MARKED_MS,
+        }
+        for p, (kind, at) in MARKERS.items()
     ]
-    decided = {"producer_id": 1, "markers": [{**place, "marker_offset": 201}]}
-    copy = {**place, "is_judged": True, "log_start_offset": 50, "end_offset": 300}
+    earlier_marker = {**PLACE, "producer_id": 1, "first_offset": 90, "marker_offset": 95, "marker_type": "ABORT", "marker_ms": 4}
+    decided = {"producer_id": 1, "markers": [{**PLACE, "marker_offset": 201}, {**PLACE, "marker_offset": 95}]}
+    names = {2: "MARKER_WITHOUT_DECISION", 7: "SPLIT_OUTCOME", 8: "OUT_OF_ORDER_SEQUENCE_NUMBER"}
+    odd = [{**PLACE, "producer_id": p, "offset": MARKERS[p][1], "name": name} for p, name in names.items()]
+    copy = {**PLACE, "is_judged": True, "log_start_offset": 50, "end_offset": 300}
+    gone = {"topic": "orders", "partition": 8, "status": "MISSING", "is_judged": False, "is_gone": True}
+    owners = [
+        {"producer_id": p, "owner": "CURRENT", "coordinator_partition": number, "last_seen": at(MARKED_MS - ms)}
+        for p, (number, ms) in COORDINATORS.items()
+    ]
+    coordinators = [
+        {"topic": "__transaction_state", "partition": number, "source": "raw:1", "is_judged": True, "is_decoded": True}
+        | {"status": "COMPLETE", "known_until": at(MARKED_MS + CLOCKS_DIFFER_MS + (1 if number == 1 else 0))}
+        for number in (1, 2)
+    ]
+    now = [opened(STILL_OPEN), opened(SEEN_FROM_ANOTHER_BEGINNING, start_offset=130), opened(OPEN_AGAIN, start_offset=250)]
     rows = ended_transactions(
         frame(spark, EARLIER, *earlier),
-        frame(spark, OPEN_TRANSACTIONS, opened(STILL_OPEN)),
-        frame(spark, PRODUCER_SPANS, *spans),
+        frame(spark, OPEN_TRANSACTIONS, *now),
+        frame(spark, PRODUCER_SPANS, *spans, earlier_marker),
         frame(spark, TRANSACTIONS, decided),
-        frame(spark, COVERAGE, copy),
+        frame(spark, PRODUCER_ID_OWNERS, *owners),
+        frame(spark, FINDINGS, *odd),
+        frame(spark, COVERAGE, copy, gone, *coordinators),
         as_of_ms=0,
     ).collect()
+    assert len(rows) == len({row["producer_id"] for row in rows})
     return {row["producer_id"]: row for row in rows}
 
 
 def test_every_end_is_told_apart(told):
-    assert {producer_id: row["how"] for producer_id, row in told.items()} == STORIES
+    assert {producer_id: row["how"] for producer_id, row in told.items()} == {**STORIES, OPEN_AGAIN: "MARKED"}
 
 
 def test_an_abort_that_took_effect_is_confirmed_with_its_marker(told):
@@ -69,5 +124,16 @@ def test_an_abort_that_took_effect_is_confirmed_with_its_marker(told):
     assert told[1]["says"] == "ended by its coordinator's COMMIT marker at offset 201"
 
 
-def test_only_what_the_run_before_warned_of_is_told(told):
-    assert not told.keys() & {STILL_OPEN, NEVER_WARNED_OF, OF_AN_OLDER_RUN}
+def test_every_end_has_its_sentence(told):
+    assert all(row["says"] for row in told.values())
+    assert len({row["says"] for row in told.values()}) == len(told) - 1  # two were not captured
+
+
+def test_a_run_warns_of_all_but_what_is_open_and_of_what_it_could_not_look_at(spark, told):
+    schema = StructType([*ENDED_TRANSACTIONS.fields, RUN])
+    ended = [{**row.asDict(), "run_id": "night-3"} for row in told.values()]
+    now = [{**opened(STILL_OPEN), "run_id": "night-3"}, opened(NEVER_WARNED_OF, "OPEN")]
+    warned = warned_of(frame(spark, EARLIER, *now), frame(spark, schema, *ended)).collect()
+    unseen = dict.fromkeys([number for number, how in STORIES.items() if how == "NOT_CAPTURED"], "night-2")
+    assert {row["producer_id"]: row["run_id"] for row in warned} == {STILL_OPEN: "night-3", **unseen}
+    assert {row["as_of"] for row in warned} == {datetime(2026, 11, 2)}

@@ -21,10 +21,12 @@ class Action(IntEnum):
     #: Hanging, but something speaks against aborting it now.
     ABORT_LATER = 1
     END_AT_COORDINATOR = 2
-    REVIVE_COORDINATOR = 3
+    #: The same where Kafka has no command for it: by the owner's own recovery.
+    RECOVER_APPLICATION = 3
+    REVIVE_COORDINATOR = 4
     #: Young: audit again.
-    WAIT = 4
-    CAPTURE_MORE = 5
+    WAIT = 5
+    CAPTURE_MORE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +80,15 @@ def action_for(transaction: OpenTransaction) -> Action | None:
     return Action.ABORT_LATER if action is Action.ABORT and not transaction.safe_to_abort else action
 
 
-def plan(transaction: OpenTransaction) -> Plan | None:
-    """The steps for one open transaction; None for what is in progress."""
+def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan | None:
+    """The steps for one open transaction, on brokers of a version if that is known; None for what is in progress."""
     action = action_for(transaction)
     if action is None:
         return None
     if action in (Action.ABORT, Action.ABORT_LATER):
         return _abort(transaction, action)
     if action is Action.END_AT_COORDINATOR and transaction.transactional_id is not None:
-        return _end_at_coordinator(transaction, transaction.transactional_id)
+        return _end_at_coordinator(transaction, transaction.transactional_id, kafka_version)
     return Plan(action, None, None, (), ())
 
 
@@ -105,8 +107,16 @@ def _abort(transaction: OpenTransaction, action: Action) -> Plan:
     return Plan(action, commands.abort(topic, partition, transaction.start_offset), old, tuple(before), after)
 
 
-def _end_at_coordinator(transaction: OpenTransaction, transactional_id: str) -> Plan:
+def _end_at_coordinator(transaction: OpenTransaction, transactional_id: str, kafka_version: str | None) -> Plan:
     shown = commands.describe(transactional_id)
-    before = Step(shown, f"TransactionState Ongoing, producer {transaction.producer_id}; and its owner says that it is given up")
-    after = Step(shown, "TransactionState CompleteAbort or Empty")
-    return Plan(Action.END_AT_COORDINATOR, commands.force_terminate(transactional_id), None, (before,), (after,))
+    ongoing = f"TransactionState Ongoing, producer {transaction.producer_id}"
+    ended = "TransactionState CompleteAbort or Empty"
+    has_command = commands.knows_force_terminate(kafka_version)
+    if has_command is False:
+        # Its commit is as good an end: the owner decides.
+        after = Step(shown, f"{ended}, CompleteCommit, or a later transaction")
+        return Plan(Action.RECOVER_APPLICATION, None, None, (Step(shown, ongoing),), (after,))
+    before = [Step(shown, f"{ongoing}; and its owner says that it is given up")]
+    if has_command is None:
+        before.insert(0, Step(commands.tool_version(), "4.1 or newer; else its application's own recovery ends it"))
+    return Plan(Action.END_AT_COORDINATOR, commands.force_terminate(transactional_id), None, tuple(before), (Step(shown, ended),))

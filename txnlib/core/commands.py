@@ -11,6 +11,8 @@ from typing import Final
 _TOOL: Final = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
 #: From here on brokers describe producers, so that a start offset finds the transaction (KIP-664).
 _DESCRIBES_PRODUCERS: Final = (2, 8)
+#: From here on there is forceTerminateTransaction (KIP-939).
+_FORCES_TERMINATION: Final = (4, 1)
 
 
 def abort(topic: str, partition: int, start_offset: int) -> str:
@@ -29,8 +31,22 @@ def abort_on_old_brokers(topic: str, partition: int, producer_id: int, producer_
 
 def knows_describe_producers(kafka_version: str | None) -> bool:
     """Whether brokers of a version describe producers; True where the version is not known."""
+    return _is_from(_DESCRIBES_PRODUCERS, kafka_version) is not False
+
+
+def knows_force_terminate(kafka_version: str | None) -> bool | None:
+    """Whether Kafka of a version has forceTerminateTransaction; None where the version is not known."""
+    return _is_from(_FORCES_TERMINATION, kafka_version)
+
+
+def _is_from(first: tuple[int, int], kafka_version: str | None) -> bool | None:
     numbers = [int(part) for part in (kafka_version or "").split(".")[:2] if part.isdigit()]
-    return len(numbers) < 2 or tuple(numbers) >= _DESCRIBES_PRODUCERS
+    return None if len(numbers) < 2 else tuple(numbers) >= first
+
+
+def tool_version() -> str:
+    """Prints the version of the tool."""
+    return "kafka-transactions.sh --version"
 
 
 def describe_producers(topic: str, partition: int) -> str:
@@ -49,5 +65,5 @@ def find_hanging(topic: str, partition: int) -> str:
 
 
 def force_terminate(transactional_id: str) -> str:
-    """Has the coordinator abort what a transactional id has open (Kafka 4.1 and newer)."""
+    """Has the coordinator abort what a transactional id has open; see `knows_force_terminate`."""
     return f"{_TOOL} forceTerminateTransaction --transactionalId {shlex.quote(transactional_id)}"

@@ -52,6 +52,10 @@ class Finding(Enum):
     MARKER_OF_DEPOSED_COORDINATOR = "MARKER_OF_DEPOSED_COORDINATOR"
     DUPLICATE_MARKER = "DUPLICATE_MARKER"
     WRITTEN_BEFORE_TRANSACTION = "WRITTEN_BEFORE_TRANSACTION"
+    UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+    # Of many producers together
+    TRANSACTIONAL_IDS_NOT_REUSED = "TRANSACTIONAL_IDS_NOT_REUSED"
+    PRODUCER_IDS_NOT_REUSED = "PRODUCER_IDS_NOT_REUSED"
     # Between copies and files of one partition
     COPIES_DISAGREE = "COPIES_DISAGREE"
     ABORT_NOT_INDEXED = "ABORT_NOT_INDEXED"
@@ -133,6 +137,19 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
         _E,
         "Records of a transaction were written before it began: they came too late for the one before, and were ended with "
         "this one.",
+    ),
+    Finding.UNKNOWN_TOPIC_OR_PARTITION: FindingRule(
+        _W, "A transaction that has not ended lists a partition whose topic no longer exists: what it wrote there is gone."
+    ),
+    Finding.TRANSACTIONAL_IDS_NOT_REUSED: FindingRule(
+        _W,
+        "An application leaves its transactional ids behind after one use: coordinators keep each until it expires (INFO while "
+        "they are few).",
+    ),
+    Finding.PRODUCER_IDS_NOT_REUSED: FindingRule(
+        _W,
+        "Producers of a partition wrote one batch each and were left behind: its broker keeps each until it expires (INFO while "
+        "they are few).",
     ),
     Finding.COPIES_DISAGREE: FindingRule(
         _E,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.commands import abort, abort_on_old_brokers, knows_describe_producers
+from txnlib.core.commands import abort, abort_on_old_brokers, knows_describe_producers, knows_force_terminate
 from txnlib.core.evidence import Evidence, Thresholds
 from txnlib.core.transaction_state import TransactionState
 from txnlib.core.verdict import Judgement, Reason, Verdict
@@ -23,19 +23,26 @@ class Remedy:
     do_not_abort_because: str | None
 
 
-#: verdict -> why no marker may be written by hand; None where one may.
+#: Whether Kafka has forceTerminateTransaction (None: not known) -> how what a coordinator holds is ended.
+WAYS_TO_END: Final[Mapping[bool | None, str]] = {
+    True: "end it there (forceTerminateTransaction)",
+    None: "end it there (forceTerminateTransaction, Kafka 4.1 and newer)",
+    False: "leave it to its application's own recovery: started with the same transactional.id, it ends it there",
+}
+
+#: verdict -> why no marker may be written by hand; None where one may. {end_it} is one of `WAYS_TO_END`.
 REFUSALS: Final[Mapping[Verdict, str | None]] = {
     Verdict.HANGING: None,
     Verdict.SUSPECT: "it is younger than the timeout: a request may still be under way; audit again later",
     Verdict.STUCK: "its coordinator decided: a marker by hand could contradict the decision; get the coordinator going",
-    Verdict.LATE: "its coordinator still holds it: check that coordinator, or end it there (forceTerminateTransaction, 4.1+)",
+    Verdict.LATE: "its coordinator still holds it: check that coordinator, or {end_it}",
     Verdict.OPEN: "it is in progress",
     Verdict.UNKNOWN: "the captured files do not allow a verdict",
 }
 
 #: reason -> what else there is to say than what `REFUSALS` has for the verdict.
 REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
-    Reason.TWO_PHASE_COMMIT: "it takes part in two-phase commit: only its owner, or its coordinator, may end it",
+    Reason.TWO_PHASE_COMMIT: "it takes part in two-phase commit: only its owner may decide it; if that is given up, {end_it}",
     Reason.COORDINATOR_PARTITION_NOT_CAPTURED: "coverage is incomplete: a coordinator that was not captured may still end it",
     Reason.COORDINATOR_LOG_DAMAGED: "coverage is incomplete: the newest records of its coordinator are lost",
     Reason.PARTITION_LOG_INCOMPLETE: "coverage is incomplete: its marker may stand in the hole of this copy",
@@ -92,7 +99,8 @@ def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kaf
     """The exact command where an abort by hand is right, with whether it is safe; else why it is not."""
     refusal = REFUSALS[judgement.verdict]
     if refusal is not None:
-        return Remedy(False, None, REFUSALS_BY_REASON.get(judgement.reason, refusal))
+        said = REFUSALS_BY_REASON.get(judgement.reason, refusal)
+        return Remedy(False, None, said.format(end_it=WAYS_TO_END[knows_force_terminate(kafka_version)]))
     partition = evidence.on_partition
     if knows_describe_producers(kafka_version):
         command = abort(partition.topic, partition.partition, partition.start_offset)

@@ -79,10 +79,11 @@ class RunStore:
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
-        """A table's rows of this run, without the columns that name the run."""
+        """A table's rows of this run, without the columns that name the run; a column younger than the table is NULL: not known."""
         if name not in self._opened:
             rows = self.store.read_all(name).where(F.col("run_id") == self.run_id)
-            self._opened[name] = rows.select(*TABLES[name].names)
+            absent = {field.name: F.lit(None).cast(field.dataType) for field in TABLES[name] if field.name not in rows.columns}
+            self._opened[name] = rows.withColumns(absent).select(*TABLES[name].names)
         return self._opened[name]
 
     def append(self, name: str, frame: DataFrame) -> None:

@@ -22,7 +22,7 @@ _NEEDED = (
 )
 
 
-def abort_plan(open_transactions: DataFrame, *, transaction_max_timeout_ms: int) -> DataFrame:
+def abort_plan(open_transactions: DataFrame, *, transaction_max_timeout_ms: int, kafka_version: str | None) -> DataFrame:
     """One row per open transaction that needs somebody, in order of what to do first. Columns: ABORT_PLAN.
 
     A transaction of a two-phase commit needs somebody once it is older than other transactions may become.
@@ -30,5 +30,6 @@ def abort_plan(open_transactions: DataFrame, *, transaction_max_timeout_ms: int)
     open_ms = F.unix_millis("as_of") - F.unix_millis(F.coalesce("transaction_start", "blocks_since"))
     is_forgotten = (F.col("reason") == Reason.TWO_PHASE_COMMIT.value) & (open_ms > transaction_max_timeout_ms)
     needy = open_transactions.where((F.col("verdict") != "OPEN") | is_forgotten)
-    planned = needy.withColumn("plan", plan()(F.struct(*_NEEDED))).where(F.col("plan").isNotNull()).select("*", "plan.*")
+    version = F.lit(kafka_version).cast("string")
+    planned = needy.withColumn("plan", plan()(F.struct(*_NEEDED), version)).where(F.col("plan").isNotNull()).select("*", "plan.*")
     return conform(planned.withColumn("number", F.row_number().over(windows.plan_in_order())), ABORT_PLAN)

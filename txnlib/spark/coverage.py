@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
+from txnlib.spark.gone_partitions import with_gone
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
 #: Unreadable stretches that lose nothing a verdict could have used.
@@ -27,7 +28,7 @@ def coverage(
 ) -> DataFrame:
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
 
-    `partition_notes` (topic, partition, leader) and `instants` (broker, folder, captured_at_ms; a null broker is the
+    `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms; a null broker is the
     default) come from capture.json; `expected` (topic, partition) holds what should be there.
     """
     copies = _summaries(segments)
@@ -39,8 +40,11 @@ def coverage(
     noted = marks.groupBy(*TOPIC_PARTITION).agg(F.max("value").alias("high_watermark"))
     named = expected.unionByName(noted.select(*TOPIC_PARTITION)).distinct()
     missing = named.join(copies, on=list(TOPIC_PARTITION), how="left_anti").join(noted, on=list(TOPIC_PARTITION), how="left")
+    listed = marks.select(*TOPIC_PARTITION, broker().alias("broker"))
+    missing = with_gone(missing, listed, partition_notes, instants)
     missing = missing.join(F.broadcast(_leaders(partition_notes)), on=list(TOPIC_PARTITION), how="left")
-    absent = missing.withColumns({"status": F.lit("MISSING"), "detail": F.lit("not captured"), "is_judged": F.lit(False)})
+    detail = F.when(F.col("is_gone"), "its topic no longer exists").otherwise("not captured")
+    absent = missing.withColumns({"status": F.lit("MISSING"), "detail": detail, "is_judged": F.lit(False)})
     return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
 
 

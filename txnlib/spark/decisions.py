@@ -213,10 +213,10 @@ PLAN = StructType(
 
 @lru_cache
 def plan() -> Any:
-    """UDF (the fields of `core.abort_plan.OpenTransaction`) -> PLAN, null for what is in progress."""
+    """UDF (the fields of `core.abort_plan.OpenTransaction`, Kafka's version) -> PLAN, null for what is in progress."""
 
-    def planned(row: Row) -> dict[str, Any] | None:
-        found = plan_of(OpenTransaction(**row.asDict()))
+    def planned(row: Row, kafka_version: str | None) -> dict[str, Any] | None:
+        found = plan_of(OpenTransaction(**row.asDict()), kafka_version)
         if found is None:
             return None
         steps = {"before": found.before, "after": found.after}

@@ -8,8 +8,10 @@ from pyspark.sql import functions as F
 from txnlib.core.finding import FINDINGS as RULES
 from txnlib.core.finding import Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.spark.churn_findings import churn_findings
 from txnlib.spark.copy_findings import copy_findings
 from txnlib.spark.decisions import batch_findings, coordinator_partition_of
+from txnlib.spark.gone_partitions import gone_partition_findings
 from txnlib.spark.marker_findings import marker_findings
 from txnlib.spark.producer_spans import SUSPECTS_KEPT
 from txnlib.spark.schemas import FINDINGS, conform
@@ -27,6 +29,7 @@ def findings(
     *,
     producer_id_expiration_ms: int,
     coordinator_partitions: int,
+    application_patterns: tuple[str, ...] = (),
 ) -> DataFrame:
     """One row per finding. Columns: FINDINGS; names, severities and meanings are `core.finding.FINDINGS`."""
     found = (
@@ -35,12 +38,15 @@ def findings(
         .unionByName(of_owners(producer_id_owners))
         .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
         .unionByName(_located(marker_findings(transactions, producer_spans, coordinator_states, coverage)))
+        .unionByName(_located(gone_partition_findings(coordinator_states, coverage)))
+        .unionByName(_located(churn_findings(coordinator_states, producer_spans, application_patterns)))
         .unionByName(_located(copy_findings(record_batches, coverage)))
         .unionByName(_located(transaction_index_findings(producer_spans, aborted_transactions, coverage)))
     )
     severities = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.severity.name)])
     meanings = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.meaning)])
-    return conform(found.withColumns({"severity": severities[F.col("name")], "message": meanings[F.col("name")]}), FINDINGS)
+    severity = F.coalesce("severity", severities[F.col("name")])
+    return conform(found.withColumns({"severity": severity, "message": meanings[F.col("name")]}), FINDINGS)
 
 
 def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **known: Column) -> list[Column]:
@@ -48,6 +54,8 @@ def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **
         "offset": F.lit(None).cast("long"),
         "producer_id": F.lit(None).cast("long"),
         "transactional_id": F.lit(None).cast("string"),
+        # Of a finding that counts something; else that of its rule.
+        "severity": F.lit(None).cast("string"),
         **known,
     }
     return [
@@ -138,7 +146,7 @@ def _of_hashes(coordinator_states: DataFrame, coordinator_partitions: int) -> Da
 
 
 def _located(found: DataFrame) -> DataFrame:
-    known = {"transactional_id": F.col("transactional_id")} if "transactional_id" in found.columns else {}
+    known = {name: F.col(name) for name in ("transactional_id", "severity") if name in found.columns}
     return found.select(
         *_row(
             F.col("name"),

@@ -56,7 +56,9 @@ def _odd_markers(
         F.struct(*ids).alias("owner"),
         decision.alias("decision"),
     )
-    both = decided.unionByName(markers_of(producer_spans), allowMissingColumns=True)
+    # A marker is odd only beside a decision: sorting those of producers without one would be most of the work of a report.
+    spans = producer_spans.join(decided.select("producer_id"), on="producer_id", how="left_semi")
+    both = decided.unionByName(markers_of(spans), allowMissingColumns=True)
     forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
     beside = both.withColumns(
         {

@@ -24,12 +24,21 @@ SUSPECTS_KEPT: Final = 100
 def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per producer and span of the judged copies, and one per suspect batch. Columns: PRODUCER_SPANS."""
     judged = _with_snapshot(coverage.where("is_judged"), producer_snapshots)
-    steps = with_states(_seeds(producer_snapshots, judged).unionByName(_producer_batches(record_batches, judged)))
+    steps = with_states(_batches(record_batches, producer_snapshots, judged))
     # A log captured from its middle may hide where a transaction began.
     hides = judged.select(*TOPIC_PARTITION, ((F.col("begins_at") > 0) & F.col("snapshot_offset").isNull()).alias("hides_starts"))
     spans = spans_of(steps).join(F.broadcast(hides), on=list(TOPIC_PARTITION), how="left")
     is_start_exact = (F.col("span") > 0) | ~F.coalesce("hides_starts", F.lit(False))
     return conform(spans.withColumn("is_start_exact", is_start_exact), PRODUCER_SPANS)
+
+
+def producer_batches(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
+    """One row per batch of a producer in the judged copies, and per producer of a snapshot: what the windows run over."""
+    return _batches(record_batches, producer_snapshots, _with_snapshot(coverage.where("is_judged"), producer_snapshots))
+
+
+def _batches(record_batches: DataFrame, producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
+    return _seeds(producer_snapshots, judged).unionByName(_producer_batches(record_batches, judged))
 
 
 def begins_at() -> Column:

@@ -152,6 +152,12 @@ COVERAGE: Final = StructType(
         column("is_decoded", _BOOL, "Whether markers and coordinator records were printed (text) or decoded (raw)."),
         column("status", _STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING."),
         column("detail", _STRING, "What is missing, in words."),
+        column(
+            "is_gone",
+            _BOOL,
+            "Of a MISSING partition: whether its topic no longer exists, which the brokers' checkpoints and capture.json prove "
+            "together; NULL where nothing is proven.",
+        ),
     ]
 )
 
@@ -549,7 +555,9 @@ ENDED_TRANSACTIONS: Final = StructType(
         column(
             "how",
             _STRING,
-            "DECIDED (its coordinator's marker), BY_HAND (a marker that none decided), LOG_START_MOVED, GONE or NOT_CAPTURED.",
+            "DECIDED (its coordinator's marker), BY_HAND (a marker that none decided), SPLIT (by hand, against the decision), "
+            "MARKED (a marker of unknown origin), LOG_START_MOVED, TOPIC_GONE, GONE, or NOT_CAPTURED, of which the next audit "
+            "tells again.",
         ),
         column("outcome", _STRING, "COMMIT or ABORT, by its marker."),
         column("marker_offset", _LONG, "Offset of the marker."),
@@ -565,7 +573,8 @@ ABORT_PLAN: Final = StructType(
         column(
             "action",
             _STRING,
-            "ABORT, ABORT_LATER (something speaks against it now), END_AT_COORDINATOR, REVIVE_COORDINATOR, WAIT or CAPTURE_MORE.",
+            "ABORT, ABORT_LATER (something speaks against it now), END_AT_COORDINATOR, RECOVER_APPLICATION (the same before Kafka "
+            "4.1, which has no command for it), REVIVE_COORDINATOR, WAIT or CAPTURE_MORE.",
         ),
         *_WHERE,
         column("producer_id", _LONG, "Producer id."),

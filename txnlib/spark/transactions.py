@@ -26,7 +26,8 @@ def transactions(coordinator_states: DataFrame, producer_spans: DataFrame) -> Da
     time is when its Prepare was acknowledged, so `completed` is the append time of the record (semantics.md 1.4).
     """
     found = _with_ending(_instances(coordinator_states))
-    markers = decision_markers(found, producer_spans)
+    known = coordinator_states.where(F.col("transaction_number").isNotNull()).select("producer_id")
+    markers = decision_markers(found, producer_spans.join(known, on="producer_id", how="left_semi"))
     return conform(found.join(markers, on=list(_INSTANCE), how="left"), TRANSACTIONS)
 
 

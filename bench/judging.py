@@ -1,0 +1,67 @@
+"""5. What does judging cost? All that reconstructs and reports, next to the window pass alone over the same batches.
+
+As a program of its own it prints the seconds of both, measured in one warm session over the tables of an audit.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from machine import CORES
+from processes import ROOT, output_of, spark_python, timed
+from table import Ratio, Table
+
+MOST = 1.5
+ABOUT = f"""Milliseconds to reconstruct and report (every table but those that ingest_dumps writes, as Delta, and the report as
+text) against the window pass alone: `record_batches` read from the same Delta table, and the state before and after each batch
+of each partition and producer written to Spark's `noop` sink. One batch in a thousand is judged by the core. One session of
+{CORES} tasks, the second run of each. The target is for ten million batches (--judged-batches): with fewer, most of it is the
+commits of some twenty tables, however small they are."""
+
+
+def ingested(capture: Path, output: Path) -> Path:
+    """The tables that are judged."""
+    arguments = ["--input", str(capture), "--output", str(output)]
+    command, environment = spark_python(CORES, str(ROOT / "jobs" / "ingest_dumps.py"), *arguments)
+    output_of(command, environment)
+    return output
+
+
+def measure(output: Path, batches: int) -> Ratio:
+    command, environment = spark_python(CORES, __file__, str(output))
+    judged, bare = map(float, output_of(command, environment).split())
+    return Ratio(f"{batches:,} batches", judged * 1e3, bare * 1e3, at_most=MOST)
+
+
+def table(ratio: Ratio) -> Table:
+    return Table("Judging", ABOUT, "judged", "windows", [ratio])
+
+
+def main() -> None:
+    from contextlib import redirect_stdout
+
+    from jobs import options
+    from jobs.reconstruct_state import reconstruct
+    from jobs.report_transactions import finish, report
+    from jobs.run import reopen_run
+    from txnlib.spark.producer_spans import producer_batches
+    from txnlib.spark.producer_steps import with_states
+
+    run = reopen_run(options.parse(options.REPORT, "", ["--output", sys.argv[1]]))
+    run.spark.sparkContext.setLogLevel("ERROR")
+
+    def judge() -> None:
+        reconstruct(run)
+        report(run)
+        with redirect_stdout(sys.stderr):
+            finish(run, frozenset())
+
+    rows = producer_batches(*map(run.tables.read, ("record_batches", "producer_snapshots", "coverage")))
+    windows = with_states(rows).write.format("noop").mode("overwrite")
+    _, (judged, bare) = [(timed(judge), timed(windows.save)) for _ in range(2)]
+    print(judged, bare)
+
+
+if __name__ == "__main__":
+    main()
