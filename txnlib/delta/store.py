@@ -7,10 +7,12 @@ by running it again, and no run doubles another's rows.
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
+from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
@@ -22,6 +24,17 @@ RUN_COLUMNS = [
     column("run_id", StringType(), "The audit run: cluster and as_of. Auditing the same again replaces its rows."),
 ]
 
+
+#: What Delta says where another writer has changed the table since a write began, be it only that both made it.
+CONFLICTS: Final = (
+    "DELTA_CONCURRENT_",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+    "DELTA_TABLE_ALREADY_EXISTS",
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+)
+#: Seconds before each of the further tries.
+WAITS_S: Final = (0.5, 1, 2, 4, 8, 16)
 
 #: Columns whose least and greatest value each file notes, so that queries skip files. Of all columns, as is Delta's default,
 #: they would cost a third of a large write.
@@ -108,7 +121,18 @@ class RunStore:
         )
         if mode == "overwrite":
             writer = writer.option("replaceWhere", f"run_id = '{self.run_id}'")
-        if self.store.output is None:
-            writer.saveAsTable(f"{self.store.schema}.{name}")
-        else:
-            writer.save(f"{self.store.output}/{name}")
+        self._commit(writer, name)
+
+    def _commit(self, writer: DataFrameWriter, name: str) -> None:
+        """Writes, and writes again where another audit was faster: nothing of a commit that failed is in the table."""
+        for wait_s in (*WAITS_S, None):
+            try:
+                if self.store.output is None:
+                    writer.saveAsTable(f"{self.store.schema}.{name}")
+                else:
+                    writer.save(f"{self.store.output}/{name}")
+                return
+            except Exception as error:
+                if wait_s is None or not any(conflict in str(error) for conflict in CONFLICTS):
+                    raise
+                time.sleep(wait_s)
