@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from jobs import ingest_dumps, options, reconstruct_state, report_transactions
+from jobs.claim import refuse_if_busy
 from jobs.report_transactions import finish
 from jobs.run import main, open_run, plan_text, say
 from jobs.steps import carry_out
+from txnlib.errors import BusyError
 
 #: The three jobs as one: a table is written as soon as those it reads are, whichever job it belongs to. What everything
 #: waits for goes first.
@@ -23,9 +25,12 @@ def job(argv: Sequence[str]) -> int:
     if given.dry_run:
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
+    refuse_if_busy(run, take_over=given.take_over)
     say(f"reading {len(run.capture.files)} files")
     try:
         carry_out(run, STEPS)
+    except BusyError:
+        raise
     except Exception:
         run.note("FAILED")
         raise

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs import options
+from jobs.claim import claim, refuse_if_busy
 from jobs.continuing import read_new
 from jobs.run import Run, main, open_run, plan_text, say
 from jobs.steps import Step, carry_out
@@ -113,7 +114,7 @@ STEPS: Final = (
     _read("segments"),
     _read("producer_snapshots"),
     _read("aborted_transactions"),
-    Step("audit_runs", (), lambda run: run.noted("RUNNING")),
+    Step("audit_runs", (), claim),
     Step("coordinator_partitions", ("transaction_log", "segments"), _learn_coordinator_partitions),
     Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
     Step("coverage", ("transaction_log", "segments", "console_records"), _coverage),
@@ -128,6 +129,7 @@ def job(argv: Sequence[str]) -> int:
     if given.dry_run:
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
+    refuse_if_busy(run, take_over=given.take_over)
     say(f"reading {len(run.capture.files)} files")
     ingest(run)
     run.note("INGESTED")

@@ -96,6 +96,12 @@ OPTIONS: Final = (
         "(incremental): the tables are the same",
         {"choices": MODES, "default": FULL},
     ),
+    Option(
+        "--take-over",
+        _ALL,
+        "go on although an audit of the cluster is noted as running, which you know to have died on another machine",
+        {"action": "store_true"},
+    ),
     Option("--dry-run", _READS, "say what would be read and as of when, and stop", {"action": "store_true"}),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jobs import options
+from jobs.claim import claim, refuse_if_busy
 from jobs.run import Run, main, reopen_run
 from jobs.steps import carry_out, step_of
 from txnlib.spark.coordinator_states import coordinator_states
@@ -60,7 +61,10 @@ STEPS: Final = (
 
 
 def job(argv: Sequence[str]) -> int:
-    run = reopen_run(options.parse(options.RECONSTRUCT, __doc__ or "", argv))
+    given = options.parse(options.RECONSTRUCT, __doc__ or "", argv)
+    run = reopen_run(given)
+    refuse_if_busy(run, take_over=given.take_over)
+    claim(run)
     reconstruct(run)
     run.note("RECONSTRUCTED")
     return 0

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs import options
+from jobs.claim import claim, refuse_if_busy
 from jobs.run import Run, main, reopen_run
 from jobs.steps import Step, carry_out, step_of
 from jobs.summary import summarise
@@ -154,6 +155,8 @@ def finish(run: Run, fail_on: frozenset[str]) -> int:
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.REPORT, __doc__ or "", argv)
     run = reopen_run(given)
+    refuse_if_busy(run, take_over=given.take_over)
+    claim(run)
     report(run)
     return finish(run, given.fail_on)
 

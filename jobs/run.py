@@ -6,7 +6,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 
 from jobs.continuing import finished_runs, go_on_from, read_new
 from jobs.options import INCREMENTAL
+from jobs.owner import this_process
 from txnlib import __version__
 from txnlib.config import Settings, SettingsFile, read_settings_file
 from txnlib.core.evidence import Thresholds
 from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
-from txnlib.errors import MissingTableError, TxnlibError, UnreadableInputError, UsageError
+from txnlib.errors import BusyError, TxnlibError, UnreadableInputError, UsageError
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.start import SNAPSHOT, start_at_snapshots
 from txnlib.spark.capture_splits import split_large_files
@@ -39,6 +40,8 @@ class Run:
     capture: Capture | None = None
     #: The run that an incremental one takes rows over from.
     earlier: RunStore | None = None
+    #: The process that carries it out: host, process id, its start.
+    owner: str = field(default_factory=this_process)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -61,6 +64,7 @@ class Run:
             self.settings.model_dump_json(),
             __version__,
             None if counts is None else json.dumps(counts),
+            self.owner,
         )
         return self.spark.createDataFrame([row], AUDIT_RUNS)
 
@@ -77,9 +81,9 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
         return job(argv)
     except SystemExit as asked:  # argparse after --help
         return int(asked.code or 0)
-    except (MissingTableError, UnreadableInputError, UsageError) as error:
+    except BusyError as error:
         say(f"txnlib: {error}")
-        return 2
+        return 1
     except TxnlibError as error:
         say(f"txnlib: {error}")
         return 2

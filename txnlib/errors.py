@@ -43,3 +43,17 @@ class MissingTableError(TxnlibError):
 
     def __str__(self) -> str:
         return f"table {self.name} is missing: run the job {self.job} first, with the same --output"
+
+
+class BusyError(TxnlibError):
+    """Another audit of the cluster is at work in the same tables: exit code 1."""
+
+    def __init__(self, cluster: str, run_id: str, owner: str) -> None:
+        super().__init__(cluster, run_id, owner)
+        self.cluster, self.run_id, self.owner = cluster, run_id, owner
+
+    def __str__(self) -> str:
+        return (
+            f"another audit of cluster {self.cluster} is at work in these tables: run {self.run_id} by {self.owner}. "
+            "Wait for it; if you know that it died, add --take-over"
+        )

@@ -7,7 +7,6 @@ by running it again, and no run doubles another's rows.
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform
@@ -33,8 +33,12 @@ CONFLICTS: Final = (
     "DELTA_TABLE_ALREADY_EXISTS",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
 )
-#: Seconds before each of the further tries.
-WAITS_S: Final = (0.5, 1, 2, 4, 8, 16)
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether a write failed only because another writer was faster."""
+    return any(conflict in str(error) for conflict in CONFLICTS)
+
 
 #: Columns whose least and greatest value each file notes, so that queries skip files. Of all columns, as is Delta's default,
 #: they would cost a third of a large write.
@@ -123,16 +127,12 @@ class RunStore:
             writer = writer.option("replaceWhere", f"run_id = '{self.run_id}'")
         self._commit(writer, name)
 
+    @retry(
+        retry=retry_if_exception(is_conflict), wait=wait_random_exponential(0.5, max=20), stop=stop_after_attempt(8), reraise=True
+    )
     def _commit(self, writer: DataFrameWriter, name: str) -> None:
         """Writes, and writes again where another audit was faster: nothing of a commit that failed is in the table."""
-        for wait_s in (*WAITS_S, None):
-            try:
-                if self.store.output is None:
-                    writer.saveAsTable(f"{self.store.schema}.{name}")
-                else:
-                    writer.save(f"{self.store.output}/{name}")
-                return
-            except Exception as error:
-                if wait_s is None or not any(conflict in str(error) for conflict in CONFLICTS):
-                    raise
-                time.sleep(wait_s)
+        if self.store.output is None:
+            writer.saveAsTable(f"{self.store.schema}.{name}")
+        else:
+            writer.save(f"{self.store.output}/{name}")

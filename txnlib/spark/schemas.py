@@ -650,11 +650,17 @@ AUDIT_RUNS: Final = StructType(
         _AS_OF,
         column("started_at", _TIME, "When the run began."),
         column("finished_at", _TIME, "When the run ended; NULL while it runs, or if it died."),
-        column("status", _STRING, "RUNNING, DONE or FAILED."),
+        column(
+            "status",
+            _STRING,
+            "RUNNING; DONE, FAILED, or DIED (found so by a later audit); REFUSED, as another audit of the cluster was at work; "
+            "INGESTED and RECONSTRUCTED after these jobs.",
+        ),
         column("input", _STRING, "Inputs of the audit."),
         column("settings", _STRING, "Settings as JSON."),
         column("version", _STRING, "Version of txnlib."),
         column("counts", _STRING, "Rows of every table and rows per verdict, as JSON."),
+        column("owner", _STRING, "The process that carried it out: host, process id, its start in epoch seconds."),
     ]
 )
 

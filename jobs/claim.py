@@ -1,0 +1,58 @@
+"""Is another audit of the cluster at work in these tables, and what became of those that are not any more?
+
+Each table is replaced in one commit, run by run, so two audits of different clusters do not meet. Two of one cluster would
+count each other among the runs before, and two as of one instant would mix their rows: the later one refuses.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from jobs.owner import is_alive
+from jobs.run import Run
+from txnlib.delta.store import RunStore
+from txnlib.errors import BusyError, MissingTableError
+from txnlib.spark.schemas import AUDIT_RUNS
+
+
+def refuse_if_busy(run: Run, *, take_over: bool = False) -> None:
+    """Raises BusyError while another audit of the cluster is at work; of one that died, the row says so from now on."""
+    for row in _others(run):
+        if _is_at_work(row) and not take_over:
+            raise BusyError(run.settings.cluster, row["run_id"], row["owner"] or "an unknown process")
+        if row["run_id"] != run.tables.run_id:
+            values = {**row.asDict(), "status": "DIED"}
+            died = run.spark.createDataFrame([tuple(values[name] for name in AUDIT_RUNS.names)], AUDIT_RUNS)
+            RunStore(run.tables.store, run.settings.cluster, row["run_id"]).write("audit_runs", died)
+
+
+def claim(run: Run) -> None:
+    """Writes that the run is at work. Raises BusyError if another audit did so at the same time and was first."""
+    run.note("RUNNING")
+    for row in _others(run):
+        # Two as of one instant have one row: that of the later one.
+        is_ours = row["run_id"] != run.tables.run_id
+        is_first = (row["started_ms"], row["owner"]) < (int(run.started_at.timestamp() * 1000), run.owner)
+        if _is_at_work(row) and (is_first or not is_ours):
+            if is_ours:
+                run.note("REFUSED")
+            raise BusyError(run.settings.cluster, row["run_id"], row["owner"] or "an unknown process")
+
+
+def _is_at_work(row: Row) -> bool:
+    return is_alive(row["owner"], row["started_ms"], datetime.now(UTC))
+
+
+def _others(run: Run) -> list[Row]:
+    """The rows of the cluster's audits by other processes that have not ended."""
+    try:
+        runs = run.tables.store.read_all("audit_runs")
+    except MissingTableError:
+        return []
+    runs = runs if "owner" in runs.columns else runs.withColumn("owner", F.lit(None).cast("string"))
+    found = runs.where((F.col("cluster") == run.settings.cluster) & (F.col("status") == "RUNNING"))
+    rows = found.withColumn("started_ms", F.unix_millis("started_at")).collect()
+    return [row for row in rows if row["owner"] != run.owner]

@@ -1,0 +1,31 @@
+"""Which process carries an audit out, and is it still there?"""
+
+from __future__ import annotations
+
+import socket
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import psutil
+
+#: An audit on another machine that began longer ago is taken for dead: nothing there can be asked.
+LEASE: Final = timedelta(hours=24)
+#: How far two readings of one process's start may lie apart.
+_SAME_START_S: Final = 2.0
+
+
+def this_process() -> str:
+    """`host process start`, as in `audit_runs.owner`."""
+    process = psutil.Process()
+    return f"{socket.gethostname()} {process.pid} {process.create_time():.0f}"
+
+
+def is_alive(owner: str | None, started_ms: int, now: datetime) -> bool:
+    """Whether the process of an audit that has not ended may still be at work."""
+    host, process, start = (owner or "? 0 0").rsplit(" ", 2)
+    if host != socket.gethostname():
+        return now - datetime.fromtimestamp(started_ms / 1000, UTC) < LEASE
+    try:
+        return abs(psutil.Process(int(process)).create_time() - float(start)) < _SAME_START_S
+    except psutil.NoSuchProcess:
+        return False

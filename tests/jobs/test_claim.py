@@ -1,0 +1,88 @@
+"""Do two audits of one cluster keep out of each other's way, and does audit_runs tell what became of each?"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import psutil
+import pytest
+
+from jobs.claim import claim, refuse_if_busy
+from jobs.owner import LEASE, is_alive, this_process
+from jobs.run import Run
+from txnlib.config import Settings
+from txnlib.delta.store import RunStore, Store
+from txnlib.errors import BusyError
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def sleeper():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def owner_of(process):
+    return f"{socket.gethostname()} {process.pid} {psutil.Process(process.pid).create_time():.0f}"
+
+
+def test_a_process_is_known_by_its_host_its_id_and_its_start(sleeper):
+    began = int(NOW.timestamp() * 1000)
+    assert is_alive(this_process(), began, NOW)
+    assert is_alive(owner_of(sleeper), began, NOW)
+    host, process, start = owner_of(sleeper).split()
+    assert not is_alive(f"{host} {process} {int(start) - 60}", began, NOW), "the id was given to another process since"
+    sleeper.kill()
+    sleeper.wait()
+    assert not is_alive(owner := f"{host} {process} {start}", began, NOW), owner
+
+
+def test_of_another_machine_only_the_time_tells():
+    for age, alive in ((LEASE - timedelta(minutes=1), True), (LEASE, False)):
+        assert is_alive("elsewhere 1 1", int((NOW - age).timestamp() * 1000), NOW) is alive
+
+
+def run_of(spark, out, as_of_ms, owner, cluster="c"):
+    settings = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given")
+    store = Store(spark, str(out))
+    return Run(spark, RunStore(store, cluster, settings.run_id), settings, NOW, owner=owner)
+
+
+def statuses(spark, out):
+    rows = spark.read.format("delta").load(f"{out}/audit_runs").collect()
+    return {row["run_id"]: row["status"] for row in rows}
+
+
+def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spark, tmp_path, sleeper):
+    first, second = run_of(spark, tmp_path, 1, owner_of(sleeper)), run_of(spark, tmp_path, 2, this_process())
+    second.started_at += timedelta(milliseconds=1)
+    refuse_if_busy(first)
+    claim(first)
+    with pytest.raises(BusyError, match=r"another audit of cluster c is at work in these tables: run c-1 by .*--take-over"):
+        refuse_if_busy(second)
+    refuse_if_busy(run_of(spark, tmp_path, 3, this_process(), cluster="other"))
+    with pytest.raises(BusyError):
+        claim(second)  # it looked before the first one was noted
+    assert statuses(spark, tmp_path) == {"c-1": "RUNNING", "c-2": "REFUSED"}
+    sleeper.kill()
+    sleeper.wait()
+    refuse_if_busy(second)
+    claim(second)
+    assert statuses(spark, tmp_path) == {"c-1": "DIED", "c-2": "RUNNING"}
+
+
+def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp_path):
+    elsewhere, here = run_of(spark, tmp_path, 1, "elsewhere 1 1"), run_of(spark, tmp_path, 1, this_process())
+    elsewhere.started_at = here.started_at = datetime.now(UTC)
+    claim(elsewhere)
+    with pytest.raises(BusyError):
+        refuse_if_busy(here)
+    refuse_if_busy(here, take_over=True)
+    claim(here)
+    assert statuses(spark, tmp_path) == {"c-1": "RUNNING"}
