@@ -357,13 +357,13 @@ take_partition() { # FOLDER COPY
   local try
   for ((try = 0; try < TRIES; try++)); do
     ((try == 0)) || sleep 0.2
+    # Before the files are looked at: what the copy holds was written by then, give or take that look, and nothing later.
+    now
+    local instant="$NOW" journal="$2.capture"
     if ! list_files "$1"; then
       [[ -d "$1" ]] || { say "${1##*/} is gone: its topic was deleted, or it was moved"; return 0; }
       continue
     fi
-    now
-    # The instant before the files were looked at would do as well: copied is what was there then, and no more.
-    local instant="$NOW" journal="$2.capture"
     read_journal "$journal"
     if is_journal_as_listed; then
       write_journal "$journal" "$instant"
@@ -518,13 +518,14 @@ json_text() {
 }
 
 json_object() { # NAME LINES... : each line is a member
-  local name="$1" line separator=''
-  shift
-  printf ',\n  "%s": {' "$name"
-  for line in "$@"; do
-    printf '%s\n    %s' "$separator" "$line"
-    separator=,
-  done
+  local line separator=''
+  printf ',\n  "%s": {' "$1"
+  if (($# > 1)); then
+    printf '%s\n' "${@:2}" | sort -V | while IFS= read -r line; do
+      printf '%s\n    %s' "$separator" "$line"
+      separator=,
+    done
+  fi
   printf '\n  }'
 }
 
