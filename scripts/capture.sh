@@ -78,7 +78,7 @@ size_text() {
 
 # ---- Options
 
-OUTPUT='' BROKER='' CLUSTER='' TOPICS='' WANTED='' KAFKA_HOME='' BOOTSTRAP='' COMMAND_CONFIG='' PROPERTIES='' STEPS=''
+OUTPUT='' BROKER='' CLUSTER='' CLUSTER_ID='' TOPICS='' WANTED='' KAFKA_HOME='' BOOTSTRAP='' COMMAND_CONFIG='' PROPERTIES='' STEPS=''
 SINCE_SNAPSHOT='' TEXT='' LINK='' RATE=0 DRY_RUN='' PROBLEMS=0
 LOG_DIRS=()
 declare -A NOTED=()                   # setting of the broker -> value
@@ -148,7 +148,7 @@ check_options() {
   for dir in "${LOG_DIRS[@]}"; do
     [[ -d "$dir" && -r "$dir" && -x "$dir" ]] || misused "$dir: no log directory that can be read; run this as the broker's user"
     [[ -n "$BROKER" ]] || BROKER="$(property_of "$dir/meta.properties" node.id broker.id)"
-    [[ -n "$CLUSTER" ]] || CLUSTER="$(property_of "$dir/meta.properties" cluster.id)"
+    [[ -n "$CLUSTER_ID" ]] || CLUSTER_ID="$(property_of "$dir/meta.properties" cluster.id)"
     case "$(absolute "$OUTPUT")/" in "$(absolute "$dir")"/*) misused "--output $OUTPUT lies in the log directory $dir" ;; esac
   done
   [[ "$BROKER" =~ ^[0-9]+$ ]] || misused "--broker-id is missing: no meta.properties in ${LOG_DIRS[0]} tells it"
@@ -508,7 +508,7 @@ remember_notes() {
       [[ -z "$value" || -n "${NOTED[$key]:-}" ]] || NOTED["$key"]="$value"
     done <"$OUTPUT/$BROKER/notes.capture"
   fi
-  NOTED[cluster]="${CLUSTER:-${NOTED[cluster]:-}}"
+  NOTED[cluster]="${CLUSTER:-${NOTED[cluster]:-$CLUSTER_ID}}"
   for key in "${!NOTED[@]}"; do printf '%s\t%s\n' "$key" "${NOTED[$key]}"; done >"$OUTPUT/$BROKER/notes.capture"
 }
 
@@ -583,7 +583,7 @@ plan() { # says what there is, and sees that it fits
     total=$((total + BYTES))
     [[ -z "$DRY_RUN" ]] || printf '%s\t%s files\t%s\n' "${folder##*/}" "${#NAMES[@]}" "$(size_text "$BYTES")"
   done
-  say "broker $BROKER of cluster ${CLUSTER:-without a name}: ${#COORDINATORS[@]} coordinator partitions," \
+  say "broker $BROKER of cluster ${CLUSTER:-${CLUSTER_ID:-without a name}}: ${#COORDINATORS[@]} coordinator partitions," \
     "${#PARTITIONS[@]} others, $(size_text "$total")"
   [[ -z "$DRY_RUN" ]] || exit 0
   [[ -z "$LINK$TEXT" ]] || return 0
