@@ -276,15 +276,18 @@ write_journal() { # JOURNAL INSTANT(or nothing): what KNOWN holds
   } >"$1.tmp" && mv -f "$1.tmp" "$1"
 }
 
-# Whether what was listed is still there, at least as long. Else the copy may hold a cleaned segment beside an uncleaned one.
+# Whether the segments that were listed are still the same, at least as long; else the copy may hold a cleaned one beside an
+# uncleaned one. Those at the beginning may be gone meanwhile: retention took them, after they were copied.
 is_still_there() { # FOLDER
-  local name inode size found
+  local name inode size found oldest='' SINCE_SNAPSHOT=''  # a newer snapshot is no harm
   local -A before=()
   for name in "${NAMES[@]}"; do [[ "$name" != *.log ]] || before["$name"]="${LISTED[$name]}"; done
   list_files "$1" || return 1
+  for name in "${NAMES[@]}"; do [[ "$name" != *.log || -n "$oldest" ]] || oldest="$name"; done
   for name in "${!before[@]}"; do
     read -r inode size _ <<<"${before[$name]}"
     found="${LISTED[$name]:-}"
+    [[ -n "$found" || -z "$oldest" || ! "$name" < "$oldest" ]] || continue
     [[ "$found" == "$inode "* ]] || return 1
     found="${found#* }"
     ((${found% *} >= size)) || return 1

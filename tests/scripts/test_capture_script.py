@@ -271,12 +271,29 @@ def test_what_is_written_while_a_segment_is_copied_is_not_in_the_copy(large, out
     assert segment(out / "3" / "orders-0").read_text() == "b" * 100_000
 
 
-def test_a_segment_that_is_deleted_meanwhile_is_not_missed(large, out):
+def test_a_segment_that_retention_takes_once_it_is_copied_stays_in_the_copy(large, out):
     process = started(large, out)
     segment(large / "orders-0", FIRST).rename(large / "orders-0" / f"{FIRST}.log.deleted")
     _, said = process.communicate()
     assert process.returncode == 0, said
-    assert [path.name for path in (out / "3" / "orders-0").glob("*.log")] == [f"{SECOND}.log"]
+    assert segment(out / "3" / "orders-0", FIRST).read_text() == "a" * 10_000
+
+
+def test_a_segment_that_is_cleaned_meanwhile_is_copied_as_it_is_now(large, out):
+    process = started(large, out)
+    write(large / "orders-0" / "new", "cleaned").rename(segment(large / "orders-0", FIRST))
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert segment(out / "3" / "orders-0", FIRST).read_text() == "cleaned"
+
+
+def test_a_segment_that_goes_away_before_it_is_copied_is_not_missed(large, out):
+    process = started(large, out)
+    write(large / "orders-0" / "new", "both in one").rename(segment(large / "orders-0", FIRST))
+    segment(large / "orders-0").unlink()
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert [path.name for path in (out / "3" / "orders-0").glob("*.log")] == [f"{FIRST}.log"]
 
 
 def test_two_calls_do_not_write_to_one_copy(large, out):

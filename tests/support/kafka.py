@@ -29,7 +29,7 @@ TOOLS = {
 }
 #: A tool lives for a second: no time to compile well.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xmx256M"
-START_SECONDS = 60
+START_SECONDS = 90
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 from confluent_kafka import Producer
 
-_SECONDS = 30
+_SECONDS = 60
 
 
 def transactional(bootstrap: str, transactional_id: str) -> Producer:
     """A producer that may begin transactions."""
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "linger.ms": 0, "log_level": 2})
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "linger.ms": 0, "log_level": 0})
     producer.init_transactions(_SECONDS)
     return producer
 

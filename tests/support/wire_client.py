@@ -16,7 +16,7 @@ from txnlib.core.record_batch import Record
 _PRODUCE, _FIND_COORDINATOR, _INIT_PRODUCER_ID = 0, 10, 22
 #: Not the leader; the coordinator is loading, is not there yet, is elsewhere; the id is busy: ask again, or ask another.
 _RETRIABLE = (3, 5, 6, 14, 15, 16, 51)
-_SECONDS = 30
+_SECONDS = 60
 
 
 def write_outside_a_transaction(bootstrap: str, transactional_id: str, topic: str, partition: int, *, timestamp: int) -> int:
