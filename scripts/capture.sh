@@ -7,8 +7,8 @@
 # Run it on every broker, with one DIR or with several whose contents are put together afterwards: each broker's copy lies in
 # DIR/<broker id>. Coordinators (__transaction_state) are copied first, then the other partitions, then the coordinators again.
 # Where there are several brokers, let each call end, then run `--step coordinators-again` on each. See docs/capture.md.
-# It needs bash 4.4 and coreutils, and only reads from the log directories. Killed, or failed, it goes on when it is called again:
-# a copied file is copied again only if it changed, and a segment that grew is continued.
+# It needs bash 4.4 and coreutils (BusyBox will do), and only reads from the log directories. Killed, or failed, it goes on when
+# it is called again: a copied file is copied again only if it changed, and a segment that grew is continued.
 #
 # Where to read, where to write
 #   --output DIR               folder of the capture
@@ -157,7 +157,14 @@ check_options() {
   [[ -z "$COMMAND_CONFIG" || -r "$COMMAND_CONFIG" ]] || misused "--command-config $COMMAND_CONFIG cannot be read"
 }
 
-absolute() { readlink -m -- "$1"; }
+absolute() { # PATH, which need not be there yet
+  local dir="$1" rest=''
+  while [[ ! -d "$dir" ]]; do
+    rest="/${dir##*/}$rest"
+    if [[ "$dir" == */* ]]; then dir="${dir%/*}" dir="${dir:-/}"; else dir=.; fi
+  done
+  printf '%s%s' "$(cd "$dir" && pwd -P)" "$rest"
+}
 
 property_of() { # FILE NAME... : the value of the first of the names that is there
   local name line
@@ -345,13 +352,14 @@ REFLINK=()
 
 # Whether a copy is the beginning of a segment that grew since: the same file, longer, and the copy's end stands in it.
 can_continue() { # FILE COPY SIZE KNOWN
-  local inode size changed from
-  read -r inode size changed <<<"$4"
+  local inode size from sum
+  read -r inode size _ <<<"$4"
   [[ "$1" == *.log && "${LISTED[${1##*/}]}" == "$inode "* && -f "$2" && ! "$1" -ef "$2" ]] && ((size > 0 && size <= $3)) || return 1
   (($(stat -c %s "$2") >= size)) || return 1
   truncate -s "$size" "$2" || return 1  # a call that was killed may have gone on
   from=$((size > COMPARED ? size - COMPARED : 0))
-  [[ "$(range_sum "$1" "$from" "$size")" == "$(range_sum "$2" "$from" "$size")" ]]
+  sum="$(range_sum "$2" "$from" "$size")" || return 1
+  [[ "$sum" == *" $((size - from))" && "$sum" == "$(range_sum "$1" "$from" "$size")" ]]
 }
 
 range_sum() { dd if="$1" bs=1M iflag=skip_bytes,count_bytes,fullblock skip="$2" count="$(($3 - $2))" status=none | cksum; }
