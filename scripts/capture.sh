@@ -140,7 +140,8 @@ check_options() {
   if [[ '' =~ ^($TOPICS)$ ]]; then :; elif (($? == 2)); then misused "--topics $TOPICS: is no extended regular expression"; fi
   [[ -z "$CLUSTER" || ! "$CLUSTER" =~ [[:cntrl:]] ]] || misused "--cluster: control characters cannot be in a name"
   for step in $STEPS; do
-    case "$step" in coordinators | partitions | coordinators-again) ;; *) misused "--step $step: expected coordinators, partitions or coordinators-again" ;; esac
+    [[ "$step" =~ ^(coordinators|partitions|coordinators-again)$ ]] ||
+      misused "--step $step: expected coordinators, partitions or coordinators-again"
   done
   [[ -n "$STEPS" ]] || STEPS=" coordinators  partitions  coordinators-again "
   [[ -z "$PROPERTIES" ]] || read_properties
@@ -228,7 +229,7 @@ list_files() { # FOLDER
     ((${#files[@]} == 0)) || stat -c '%i %s %Y %n' -- "${files[@]}"
   } 2>/dev/null)" || return 1
   while read -r inode size changed name; do
-    [[ "$name" =~ ^[0-9]{20}\.(log|snapshot|txnindex)$ || "$name" == leader-epoch-checkpoint || "$name" == partition.metadata ]] || continue
+    [[ "$name" =~ ^([0-9]{20}\.(log|snapshot|txnindex)|leader-epoch-checkpoint|partition\.metadata)$ ]] || continue
     [[ "$name" != *.log ]] || bases["${name%.*}"]=1
     NAMES+=("$name")
     LISTED["$name"]="$inode $size $changed"
@@ -310,7 +311,7 @@ copy_range() { # FILE COPY FROM TO
   ((RATE == 0 || RATE >= step)) || step=$RATE
   while ((from < $4)); do
     count=$(($4 - from < step ? $4 - from : step))
-    dd if="$1" of="$2" bs=1M iflag=skip_bytes,count_bytes,fullblock oflag=append conv=notrunc skip="$from" count="$count" status=none || return 1
+    read_range "$1" "$from" "$count" oflag=append conv=notrunc of="$2" || return 1
     from=$((from + count))
     pace "$count"
   done
@@ -362,7 +363,11 @@ can_continue() { # FILE COPY SIZE KNOWN
   [[ "$sum" == *" $((size - from))" && "$sum" == "$(range_sum "$1" "$from" "$size")" ]]
 }
 
-range_sum() { dd if="$1" bs=1M iflag=skip_bytes,count_bytes,fullblock skip="$2" count="$(($3 - $2))" status=none | cksum; }
+range_sum() { read_range "$1" "$2" "$(($3 - $2))" | cksum; } # FILE FROM TO
+
+read_range() { # FILE FROM COUNT OPTIONS...
+  dd if="$1" bs=1M iflag=skip_bytes,count_bytes,fullblock skip="$2" count="$3" status=none "${@:4}"
+}
 
 take_partition() { # FOLDER COPY
   local try
@@ -467,7 +472,8 @@ take_step() { # STEP FOLDER...
     place_of "${folder%/*}"
     [[ "$STEP" != coordinators ]] || PLACE="$OUTPUT/$BROKER/first"
     mkdir -p "$PLACE"
-    take_partition "$folder" "$PLACE/${folder##*/}" || warn "${folder##*/} could not be copied: unreadable, or replaced again and again"
+    take_partition "$folder" "$PLACE/${folder##*/}" ||
+      warn "${folder##*/} could not be copied: unreadable, replaced again and again, or no room"
     DONE=$((DONE + 1))
     progress
   done
@@ -482,10 +488,11 @@ ask() { # TOOL ARGUMENTS... : what it prints
 }
 
 ask_cluster() {
-  local out line count=0
+  local out line count=0 s='[[:space:]]+'
+  local described="Topic:$s([^[:space:]]+)${s}Partition:$s([0-9]+)${s}Leader:$s(-?[0-9]+|none)${s}Replicas:$s([0-9,]+)"
   if out="$(ask kafka-topics.sh --describe)"; then
     while IFS= read -r line; do
-      [[ "$line" =~ Topic:[[:space:]]*([^[:space:]]+)[[:space:]]+Partition:[[:space:]]*([0-9]+)[[:space:]]+Leader:[[:space:]]*([^[:space:]]+)[[:space:]]+Replicas:[[:space:]]*([0-9,]*) ]] || continue
+      [[ "$line" =~ $described ]] || continue
       [[ "${BASH_REMATCH[1]}" != "$COORDINATOR" ]] || count=$((count + 1))
       # `none`: no replica is alive
       NOTED["partition:${BASH_REMATCH[1]}-${BASH_REMATCH[2]}"]="${BASH_REMATCH[3]/none/-1} ${BASH_REMATCH[4]}"
@@ -497,18 +504,19 @@ ask_cluster() {
   if out="$(ask kafka-configs.sh --entity-type brokers --entity-name "$BROKER" --describe --all)"; then
     while IFS= read -r line; do
       [[ "$line" =~ ^[[:space:]]+([a-z.]+)=(.*)[[:space:]]sensitive=false ]] || continue
-      [[ "$SETTINGS" != *" ${BASH_REMATCH[1]} "* || "${BASH_REMATCH[2]}" == null ]] || NOTED["setting:${BASH_REMATCH[1]}"]="${BASH_REMATCH[2]}"
+      [[ "$SETTINGS" == *" ${BASH_REMATCH[1]} "* && "${BASH_REMATCH[2]}" != null ]] || continue
+      NOTED["setting:${BASH_REMATCH[1]}"]="${BASH_REMATCH[2]}"
     done <<<"$out"
     ((count == 0)) || NOTED["setting:transaction.state.log.num.partitions"]=$count  # as it is, not as it would be made
   else
     warn "kafka-configs.sh got no answer from $BOOTSTRAP: capture.json will hold no settings"
   fi
   if [[ -x "$KAFKA_HOME/bin/kafka-features.sh" ]] && out="$(ask kafka-features.sh describe 2>/dev/null)"; then
-    [[ "$out" =~ Feature:[[:space:]]transaction\.version[^$'\n']*FinalizedVersionLevel:[[:space:]]([0-9]+) ]] && NOTED[transaction_version]="${BASH_REMATCH[1]}"
+    line="Feature:${s}transaction\.version[^"$'\n'"]*FinalizedVersionLevel:$s([0-9]+)"
+    if [[ "$out" =~ $line ]]; then NOTED[transaction_version]="${BASH_REMATCH[1]}"; fi
   fi
-  if out="$("$KAFKA_HOME/bin/kafka-broker-api-versions.sh" --version 2>/dev/null </dev/null)" && [[ "$out" =~ ([0-9]+(\.[0-9]+)+[^[:space:]]*) ]]; then
-    NOTED[kafka_version]="${BASH_REMATCH[1]}"
-  fi
+  out="$("$KAFKA_HOME/bin/kafka-broker-api-versions.sh" --version 2>/dev/null </dev/null)" || out=''
+  if [[ "$out" =~ [0-9]+(\.[0-9]+)+[^[:space:]]* ]]; then NOTED[kafka_version]="${BASH_REMATCH[0]}"; fi
 }
 
 # What another call was told stays, where this one is not told anew.

@@ -254,6 +254,20 @@ def test_a_call_that_was_killed_leaves_no_instant_and_the_next_goes_on(large, ou
     assert list(out.rglob("*.tmp")) == []
 
 
+def test_a_later_call_that_was_killed_takes_back_the_instants_of_what_it_may_have_changed(large, out):
+    capture(large, out, "--topics", "orders")
+    assert "3/orders-0" in instants(out)
+    segment(large / "orders-0").unlink()
+    segment(large / "orders-0").write_text("c" * 100_000)
+    process = started(large, out)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert instants(out) == {}
+    capture(large, out, "--step", "coordinators-again")
+    assert "3/orders-12" in instants(out)
+    assert "3/orders-0" not in instants(out)
+
+
 def test_a_call_that_was_interrupted_notes_what_it_has_and_exits_with_1(large, out):
     process = started(large, out)
     process.send_signal(signal.SIGTERM)
