@@ -38,6 +38,7 @@
 
 set -euo pipefail
 export LC_ALL=C
+unset JMX_PORT KAFKA_JMX_OPTS         # the broker's own, in a container: its tools would fight for the port
 shopt -s nullglob
 
 readonly COORDINATOR=__transaction_state GROUPS_TOPIC=__consumer_offsets
@@ -328,18 +329,19 @@ pace() { # BYTES just copied
   ((due <= 0)) || sleep "$((due / 1000)).$(printf '%03d' $((due % 1000)))"
 }
 
-copy_file() { # FILE COPY SIZE IS_ACTIVE
-  local name="${1##*/}" have
+copy_file() { # FILE COPY SIZE ACTIVE_SEGMENT
+  local name="${1##*/}" have is_rolled=''
+  [[ "$name" != *.log || "$name" == "$4" ]] || is_rolled=yes
   have="${KNOWN[$name]:-}"
   if [[ -n "$have" ]] && can_continue "$1" "$2" "$3" "$have"; then
     have="${have#* }"
     copy_range "$1" "$2" "${have% *}" "$3"
     return
   fi
-  rm -f "$2.tmp"
-  if [[ -n "$LINK" && -z "$4" && "$name" == *.log ]] && ln "$1" "$2.tmp" 2>/dev/null; then
+  [[ ! -e "$2.tmp" ]] || rm -f "$2.tmp"
+  if [[ -n "$LINK" && -n "$is_rolled" ]] && ln "$1" "$2.tmp" 2>/dev/null; then
     :
-  elif [[ -z "$4" && "$name" == *.log && "$RATE" == 0 ]]; then
+  elif [[ -n "$is_rolled" && "$RATE" == 0 ]]; then
     cp "${REFLINK[@]}" "$1" "$2.tmp" || return 1
   else
     : >"$2.tmp"
@@ -408,7 +410,7 @@ copy_partition() { # FOLDER COPY
   for name in "${NAMES[@]}"; do
     [[ "${KNOWN[$name]:-}" != "${LISTED[$name]}" ]] || continue
     size="${LISTED[$name]#* }" size="${size% *}"
-    copy_file "$1/$name" "$2/$name" "$size" "$([[ "$name" != "$active" ]] || echo yes)" || return 1
+    copy_file "$1/$name" "$2/$name" "$size" "$active" || return 1
     KNOWN["$name"]="${LISTED[$name]}"
     printf '%s %s\n' "${LISTED[$name]}" "$name" >>"$2.capture"
     DONE_BYTES=$((DONE_BYTES + size))
