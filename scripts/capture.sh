@@ -220,16 +220,17 @@ is_wanted() { # TOPIC TOPIC-PARTITION
 # LISTED: name -> "inode size mtime" of the files to copy, as they are now; NAMES: in their order. Indexes are looked at before
 # the segments, since an entry without its marker would look like a damaged log. Fails if a file goes away meanwhile.
 list_files() { # FOLDER
-  local out inode size changed name start=''
+  local out inode size changed time name start=''
   local -A bases=()
   LISTED=() NAMES=()
   out="$(cd "$1" && {
     files=()
     for name in leader-epoch-checkpoint partition.metadata; do [[ ! -f "$name" ]] || files+=("$name"); done
     files+=(*.snapshot *.txnindex *.log)
-    ((${#files[@]} == 0)) || stat -c '%i %s %Y %n' -- "${files[@]}"
+    ((${#files[@]} == 0)) || stat -c '%i %s %y %n' -- "${files[@]}"
   } 2>/dev/null)" || return 1
-  while read -r inode size changed name; do
+  while read -r inode size changed time _ name; do  # date, time to the nanosecond, zone
+    changed+="T$time"
     [[ "$name" =~ ^([0-9]{20}\.(log|snapshot|txnindex)|leader-epoch-checkpoint|partition\.metadata)$ ]] || continue
     [[ "$name" != *.log ]] || bases["${name%.*}"]=1
     NAMES+=("$name")

@@ -210,6 +210,17 @@ def test_a_segment_that_was_truncated_and_written_anew_is_copied_anew(data, out)
     assert segment(out / "3" / "orders-0").read_text() == "another history, and longer than the old one"
 
 
+def test_a_segment_that_was_written_anew_in_the_same_second_to_the_same_size_is_copied_anew(data, out):
+    path = segment(data / "orders-0")
+    second = path.stat().st_mtime_ns // 10**9 * 10**9
+    os.utime(path, ns=(second, second))
+    capture(data, out)
+    path.write_text(path.read_text().upper())
+    os.utime(path, ns=(second, second + 1_000_000))
+    capture(data, out)
+    assert segment(out / "3" / "orders-0").read_text() == path.read_text()
+
+
 def test_segments_that_were_cleaned_into_one_replace_their_copies(data, out):
     capture(data, out)
     cleaned = write(data / "orders-0" / "new", "both in one")
