@@ -219,6 +219,19 @@ bootstrap_fetch() {
   rm -rf "$ivy"
 }
 
+# Kafka's broker and command-line tools, for tests and measurements. Exports KAFKA_VERSION and KAFKA_CLASS_PATH.
+bootstrap_kafka() {
+  export KAFKA_VERSION=4.1.1
+  # The tools ask for Connect's runtime and a web server, which none of those that are used here needs.
+  { bootstrap_fetch "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "$VENV/kafka" &&
+    bootstrap_fetch "org.apache.kafka:kafka-tools:$KAFKA_VERSION" "$VENV/kafka-tools" --exclude-packages "$(bootstrap_join , \
+      'com.*:*' 'io.*:*' 'jakarta.*:*' 'javax.*:*' 'org.apache.kafka:'{connect-,kafka-c,kafka-g,kafka-m,kafka-r,kafka-s,kafka-tr,kafka-tools-}'*' \
+      'org.apache.'{commons,logging,maven}'*:*' 'org.'{b,c,e,g,h,j,l,o,p,r,s,x,y}'*:*')"; } ||
+    bootstrap_die "no jars of Kafka: see above"
+  KAFKA_CLASS_PATH="$VENV/kafka/*:$VENV/kafka-tools/*:$(bootstrap_join : "$SPARK_HOME"/jars/scala-library-*.jar)"
+  export KAFKA_CLASS_PATH
+}
+
 # Where pip came through, Ivy shall too: Java reads no proxy from the environment, and knows no certificate that this
 # machine was told to trust. Prints Java options.
 bootstrap_java_network() {

@@ -11,6 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=bootstrap.sh
 source ./bootstrap.sh test
+bootstrap_kafka                           # for the tests of scripts/capture.sh: a broker, from Maven
 
 export TXNLIB_DELTA_JARS="$DELTA_JARS"    # for the tests' session: spark.jars
 export SPARK_LOCAL_IP=127.0.0.1           # else Spark warns about the machine's name
@@ -24,5 +25,6 @@ step() {
 step ruff check .
 step ruff format --check .
 step mypy
+step shellcheck --external-sources bootstrap.sh run-tests.sh scripts/*.sh
 printf '== pytest\n' >&2
 exec "$VENV/bin/pytest" "$@"              # its summary is the last line, its code is ours; no tests found is 5

@@ -16,10 +16,7 @@ source "$root/bootstrap.sh" run
 "$VENV/bin/python" -c 'import polars' 2>/dev/null || bootstrap_pip install --editable "$root[bench]" ||
   bootstrap_die "pip could not install Polars: see above"
 
-export KAFKA_VERSION=4.1.1
-bootstrap_fetch "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "$VENV/kafka" || bootstrap_die "no jars of Kafka: see above"
-KAFKA_CLASS_PATH="$VENV/kafka/*:$(bootstrap_join : "$SPARK_HOME"/jars/scala-library-*.jar)"
-export KAFKA_CLASS_PATH
+bootstrap_kafka
 
 export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}" SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}" PYTHONPATH="$root"
 exec "$VENV/bin/python" "$root/bench/run.py" "$@"

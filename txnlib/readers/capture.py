@@ -122,6 +122,7 @@ _SILENT_ENDINGS: Final = (
     ".checkpoint",
     ".tmp",
     ".err",
+    ".capture",  # what scripts/capture.sh notes for its next call
 )
 _HEAD_BYTES: Final = 65_536
 

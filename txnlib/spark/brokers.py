@@ -19,7 +19,10 @@ def brokers(coverage: DataFrame, partitions: DataFrame, transactional_ids: DataF
     # Where nobody noted the leaders, the judged copy stands for the leader's.
     leads = F.coalesce(F.col("is_leader"), F.col("is_judged"))
     copies = coverage.where(F.col("broker").isNotNull() & (F.col("status") != "MISSING"))
-    held = copies.select("broker", *TOPIC_PARTITION, leads.alias("leads"), F.col("is_leader").isNull().alias("is_assumed"))
+    # A broker may give several copies of a partition: coordinators before and after the others, or its text, too.
+    held = copies.groupBy("broker", *TOPIC_PARTITION).agg(
+        F.bool_or(leads).alias("leads"), F.bool_or(F.col("is_leader").isNull()).alias("is_assumed")
+    )
     late = partitions.select("as_of", *TOPIC_PARTITION, "is_late")
     open_ms = F.unix_millis("as_of") - F.unix_millis("transaction_start")
     ongoing = transactional_ids.where(F.col("state") == TransactionState.ONGOING.kafka_name)

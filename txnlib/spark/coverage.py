@@ -28,8 +28,9 @@ def coverage(
 ) -> DataFrame:
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
 
-    `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms; a null broker is the
-    default) come from capture.json; `expected` (topic, partition) holds what should be there.
+    `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms) come from capture.json: a
+    null broker is the default, `<broker>/<name>` one of several copies that a broker gave. `expected` (topic, partition) holds
+    what should be there.
     """
     copies = _summaries(segments)
     copies = _with_checkpoints(copies, checkpoints)
@@ -71,6 +72,11 @@ def broker() -> Column:
     parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
     numbers = F.filter(parts, lambda part: part.rlike("^[0-9]+$"))
     return F.coalesce(F.try_element_at(numbers, F.lit(-1)), F.try_element_at(parts, F.lit(-1)))
+
+
+def _place() -> Column:
+    """The last two names in a source: `1/first` of the coordinators that were copied from broker 1 before the partitions."""
+    return F.concat_ws("/", F.slice(F.split("source", "[:/]"), -2, 2))
 
 
 def _summaries(segments: DataFrame) -> DataFrame:
@@ -145,16 +151,18 @@ def _leaders(partition_notes: DataFrame) -> DataFrame:
 
 def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFrame) -> DataFrame:
     noted = instants.where(F.col("broker").isNotNull())
+    of_place = noted.withColumnsRenamed({"broker": "place", "captured_at_ms": "of_place_ms"})
     default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("default_ms"))
     joined = (
-        copies.withColumns({"broker": broker(), "folder": F.concat_ws("-", "topic", "partition")})
+        copies.withColumns({"broker": broker(), "place": _place(), "folder": F.concat_ws("-", "topic", "partition")})
+        .join(F.broadcast(of_place), on=["place", "folder"], how="left")
         .join(F.broadcast(noted), on=["broker", "folder"], how="left")
         .join(F.broadcast(default), how="left")
         .join(F.broadcast(_leaders(partition_notes)), on=list(TOPIC_PARTITION), how="left")
     )
     return joined.withColumns(
         {
-            "captured_at_ms": F.coalesce("captured_at_ms", "default_ms"),
+            "captured_at_ms": F.coalesce("of_place_ms", "captured_at_ms", "default_ms"),
             "is_leader": F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker")),
         }
     )
