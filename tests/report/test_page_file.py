@@ -37,10 +37,19 @@ def test_who_reads_the_page_before_reads_it_to_its_end(tmp_path):
     assert file.read_text() == "after"
 
 
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "latest.html").symlink_to(tmp_path / "report.html")
+    check_page_file(str(tmp_path / "latest.html"))
+    write_page_file(str(tmp_path / "latest.html"), "page")
+    assert (tmp_path / "report.html").read_text() == "page"
+    assert (tmp_path / "latest.html").is_symlink()
+
+
 @pytest.mark.parametrize(
     ("place", "problem"),
     [
         ("", "is a folder; name a file"),
+        ("/dev/null", "is no file that could be replaced"),
         ("taken/report.html", "cannot be written (Not a directory)"),
         ("/proc/none/report.html", "cannot be written (No such file or directory)"),
         ("s3://bucket/report.html", "written to a local file, not to a store"),

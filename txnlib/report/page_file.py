@@ -13,10 +13,12 @@ def check_page_file(path: str) -> None:
     """Raises UsageError unless a file can be written there; leaves nothing behind."""
     if "://" in path:
         raise UsageError(f"{path}: the page is written to a local file, not to a store")
-    file = Path(path)
+    file = Path(path).resolve()
     if file.is_dir():
         raise UsageError(f"{path}: is a folder; name a file")
-    folder = next(parent for parent in file.absolute().parents if parent.exists())
+    if file.exists() and not file.is_file():
+        raise UsageError(f"{path}: is no file that could be replaced")
+    folder = next(parent for parent in file.parents if parent.exists())
     try:
         with TemporaryFile(dir=folder):
             pass
@@ -26,7 +28,7 @@ def check_page_file(path: str) -> None:
 
 def write_page_file(path: str, text: str) -> None:
     """Writes the page as a whole: a reader finds the page before or this one, never half of it."""
-    file = Path(path).absolute()
+    file = Path(path).resolve()  # of a link, what it leads to
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
