@@ -34,7 +34,7 @@ def job(argv: Sequence[str]) -> int:
     except Exception:
         run.note("FAILED")
         raise
-    return finish(run, given.fail_on)
+    return finish(run, given.fail_on, given.report)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING, STARTS
+from txnlib.report.page_file import check_page_file
 
 FULL: Final = "full"
 INCREMENTAL: Final = "incremental"
@@ -82,6 +83,7 @@ OPTIONS: Final = (
         f"exit with 3 if such a transaction is found: {','.join(VERDICT_NAMES)}",
         {"metavar": "VERDICTS"},
     ),
+    Option("--report", _REPORTS, "write the report as a page, too: one HTML file that needs no network", {"metavar": "FILE.html"}),
     Option(
         "--start",
         _READS,
@@ -130,6 +132,8 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError(f"--mode {INCREMENTAL} goes on from the last audit: leave out --start {options.start}")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
+        if options.report is not None:
+            check_page_file(options.report)
     options.as_of_ms = None if options.as_of in (None, "capture") else parse_instant(options.as_of)
     return options
 

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from jobs import options
 from jobs.claim import claim, refuse_if_busy
-from jobs.run import Run, main, reopen_run
+from jobs.page import write_page
+from jobs.run import Run, main, reopen_run, say
 from jobs.steps import Step, carry_out, step_of
 from jobs.summary import summarise
 from txnlib.errors import MissingTableError
@@ -143,12 +144,15 @@ STEPS: Final = (
 )
 
 
-def finish(run: Run, fail_on: frozenset[str]) -> int:
-    """Prints the report, closes the run's row, and gives the exit code: 3 if a verdict of `fail_on` was found."""
+def finish(run: Run, fail_on: frozenset[str], file: str | None = None) -> int:
+    """Prints the report, closes the run's row, writes the page, and gives the exit code: 3 if a verdict of `fail_on` was found."""
     summary = summarise(run)
     run.note("DONE", summary.counts)
     sys.stdout.write(page(summary, is_terminal=sys.stdout.isatty()))
     sys.stdout.flush()
+    if file is not None:
+        write_page(run, file)
+        say(f"page: {file}")
     return 3 if any(summary.counts["verdicts"].get(name, 0) for name in fail_on) else 0
 
 
@@ -158,7 +162,7 @@ def job(argv: Sequence[str]) -> int:
     refuse_if_busy(run, take_over=given.take_over)
     claim(run)
     report(run)
-    return finish(run, given.fail_on)
+    return finish(run, given.fail_on, given.report)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,11 @@ def counts(out):
 
 
 def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, out, sample, capsys):
-    assert main(audit.job, ["--input", sample, "--output", str(out)]) == 0
+    page = out.parent / "report.html"
+    assert main(audit.job, ["--input", sample, "--output", str(out), "--report", str(page)]) == 0
     printed = capsys.readouterr()
+    assert printed.err.endswith(f"page: {page}\n")
+    assert "abort --topic payments --partition 0 --start-offset 24" in page.read_text()
     assert "1 HANGING   nobody will ever end it" in printed.out
     assert "abort --topic payments --partition 0 --start-offset 24" in printed.out
     assert "FINDINGS" not in printed.out, "a cluster without corruption has no finding above INFO"

@@ -36,6 +36,7 @@ def segment(tmp_path) -> Path:
         (["--input", "x", "--output", "y", "--schema", "a.b"], "exclude each other"),
         (["--input", "x", "--output", "y", "--as-of", "yesterday"], "--as-of yesterday: expected ISO-8601"),
         (["--input", "x", "--output", "y", "--fail-on", "hanging,lost"], "--fail-on lost: known are hanging"),
+        (["--input", "x", "--output", "y", "--report", "/proc/none/r.html"], "/proc/none/r.html: cannot be written"),
         (["--input", "x", "--output", "y", "--colour"], "unrecognized arguments: --colour"),
         (["--input", "x", "--output", "y", "--stuck-after", "soon"], "invalid int value: 'soon'"),
     ],

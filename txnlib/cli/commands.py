@@ -39,7 +39,11 @@ _TOPIC: Final = {"required": True, "help": "topic of the partition"}
 _PARTITION: Final = {"required": True, "type": int, "help": "its number"}
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    "report": Command("the report of an audit again: what is wrong, why, and what to do", "report:report"),
+    "report": Command(
+        "the report of an audit again: what is wrong, why, and what to do",
+        "report:report",
+        options={"--html": {"metavar": "FILE", "help": "write it as a page, too"}},
+    ),
     "explain": Command(
         "the story of one open transaction from both sides, and the verdict on it",
         "explain:explain",

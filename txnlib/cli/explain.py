@@ -111,7 +111,13 @@ _LOGGED: Final = (
 
 def explain(run: Run, options: Namespace) -> Answer:
     """The story of one open transaction from both sides, and the verdict on it."""
-    verdict = _verdict(run, options.topic, options.partition, options.start_offset)
+    told = story(run, options.topic, options.partition, options.start_offset)
+    return Answer(columns(told.steps), lines(told), head=head(told), tail=lambda width: tail(told, width), whole=whole(told))
+
+
+def story(run: Run, topic: str, partition: int, start_offset: int) -> Explained:
+    """What a run's tables tell of the transaction that is open there. Raises UsageError if none is."""
+    verdict = _verdict(run, topic, partition, start_offset)
     place = Place(verdict["topic"], verdict["partition"], verdict["producer_id"], verdict["start_offset"])
     copy = _copy(run, place)
     batches, left_out = _batches(run, place, copy)
@@ -119,8 +125,7 @@ def explain(run: Run, options: Namespace) -> Answer:
     records = _records(run, verdict, _start_ms(place, batches, stamps))
     left_out += _left_out(run, verdict, records)
     steps = tell(place, batches, stamps, records)
-    told = Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, _printed(run, verdict, copy))
-    return Answer(columns(steps), lines(told), head=head(told), tail=lambda width: tail(told, width), whole=whole(told))
+    return Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, _printed(run, verdict, copy))
 
 
 def _verdict(run: Run, topic: str, partition: int, start_offset: int) -> Row:

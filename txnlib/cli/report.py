@@ -1,4 +1,4 @@
-"""What did the audit report? The same text again, from its tables."""
+"""What did the audit report? The same text again, from its tables; and as a page."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from txnlib.cli.output import Answer
 from txnlib.cli.summary import summarise
 from txnlib.cli.tables import Run
 from txnlib.report.grid import plain
+from txnlib.report.page_file import check_page_file
 from txnlib.report.terminal import page
 
 _COLUMNS = (
@@ -27,8 +28,15 @@ _COLUMNS = (
 
 
 def report(run: Run, options: Namespace) -> Answer:
-    """The report of the run; for programs its summary, as a table the transactions that it shows."""
-    summary = summarise(run)
+    """The report of the run, with --html also as a page; for programs its summary, as a table the transactions that it shows."""
+    notes: tuple[str, ...] = ()
+    if options.html is not None:
+        from txnlib.cli.page import write_page  # templates, which the text need not wait for
+
+        check_page_file(options.html)
+        summary, notes = write_page(run, options.html, tables=options.tables), (f"page: {options.html}",)
+    else:
+        summary = summarise(run)
     rows = [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown]
     whole = {field.name: plain(getattr(summary, field.name)) for field in fields(summary)}
-    return Answer(_COLUMNS, rows, page=lambda is_terminal: page(summary, is_terminal=is_terminal), whole=whole)
+    return Answer(_COLUMNS, rows, page=lambda is_terminal: page(summary, is_terminal=is_terminal), whole=whole, notes=notes)

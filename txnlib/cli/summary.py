@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from txnlib.cli.tables import Filter, Row, Run, ms
@@ -19,12 +20,14 @@ _OPEN: Final = (
     "coordinator_state",
     "transaction_start",
     "transaction_timeout_ms",
+    "is_two_phase_commit",
     "last_timestamp",
     "duration_minutes",
     "verdict",
     "reason",
     "explanation",
     "causes",
+    "evidence",
     "age_basis",
     "broker_clock_age_ms",
     "safe_to_abort",
@@ -41,6 +44,11 @@ _PLAN: Final = ("number", "action", "before", "command", "after")
 _BEHIND: Final = ("blocking_producer_id", "next_blocking_offset", "next_blocking_producer_id", "next_blocking_transactional_id")
 _MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
 _STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
+
+
+#: Groups looked at, of all that wait on the partitions that are shown; and coordinator partitions that are named.
+GROUPS: Final = 10_000
+COORDINATORS: Final = 1_000
 
 
 def summarise(run: Run) -> Summary:
@@ -90,11 +98,12 @@ def _transactions(run: Run, verdicts: dict[str, int]) -> dict[str, list[Row]]:
     shown = {}
     for verdict in sorted(set(verdicts) - {"OPEN"}):
         shown[verdict] = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=_MOST_BLOCKING, limit=SHOWN)
-    prepared = {_key(row) for row in run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")])}
-    if prepared:  # what is open and planned for is a two-phase commit that was left alone
-        starts: list[Filter] = [("verdict", "=", "OPEN"), ("start_offset", "IN", {key[3] for key in prepared})]
-        rows = run.rows("open_transactions", _OPEN, starts, order=_MOST_BLOCKING)
-        shown[PREPARED] = [row for row in rows if _key(row) in prepared][:SHOWN]
+    # What is open and planned for is a two-phase commit that was left alone.
+    planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=_MOST_BLOCKING, limit=SHOWN)
+    if planned:
+        prepared = {_key(row) for row in planned}
+        rows = run.rows("open_transactions", _OPEN, _among(planned, *_KEY), order=_MOST_BLOCKING)
+        shown[PREPARED] = [row for row in rows if _key(row) in prepared]
     rows = [row for section in shown.values() for row in section]
     _complete(run, rows)
     return shown
@@ -104,13 +113,12 @@ def _complete(run: Run, rows: list[Row]) -> None:
     """Puts to each row its plan, what blocks its partition next, and the groups that wait there; instants become epoch ms."""
     if not rows:
         return
-    topics, starts = {row["topic"] for row in rows}, {row["start_offset"] for row in rows}
-    planned = run.rows("abort_plan", (*_KEY, *_PLAN), [("topic", "IN", topics), ("start_offset", "IN", starts)])
+    planned = run.rows("abort_plan", (*_KEY, *_PLAN), _among(rows, *_KEY))
     plans = {_key(plan): plan for plan in planned}
-    here: list[Filter] = [("topic", "IN", topics), ("partition", "IN", {row["partition"] for row in rows})]
+    here = _among(rows, "topic", "partition")
     behind = {(row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)}
     waiting: dict[tuple[str, int], set[str]] = {}
-    for row in run.rows("blocked_groups", ("topic", "partition", "group_id"), here):
+    for row in run.rows("blocked_groups", ("topic", "partition", "group_id"), here, order='"group_id"', limit=GROUPS):
         waiting.setdefault((row["topic"], row["partition"]), set()).add(row["group_id"])
     for row in rows:
         place = row["topic"], row["partition"]
@@ -122,6 +130,11 @@ def _complete(run: Run, rows: list[Row]) -> None:
 
 def _key(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in _KEY)
+
+
+def _among(rows: Sequence[Row], *names: str) -> list[Filter]:
+    """Filters that the rows themselves pass, and few others: one for each column."""
+    return [(name, "IN", {row[name] for row in rows}) for name in names]
 
 
 def _coverage(run: Run) -> dict[str, Any]:
@@ -143,9 +156,8 @@ def _coverage(run: Run) -> dict[str, Any]:
         },
     )
     statuses = {key[0]: number for key, number in run.grouped("coverage", ("status",), "count(*)").items()}
-    missing = run.rows(
-        "coverage", ("partition",), [("status", "=", "MISSING"), ("topic", "=", TRANSACTION_STATE_TOPIC)], order='"partition"'
-    )
+    is_lost: list[Filter] = [("status", "=", "MISSING"), ("topic", "=", TRANSACTION_STATE_TOPIC)]
+    missing = run.rows("coverage", ("partition",), is_lost, order='"partition"', limit=COORDINATORS)
     return {
         **found,
         "captured_from_ms": ms(found["captured_from_ms"]),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -34,6 +34,25 @@ _RUN_COLUMNS: Final = (
     "version",
     "counts",
 )
+
+
+class Rows(Protocol):
+    """What answers questions about tables: `Tables` without a JVM; in a job whose tables only Spark can open, Spark."""
+
+    @property
+    def root(self) -> str: ...
+
+    def rows(
+        self, name: str, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str = "", limit: int | None = None
+    ) -> list[Row]: ...
+
+    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None: ...
+
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row: ...
+
+    def grouped(
+        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()
+    ) -> dict[tuple[Any, ...], int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +112,7 @@ class Tables:
 class Run:
     """One run's rows in every table, and what it was asked."""
 
-    tables: Tables
+    tables: Rows
     run_id: str
     cluster: str
     as_of_ms: int

@@ -129,7 +129,7 @@ def _extent(verdict: str, total: int, summary: Summary) -> str:
     rows = summary.transactions.get(verdict, [])
     if verdict not in ("HANGING", "STUCK", "LATE") or len(rows) != total:
         return ""
-    places = len({_where(row) for row in rows})
+    places = len({where(row) for row in rows})
     since = [row["blocks_since"] for row in rows if row["blocks_since"] is not None]
     longest = f"{'' if places == 1 else ', the longest'} for {duration(summary.as_of_ms - min(since))}" if since else ""
     return f": {places} partition{'' if places == 1 else 's'} blocked{longest}"
@@ -141,8 +141,7 @@ def _read(summary: Summary) -> list[Line]:
     line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
     if summary.worst_lag is not None:
         lag = summary.worst_lag
-        where = f"{printable(lag['topic'])}-{lag['partition']}"
-        line += f".  LSO lag: highest {duration(lag['lag_ms'])}, {lag['lag_offsets']} offsets ({where})"
+        line += f".  LSO lag: highest {duration(lag['lag_ms'])}, {lag['lag_offsets']} offsets ({where(lag)})"
     lines: list[Line] = [(line, 7)]
     if summary.missing_coordinators:
         named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
@@ -157,7 +156,7 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
         return []
     total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
     lines: list[Line] = ["", verdict]
-    groups = _by_owner(rows) if verdict in ("LATE", PREPARED) else [[row] for row in rows]
+    groups = by_owner(rows) if verdict in ("LATE", PREPARED) else [[row] for row in rows]
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
     in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
     for group in groups[:in_full]:
@@ -173,28 +172,28 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
 def _brief(rows: Sequence[Row]) -> list[Line]:
     """Transactions of one owner in a line: where, whose, since when."""
     first = rows[0]
-    places = ", ".join(f"{_where(row)} offset {row['start_offset']}" for row in rows)
+    places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows)
     blocked = f"{sum(row['blocked_offsets'] or 0 for row in rows)} offsets since {instant(first['blocks_since'])}"
-    return [(f"  {places}   {_producer(first)}   {_owner(first)}   blocks {blocked}: {first['reason']}", 2 + _LABEL)]
+    return [(f"  {places}   {producer(first)}   {owner(first)}   blocks {blocked}: {first['reason']}", 2 + _LABEL)]
 
 
-def _owner(row: Row) -> str:
+def owner(row: Row) -> str:
     if row["transactional_id"] is None:
         return "no transactional id known"
     own, application = printable(row["transactional_id"]), printable(row["application"])
     return own if own == application else f"{own} of {application}"
 
 
-def _producer(row: Row) -> str:
+def producer(row: Row) -> str:
     return f"producer {row['producer_id']} epoch {row['producer_epoch']}"
 
 
-def _where(row: Row) -> str:
+def where(row: Row) -> str:
     return f"{printable(row['topic'])}-{row['partition']}"
 
 
 def _transaction(row: Row, summary: Summary) -> list[Line]:
-    lines: list[Line] = [(f"  {_where(row)}   offset {row['start_offset']}   {_producer(row)}   {_owner(row)}", 2 + _LABEL)]
+    lines: list[Line] = [(f"  {where(row)}   offset {row['start_offset']}   {producer(row)}   {owner(row)}", 2 + _LABEL)]
     lines += _labelled("why", printable(row["explanation"]))
     since = instant(row["blocks_since"])
     lines += _labelled(
@@ -202,11 +201,11 @@ def _transaction(row: Row, summary: Summary) -> list[Line]:
         f"read_committed consumers at offset {row['start_offset']} since {since}: {row['blocked_offsets']} offsets, "
         f"{size(row['blocked_bytes'])}; compaction too",
     )
-    lines += _labelled("behind", _behind(row))
-    lines += _labelled("waiting", _waiting(row))
+    lines += _labelled("behind", behind(row))
+    lines += _labelled("waiting", waiting(row))
     for cause in row["causes"][:SHOWN_CAUSES]:
         lines += _labelled("cause", f"{cause['likelihood'].lower()}: {printable(cause['cause'])}")
-    lines += _labelled("seen", _seen(row))
+    lines += _labelled("seen", seen(row))
     if row["abort_command"] is None:
         return lines + _labelled("do not", f"write a marker by hand: {printable(row['do_not_abort_because'])}")
     if row["safe_to_abort"]:
@@ -222,7 +221,7 @@ def _transaction(row: Row, summary: Summary) -> list[Line]:
     return lines + _labelled("then", row["abort_command"], wrap=False)
 
 
-def _seen(row: Row) -> str:
+def seen(row: Row) -> str:
     runs = row["runs_seen"]
     age = "not measured" if row["duration_minutes"] is None else f"{row['duration_minutes']} min ago"
     clock = "the broker's" if row["age_basis"] == "BROKER_CLOCK" else "its client's"
@@ -230,7 +229,7 @@ def _seen(row: Row) -> str:
     return f"last write {age} by {clock} clock; {audits}"
 
 
-def _by_owner(rows: Sequence[Row]) -> list[list[Row]]:
+def by_owner(rows: Sequence[Row]) -> list[list[Row]]:
     groups: dict[object, list[Row]] = {}
     for row in rows:
         groups.setdefault((row["transactional_id"], row["producer_id"]), []).append(row)
@@ -240,14 +239,14 @@ def _by_owner(rows: Sequence[Row]) -> list[list[Row]]:
 def _late(rows: list[Row]) -> list[Line]:
     first = rows[0]
     timeout = duration(first["transaction_timeout_ms"])
-    lines: list[Line] = [f"  {_owner(first)}   {_producer(first)}   {first['coordinator_state']}   timeout {timeout}"]
-    places = ", ".join(f"{_where(row)} from offset {row['start_offset']} ({row['blocked_offsets']} offsets)" for row in rows)
+    lines: list[Line] = [f"  {owner(first)}   {producer(first)}   {first['coordinator_state']}   timeout {timeout}"]
+    places = ", ".join(f"{where(row)} from offset {row['start_offset']} ({row['blocked_offsets']} offsets)" for row in rows)
     lines += _labelled("blocks", places)
     lines += _labelled(
         "why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})"
     )
-    lines += _labelled("since", f"began {instant(first['transaction_start'])} by its coordinator; {_seen(first)}")
-    lines += _labelled("waiting", ", ".join(filter(None, map(_waiting, rows))))
+    lines += _labelled("since", f"began {instant(first['transaction_start'])} by its coordinator; {seen(first)}")
+    lines += _labelled("waiting", ", ".join(filter(None, map(waiting, rows))))
     lines += _labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
     return lines + _labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
 
@@ -257,19 +256,19 @@ def _short(command: str) -> str:
     return printable(command.replace("kafka-transactions.sh --bootstrap-server $BOOTSTRAP ", ""))
 
 
-def _behind(row: Row) -> str:
+def behind(row: Row) -> str:
     """What blocks the partition once this one is ended; nothing unless this one blocks now."""
     if row["next_blocking_offset"] is None or row["blocking_producer_id"] != row["producer_id"]:
         return ""
-    owner = row["next_blocking_transactional_id"]
-    named = f"producer {row['next_blocking_producer_id']}" + ("" if owner is None else f" ({printable(owner)})")
+    next_id = row["next_blocking_transactional_id"]
+    named = f"producer {row['next_blocking_producer_id']}" + ("" if next_id is None else f" ({printable(next_id)})")
     return f"once it is ended, {named} blocks from offset {row['next_blocking_offset']}"
 
 
-def _waiting(row: Row) -> str:
+def waiting(row: Row) -> str:
     groups = row["groups"] or []
     more = f" and {len(groups) - SHOWN_GROUPS} more" if len(groups) > SHOWN_GROUPS else ""
-    return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {_where(row)}" if groups else ""
+    return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {where(row)}" if groups else ""
 
 
 def _labelled(label: str, text: str, *, wrap: bool = True) -> list[Line]:
@@ -283,8 +282,8 @@ def _ended(summary: Summary) -> list[Line]:
     """What became of those that the audit before warned of."""
     lines: list[Line] = []
     for row in summary.ended[:SHOWN_ENDED]:
-        where = f"{_where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
-        lines.append((f"  {where}   was {row['verdict']}: {printable(row['says'])}", 2 + _LABEL))
+        place = f"{where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
+        lines.append((f"  {place}   was {row['verdict']}: {printable(row['says'])}", 2 + _LABEL))
     hidden = len(summary.ended) - SHOWN_ENDED
     if hidden > 0:
         lines.append(f"  and {hidden} {'or more' if len(summary.ended) == SHOWN else 'more'}: txn-audit diff")
@@ -305,8 +304,8 @@ def _incomplete(summary: Summary) -> list[Line]:
         return []
     lines: list[Line] = ["", "NOT WHOLE"]
     for row in summary.incomplete:
-        where = f"  {_where(row)}   {printable(row['source'])}   {row['status']}: "
-        lines.append((where + printable(row["detail"]), 2 + _LABEL))
+        copy = f"  {where(row)}   {printable(row['source'])}   {row['status']}: "
+        lines.append((copy + printable(row["detail"]), 2 + _LABEL))
     return lines
 
 

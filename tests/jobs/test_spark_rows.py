@@ -1,0 +1,72 @@
+"""Does Spark answer the questions of the report page as the reader without a JVM does?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from jobs.spark_rows import SparkRows
+from tests.support.delta_tables import NOW, at, write
+from txnlib.cli.tables import Filter, Tables
+
+EVIL = "it's \\'; DROP \"x\" `y` {found}"
+LAG = ("topic", "partition", "lag_ms", "as_of")
+
+
+class ArrowStore:
+    """Stands in for `Store`: the tables of a folder, without a look at Delta's log by Spark."""
+
+    def __init__(self, spark: Any, root: str) -> None:
+        self.spark, self.output, self.schema = spark, root, None
+
+    def read_all(self, name: str) -> Any:
+        return self.spark.createDataFrame(pa.table(DeltaTable(f"{self.output}/{name}").to_pyarrow_table()))
+
+
+@pytest.fixture(scope="module")
+def both(spark, tmp_path_factory):
+    root = tmp_path_factory.mktemp("tables")
+    rows = [{"topic": EVIL, "partition": i, "lag_ms": (None, 5, 9, 9)[i], "as_of": at(NOW + i), "is_late": i > 1} for i in range(4)]
+    write(root, "partitions", *rows, {"topic": "orders", "partition": 0, "lag_ms": 7, "as_of": None, "is_late": False})
+    return SparkRows(ArrowStore(spark, str(root))), Tables(str(root))
+
+
+FILTERS: list[list[Filter]] = [
+    [],
+    [("topic", "=", EVIL), ("partition", ">=", 1), ("partition", "<", 3)],
+    [("topic", "<>", EVIL)],
+    [("lag_ms", "IS", None)],
+    [("as_of", "IS NOT", None), ("partition", "IN", [0, 2])],
+    [("is_late", "=", True), ("lag_ms", ">", 5), ("lag_ms", "<=", 9)],
+]
+
+
+@pytest.mark.parametrize("where", FILTERS, ids=range(len(FILTERS)))
+def test_rows_meet_the_same_filters(both, where):
+    by_spark, without = (rows.rows("partitions", LAG, where, order='"topic", "partition"') for rows in both)
+    assert by_spark == without
+    assert by_spark
+
+
+def test_rows_come_in_the_same_order_and_no_more_than_asked_for(both):
+    order = '"lag_ms" DESC NULLS LAST, "topic", "partition" DESC'
+    by_spark, without = (rows.rows("partitions", LAG, order=order, limit=4) for rows in both)
+    assert by_spark == without
+    assert [row["lag_ms"] for row in by_spark] == [9, 9, 7, 5]
+
+
+def test_numbers_are_the_same(both):
+    distinct = """count(DISTINCT concat("topic", '-', cast("partition" AS string)))"""
+    for expression in ("count(*)", distinct, 'max("lag_ms")', 'coalesce(sum("lag_ms"), 0)'):
+        by_spark, without = (rows.number("partitions", expression) for rows in both)
+        assert by_spark == without is not None
+    several = {"last": 'max("as_of")', "late": 'coalesce(bool_or("is_late" AND "lag_ms" IS NOT NULL), FALSE)'}
+    by_spark, without = (rows.one("partitions", several) for rows in both)
+    assert by_spark == without == {"last": at(NOW + 3), "late": True}
+    nobody: list[Filter] = [("topic", "=", "nobody")]
+    assert [rows.number("partitions", 'max("lag_ms")', nobody) for rows in both] == [None, None]
+    by_spark, without = (rows.grouped("partitions", ("topic",), 'max("lag_ms")') for rows in both)
+    assert by_spark == without == {(EVIL,): 9, ("orders",): 7}

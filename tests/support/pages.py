@@ -1,0 +1,167 @@
+"""How do tests get a report page without tables? Rows as an audit has them, each with fields to be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from txnlib.report.explained import Explained
+from txnlib.report.page_rows import Page, Story
+from txnlib.report.story import Stamps, tell
+from txnlib.report.story_order import Place
+from txnlib.report.summary import PREPARED, Summary
+
+AS_OF = 1_795_246_961_899
+START = AS_OF - 1_380_000
+TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
+HERE = {"topic": "payments", "partition": 0}
+#: Columns with words of our own, or of Kafka's: nothing in them comes from a log.
+OURS = {"verdict", "status", "action", "likelihood", "severity", "name", "state", "coordinator_state", "age_basis", "how"}
+
+
+def transaction(**fields: Any) -> dict[str, Any]:
+    """A hanging transaction that may be aborted, as a report gets it."""
+    evidence = [{**HERE, "offset": 23, "record": "endTxnMarker: ABORT", "says": "the producer's last marker in this partition"}]
+    row = {**HERE, "producer_id": 1001, "producer_epoch": 0, "start_offset": 24, "last_timestamp": START, "duration_minutes": 23}
+    row |= {"transactional_id": "payments-batch-7", "application": "payments-batch", "coordinator_partition": 3}
+    row |= {"coordinator_state": "CompleteAbort", "transaction_start": START, "transaction_timeout_ms": 900_000}
+    row |= {"is_two_phase_commit": False, "verdict": "HANGING", "reason": "WRITTEN_AFTER_MARKER", "explanation": "late"}
+    row |= {"kafka_find_hanging": True, "causes": [{"cause": "late produce", "likelihood": "LIKELY", "evidence": "x"}]}
+    row |= {"evidence": evidence, "age_basis": "CLIENT_CLOCK", "broker_clock_age_ms": 1_324_000, "safe_to_abort": True}
+    row |= {"abort_command": f"{TOOL} abort --topic payments --partition 0 --start-offset 24", "do_not_abort_because": None}
+    row |= {"blocked_offsets": 187, "blocked_bytes": 7_400, "blocks_since": START, "first_seen": AS_OF, "runs_seen": 1}
+    row |= {"number": 1, "action": "ABORT", "command": f"{TOOL} abort --topic payments --partition 0 --start-offset 24"}
+    row |= {"before": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "producer 1001"}]}
+    row |= {"after": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "None"}]}
+    row |= {"blocking_producer_id": 1001, "next_blocking_offset": None, "next_blocking_producer_id": None}
+    row |= {"next_blocking_transactional_id": None, "groups": ["settlement"]}
+    return row | fields
+
+
+def held(verdict: str = "LATE", **fields: Any) -> dict[str, Any]:
+    """A transaction that its coordinator holds."""
+    row = transaction(verdict=verdict, transactional_id="fraud-detector", producer_id=1002, coordinator_state="Ongoing")
+    row |= {"safe_to_abort": False, "abort_command": None, "do_not_abort_because": "its coordinator still holds it"}
+    row |= {"action": "END_AT_COORDINATOR", "command": f"{TOOL} forceTerminateTransaction --transactionalId fraud-detector"}
+    return row | fields
+
+
+def story(row: Mapping[str, Any]) -> Story:
+    """What the two logs tell of it: begun, aborted, and written to once more."""
+    place = Place(row["topic"], row["partition"], row["producer_id"], row["start_offset"])
+    start = row["start_offset"]
+    data = {"producer_epoch": 0, "is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "records_count": 1}
+    marker = {**data, "is_control": True, "control_type": "ABORT", "coordinator_epoch": 0, "base_sequence": None}
+    batches = [
+        {
+            **data,
+            "base_offset": start - 2,
+            "last_offset": start - 2,
+            "max_timestamp_ms": START,
+            "base_sequence": 0,
+            "last_sequence": 0,
+        },
+        {**marker, "base_offset": start - 1, "last_offset": start - 1, "max_timestamp_ms": START + 50},
+        {**data, "base_offset": start, "last_offset": start, "max_timestamp_ms": START, "base_sequence": 1, "last_sequence": 1},
+    ]
+    own = {"transactional_id": row["transactional_id"], "coordinator_partition": 3, "producer_id": row["producer_id"]}
+    own |= {"is_tombstone": False, "transaction_number": 1, "left_out": 0}
+    here = [{"topic": row["topic"], "partition": row["partition"]}]
+    records = [
+        {**own, "offset": 1, "timestamp_ms": START + 1, "state": "Ongoing", "partitions": here},
+        {**own, "offset": 3, "timestamp_ms": START + 40, "state": "PrepareAbort", "partitions": here},
+        {**own, "offset": 4, "timestamp_ms": START + 60, "state": "CompleteAbort", "partitions": []},
+    ]
+    stamps = Stamps([start - 1, start + 9], [START + 50, START + 60_000])
+    steps = tell(place, batches, stamps, records)
+    evidence = [{**each, "printed": [f"baseOffset: {each['offset']} lastOffset: {each['offset']}"]} for each in row["evidence"]]
+    told = Explained("quickstart", "run-1", AS_OF, row, steps, ["3 earlier records of it"], evidence)
+    growth = [{"base_offset": start + 10 * i, "max_timestamp_ms": START + 60_000 * i} for i in range(1, 20)]
+    return Story(told, growth, {"last_stable_offset": start, "high_watermark": start + 187})
+
+
+def planned(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "command_for_old_brokers": f"{TOOL} abort --producer-id 1001"}
+
+
+def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **fields: Any) -> Page:
+    """A page with these open transactions; what is not given is as in a small cluster where all was read."""
+    sections: dict[str, list[Any]] = {}
+    verdicts: dict[str, int] = {}
+    actions: dict[str, int] = {}
+    for row in rows:
+        sections.setdefault(PREPARED if row["verdict"] == "OPEN" else row["verdict"], []).append(row)
+        verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
+        actions[row["action"]] = actions.get(row["action"], 0) + 1
+    told = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, AS_OF, AS_OF, brokers=2)
+    told = replace(told, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {}))
+    covered = [{"topic": "__transaction_state", "partition": i, "status": "COMPLETE"} for i in range(5)]
+    covered += [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING", "DAMAGED")[i % 3]} for i in range(7)]
+    lag = {**HERE, "lag_offsets": 187, "lag_bytes": 7_400, "lag_ms": 1_384_000, "last_stable_offset": 24, "high_watermark": 211}
+    lag |= {"blocking_producer_id": 1001, "blocking_transactional_id": "payments-batch-7", "blocking_verdict": "HANGING"}
+    broker = {"broker": "1", "partitions_led": 7, "partitions_with_late_transactions": 1, "coordinators_led": 2}
+    run = {"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": verdicts, "lag_ms": 1_384_000}
+    known: dict[str, Any] = {
+        "run_id": "run-1",
+        "tables": "out",
+        "inputs": "/data/capture",
+        "settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []},
+        "plan": [planned(row) for row in rows],
+        "actions": actions,
+        "oldest": rows[0] if rows else None,
+        "lags": [lag],
+        "lagging": 1,
+        "brokers": [{**broker, "active_transaction_open_time_max_ms": None}],
+        "covered": covered,
+        "topics": {"payments": {"COMPLETE": 3, "MISSING": 2, "DAMAGED": 2}},
+        "topics_known": 1,
+        "reasons": [{"verdict": row["verdict"], "reason": row["reason"], "count": 1} for row in rows],
+        "stories": {(row["topic"], row["partition"], row["producer_id"], row["start_offset"]): story(row) for row in rows[:12]},
+        "runs": [run, {**run, "run_id": "run-0", "as_of_ms": AS_OF - 86_400_000, "verdicts": {"LATE": 1}}],
+    }
+    return Page(told, **known | fields)
+
+
+def full_page() -> Page:
+    """A page with every section."""
+    ended = {**HERE, "start_offset": 3, "producer_id": 9, "transactional_id": "gone", "verdict": "HANGING", "says": "ended by hand"}
+    rows = [
+        transaction(),
+        transaction(start_offset=40, safe_to_abort=False, do_not_abort_because="no clock proves its age", action="ABORT_LATER"),
+        held("STUCK", action="REVIVE_COORDINATOR", command=None),
+        held(start_offset=50),
+        transaction(verdict="SUSPECT", start_offset=60, abort_command=None, do_not_abort_because="young", action="WAIT"),
+        held("OPEN", start_offset=70, is_two_phase_commit=True, coordinator_state="Ongoing"),
+        transaction(verdict="UNKNOWN", start_offset=80, abort_command=None, do_not_abort_because="x", action="CAPTURE_MORE"),
+    ]
+    harmed = {**HERE, "source": "raw:1", "status": "PARTIAL", "detail": "the log begins in the middle", "unreadable_bytes": 0}
+    found = {
+        "name": "SPLIT_OUTCOME",
+        "severity": "CRITICAL",
+        "count": 2,
+        "message": "a transaction was committed here, aborted there",
+    }
+    more = {"incomplete": (harmed,), "findings": (found,), "missing_coordinators": (7, 31), "unreadable_bytes": 12}
+    return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, endings=[{**ended, "as_of": AS_OF}])
+
+
+def tainted(value: Any, taint: str, column: str = "") -> Any:
+    """The value with something evil in every text of it that may come from a log."""
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {each.name: tainted(getattr(value, each.name), taint, each.name) for each in fields(value)}
+        return replace(value, **changed)
+    if isinstance(value, str):
+        return value if column in OURS else f"{value}{taint}"
+    if isinstance(value, Mapping):
+        return {_tainted_key(key, taint, column): tainted(each, taint, str(key)) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(tainted(each, taint, column) for each in value)
+    return value
+
+
+def _tainted_key(key: Any, taint: str, column: str) -> Any:
+    """Topics stand in keys, too."""
+    if column == "stories":
+        return (f"{key[0]}{taint}", *key[1:])
+    return f"{key}{taint}" if column == "topics" else key

@@ -1,0 +1,153 @@
+"""How does a run look as one page of HTML? Rows into templates: no verdict is computed here, and no word of a log is markup.
+
+The page needs no network, and its content security policy allows none. It works without its script, which only copies commands.
+"""
+
+from __future__ import annotations
+
+import shlex
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from txnlib.report import explained, page_answer, page_charts, page_rows, text
+from txnlib.report.page_rows import Page, Story
+from txnlib.report.page_timeline import HEIGHT, LEFT, RIGHT, WIDTH, clock, plot
+from txnlib.report.summary import PREPARED, SECTIONS, Row
+
+#: Cards that stand open; what follows is folded up.
+UNFOLDED: Final = 3
+HISTORY_WIDTH: Final = 700
+
+
+def render_page(page: Page) -> str:
+    """The page as one HTML document in UTF-8, with style and script in it."""
+    style, script = _source("page.css"), _source("page.js")
+    template = _environment().get_template("page.html")
+    return template.render(
+        page=page,
+        summary=page.summary,
+        answer=page_answer.answer(page),
+        sections=[(name, page.summary.transactions[name]) for name in SECTIONS if page.summary.transactions.get(name)],
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
+    )
+
+
+def shown(value: object) -> object:
+    """A value as the page writes it: what could forge a line or turn the direction of text is spelt out, then escaped."""
+    if isinstance(value, Markup):
+        return value
+    if value is None:
+        return "–"
+    return value if isinstance(value, bool | int | float) else text.printable(value)
+
+
+def command_of(page: Page, command: str) -> str:
+    """The command of txn-audit that shows more of this run; a query, where only Spark can open the tables."""
+    if page.tables is None:
+        table = "abort_plan" if command == "abort-plan" else command.replace("-", "_")
+        return f"SELECT * FROM {page.summary.output}.{table} WHERE run_id = '{page.run_id}'"
+    return f"txn-audit {command} --tables {shlex.quote(page.tables)} --run {shlex.quote(page.run_id)}"
+
+
+def explain_command(page: Page, row: Row) -> str:
+    """The command that tells one transaction's story."""
+    if page.tables is None:
+        return command_of(page, "open_transactions")
+    return command_of(page, f"explain {shlex.quote(row['topic'])} {row['partition']} {row['start_offset']}")
+
+
+def story_of(page: Page, row: Row) -> Story | None:
+    """What both logs tell of a transaction, where that was looked up."""
+    return page.stories.get((row["topic"], row["partition"], row["producer_id"], row["start_offset"]))
+
+
+def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
+    """Transactions that are dealt with at once: those of one owner, where the owner is to act."""
+    return text.by_owner(rows) if section in ("LATE", PREPARED) else [[row] for row in rows]
+
+
+def at_once(plan: Sequence[Row]) -> list[list[Row]]:
+    """Rows of the plan, those together that one command settles."""
+    groups: dict[object, list[Row]] = {}
+    for row in plan:
+        key = row["number"] if row["command"] is None else (row["action"], row["command"])
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
+
+
+def can_be_pasted(command: str) -> bool:
+    """Whether what the page shows is the command itself: ids may hold what nobody should paste unseen."""
+    return text.printable(command) == command
+
+
+def pieces(section: str, page: Page) -> int:
+    """How many transactions of a section there are, shown or not."""
+    if section == PREPARED:
+        return len(page.summary.transactions.get(section, []))
+    return int(page.summary.counts.get("verdicts", {}).get(section, 0))
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(_GLOBALS)
+    return environment
+
+
+def _source(name: str) -> str:
+    """A template. Read through the package, which may lie in a zip file."""
+    return files("txnlib").joinpath("report", "templates", name).read_text("utf-8")
+
+
+def _hash(content: str) -> str:
+    return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
+
+
+#: What templates may call.
+_GLOBALS: Final[dict[str, Any]] = {
+    "UNFOLDED": UNFOLDED,
+    "SHOWN_CAUSES": text.SHOWN_CAUSES,
+    "limits": page_rows,
+    "axis": {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT},
+    "history_width": HISTORY_WIDTH,
+    "stacked": page_charts.STACKED,
+    "at_once": at_once,
+    "behind": text.behind,
+    "can_be_pasted": can_be_pasted,
+    "cards": cards,
+    "clock": clock,
+    "columns": explained.columns,
+    "columns_of": page_charts.columns_of,
+    "command_of": command_of,
+    "duration": text.duration,
+    "explain_command": explain_command,
+    "heading": page_answer.heading,
+    "instant": text.instant,
+    "lines": explained.lines,
+    "owner": text.owner,
+    "pieces": pieces,
+    "plot": plot,
+    "producer": text.producer,
+    "seen": text.seen,
+    "size": text.size,
+    "squares": page_charts.squares,
+    "story_of": story_of,
+    "waiting": text.waiting,
+    "where": text.where,
+}

@@ -1,0 +1,38 @@
+"""Where is the page written? A file that is whole or not there, in a folder that was looked at before any work began."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from txnlib.errors import UsageError
+
+
+def check_page_file(path: str) -> None:
+    """Raises UsageError unless a file can be written there; leaves nothing behind."""
+    if "://" in path:
+        raise UsageError(f"{path}: the page is written to a local file, not to a store")
+    file = Path(path).resolve()
+    if file.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file")
+    if file.exists() and not file.is_file():
+        raise UsageError(f"{path}: is no file that could be replaced")
+    folder = next(parent for parent in file.parents if parent.exists())
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def write_page_file(path: str, text: str) -> None:
+    """Writes the page as a whole: a reader finds the page before or this one, never half of it."""
+    file = Path(path).resolve()  # of a link, what it leads to
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        partial.write_text(text, "utf-8")
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)

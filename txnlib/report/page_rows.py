@@ -1,0 +1,76 @@
+"""What does the report page show beside the summary? Rows and counts, whoever read them from the tables. Instants are epoch ms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from txnlib.report.explained import Explained
+from txnlib.report.summary import Row, Summary
+
+#: Transactions of each section whose story is told, from both logs: it takes a dozen questions each.
+STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, "PREPARED": 2, "UNKNOWN": 2}
+SHOWN_STEPS: Final = 40
+SHOWN_PLAN: Final = 30
+SHOWN_LAGS: Final = 15
+SHOWN_TOPICS: Final = 40
+#: Partitions drawn in the coverage map; where there are more, topics are counted only.
+SHOWN_PARTITIONS: Final = 5_000
+SHOWN_RUNS: Final = 30
+SHOWN_ENDINGS: Final = 30
+SHOWN_BROKERS: Final = 50
+SHOWN_TWO_PHASE: Final = 15
+
+#: topic, partition, producer_id, start_offset of an open transaction.
+Key = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One open transaction from both sides, and how the log went on behind its start."""
+
+    told: Explained
+    #: Broker-stamped batches from its start on: base_offset, max_timestamp_ms.
+    growth: Sequence[Row] = ()
+    #: Row of `partitions`: last_stable_offset, high_watermark.
+    partition: Row = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One run, as its page shows it. Each list is cut; the counts beside them are not."""
+
+    summary: Summary
+    run_id: str
+    version: str = ""
+    inputs: str = ""
+    #: Of the run, as decided.
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    #: What `txn-audit` is given as --tables; None where the tables lie in a catalog, which it cannot read.
+    tables: str | None = None
+    #: verdict, reason, count.
+    reasons: Sequence[Row] = ()
+    #: Of the worst verdict there is, the open transaction that has blocked for longest: topic, partition, verdict, blocks_since.
+    oldest: Row | None = None
+    stories: Mapping[Key, Story] = field(default_factory=dict)
+    #: Rows of abort_plan in order, and how many there are of each action.
+    plan: Sequence[Row] = ()
+    actions: Mapping[str, int] = field(default_factory=dict)
+    #: Rows of partitions whose last stable offset lags, and how many there are.
+    lags: Sequence[Row] = ()
+    lagging: int = 0
+    brokers: Sequence[Row] = ()
+    #: topic, partition, status of the judged copies and of what is missing, those of `topics` only.
+    covered: Sequence[Row] = ()
+    #: topic -> status -> partitions, the coordinators' left out; and how many topics there are.
+    topics: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    topics_known: int = 0
+    quarantined: int = 0
+    #: Open transactions of two-phase commits, the oldest first, and how many there are.
+    two_phase: Sequence[Row] = ()
+    two_phase_open: int = 0
+    #: Finished runs of the cluster up to this one, newest first: run_id, as_of_ms, verdicts, lag_ms.
+    runs: Sequence[Row] = ()
+    #: What became of those that earlier runs warned of, newest first: rows of ended_transactions.
+    endings: Sequence[Row] = ()
