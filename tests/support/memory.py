@@ -39,6 +39,9 @@ class MemoryTables:
     def exists(self, name: str) -> bool:
         return False
 
+    def read_all(self, name: str) -> DataFrame:
+        raise MissingTableError(name, "audit")
+
     def write(self, name: str, frame: DataFrame) -> None:
         self.tables[name] = conform(frame, TABLES[name]).toArrow()
 
