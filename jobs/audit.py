@@ -8,7 +8,7 @@ from typing import Final
 
 from jobs import ingest_dumps, options, reconstruct_state, report_transactions
 from jobs.claim import refuse_if_busy
-from jobs.report_transactions import finish
+from jobs.report_transactions import finish, forget
 from jobs.run import main, open_run, plan_text, say
 from jobs.steps import carry_out
 from txnlib.errors import BusyError
@@ -34,7 +34,9 @@ def job(argv: Sequence[str]) -> int:
     except Exception:
         run.note("FAILED")
         raise
-    return finish(run, given.fail_on, given.report)
+    code = finish(run, given.fail_on, given.report)
+    forget(run, given.keep_days)
+    return code
 
 
 if __name__ == "__main__":

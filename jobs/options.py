@@ -99,6 +99,12 @@ OPTIONS: Final = (
         {"choices": MODES, "default": FULL},
     ),
     Option(
+        "--keep-days",
+        _REPORTS,
+        "remove the cluster's audits that are so many days older than this one from the tables (default: keep all)",
+        {"type": int, "metavar": "DAYS"},
+    ),
+    Option(
         "--take-over",
         _ALL,
         "go on although an audit of the cluster is noted as running, which you know to have died on another machine",
@@ -132,6 +138,8 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError(f"--mode {INCREMENTAL} goes on from the last audit: leave out --start {options.start}")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
+        if options.keep_days is not None and options.keep_days < 1:
+            raise UsageError(f"--keep-days {options.keep_days}: expected 1 or more")
         if options.report is not None:
             check_page_file(options.report)
     options.as_of_ms = None if options.as_of in (None, "capture") else parse_instant(options.as_of)

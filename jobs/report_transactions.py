@@ -16,6 +16,7 @@ from jobs.page import write_page
 from jobs.run import Run, main, reopen_run, say
 from jobs.steps import Step, carry_out, step_of
 from jobs.summary import summarise
+from txnlib.delta.retention import forget_runs
 from txnlib.errors import MissingTableError
 from txnlib.report.terminal import page
 from txnlib.spark.abort_plan import abort_plan
@@ -28,6 +29,8 @@ from txnlib.spark.late_transactions import late_transactions
 from txnlib.spark.open_transactions import open_transactions
 from txnlib.spark.partitions import partitions
 from txnlib.spark.schemas import TABLES
+
+MS_PER_DAY: Final = 86_400_000
 
 
 def report(run: Run) -> None:
@@ -144,6 +147,13 @@ STEPS: Final = (
 )
 
 
+def forget(run: Run, keep_days: int | None) -> None:
+    """Removes the cluster's audits that are so many days older than this one."""
+    if keep_days is not None:
+        gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - keep_days * MS_PER_DAY)
+        say(f"removed {len(gone)} audits of more than {keep_days} days before")
+
+
 def finish(run: Run, fail_on: frozenset[str], file: str | None = None) -> int:
     """Prints the report, closes the run's row, writes the page, and gives the exit code: 3 if a verdict of `fail_on` was found."""
     summary = summarise(run)
@@ -162,7 +172,9 @@ def job(argv: Sequence[str]) -> int:
     refuse_if_busy(run, take_over=given.take_over)
     claim(run)
     report(run)
-    return finish(run, given.fail_on, given.report)
+    code = finish(run, given.fail_on, given.report)
+    forget(run, given.keep_days)
+    return code
 
 
 if __name__ == "__main__":

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from pyspark.sql import functions as F
 
 from tests.support.frames import empty
+from txnlib.delta.constraints import CONSTRAINTS, options_of
+from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore, Store, stored_schema
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.spark.schemas import QUARANTINE
+from txnlib.spark.schemas import AUDIT_RUNS, QUARANTINE, TABLES
 
 
 def rows(spark, *positions):
@@ -59,3 +63,33 @@ def test_a_table_that_was_never_written_is_missing(store):
 def test_a_place_is_a_folder_or_a_schema(spark, output, schema):
     with pytest.raises(UsageError):
         Store(spark, output, schema)
+
+
+def test_a_table_refuses_what_its_contract_excludes(spark, store):
+    run = RunStore(store, "eu", "eu-1")
+    run.write("quarantine", rows(spark, 1))
+    nowhere = spark.createDataFrame([("orders", 0, "raw:1", None, 1, 1, "why", "", None)], QUARANTINE)
+    with pytest.raises(Exception, match="stretch_is_located"):
+        run.write("quarantine", nowhere)
+    assert positions(run) == [1]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_constraints_are_of_columns_that_the_table_has(spark, name):
+    for condition in options_of(name).values():
+        assert empty(spark, stored_schema(name)).where(condition).columns == stored_schema(name).names
+    assert CONSTRAINTS.keys() <= {"*", *TABLES}
+
+
+def test_old_runs_of_a_cluster_go_from_every_table_and_no_others(spark, store):
+    runs = [RunStore(store, cluster, f"{cluster}-{day}") for cluster in ("eu", "us") for day in (1, 5, 9)]
+    for run in runs:
+        instant = datetime.fromtimestamp(int(run.run_id[-1]) * 86_400, UTC)
+        row = (instant, instant, instant, "DONE", "", "{}", "0", None, None)
+        run.write("audit_runs", spark.createDataFrame([row], AUDIT_RUNS))
+        run.write("quarantine", rows(spark, 1))
+    assert forget_runs(store, "eu", before_ms=6 * 86_400_000) == ["eu-1", "eu-5"]
+    for name in ("audit_runs", "quarantine"):
+        left = {row["run_id"] for row in store.read_all(name).select("run_id").collect()}
+        assert left == {"eu-9", "us-1", "us-5", "us-9"}, name
+    assert forget_runs(store, "eu", before_ms=6 * 86_400_000) == []

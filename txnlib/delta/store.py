@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from txnlib.delta.constraints import options_of
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform
 
@@ -39,6 +40,11 @@ def is_conflict(error: BaseException) -> bool:
     """Whether a write failed only because another writer was faster."""
     return any(conflict in str(error) for conflict in CONFLICTS)
 
+
+#: For what writes one commit: tries again, for up to a minute or two, while others are faster.
+again_after_conflicts: Final = retry(
+    retry=retry_if_exception(is_conflict), wait=wait_random_exponential(0.5, max=20), stop=stop_after_attempt(8), reraise=True
+)
 
 #: Columns whose least and greatest value each file notes, so that queries skip files. Of all columns, as is Delta's default,
 #: they would cost a third of a large write.
@@ -78,6 +84,13 @@ class Store:
             return self._load(name)
         except AnalysisException as error:
             raise MissingTableError(name, "audit") from error
+
+    def sql_name(self, name: str) -> str:
+        """A table's name in a SQL statement."""
+        if self.output is None:
+            return f"{self.schema}.{name}"
+        folder = self.output.replace("`", "``")
+        return f"delta.`{folder}/{name}`"
 
     def _load(self, name: str) -> DataFrame:
         if self.output is None:
@@ -120,16 +133,14 @@ class RunStore:
             .write.format("delta")
             .mode(mode)
             .option("mergeSchema", "true")
-            .option("delta.dataSkippingStatsColumns", noted)
+            .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)})
             .partitionBy("run_id")
         )
         if mode == "overwrite":
             writer = writer.option("replaceWhere", f"run_id = '{self.run_id}'")
         self._commit(writer, name)
 
-    @retry(
-        retry=retry_if_exception(is_conflict), wait=wait_random_exponential(0.5, max=20), stop=stop_after_attempt(8), reraise=True
-    )
+    @again_after_conflicts
     def _commit(self, writer: DataFrameWriter, name: str) -> None:
         """Writes, and writes again where another audit was faster: nothing of a commit that failed is in the table."""
         if self.store.output is None:

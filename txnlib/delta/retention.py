@@ -1,0 +1,42 @@
+"""Which runs are kept, and how do the others go?"""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from txnlib.delta.store import Store, again_after_conflicts
+from txnlib.spark.schemas import TABLES
+
+
+def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
+    """Removes the runs of a cluster that judged at an instant before `before_ms` from every table; returns their run ids.
+
+    Their rows in `audit_runs` go last, so that a removal that died is made whole by the next. The files go when Delta's own
+    retention allows it (`VACUUM`, seven days), so that whoever is reading still finds them.
+    """
+    runs = store.read_all("audit_runs").where((F.col("cluster") == cluster) & (F.unix_millis("as_of") < before_ms))
+    gone = sorted(row["run_id"] for row in runs.select("run_id").distinct().collect())
+    if gone:
+        for name in sorted(TABLES, key=lambda name: name == "audit_runs"):
+            if store.exists(name):
+                _remove(store, name, gone)
+                _vacuum(store, name)
+    return gone
+
+
+@again_after_conflicts
+def _remove(store: Store, name: str, run_ids: list[str]) -> None:
+    """Whole partitions, so nothing is rewritten."""
+    listed = ", ".join(f"'{run_id}'" for run_id in run_ids)
+    store.spark.sql(f"DELETE FROM {store.sql_name(name)} WHERE run_id IN ({listed})")
+
+
+def _vacuum(store: Store, name: str) -> None:
+    """By Delta's log, which takes a second; by listing all files only where the log no longer goes back far enough."""
+    try:
+        store.spark.sql(f"VACUUM {store.sql_name(name)} LITE")
+    except PySparkException as error:
+        if "VACUUM FULL" not in str(error):
+            raise
+        store.spark.sql(f"VACUUM {store.sql_name(name)}")
