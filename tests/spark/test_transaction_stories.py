@@ -54,6 +54,18 @@ story(
     "aborted by hand later",
     *[(0, r("O", 3, 0)), (1, T), (5, r("PA", 3, 0)), (5.1, (A, 3)), (5.2, r("CA", 3, 0)), (10, T), (600, (A, 3))],
 )
+#: The copy of the partition ends before the second marker, which came soon after the first one.
+story(
+    "copied between two quick ones",
+    *[(0, r("O", 3, 0)), (0.1, T), (0.2, "other"), (0.3, r("PC", 3, 0)), (0.302, (C, 3)), (0.31, r("CC", 3, 0))],
+    *[(1.25, r("O", 3, 1.25)), (1.3, r("PC", 3, 1.25)), (1.31, r("CC", 3, 1.25))],
+)
+#: The partition's clock is half a second behind that of the coordinator.
+story(
+    "a clock behind",
+    *[(0, r("O", 3, 0)), (0.1, T), (2, r("PC", 3, 0)), (1.502, (C, 3)), (2.01, r("CC", 3, 0))],
+    *[(3, r("O", 3, 3)), (3.1, T), (4, r("PC", 3, 3)), (3.502, (C, 3)), (4.01, r("CC", 3, 3))],
+)
 NUMBERS = {name: number for number, name in enumerate(STORIES, 1)}
 
 
@@ -146,6 +158,18 @@ def test_M15_a_late_write_that_the_next_transaction_took_along_is_named(both):
         ("ABORT", [0]),
         ("COMMIT", [2]),
     ]
+
+
+def test_a_marker_belongs_to_one_decision_though_the_next_was_near(both):
+    (first, second), found = of(both, "copied between two quick ones")
+    assert found == []
+    assert [[m["marker_offset"] for m in row["markers"]] for row in (first, second)] == [[2], [None]]
+
+
+def test_a_marker_stamped_before_its_decision_is_still_its_own(both):
+    (first, second), found = of(both, "a clock behind")
+    assert found == []
+    assert [[m["marker_offset"] for m in row["markers"]] for row in (first, second)] == [[1], [3]]
 
 
 def test_each_partition_has_the_marker_of_its_own_decision_and_the_times_between(both):

@@ -31,7 +31,8 @@ _MARKER: Final = (
 def decision_markers(instances: DataFrame, producer_spans: DataFrame) -> DataFrame:
     """For each decided transaction, `markers`: its partitions, each with the marker that carried the decision, or none.
 
-    The nearest marker behind the decision counts, or one just before it, if clocks differ; type and epoch must agree.
+    The nearest marker behind the decision counts, or one just before it, if clocks differ; type and epoch must agree. A marker
+    before it that is nearer to the decision before was that one's: transactions may follow each other faster than clocks differ.
     """
     decided = instances.where(F.col("decided_ms").isNotNull()).select(
         F.col("decided_producer_id").alias("producer_id"),
@@ -41,15 +42,21 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame) -> DataFra
     )
     written = markers_of(producer_spans)
     both = decided.unionByName(written, allowMissingColumns=True)
+    prior = F.when(F.col("decision").isNotNull(), F.struct("decision.type", "decision.epoch", "at_ms"))
     forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
     seen = both.withColumns(
         {
             "before": F.last("marker", ignorenulls=True).over(windows.before_now(forth)),
             "after": F.last("marker", ignorenulls=True).over(windows.before_now(back)),
+            "prior": F.last(prior, ignorenulls=True).over(windows.before_now(forth)),
         }
     ).where(F.col("decision").isNotNull())
-    is_near = F.col("before.marker_ms") >= F.col("at_ms") - CLOCKS_DIFFER_MS
-    marker = F.when(agrees("after", "decision"), F.col("after")).when(agrees("before", "decision") & is_near, F.col("before"))
+    since_before, until_after = F.col("at_ms") - F.col("before.marker_ms"), F.col("after.marker_ms") - F.col("at_ms")
+    is_near = since_before <= CLOCKS_DIFFER_MS
+    is_of_prior = agrees("before", "prior") & (F.abs(F.col("before.marker_ms") - F.col("prior.at_ms")) <= since_before)
+    is_before = agrees("before", "decision") & is_near & ~is_of_prior
+    is_after = agrees("after", "decision") & ~(is_before & (since_before < until_after))
+    marker = F.when(is_after, F.col("after")).when(is_before, F.col("before"))
     is_followed = (F.col("after").isNotNull() | F.coalesce(is_near, F.lit(False))).alias("is_followed")
     placed = F.struct("topic", "partition", *[marker[name].alias(name) for name in _MARKER], is_followed)
     listed = F.sort_array(F.collect_list(placed)).cast(MARKERS)
