@@ -46,9 +46,10 @@ def key(row):
     return row["topic"], row["partition"], row["producer_id"]
 
 
-def test_copies_in_motion_make_nothing_hang(spark, captures):
+def test_copies_in_motion_make_nothing_hang_and_nothing_odd(spark, captures):
     tables = audited(spark, captures / "in-motion-4.0" / "brokers")
     assert [row for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"] == []
+    assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []
 
 
 @pytest.mark.parametrize("part", ["brokers", "dumps/4.0.1"])
