@@ -27,4 +27,5 @@ step ruff format --check .
 step mypy
 step shellcheck --external-sources bootstrap.sh run-tests.sh scripts/*.sh
 printf '== pytest\n' >&2
+(($#)) || set -- --numprocesses 2 --dist loadgroup   # the Spark session keeps one busy, all else the other
 exec "$VENV/bin/pytest" "$@"              # its summary is the last line, its code is ours; no tests found is 5
