@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import astuple
 from typing import Final
 
 from pyspark.errors import AnalysisException
@@ -16,11 +17,10 @@ from txnlib.errors import MissingTableError
 from txnlib.readers.capture import Capture
 from txnlib.readers.start import BEGINNING
 from txnlib.spark.capture_source import read_capture
-from txnlib.spark.continued_segments import continue_segments, continued_batches, continued_parts
+from txnlib.spark.continued_segments import CONTINUED, continue_segments, continued_batches, continued_parts
 
 #: Finished audits looked at, newest first: the newest one may be of this very capture.
 _CANDIDATES: Final = 2
-_CONTINUED: Final = "path string, read_before string, position long, last_offset long"
 
 
 def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator[tuple[RunStore, int]]:
@@ -55,5 +55,5 @@ def read_new(spark: SparkSession, capture: Capture, table: str, earlier: RunStor
     taken = {"record_batches": continued_batches, "segments": continued_parts}.get(table)
     if taken is None or earlier is None or not capture.continued:
         return read_capture(spark, capture, table)
-    rows = [(segment.path, segment.read_before, segment.position, segment.last_offset) for segment in capture.continued]
-    return read_capture(spark, capture, table, taken(earlier.read(table), spark.createDataFrame(rows, _CONTINUED)))
+    continued = spark.createDataFrame([astuple(segment) for segment in capture.continued], CONTINUED)
+    return read_capture(spark, capture, table, taken(earlier.read(table), continued))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from txnlib.readers import columns, dump
@@ -65,6 +65,7 @@ def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     assert lines.take_plain(taken.last.position + taken.last.size, taken.last.last_offset) is None
 
 
+@example(at=6353, byte=255, chunk=3_000)  # inside a label
 @given(at=st.integers(0, len(PLAIN) - 1), byte=st.sampled_from(b"0 9ab\n\r:|-\xff"), chunk=st.sampled_from([700, 3_000, 9_000]))
 def test_one_wrong_byte_changes_nothing_between_the_two_ways(at, byte, chunk):
     text = PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :]

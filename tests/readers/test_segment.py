@@ -58,7 +58,7 @@ def test_every_header_field_becomes_a_column():
         "topic": "orders",
         "partition": 0,
         "source": "raw:1",
-        "path": "x.log",
+        "segment_base_offset": 0,
         "position": 0,
         "size": len(to_bytes(T(2, 3, 2**31 - 1, at=8, to=9, ts=TS))),
         "base_offset": 8,

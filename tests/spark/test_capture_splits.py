@@ -29,7 +29,7 @@ def capture_in(folder: Path) -> list[str]:
 
 
 def rows(frame) -> list[dict]:
-    return sorted(frame.toArrow().to_pylist(), key=lambda row: (row["path"], row["topic"], row.get("position"), repr(row)))
+    return sorted(frame.toArrow().to_pylist(), key=lambda row: (row["source"], row["topic"], row.get("position"), repr(row)))
 
 
 def test_rows_are_the_same_for_every_split_size(spark, tmp_path):

@@ -31,7 +31,7 @@ def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw
         "topic": topic,
         "partition": partition,
         "source": source,
-        "path": f"{topic}-{partition}",
+        "segment_base_offset": 0,
         "position": 0,
         "size": 100,
         "base_offset": batch.base_offset,

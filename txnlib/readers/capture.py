@@ -63,10 +63,13 @@ class CaptureFile:
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """A segment that an earlier run has read up to a position, under the path it had then; see `landmarks.py`."""
+    """A segment that an earlier run has read up to a position, and the last offset before it; see `landmarks.py`."""
 
+    topic: str
+    partition: int
+    source: str
+    segment_base_offset: int
     path: str
-    read_before: str
     position: int
     last_offset: int
 

@@ -18,7 +18,8 @@ RECORD_BATCHES: Final = pa.schema(
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("source", pa.string()),
-        ("path", pa.string()),
+        # Of the file it stands in: `segments` tells its path, which a million rows need not repeat.
+        ("segment_base_offset", pa.int64()),
         ("position", pa.int64()),
         ("size", pa.int32()),
         ("base_offset", pa.int64()),

@@ -100,7 +100,7 @@ def read_record_batches(
     `topic_partition` is that of files whose path does not tell; batches without any are named by `read_segments`. `part`:
     the lines begin where the part does, but go on behind it.
     """
-    rows = BatchRows(path)
+    rows = BatchRows()
     for place, value in _read_located(lines, source, topic_partition, part):
         if type(value) is DumpedBatch:
             rows.add(value)

@@ -95,7 +95,7 @@ def _parsed(block: bytes, labels: list[bytes]) -> Any:
             csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False, check_utf8=False),
         )
         return _fields(table, labels)
-    except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError):
+    except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError, UnicodeDecodeError):
         return None
 
 

@@ -39,8 +39,7 @@ _UNKNOWN: Final = -1
 class BatchRows:
     """Collects rows of `record_batches` until they fill an Arrow batch."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self) -> None:
         #: All fields of all batches, one behind the other: eight bytes each, and columns without a loop.
         self.fields = array("q")
         self.gaps = array("q")
@@ -88,7 +87,7 @@ class BatchRows:
             "topic": pa.array([place.topic for place, _ in places], pa.string()).take(of_place),
             "partition": pa.array([place.partition for place, _ in places], pa.int32()).take(of_place),
             "source": pa.array([place.source for place, _ in places], pa.string()).take(of_place),
-            "path": pa.repeat(self.path, count),
+            "segment_base_offset": pa.array([place.file.base_offset for place, _ in places], pa.int64()).take(of_place),
             "position": _nullable(cells.position),
             "size": _nullable(cells.size, np.int32),
             "base_offset": _nullable(cells.base_offset),

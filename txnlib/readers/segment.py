@@ -251,7 +251,7 @@ def _to_arrow(segment: Segment, block: Block) -> pa.RecordBatch:
         "topic": pa.repeat(segment.topic, count),
         "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), count),
         "source": pa.repeat(segment.source, count),
-        "path": pa.repeat(segment.path, count),
+        "segment_base_offset": pa.repeat(pa.scalar(segment.base_offset, pa.int64()), count),
         "position": pa.array(block.positions),
         "size": pa.array((headers["batch_length"] + LOG_OVERHEAD).astype(np.int32)),
         "base_offset": pa.array(headers["base_offset"].astype(np.int64)),

@@ -27,8 +27,22 @@ from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import COPY, RECORD_BATCHES, SEGMENT_PARTS, conform
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
-_FOUND: Final = "path string, read_before string, position long, last_offset long"
 _FILES_PER_TASK: Final = 64
+#: Of `readers.capture.Continued`.
+_CONTINUED: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("source", pa.string()),
+        ("segment_base_offset", pa.int64()),
+        ("path", pa.string()),
+        ("position", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]
+)
+CONTINUED: Final = (
+    "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long"
+)
 
 
 def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame) -> Capture:
@@ -47,10 +61,9 @@ def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame
     known = _worth_asking(segments).join(cleaned, on=list(COPY), how="left_anti")
     asked = known.join(listed, on=list(_SEGMENT), how="inner")
     tasks = asked.repartition(-(-len(raw) // _FILES_PER_TASK))
-    columns = ("path", "read_before", "landmarks", "last_offset_before")
-    found = {row["path"]: row for row in tasks.select(*columns).mapInArrow(_ask, _FOUND).collect()}
-    parts = {path: (Part(row["position"], None, Pause(row["position"], row["last_offset"])),) for path, row in found.items()}
-    continued = tuple(Continued(*found[path]) for path in sorted(found))
+    found = tasks.select(*_SEGMENT, "path", "landmarks", "last_offset_before").mapInArrow(_ask, CONTINUED).collect()
+    continued = tuple(sorted((Continued(*row) for row in found), key=lambda segment: segment.path))
+    parts = {each.path: (Part(each.position, None, Pause(each.position, each.last_offset)),) for each in continued}
     return replace(capture, parts={**capture.parts, **parts}, continued=continued)
 
 
@@ -65,19 +78,18 @@ def _worth_asking(segments: DataFrame) -> DataFrame:
         & (F.size("landmarks") > 0)
         & F.col("last_gap_offset").isNull()
         & ~damaged
-    ).withColumnRenamed("path", "read_before")
+    ).drop("path")
 
 
 def _ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     begin_task()
-    schema = pa.schema([("path", pa.string()), ("read_before", pa.string()), ("position", pa.int64()), ("last_offset", pa.int64())])
     for batch in batches:
         found = []
         for row in batch.to_pylist():
             at = _go_on(row["path"], row["landmarks"], row["last_offset_before"])
             if at is not None:
                 found.append({**row, "position": at.position, "last_offset": at.last_offset})
-        yield pa.RecordBatch.from_pylist(found, schema=schema)
+        yield pa.RecordBatch.from_pylist(found, schema=_CONTINUED)
 
 
 def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int) -> Pause | None:
@@ -90,7 +102,7 @@ def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int) 
 
 
 def continued_batches(record_batches: DataFrame, continued: DataFrame) -> DataFrame:
-    """The rows of the run before that still hold, as of the file they now stand in. Columns: RECORD_BATCHES."""
+    """The rows of the run before that still hold. Columns: RECORD_BATCHES."""
     held = _of_files(record_batches, continued).where(F.col("position") < F.col("read_from"))
     return conform(held, RECORD_BATCHES)
 
@@ -101,6 +113,7 @@ def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:
     landmarks = F.filter("landmarks", lambda mark: mark["position"] < F.col("read_from"))
     parts = _of_files(segments.where(F.col("kind") == "raw"), continued).withColumns(
         {
+            "path": F.col("path_now"),
             "end_offset": F.col("read_until") + 1,
             "batches": F.col("batches") - 1,
             "tail": F.lit(None).cast("string"),
@@ -116,11 +129,11 @@ def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:
 
 
 def _of_files(rows: DataFrame, continued: DataFrame) -> DataFrame:
-    """The rows of continued files, with the path that their file has now."""
+    """The rows of continued segments, with where they are read on."""
     now = continued.select(
+        *_SEGMENT,
         F.col("path").alias("path_now"),
-        F.col("read_before").alias("path"),
         F.col("position").alias("read_from"),
         F.col("last_offset").alias("read_until"),
     )
-    return rows.join(F.broadcast(now), on="path", how="inner").withColumn("path", F.col("path_now"))
+    return rows.join(F.broadcast(now), on=list(_SEGMENT), how="inner")

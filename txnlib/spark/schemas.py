@@ -49,7 +49,7 @@ _AS_OF: Final = column("as_of", _TIME, "Instant at which the audit judges.")
 RECORD_BATCHES: Final = StructType(
     [
         *_COPY,
-        column("path", _STRING, "File the batch was read from."),
+        column("segment_base_offset", _LONG, "Base offset in the name of its segment; `segments` has the path of the file."),
         column("position", _LONG, "Byte position of the batch in its segment."),
         column("size", _INT, "Bytes of the whole batch, offset and length included."),
         column("base_offset", _LONG, "Offset of the first record, also after compaction removed it."),
