@@ -42,18 +42,19 @@ def main() -> None:
     from contextlib import redirect_stdout
 
     from jobs import options
-    from jobs.reconstruct_state import reconstruct
-    from jobs.report_transactions import finish, report
+    from jobs.report_transactions import finish
     from jobs.run import reopen_run
     from txnlib.spark.producer_spans import producer_batches
     from txnlib.spark.producer_steps import with_states
+    from txnlib.stages import reconstruct_state, report_transactions
+    from txnlib.stages.steps import carry_out
 
     run = reopen_run(options.parse(options.REPORT, "", ["--output", sys.argv[1]]))
     run.spark.sparkContext.setLogLevel("ERROR")
 
     def judge() -> None:
-        reconstruct(run)
-        report(run)
+        carry_out(run, reconstruct_state.STEPS)
+        carry_out(run, report_transactions.STEPS)
         with redirect_stdout(sys.stderr):
             finish(run, frozenset())
 

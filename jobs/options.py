@@ -11,10 +11,8 @@ from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING, STARTS
 from txnlib.report.page_file import check_page_file
+from txnlib.stages.asked import FULL, MODES
 
-FULL: Final = "full"
-INCREMENTAL: Final = "incremental"
-MODES: Final = (FULL, INCREMENTAL)
 VERDICT_NAMES: Final = ("hanging", "late", "stuck", "suspect", "unknown")
 
 
@@ -132,10 +130,6 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError("--input is missing: name the folder with the copies of the logs")
     if not options.output and not options.schema and not getattr(options, "dry_run", False):
         raise UsageError("--output is missing: name the folder for the Delta tables (or --schema)")
-    if options.output and options.schema:
-        raise UsageError("--output and --schema exclude each other")
-    if job in _READS and options.mode == INCREMENTAL and options.start != BEGINNING:
-        raise UsageError(f"--mode {INCREMENTAL} goes on from the last audit: leave out --start {options.start}")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
         if options.keep_days is not None and options.keep_days < 1:

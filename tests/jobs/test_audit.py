@@ -9,9 +9,10 @@ from deltalake import DeltaTable
 
 from jobs import audit, reconstruct_state, report_transactions
 from jobs.run import main
-from jobs.steps import Step
 from tests.support.delta_tables import txn_audit
 from txnlib.spark.schemas import TABLES
+from txnlib.stages import audit as stages
+from txnlib.stages.steps import Step
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
     def broken(run):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(audit, "STEPS", (Step("audit_runs", (), lambda run: run.noted("RUNNING")), Step("coverage", (), broken)))
+    monkeypatch.setattr(stages, "STEPS", (Step("audit_runs", (), lambda run: run.noted("RUNNING")), Step("coverage", (), broken)))
     assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out")]) == 1
     assert "txnlib: the audit failed: RuntimeError: out of luck" in capsys.readouterr().err
     (run,) = spark.read.format("delta").load(str(tmp_path / "out" / "audit_runs")).collect()

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 import psutil
 import pytest
 
-from jobs.claim import claim, refuse_if_busy
-from jobs.owner import LEASE, is_alive, this_process
-from jobs.run import Run
 from txnlib.config import Settings
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import BusyError
+from txnlib.stages.claim import claim, refuse_if_busy
+from txnlib.stages.owner import LEASE, is_alive, this_process
+from txnlib.stages.run import Run
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.summary import summarise
 from tests.support import live
 from tests.support.delta_tables import txn_audit, write_run
 from tests.support.memory import audited
 from txnlib.cli import summary as without_spark
 from txnlib.cli.tables import open_run, open_tables
 from txnlib.report.text import render
+from txnlib.stages.summary import summarise
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
 TABLES = (

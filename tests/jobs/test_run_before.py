@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.report_transactions import ENDED_BY, STEPS
-from jobs.run import Run
 from tests.support import live
 from tests.support.frames import empty
 from tests.support.memory import audited
@@ -18,6 +16,8 @@ from txnlib.config import Settings
 from txnlib.delta.store import stored_schema
 from txnlib.spark.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.schemas import TABLES
+from txnlib.stages.report_transactions import ENDED_BY, STEPS
+from txnlib.stages.run import Run
 
 NIGHT = datetime(2026, 11, 1, tzinfo=UTC)
 HANGING = {"topic": "orders", "partition": 0, "producer_id": 7, "start_offset": 5, "verdict": "HANGING"}
@@ -29,6 +29,7 @@ class Nights:
 
     spark: Any
     rows: dict[str, list[dict[str, Any]]]
+    run_id: str = "tonight"
 
     @property
     def store(self):

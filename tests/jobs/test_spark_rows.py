@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from jobs.spark_rows import SparkRows
 from tests.support.delta_tables import NOW, at, write
 from txnlib.cli.tables import Filter, Tables
+from txnlib.stages.spark_rows import SparkRows
 
 EVIL = "it's \\'; DROP \"x\" `y` {found}"
 LAG = ("topic", "partition", "lag_ms", "as_of")
@@ -31,7 +31,7 @@ def both(spark, tmp_path_factory):
     root = tmp_path_factory.mktemp("tables")
     rows = [{"topic": EVIL, "partition": i, "lag_ms": (None, 5, 9, 9)[i], "as_of": at(NOW + i), "is_late": i > 1} for i in range(4)]
     write(root, "partitions", *rows, {"topic": "orders", "partition": 0, "lag_ms": 7, "as_of": None, "is_late": False})
-    return SparkRows(ArrowStore(spark, str(root))), Tables(str(root))
+    return SparkRows(str(root), ArrowStore(spark, str(root)).read_all), Tables(str(root))
 
 
 FILTERS: list[list[Filter]] = [

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs import audit, ingest_dumps, reconstruct_state, report_transactions
-from jobs.steps import Step, carry_out
 from txnlib.spark.schemas import TABLES
+from txnlib.stages import audit, ingest_dumps, reconstruct_state, report_transactions
+from txnlib.stages.steps import Step, carry_out
 
 
 def run_of(written: list[str]) -> SimpleNamespace:
@@ -19,7 +19,7 @@ def run_of(written: list[str]) -> SimpleNamespace:
         with lock:
             written.append(name)
 
-    return SimpleNamespace(tables=SimpleNamespace(write=write))
+    return SimpleNamespace(tables=SimpleNamespace(write=write), say=lambda text: None)
 
 
 def test_every_step_comes_after_the_steps_it_reads():

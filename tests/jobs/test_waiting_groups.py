@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.report_transactions import STEPS
-from jobs.run import Run
 from tests.support import live
 from tests.support.batches import TS
 from tests.support.log_bytes import encode_batch, encode_offset_commit_key, encode_offset_commit_value
@@ -17,6 +15,8 @@ from tests.support.memory import MemoryTables, audited
 from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey
 from txnlib.core.record_batch import Record
 from txnlib.spark.group_offsets import group_offsets
+from txnlib.stages.report_transactions import STEPS
+from txnlib.stages.run import Run
 
 #: Where the clients of the capture left their groups: ten commits, all in transactions, three of them aborted.
 STANDS = {

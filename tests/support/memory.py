@@ -13,13 +13,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.audit import STEPS
-from jobs.continuing import go_on_from
 from jobs.options import AUDIT, parse
-from jobs.run import Run, open_run
-from jobs.steps import carry_out
+from jobs.run import open_run
 from txnlib.errors import MissingTableError
 from txnlib.spark.schemas import TABLES, conform
+from txnlib.stages.audit import STEPS
+from txnlib.stages.continuing import go_on_from
+from txnlib.stages.run import Run
+from txnlib.stages.steps import carry_out
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How much of a run fits on a page, read without Spark? The same as `jobs.summary` reads; a test holds the two together."""
+"""How much of a run fits on a page, read without Spark? The same as `stages.summary` reads; a test holds the two together."""
 
 from __future__ import annotations
 

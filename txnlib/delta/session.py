@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -16,9 +19,34 @@ def delta_session(name: str, settings: Mapping[str, str] | None = None) -> Spark
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for key, value in {**DELTA, **(settings or {})}.items():
+    for key, value in {**DELTA, **_jars(), **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _jars() -> dict[str, str]:
+    """Where a session that nobody else starts finds Delta: in the jars of `bootstrap.sh`, else in a Maven repository."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ or "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
+        return {}  # whoever starts it by spark-submit brings them
+    fetched = os.environ.get("TXNLIB_DELTA_JARS") or ",".join(map(str, sorted(Path(sys.prefix, "jars").glob("*.jar"))))
+    if fetched:
+        return {"spark.jars": fetched}
+    spark, delta = version("pyspark").split("."), version("delta-spark")
+    return {"spark.jars.packages": f"io.delta:delta-spark_{spark[0]}.{spark[1]}_2.13:{delta}"}
+
+
+@contextmanager
+def settings_kept(spark: SparkSession) -> Iterator[None]:
+    """Gives a session that others use its settings back, whatever `tune_for` sets meanwhile."""
+    before = {key: spark.conf.get(key, None) for key in {**INTERPRET, **COMPILE, **WRITE}}
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
 
 
 def tune_for(spark: SparkSession, input_bytes: int) -> None:

@@ -116,6 +116,10 @@ class RunStore:
             self._opened[name] = rows.withColumns(absent).select(*TABLES[name].names)
         return self._opened[name]
 
+    def read_stamped(self, name: str) -> DataFrame:
+        """The same with those columns."""
+        return self.store.read_all(name).where(F.col("run_id") == self.run_id).select(*stored_schema(name).names)
+
     def append(self, name: str, frame: DataFrame) -> None:
         """Adds rows to those that `write` gave the table in this run."""
         self._save(name, frame, "append")

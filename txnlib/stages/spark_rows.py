@@ -1,4 +1,4 @@
-"""Who answers the questions of `txnlib.cli` about tables that only Spark can open? Spark, a job for each question."""
+"""Who answers the questions of `txnlib.cli` about tables that only Spark can open, or that are not written? Spark."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.cli.tables import Filter, Row
-from txnlib.delta.store import Store
+#: column, comparison, value; rows must meet all of them.
+Filter = tuple[str, str, Any]
+Row = dict[str, Any]
 
 _COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
     "=": operator.eq,
@@ -28,21 +29,18 @@ _COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SparkRows:
-    """The tables of a store, as `txnlib.cli.tables.Rows`: only what is limited, filtered to few, or counted is collected."""
+    """Tables, by what opens one, as `cli.tables.Rows`: only what is limited, filtered to few, or counted is collected."""
 
-    store: Store
+    root: str
+    read: Callable[[str], DataFrame]
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def root(self) -> str:
-        return self.store.output or str(self.store.schema)
 
     def rows(
         self, name: str, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str = "", limit: int | None = None
     ) -> list[Row]:
         found = self._where(name, where)
         if order:
-            found = self.store.spark.sql(f"SELECT * FROM {{found}} ORDER BY {_quoted(order)}", found=found)
+            found = found.sparkSession.sql(f"SELECT * FROM {{found}} ORDER BY {_quoted(order)}", found=found)
         if limit is not None:
             found = found.limit(limit)
         return _collected(found.select(*columns))
@@ -62,7 +60,7 @@ class SparkRows:
 
     def _where(self, name: str, where: Sequence[Filter]) -> DataFrame:
         if name not in self._opened:
-            self._opened[name] = self.store.read_all(name)
+            self._opened[name] = self.read(name)
         found = self._opened[name]
         for column, comparison, value in where:
             found = found.where(_COMPARISONS[comparison](F.col(column), value))

@@ -6,16 +6,15 @@ count each other among the runs before, and two as of one instant would mix thei
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
-from jobs.owner import is_alive
-from jobs.run import Run
 from txnlib.delta.store import RunStore
 from txnlib.errors import BusyError, MissingTableError
 from txnlib.spark.schemas import AUDIT_RUNS
+from txnlib.stages.clock import now
+from txnlib.stages.owner import is_alive
+from txnlib.stages.run import Run
 
 
 def refuse_if_busy(run: Run, *, take_over: bool = False) -> None:
@@ -43,7 +42,7 @@ def claim(run: Run) -> None:
 
 
 def _is_at_work(row: Row) -> bool:
-    return is_alive(row["owner"], row["started_ms"], datetime.now(UTC))
+    return is_alive(row["owner"], row["started_ms"], now())
 
 
 def _others(run: Run) -> list[Row]:

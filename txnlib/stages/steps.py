@@ -6,7 +6,6 @@ small machine does four at a time.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from jobs.run import Run, say
+from txnlib.stages.clock import now
+from txnlib.stages.run import Run
 
 #: Steps at a time: enough to keep two cores busy while commits wait for the file system.
 AT_ONCE: Final = 4
@@ -66,8 +66,8 @@ def carry_out(run: Run, steps: Sequence[Step]) -> None:
 
 
 def _take(run: Run, step: Step) -> None:
-    begun = time.monotonic()
+    begun = now()
     frame = step.make(run)
     if frame is not None:
         run.tables.write(step.name, frame)
-        say(f"{step.name}: {time.monotonic() - begun:.1f} s")
+        run.say(f"{step.name}: {(now() - begun).total_seconds():.1f} s")

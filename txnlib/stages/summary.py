@@ -7,12 +7,12 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.run import Run
 from txnlib.core.finding import FINDINGS, Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.report.summary import PREPARED, SHOWN, SHOWN_COPIES, Row, Summary
 from txnlib.spark import windows
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
+from txnlib.stages.run import Run
 
 #: What of `partitions` tells what blocks once the transaction that blocks now is ended.
 NEXT: Final = ("next_blocking_offset", "next_blocking_producer_id", "next_blocking_transactional_id")

@@ -1,0 +1,260 @@
+"""What does a notebook call? Audit a capture, open an audit, judge it again, explain a transaction."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pyspark.sql import DataFrame
+
+from txnlib.cli import explain as story
+from txnlib.cli import tables
+from txnlib.config import Settings
+from txnlib.core.instants import parse_instant
+from txnlib.delta.session import delta_session, settings_kept
+from txnlib.delta.views import create_temporary_views
+from txnlib.errors import UsageError
+from txnlib.readers.start import BEGINNING
+from txnlib.report.terminal import page
+from txnlib.spark.schemas import TABLES
+from txnlib.stages import report_transactions
+from txnlib.stages.asked import FULL, Asked
+from txnlib.stages.audit import carry_out_all, close
+from txnlib.stages.run import Run, open_run, reopen_run, silent
+from txnlib.stages.spark_rows import SparkRows
+from txnlib.stages.steps import carry_out
+from txnlib.stages.summary import summarise
+from txnlib.stages.unwritten_tables import UnwrittenTables
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One audit run: its tables as DataFrames, and what it was decided by.
+
+    `audit`, `open_audit` and `judge` return one. Tables and columns: docs/tables.md.
+    """
+
+    _run: Run = field(repr=False)
+    #: Where the tables lie: a folder, a URI, or a catalog schema.
+    location: str
+    #: Kept as long as the audit is: a temporary folder is removed with it.
+    _folder: TemporaryDirectory[str] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def run_id(self) -> str:
+        """The run's id in every table: its cluster and its instant."""
+        return self._run.tables.run_id
+
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster."""
+        return self._run.settings.cluster
+
+    @property
+    def as_of(self) -> datetime:
+        """The instant judged at, in UTC."""
+        return datetime.fromtimestamp(self._run.settings.as_of_ms / 1000, UTC)
+
+    @property
+    def settings(self) -> Settings:
+        """Every setting as it was decided, thresholds in milliseconds."""
+        return self._run.settings
+
+    def table(self, name: str) -> DataFrame:
+        """The rows of one table that are of this run, such as `hanging_transactions`. Columns: docs/tables.md.
+
+        Raises UsageError for a name that is no table, MissingTableError for one that was never written.
+        """
+        return self._run.tables.read(_known(name))
+
+    def all_runs(self, name: str) -> DataFrame:
+        """The rows of one table of every run that lies beside this one; the columns `cluster` and `run_id` tell them apart.
+
+        Raises UsageError for a name that is no table, MissingTableError for one that was never written.
+        """
+        return self._run.tables.store.read_all(_known(name))
+
+    def sql(self, query: str) -> DataFrame:
+        """The answer to a query of tables, which have the rows of every run there, and of views; docs/sql.md has many.
+
+        What the query names becomes a temporary view of the session, and hides a table of the session that has its name.
+        Raises MissingTableError for a table that was never written, and what Spark raises for a query that it cannot read.
+        """
+        store = self._run.tables.store
+        create_temporary_views(store, query)
+        return store.spark.sql(query)
+
+    def report(self) -> str:
+        """The report of the run as text, as the command line prints it."""
+        return page(summarise(self._run), is_terminal=False)
+
+
+def audit(
+    capture: str | Path | Sequence[str | Path],
+    *,
+    output: str | Path | None = None,
+    schema: str | None = None,
+    cluster: str | None = None,
+    as_of: str | int | datetime | None = None,
+    max_transaction_timeout: int | None = None,
+    transaction_max_timeout_ms: int | None = None,
+    stuck_after: int | None = None,
+    coordinator_partitions: int | None = None,
+    conf: str | Path | None = None,
+    start: str = BEGINNING,
+    mode: str = FULL,
+    progress: Callable[[str], object] | None = None,
+) -> Audit:
+    """Audits copies of Kafka's logs, and returns the run with its tables.
+
+    * `capture`: a folder or file, or several, local or in a store (docs/operations.md).
+    * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither they lie in a temporary folder
+      of this machine, which goes when the Audit does.
+    * `as_of`: the instant to judge at, as ISO-8601, epoch milliseconds or a datetime; default: the capture's newest instant.
+    * `max_transaction_timeout`: minutes from which nobody's transaction hangs; `stuck_after`: minutes after the decision from which
+      a missing marker is STUCK; `transaction_max_timeout_ms`: the brokers' setting, in milliseconds.
+    * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`: as the options of the job `audit`.
+    * `progress`: told a line per table, such as `print`.
+
+    What is None is as the settings file `conf`, else `capture.json`, else Kafka's default says. Auditing a cluster as of the same
+    instant again replaces that run's rows. What cannot be decided is no error: its verdict is UNKNOWN.
+
+    Raises UsageError for arguments that cannot be used, ConfigError for a settings file or capture.json that cannot be, and
+    UnreadableInputError where there is no Kafka log. Tables: docs/tables.md. Source of the verdicts: docs/rules.md.
+    """
+    inputs = (capture,) if isinstance(capture, str | Path) else tuple(capture)
+    folder = _temporary_folder() if output is None and schema is None else None
+    asked = Asked(
+        input=tuple(map(str, inputs)),
+        output=folder.name if folder is not None else _text(output),
+        schema=schema,
+        conf=_text(conf),
+        cluster=cluster,
+        as_of_ms=_instant(as_of),
+        max_transaction_timeout=max_transaction_timeout,
+        transaction_max_timeout_ms=transaction_max_timeout_ms,
+        stuck_after=stuck_after,
+        coordinator_partitions=coordinator_partitions,
+        start=start,
+        mode=mode,
+    )
+    with settings_kept(delta_session("txnlib")):
+        run = open_run(asked, _told(progress))
+        carry_out_all(run)
+        close(run)
+    return _audit(replace(run, capture=None, earlier=None), folder)
+
+
+def open_audit(
+    output: str | Path | None = None,
+    *,
+    schema: str | None = None,
+    cluster: str | None = None,
+    as_of: str | int | datetime | None = None,
+    run_id: str | None = None,
+) -> Audit:
+    """An audit that was written before: the newest of those under `output`, or in a catalog `schema`.
+
+    `cluster`, `as_of` (ISO-8601, epoch milliseconds or a datetime) and `run_id` choose another. Only `audit_runs` is read.
+
+    Raises UsageError if there is no such run, MissingTableError where no audit was ever written. Tables: docs/tables.md.
+    """
+    asked = Asked(output=_text(output), schema=schema, cluster=cluster, as_of_ms=_instant(as_of))
+    return _audit(reopen_run(asked, run_id=run_id))
+
+
+def judge(
+    audit: Audit,
+    *,
+    as_of: str | int | datetime | None = None,
+    max_transaction_timeout: int | None = None,
+    transaction_max_timeout_ms: int | None = None,
+    stuck_after: int | None = None,
+) -> Audit:
+    """What is open in an audit, judged by other thresholds; what is not given stays as it was.
+
+    * `as_of`: an instant, as ISO-8601, epoch milliseconds or a datetime.
+    * `max_transaction_timeout`, `stuck_after`: minutes. `transaction_max_timeout_ms`: milliseconds. As for `audit`.
+
+    No log is read and nothing is written. `open_transactions` and what is made from it (`hanging_transactions`,
+    `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are computed each time they
+    are looked at; the other tables are those of `audit`. The run keeps its `run_id`.
+
+    Raises UsageError for a number below 0. Tables: docs/tables.md. Source of the rules: docs/rules.md.
+    """
+    given = {
+        "as_of_ms": _instant(as_of),
+        "max_transaction_timeout_ms": _minutes("max_transaction_timeout", max_transaction_timeout),
+        "transaction_max_timeout_ms": _not_negative("transaction_max_timeout_ms", transaction_max_timeout_ms),
+        "stuck_after_ms": _minutes("stuck_after", stuck_after),
+    }
+    changed = {name: value for name, value in given.items() if value is not None}
+    before = audit._run
+    written = before.tables.written if isinstance(before.tables, UnwrittenTables) else before.tables
+    run = replace(before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written))
+    carry_out(run, report_transactions.STEPS)
+    return replace(audit, _run=run)
+
+
+def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
+    """The story of one open transaction as text: what producer and coordinator wrote, in order, and the verdict on it.
+
+    `start_offset` is its first offset, as in `open_transactions`. Times are the brokers', in UTC. It is what `txn-audit explain`
+    prints (docs/cli.md), also of tables in a catalog.
+
+    Raises UsageError if no transaction that begins there is open.
+    """
+    opened = audit._run.tables
+    asked = tables.Run(
+        SparkRows(audit.location, opened.read_stamped), audit.run_id, audit.cluster, audit._run.settings.as_of_ms, {}
+    )
+    answer = story.explain(asked, Namespace(topic=topic, partition=partition, start_offset=start_offset))
+    return answer.text("table", is_terminal=False)
+
+
+def _audit(run: Run, folder: TemporaryDirectory[str] | None = None) -> Audit:
+    store = run.tables.store
+    return Audit(run, store.output or str(store.schema), folder)
+
+
+def _known(name: str) -> str:
+    if name not in TABLES:
+        raise UsageError(f"there is no table {name}: known are {', '.join(TABLES)}")
+    return name
+
+
+def _temporary_folder() -> TemporaryDirectory[str]:
+    spark = delta_session("txnlib")
+    if not str(spark.conf.get("spark.master", "")).startswith("local"):
+        raise UsageError("this session's tasks may run on other machines, which share no temporary folder: give output= or schema=")
+    return TemporaryDirectory(prefix="txnlib-", ignore_cleanup_errors=True)
+
+
+def _told(progress: Callable[[str], object] | None) -> Callable[[str], object]:
+    return silent if progress is None else progress
+
+
+def _text(path: str | Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _instant(given: str | int | datetime | None) -> int | None:
+    """Epoch milliseconds; a datetime without a zone is UTC, as the same in ISO-8601 is."""
+    if isinstance(given, datetime):
+        return parse_instant(given.isoformat())
+    return None if given is None else parse_instant(str(given))
+
+
+def _not_negative(name: str, given: int | None) -> int | None:
+    if given is not None and given < 0:
+        raise UsageError(f"{name}={given}: expected 0 or more")
+    return given
+
+
+def _minutes(name: str, given: int | None) -> int | None:
+    minutes = _not_negative(name, given)
+    return None if minutes is None else minutes * 60_000

@@ -1,0 +1,126 @@
+"""Which questions about several runs need more than a table? Views, in SQL that Spark and DuckDB both read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.delta.store import Store
+from txnlib.spark.schemas import TABLES
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a view has a row for, and its query; a table or view before it is named in braces."""
+
+    about: str
+    query: str
+
+    def named(self, name: Callable[[str], str]) -> str:
+        """The query, every table and view in it under the name it has somewhere."""
+        return re.sub(r"\{(\w+)\}", lambda found: name(found[1]), self.query)
+
+
+#: Name -> view, each after those it is made from.
+VIEWS: Final[Mapping[str, View]] = {
+    "latest_runs": View(
+        "The newest finished run of each cluster, and the finished run before it; NULL if there is none.",
+        """
+SELECT cluster, run_id, as_of, previous_run_id, previous_as_of
+FROM (
+  SELECT cluster, run_id, as_of,
+         lag(run_id) OVER (PARTITION BY cluster ORDER BY as_of) AS previous_run_id,
+         lag(as_of) OVER (PARTITION BY cluster ORDER BY as_of) AS previous_as_of,
+         row_number() OVER (PARTITION BY cluster ORDER BY as_of DESC) AS age
+  FROM {audit_runs}
+  WHERE status = 'DONE'
+) AS finished
+WHERE age = 1
+""",
+    ),
+    "latest_open_transactions": View(
+        "What is open, and judged how, in the newest finished run of each cluster: the rows of open_transactions.",
+        """
+SELECT opened.*
+FROM {open_transactions} AS opened
+JOIN {latest_runs} AS latest ON opened.run_id = latest.run_id
+""",
+    ),
+    "verdict_changes": View(
+        "A transaction that a finished run sees otherwise than the one before: NEW, VERDICT, ENDED, or, where its partition was "
+        "captured in one run only, SEEN and NOT_SEEN. The same as `txn-audit diff`, for all runs.",
+        """
+WITH pairs AS (
+  SELECT cluster, run_id, as_of,
+         lag(run_id) OVER (PARTITION BY cluster ORDER BY as_of) AS previous_run_id
+  FROM {audit_runs}
+  WHERE status = 'DONE'
+),
+captured AS (
+  SELECT DISTINCT run_id, topic, partition FROM {coverage} WHERE status <> 'MISSING'
+)
+SELECT pairs.cluster, pairs.run_id, pairs.as_of, pairs.previous_run_id,
+       CASE WHEN before.run_id IS NOT NULL THEN 'VERDICT' WHEN captured.run_id IS NULL THEN 'SEEN' ELSE 'NEW' END AS change,
+       now.topic, now.partition, now.producer_id, now.start_offset, now.transactional_id, now.application,
+       before.verdict AS verdict_before, now.verdict AS verdict_now, now.reason, now.explanation AS says
+FROM pairs
+JOIN {open_transactions} AS now ON now.run_id = pairs.run_id
+LEFT JOIN {open_transactions} AS before
+  ON before.run_id = pairs.previous_run_id AND before.topic = now.topic AND before.partition = now.partition
+  AND before.producer_id = now.producer_id AND before.start_offset = now.start_offset
+LEFT JOIN captured
+  ON captured.run_id = pairs.previous_run_id AND captured.topic = now.topic AND captured.partition = now.partition
+WHERE pairs.previous_run_id IS NOT NULL AND (before.run_id IS NULL OR before.verdict <> now.verdict)
+UNION ALL
+SELECT pairs.cluster, pairs.run_id, pairs.as_of, pairs.previous_run_id,
+       CASE WHEN captured.run_id IS NULL THEN 'NOT_SEEN' ELSE 'ENDED' END AS change,
+       before.topic, before.partition, before.producer_id, before.start_offset, before.transactional_id, before.application,
+       before.verdict AS verdict_before, NULL AS verdict_now, before.reason, ended.says
+FROM pairs
+JOIN {open_transactions} AS before ON before.run_id = pairs.previous_run_id
+LEFT JOIN {open_transactions} AS now
+  ON now.run_id = pairs.run_id AND before.topic = now.topic AND before.partition = now.partition
+  AND before.producer_id = now.producer_id AND before.start_offset = now.start_offset
+LEFT JOIN {ended_transactions} AS ended
+  ON ended.run_id = pairs.run_id AND ended.topic = before.topic AND ended.partition = before.partition
+  AND ended.producer_id = before.producer_id AND ended.start_offset = before.start_offset
+LEFT JOIN captured
+  ON captured.run_id = pairs.run_id AND captured.topic = before.topic AND captured.partition = before.partition
+WHERE now.run_id IS NULL
+""",
+    ),
+}
+
+
+def create_views(store: Store) -> None:
+    """Creates the views beside the tables of a catalog schema; a folder has no place for them."""
+    if store.schema is None:
+        return
+    for name, view in VIEWS.items():
+        about = view.about.replace("'", "''")
+        query = view.named(lambda table: f"{store.schema}.{table}")
+        store.spark.sql(f"CREATE OR REPLACE VIEW {store.schema}.{name} COMMENT '{about}' AS {query}")
+
+
+def create_temporary_views(store: Store, query: str) -> None:
+    """Makes the tables that a query names, with the rows of all runs, and the views it names known to SQL in this session."""
+    words = set(re.findall(r"\w+", query))
+    for name in reversed(VIEWS):
+        if name in words:
+            words.update(re.findall(r"\{(\w+)\}", VIEWS[name].query))
+    for name in TABLES:
+        if name in words:
+            store.read_all(name).createOrReplaceTempView(name)
+    for name in VIEWS:
+        if name in words:
+            store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {VIEWS[name].named(str)}")
+
+
+def duckdb_statements(root: str) -> str:
+    """The statements that show a folder of tables, and the views, to DuckDB with its extension `delta`."""
+    quoted = root.replace("'", "''")
+    lines = [f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM delta_scan('{quoted}/{name}');" for name in TABLES]
+    lines += [f"CREATE OR REPLACE VIEW {name} AS {view.named(str).strip()};" for name, view in VIEWS.items()]
+    return "\n".join(["INSTALL delta; LOAD delta;", *lines, ""])

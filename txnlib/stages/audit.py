@@ -1,0 +1,43 @@
+"""What is an audit? The tables of all three stages, and the row that says it is done."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.delta.views import create_views
+from txnlib.errors import BusyError
+from txnlib.report.summary import Summary
+from txnlib.stages import ingest_dumps, reconstruct_state, report_transactions
+from txnlib.stages.claim import refuse_if_busy
+from txnlib.stages.run import Run
+from txnlib.stages.steps import Step, carry_out
+from txnlib.stages.summary import summarise
+
+#: The three stages as one: a table is written as soon as those it reads are, whichever stage it belongs to. What everything
+#: waits for goes first.
+STEPS: Final[tuple[Step, ...]] = (*report_transactions.STEPS, *reconstruct_state.STEPS, *ingest_dumps.STEPS)
+
+
+def carry_out_all(run: Run, *, take_over: bool = False) -> None:
+    """Writes every table of the run; if that fails, its row in `audit_runs` says so.
+
+    Raises BusyError while another audit of the cluster is at work in the tables, unless it is to be taken over.
+    """
+    assert run.capture is not None
+    refuse_if_busy(run, take_over=take_over)
+    run.say(f"reading {len(run.capture.files)} files")
+    try:
+        carry_out(run, STEPS)
+    except BusyError:
+        raise
+    except Exception:
+        run.note("FAILED")
+        raise
+
+
+def close(run: Run) -> Summary:
+    """What the run found; from now on its row in `audit_runs` says that it is done, and a catalog has the views."""
+    summary = summarise(run)
+    run.note("DONE", summary.counts)
+    create_views(run.tables.store)
+    return summary

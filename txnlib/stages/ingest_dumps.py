@@ -1,0 +1,114 @@
+"""Which tables does the reading of a capture make? Batches, coordinator records, and what could not be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.partitioner import count_partitions
+from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.readers.capture import FileKind, topic_partition_of
+from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
+from txnlib.spark.capture_source import read_capture
+from txnlib.spark.console_copies import console_records, console_segments
+from txnlib.spark.coverage import coverage
+from txnlib.spark.quarantine import quarantine
+from txnlib.stages.claim import claim
+from txnlib.stages.continuing import read_new
+from txnlib.stages.run import Run
+from txnlib.stages.steps import Step
+
+#: Transactional ids looked at to learn the number of coordinator partitions; each one more rules out most wrong numbers.
+IDS_TO_LEARN_FROM = 200
+
+
+def _read(table: str) -> Step:
+    def make(run: Run) -> DataFrame:
+        assert run.capture is not None
+        return read_new(run.spark, run.capture, table, run.earlier)
+
+    return Step(table, (), make)
+
+
+def _committed_offsets(run: Run) -> DataFrame:
+    """Looks only into `__consumer_offsets`, so that it costs nothing where that was not captured."""
+    assert run.capture is not None
+    files = tuple(file for file in run.capture.files if file.topic == GROUP_METADATA_TOPIC)
+    return read_capture(run.spark, replace(run.capture, files=files), "committed_offsets")
+
+
+def _learn_coordinator_partitions(run: Run) -> None:
+    """Settles the number of coordinator partitions: as given, else as the ids in the records prove it."""
+    if run.settings.coordinator_partitions_basis == "given":
+        return
+    log = run.tables.read("transaction_log").where(F.col("partition").isNotNull())
+    pairs = [(row[0], row[1]) for row in log.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()]
+    highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
+    at_least = 0 if highest is None or highest[0] is None else highest[0] + 1
+    count = count_partitions(pairs, at_least=at_least, default=50)
+    learned = {"coordinator_partitions": count, "coordinator_partitions_basis": "learned from the captured ids"}
+    run.settings = run.settings.model_copy(update=learned)
+
+
+def _place_console_records(run: Run) -> None:
+    """Adds what console consumers printed, now that the number of partitions tells where each id belongs."""
+    if run.capture is None or not run.capture.of_kind(FileKind.CONSOLE):
+        return
+    printed = read_capture(run.spark, run.capture, "console_log")
+    records = console_records(printed, run.tables.read("transaction_log"), run.settings.coordinator_partitions)
+    run.tables.append("segments", console_segments(run.tables.read("segments"), records))
+    run.tables.append("transaction_log", records)
+
+
+def _coverage(run: Run) -> DataFrame:
+    assert run.capture is not None
+    notes = run.capture.notes
+    return coverage(
+        run.tables.read("segments"),
+        read_capture(run.spark, run.capture, "checkpoints"),
+        _partition_notes(run, notes),
+        _instants(run, notes),
+        _expected(run, notes),
+    )
+
+
+def _partition_notes(run: Run, notes: CaptureNotes) -> DataFrame:
+    rows = [(*topic_partition_of(name), noted.leader, noted.replicas) for name, noted in notes.partitions.items()]
+    return run.spark.createDataFrame(rows, "topic string, partition int, leader int, replicas array<int>")
+
+
+def _instants(run: Run, notes: CaptureNotes) -> DataFrame:
+    rows: list[tuple[str | None, str | None, int]] = []
+    for name, instant in notes.captured_at_ms.items():
+        broker, _, folder = name.rpartition("/")
+        rows.append((None, None, instant) if name == DEFAULT_INSTANT else (broker, folder, instant))
+    return run.spark.createDataFrame(rows, "broker string, folder string, captured_at_ms long")
+
+
+def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
+    """Partitions that capture.json, the number of coordinators, or the coordinators' records name."""
+    schema = "topic string, partition int"
+    noted = run.spark.createDataFrame([topic_partition_of(name) for name in notes.partitions], schema)
+    coordinators = run.spark.range(run.settings.coordinator_partitions).select(
+        F.lit(TRANSACTION_STATE_TOPIC).alias("topic"), F.col("id").cast("int").alias("partition")
+    )
+    named = run.tables.read("transaction_log").select(F.inline("partitions"))
+    return noted.union(coordinators).union(named).distinct()
+
+
+STEPS: Final = (
+    _read("record_batches"),  # the longest first
+    _read("transaction_log"),
+    Step("committed_offsets", (), _committed_offsets),
+    _read("segments"),
+    _read("producer_snapshots"),
+    _read("aborted_transactions"),
+    Step("audit_runs", (), claim),
+    Step("coordinator_partitions", ("transaction_log", "segments"), _learn_coordinator_partitions),
+    Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
+    Step("coverage", ("transaction_log", "segments", "console_records"), _coverage),
+    Step("quarantine", ("segments", "console_records"), lambda run: quarantine(run.tables.read("segments"))),
+)

@@ -1,0 +1,51 @@
+"""Which tables tell what partitions and coordinators knew? Made from those that `ingest_dumps` wrote."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.spark.coordinator_states import coordinator_states
+from txnlib.spark.findings import findings
+from txnlib.spark.partition_transactions import partition_transactions
+from txnlib.spark.producer_id_owners import producer_id_owners
+from txnlib.spark.producer_spans import producer_spans
+from txnlib.spark.producer_states import producer_states
+from txnlib.spark.transactional_ids import transactional_ids
+from txnlib.spark.transactions import transactions
+from txnlib.stages.run import Run
+from txnlib.stages.steps import step_of
+
+
+def _expiration(run: Run) -> dict[str, object]:
+    return {"producer_id_expiration_ms": run.settings.producer_id_expiration_ms}
+
+
+def _applications(run: Run) -> dict[str, object]:
+    return {"application_patterns": run.settings.application_patterns}
+
+
+STEPS: Final = (
+    step_of(producer_spans, "record_batches", "producer_snapshots", "coverage"),  # the longest first
+    step_of(coordinator_states, "transaction_log", after=("console_records",)),
+    step_of(producer_id_owners, "coordinator_states"),
+    step_of(transactions, "coordinator_states", "producer_spans"),
+    step_of(
+        findings,
+        "record_batches",
+        "producer_spans",
+        "coordinator_states",
+        "transactions",
+        "producer_id_owners",
+        "aborted_transactions",
+        "coverage",
+        settings=lambda run: {
+            "coordinator_partitions": run.settings.coordinator_partitions,
+            **_expiration(run),
+            **_applications(run),
+        },
+        after=("coordinator_partitions",),
+    ),
+    step_of(partition_transactions, "producer_spans"),
+    step_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
+    step_of(transactional_ids, "coordinator_states", "producer_spans", settings=_applications),
+)

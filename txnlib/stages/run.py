@@ -1,0 +1,209 @@
+"""What is one audit run? Settings decided, tables located; opened from inputs, or again from `audit_runs`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from txnlib import __version__
+from txnlib.config import Settings, SettingsFile, read_settings_file
+from txnlib.core.evidence import Thresholds
+from txnlib.delta.session import delta_session, tune_for
+from txnlib.delta.store import RunStore, Store
+from txnlib.errors import UnreadableInputError, UsageError
+from txnlib.readers.capture import Capture, list_capture
+from txnlib.readers.start import SNAPSHOT, start_at_snapshots
+from txnlib.spark.capture_splits import split_large_files
+from txnlib.spark.schemas import AUDIT_RUNS
+from txnlib.stages.asked import INCREMENTAL, Asked
+from txnlib.stages.clock import now
+from txnlib.stages.continuing import finished_runs, go_on_from, read_new
+from txnlib.stages.owner import this_process
+from txnlib.stages.unwritten_tables import UnwrittenTables
+
+
+def silent(text: str) -> None:
+    """Tells nobody of progress."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One audit: its session, its tables, its settings (of which one may be learned), and, while ingesting, its capture."""
+
+    spark: SparkSession
+    tables: RunStore | UnwrittenTables
+    settings: Settings
+    started_at: datetime
+    inputs: tuple[str, ...] = ()
+    capture: Capture | None = None
+    #: The run that an incremental one takes rows over from.
+    earlier: RunStore | None = None
+    #: The process that carries it out: host, process id, its start.
+    owner: str = field(default_factory=this_process)
+    #: Told of progress, a line at a time.
+    say: Callable[[str], object] = silent
+
+    @property
+    def thresholds(self) -> Thresholds:
+        known = self.settings.model_dump(include=set(Thresholds.__dataclass_fields__))
+        return Thresholds(**known)
+
+    def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
+        """Writes the run's row of `audit_runs`."""
+        self.tables.write("audit_runs", self.noted(status, counts))
+
+    def noted(self, status: str, counts: Mapping[str, object] | None = None) -> DataFrame:
+        """The run's row of `audit_runs`."""
+        finished = None if status == "RUNNING" else now()
+        row = (
+            datetime.fromtimestamp(self.settings.as_of_ms / 1000, UTC),
+            self.started_at,
+            finished,
+            status,
+            ", ".join(self.inputs),
+            self.settings.model_dump_json(),
+            __version__,
+            None if counts is None else json.dumps(counts),
+            self.owner,
+        )
+        return self.spark.createDataFrame([row], AUDIT_RUNS)
+
+
+def open_run(asked: Asked, say: Callable[[str], object] = silent) -> Run:
+    """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
+    started_at = now()
+    given = SettingsFile() if asked.conf is None else read_settings_file(Path(asked.conf))
+    capture = list_capture(asked.input)
+    if asked.start == SNAPSHOT:
+        capture = start_at_snapshots(capture)
+    spark = delta_session("txnlib")
+    tune_for(spark, sum(file.size for file in capture.files))
+    store = _store(asked, spark)
+    capture, earlier = _continued(asked, given, capture, store, say)
+    capture = split_large_files(spark, capture)
+    settings = _decide(asked, given, capture, spark, earlier)
+    tables = RunStore(store, settings.cluster, settings.run_id)
+    return Run(spark, tables, settings, started_at, capture.inputs, capture, earlier, say=say)
+
+
+def _continued(
+    asked: Asked, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
+) -> tuple[Capture, RunStore | None]:
+    """The capture as it is to be read, and the run that it goes on from, if it is to and there is one."""
+    if asked.mode != INCREMENTAL:
+        return capture, None
+    known_ms = capture.notes.newest_instant_ms if asked.as_of_ms is None else asked.as_of_ms
+    for earlier, as_of_ms in finished_runs(store, _cluster(asked, given, capture), known_ms):
+        found = go_on_from(store.spark, capture, earlier)
+        if found is None:
+            continue
+        if known_ms is None and _newest_stamp(found, store.spark, earlier) <= as_of_ms:
+            continue  # the same capture again
+        say(f"going on from {earlier.run_id}: {len(found.continued)} segments are read on")
+        return found, earlier
+    say("no earlier audit to go on from: reading everything")
+    return capture, None
+
+
+def _store(asked: Asked, spark: SparkSession) -> Store:
+    output = None if asked.output is None else _absolute(asked.output)
+    return Store(spark, output, asked.schema)
+
+
+def _absolute(output: str) -> str:
+    return output if "://" in output else str(Path(output.removeprefix("file:")).absolute())
+
+
+def _cluster(asked: Asked, given: SettingsFile, capture: Capture) -> str:
+    return str(asked.cluster or given.cluster.name or capture.notes.cluster or Path(capture.inputs[0]).name)
+
+
+def _decide(asked: Asked, given: SettingsFile, capture: Capture, spark: SparkSession, earlier: RunStore | None) -> Settings:
+    """Options over settings file over capture.json over defaults."""
+    notes, limits, cluster = capture.notes, given.thresholds, given.cluster
+    minutes = _first(asked.max_transaction_timeout, limits.max_transaction_timeout_minutes, 15)
+    stuck_minutes = _first(asked.stuck_after, limits.stuck_after_minutes, 5)
+    for name, value in (("--max-transaction-timeout", minutes), ("--stuck-after", stuck_minutes)):
+        if value < 0:
+            raise UsageError(f"{name} {value}: expected a number of minutes, 0 or more")
+    noted = _first(asked.coordinator_partitions, cluster.coordinator_partitions, notes.coordinator_partitions, 0)
+    if noted < 0 or asked.coordinator_partitions == 0:
+        raise UsageError(f"--coordinator-partitions {noted}: expected 1 or more")
+    as_of_ms, basis = _as_of(asked, capture, spark, earlier)
+    return Settings(
+        cluster=_cluster(asked, given, capture),
+        as_of_ms=as_of_ms,
+        as_of_basis=basis,
+        max_transaction_timeout_ms=minutes * 60_000,
+        transaction_max_timeout_ms=_first(
+            asked.transaction_max_timeout_ms,
+            limits.transaction_max_timeout_ms,
+            notes.transaction_max_timeout_ms,
+            900_000,
+        ),
+        stuck_after_ms=stuck_minutes * 60_000,
+        timeout_scan_interval_ms=_first(limits.timeout_scan_interval_ms, notes.timeout_scan_interval_ms, 10_000),
+        clock_tolerance_ms=_first(limits.clock_tolerance_ms, 300_000),
+        producer_id_expiration_ms=_first(cluster.producer_id_expiration_ms, notes.producer_id_expiration_ms, 86_400_000),
+        coordinator_partitions=noted or 50,
+        coordinator_partitions_basis="given" if noted else "unknown",
+        kafka_version=notes.kafka_version,
+        application_patterns=given.applications.patterns,
+        start=asked.start,
+        continues=None if earlier is None else earlier.run_id,
+    )
+
+
+def _first(*values: int | None) -> int:
+    return next(value for value in values if value is not None)
+
+
+def _as_of(asked: Asked, capture: Capture, spark: SparkSession, earlier: RunStore | None) -> tuple[int, str]:
+    """The instant to judge at and where it comes from; without any capture instant, the newest broker-stamped time."""
+    if asked.as_of_ms is not None:
+        return asked.as_of_ms, "given"
+    noted = capture.notes.newest_instant_ms
+    if noted is not None:
+        return noted, "newest capture instant"
+    return _newest_stamp(capture, spark, earlier), "newest broker-stamped time in the capture (no capture.json)"
+
+
+def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | None) -> int:
+    """The newest time in a capture that is a broker's. Raises UnreadableInputError if there is none."""
+    newest = read_new(spark, capture, "segments", earlier).agg(F.max("newest_broker_ms").alias("newest")).first()
+    if newest is None or newest["newest"] is None:
+        raise UnreadableInputError(
+            ", ".join(capture.inputs), "nothing in it tells when it was taken", "Give --as-of, or add a capture.json"
+        )
+    return int(newest["newest"])
+
+
+def reopen_run(asked: Asked, say: Callable[[str], object] = silent, run_id: str | None = None) -> Run:
+    """A run that is in `audit_runs`: the newest, or that of a cluster, an instant, an id. Raises UsageError if there is none."""
+    spark = delta_session("txnlib")
+    store = _store(asked, spark)
+    runs = store.read_all("audit_runs")
+    if asked.cluster is not None:
+        runs = runs.where(F.col("cluster") == asked.cluster)
+    if asked.as_of_ms is not None:
+        runs = runs.where(F.unix_millis("as_of") == asked.as_of_ms)
+    if run_id is not None:
+        runs = runs.where(F.col("run_id") == run_id)
+    found = runs.orderBy(F.desc("as_of"), F.desc("started_at")).first()
+    if found is None:
+        raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
+    settings = Settings.model_validate_json(found["settings"])
+    tables = RunStore(store, settings.cluster, settings.run_id)
+    return Run(spark, tables, settings, now(), (found["input"],), say=say)
+
+
+def tune_again(run: Run) -> None:
+    """Sets the session up for the size of what a run that was opened again has read."""
+    size = run.tables.read("segments").agg(F.sum("bytes").alias("bytes")).first()
+    tune_for(run.spark, 0 if size is None or size["bytes"] is None else size["bytes"])

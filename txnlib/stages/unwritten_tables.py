@@ -1,0 +1,46 @@
+"""Where do tables of a run go that are to be looked at, but not kept? Nowhere: each question makes them anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.delta.store import RUN_COLUMNS, RunStore, Store
+from txnlib.spark.schemas import TABLES, conform
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrittenTables:
+    """The tables of a run that was written, and in place of some of them frames that are not."""
+
+    written: RunStore
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+
+    @property
+    def store(self) -> Store:
+        return self.written.store
+
+    @property
+    def run_id(self) -> str:
+        return self.written.run_id
+
+    def read(self, name: str) -> DataFrame:
+        """A table's rows of this run, without the columns that name the run."""
+        return self.frames[name] if name in self.frames else self.written.read(name)
+
+    def read_stamped(self, name: str) -> DataFrame:
+        """The same with those columns."""
+        if name not in self.frames:
+            return self.written.read_stamped(name)
+        stamps = {"cluster": F.lit(self.written.cluster), "run_id": F.lit(self.run_id)}
+        return self.frames[name].withColumns(stamps).select(*[field.name for field in RUN_COLUMNS], *TABLES[name].names)
+
+    def append(self, name: str, frame: DataFrame) -> None:
+        """Adds rows to a table that is not written."""
+        self.frames[name] = self.read(name).union(conform(frame, TABLES[name]))
+
+    def write(self, name: str, frame: DataFrame) -> None:
+        """Puts a frame in a table's place."""
+        self.frames[name] = conform(frame, TABLES[name])
