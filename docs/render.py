@@ -1,23 +1,28 @@
-"""Renders the reference pages from the tables in the code: docs/tables.md, docs/rules.md, and docs/notices.md from pyproject.toml.
+"""Renders the reference pages from the code: docs/tables.md, docs/rules.md, docs/api.md, and docs/notices.md from pyproject.toml.
 
 python docs/render.py          # rewrites them; a test fails while they are stale
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+import textwrap
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
+import txnlib  # noqa: E402
 from txnlib.core.finding import FINDINGS  # noqa: E402
 from txnlib.core.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.verdict import CURRENT_STANDINGS, DOUBTS, EXPLANATIONS, LATE_BY, OTHER_STANDINGS  # noqa: E402
 from txnlib.delta.store import stored_schema  # noqa: E402
+from txnlib.delta.views import VIEWS  # noqa: E402
 from txnlib.spark.schemas import TABLES  # noqa: E402
 
 NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
@@ -31,7 +36,53 @@ def tables() -> str:
             kind = field.dataType.simpleString().replace("|", "\\|")
             parts.append(f"| `{field.name}` | `{kind}` | {field.metadata['comment']} |")
         parts.append("")
+    parts += [
+        "## Views\n",
+        "Created beside the tables with `--schema`; for a folder, see [Questions in SQL](sql.md#where-to-ask).\n",
+    ]
+    for name, view in VIEWS.items():
+        parts += [f"### {name}\n", f"{view.about}\n", f"```sql\n{view.named(str).strip()}\n```\n"]
     return "\n".join(parts)
+
+
+def api() -> str:
+    """Signature and docstring of all that `import txnlib` offers."""
+    head = inspect.getdoc(txnlib) or ""
+    about, _, example = head.partition("\n\n")
+    parts = [NOTE, "# The library\n", f"{about}\n", f"```python\n{textwrap.dedent(example)}\n```\n"]
+    for name in ("audit", "open_audit", "judge", "explain"):
+        parts += _described(f"txnlib.{name}", getattr(txnlib, name))
+    parts += ["## txnlib.Audit\n", _prose(txnlib.Audit)]
+    for name, member in vars(txnlib.Audit).items():
+        if isinstance(member, property) and not name.startswith("_"):
+            returned = inspect.signature(member.fget).return_annotation
+            parts.append(f"### {name}\n\n`{name}: {returned}`: {_prose(member)}")
+        elif inspect.isfunction(member) and not name.startswith("_"):
+            parts += _described(name, member, "###")
+    return "\n".join(parts)
+
+
+def _described(name: str, function: Callable[..., object], heading: str = "##") -> list[str]:
+    signature = inspect.signature(function)
+    kept = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
+    lines = [_parameter(parameter) for parameter in kept]
+    first = next((place for place, parameter in enumerate(kept) if parameter.kind is parameter.KEYWORD_ONLY), None)
+    if first is not None:
+        lines.insert(first, "*")
+    called = f"({', '.join(lines)})" if len(lines) < 5 else "".join(["(", *[f"\n    {line}," for line in lines], "\n)"])
+    short = name.removeprefix("txnlib.")
+    return [f"{heading} {name}\n", f"```\n{short}{called} -> {signature.return_annotation}\n```\n", _prose(function)]
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+    return f"{parameter.name}: {parameter.annotation}{default}"
+
+
+def _prose(thing: object) -> str:
+    """A docstring, with links to the pages that it names."""
+    linked = re.sub(r"docs/(\w+\.md)", r"[\1](\1)", inspect.getdoc(thing) or "")
+    return f"{linked}\n"
 
 
 def rules() -> str:
@@ -130,7 +181,7 @@ def _home(name: str) -> str:
     return metadata.get("Home-page") or urls.get("homepage") or urls.get("repository") or urls.get("source") or "-"
 
 
-PAGES = {"tables.md": tables, "rules.md": rules, "notices.md": notices}
+PAGES = {"tables.md": tables, "api.md": api, "rules.md": rules, "notices.md": notices}
 
 if __name__ == "__main__":
     for page, render in PAGES.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,7 @@ class View:
 
 
 #: Name -> view, each after those it is made from.
-VIEWS: Final[Mapping[str, View]] = {
+VIEWS: Final[dict[str, View]] = {
     "latest_runs": View(
         "The newest finished run of each cluster, and the finished run before it; NULL if there is none.",
         """
@@ -116,11 +116,3 @@ def create_temporary_views(store: Store, query: str) -> None:
     for name in VIEWS:
         if name in words:
             store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {VIEWS[name].named(str)}")
-
-
-def duckdb_statements(root: str) -> str:
-    """The statements that show a folder of tables, and the views, to DuckDB with its extension `delta`."""
-    quoted = root.replace("'", "''")
-    lines = [f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM delta_scan('{quoted}/{name}');" for name in TABLES]
-    lines += [f"CREATE OR REPLACE VIEW {name} AS {view.named(str).strip()};" for name, view in VIEWS.items()]
-    return "\n".join(["INSTALL delta; LOAD delta;", *lines, ""])

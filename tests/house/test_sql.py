@@ -1,0 +1,137 @@
+"""Do the queries shown in documents answer, alike on Spark and, without a JVM, on DuckDB? Of three nights, whose story is known."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.delta_tables import txn_audit
+from tests.support.nights import three_nights
+from txnlib.delta.store import Store, stored_schema
+from txnlib.delta.views import VIEWS, create_views
+from txnlib.spark.schemas import TABLES
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+QUERY = re.compile(r"(?:<!-- (?P<engine>\w+) -->\n)?```sql\n(?P<text>.*?)```", re.DOTALL)
+
+
+class Question(NamedTuple):
+    """A query of a document, as each engine is to be asked, and the heading it stands under."""
+
+    heading: str
+    on: dict[str, str]
+
+
+def questions() -> list[Question]:
+    found: list[Question] = []
+    for page in PAGES:
+        text = page.read_text()
+        for match in QUERY.finditer(text):
+            heading = re.findall(r"^#+ (.*)$", text[: match.start()], re.MULTILINE)[-1]
+            if match["engine"] is None:
+                found.append(Question(heading, {"spark": match["text"], "duckdb": match["text"]}))
+            elif found[-1].heading == heading and match["engine"] not in found[-1].on:
+                found[-1].on[match["engine"]] = match["text"]
+            else:
+                found.append(Question(heading, {match["engine"]: match["text"]}))
+    return found
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory) -> Path:
+    return three_nights(tmp_path_factory.mktemp("nights") / "out" / "quickstart")
+
+
+@pytest.fixture(scope="module")
+def database(nights) -> duckdb.DuckDBPyConnection:
+    """DuckDB over the folder, as docs/sql.md shows it."""
+    (snippet,) = re.findall(r"```python\n(from pathlib.*?)```", (ROOT / "docs" / "sql.md").read_text(), re.DOTALL)
+    known: dict[str, object] = {}
+    exec(snippet.replace("out/quickstart", str(nights)), known)
+    return known["database"]
+
+
+@pytest.fixture(scope="module")
+def on_spark(spark, nights):
+    """The tables and views as temporary views of the session; from memory, because opening two dozen Delta tables takes it long."""
+    for name in TABLES:
+        rows = spark.createDataFrame([], stored_schema(name))
+        if (nights / name).exists():
+            rows = spark.createDataFrame(DeltaTable(nights / name).to_pyarrow_table()).to(stored_schema(name))
+        rows.createOrReplaceTempView(name)
+    for name, view in VIEWS.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
+    return lambda query: [tuple(map(plain, row)) for row in spark.sql(query).collect()]
+
+
+def on_duckdb(database, query):
+    return [tuple(map(plain, row)) for row in database.execute(query).fetchall()]
+
+
+def plain(value):
+    """The same value whichever engine gave it."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    return float(value) if isinstance(value, Decimal) else value
+
+
+@pytest.mark.parametrize("question", questions(), ids=lambda question: question.heading)
+def test_every_query_shown_is_answered_and_alike_on_both_engines(on_spark, database, question):
+    answers = [on_spark(question.on["spark"]), on_duckdb(database, question.on["duckdb"])]
+    if "ORDER BY" not in question.on["spark"].splitlines()[-1]:
+        answers = [sorted(rows, key=repr) for rows in answers]
+    assert answers[0] == answers[1]
+    assert answers[0], "nothing in three nights answers it"
+
+
+def answer(database, heading):
+    (found,) = [question.on["duckdb"] for question in questions() if question.heading == heading]
+    return on_duckdb(database, found)
+
+
+def test_what_the_answers_say(database):
+    told = {
+        "What is new since the audit before?": [
+            ("test", "ENDED", "payments", 0, 7, "fraud-1", "LATE", None, "aborted by hand at offset 60"),
+            ("test", "NEW", "orders", 1, 50, "ledger-0", None, "OPEN", "expected"),
+            ("test", "SEEN", "orders", 2, 9, None, None, "UNKNOWN", "a coordinator partition was not captured"),
+        ],
+        "Which applications abort most?": [("billing", 3, 1, 1, 33.3), ("fraud", 1, 0, 0, 0.0)],
+        "How long does it take to write the markers?": [(3, 3, 40, 4.0, 39.28), (4, 1, 4, 4.0, 4.0)],
+        "What stays open night after night?": [("orders", 0, 100, "billing-0", "HANGING", 3, datetime(2026, 11, 19, 2))],
+        "Lists in a row": [("fraud-1", datetime(2026, 11, 19, 2), "payments", 0)],
+    }
+    assert {heading: answer(database, heading) for heading in told} == told
+    assert [row[-5:] for row in answer(database, "Is it getting better?")] == [(0, 0, 0, 0, 1), (1, 0, 1, 0, 2), (1, 0, 0, 1, 3)]
+    assert [row[1] for row in answer(database, "What did each audit say of it?")] == ["SUSPECT", "HANGING", "HANGING"]
+
+
+def test_the_view_of_changes_is_what_txn_audit_diff_says_of_each_pair_of_nights(database, nights):
+    columns = "change, topic, partition, start_offset, producer_id, transactional_id, verdict_before, verdict_now"
+    for run, before in database.execute("SELECT DISTINCT run_id, previous_run_id FROM verdict_changes").fetchall():
+        seen = database.execute(f"SELECT {columns} FROM verdict_changes WHERE run_id = ?", [run]).fetchall()
+        rows = json.loads(txn_audit(nights, "diff", before, run, "--format", "json")[1])["changes"]
+        names = ["verdict_then" if name == "verdict_before" else name for name in columns.split(", ")]
+        assert sorted(map(repr, seen)) == sorted(repr(tuple(row[name] for name in names)) for row in rows)
+
+
+def test_a_catalog_schema_has_the_views_beside_the_tables(spark, nights):
+    spark.sql("CREATE SCHEMA night_audits")
+    for name in ("audit_runs", "open_transactions", "ended_transactions", "coverage"):
+        spark.sql(f"CREATE TABLE night_audits.{name} USING delta LOCATION '{nights / name}'")
+    create_views(Store(spark, schema="night_audits"))
+    create_views(Store(spark, schema="night_audits"))
+    (latest,) = spark.table("night_audits.latest_runs").collect()
+    assert (latest["as_of"], latest["previous_as_of"]) == (datetime(2026, 11, 21, 2), datetime(2026, 11, 20, 2))
+    assert spark.table("night_audits.latest_open_transactions").count() == 3
+    assert spark.table("night_audits.verdict_changes").where("change = 'VERDICT'").count() == 1
+    spark.sql("DROP SCHEMA night_audits CASCADE")

@@ -1,0 +1,178 @@
+"""Three nights of one cluster, as small tables in a folder: what a question about the history of audits has to get right.
+
+orders-0 is SUSPECT, then HANGING, then HANGING still. payments-0 is LATE on the second night, and was aborted by hand before the
+third. On the third a two-phase commit is open in orders-1, and orders-2, which the night before did not capture, is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tests.support.delta_tables import at, write, write_run
+from txnlib.core.instants import parse_instant
+
+NIGHTS = tuple(parse_instant(f"2026-11-{day}T02:00:00Z") for day in (19, 20, 21))
+BILLING = {
+    "topic": "orders",
+    "partition": 0,
+    "start_offset": 100,
+    "producer_id": 1,
+    "transactional_id": "billing-0",
+    "application": "billing",
+    "blocks_since": at(NIGHTS[0] - 600_000),
+    "last_timestamp": at(NIGHTS[0] - 600_000),
+    "first_seen": at(NIGHTS[0]),
+    "is_two_phase_commit": False,
+}
+FRAUD = {
+    "topic": "payments",
+    "partition": 0,
+    "start_offset": 7,
+    "producer_id": 2,
+    "transactional_id": "fraud-1",
+    "application": "fraud",
+    "blocks_since": at(NIGHTS[1] - 1_800_000),
+    "is_two_phase_commit": False,
+}
+LEDGER = {
+    "topic": "orders",
+    "partition": 1,
+    "start_offset": 50,
+    "producer_id": 3,
+    "transactional_id": "ledger-0",
+    "application": "ledger",
+    "coordinator_state": "Ongoing",
+    "transaction_start": at(NIGHTS[2] - 7_200_000),
+    "blocks_since": at(NIGHTS[2] - 7_200_000),
+    "is_two_phase_commit": True,
+}
+NOBODY = {"topic": "orders", "partition": 2, "start_offset": 9, "producer_id": 4, "blocks_since": at(NIGHTS[2] - 60_000)}
+_EXPLAINED = {"HANGING": "nobody owns its producer id", "UNKNOWN": "a coordinator partition was not captured"}
+
+
+def _judged(seen: dict[str, Any], verdict: str, night: int, **more: Any) -> dict[str, Any]:
+    reason = {"HANGING": "TRANSACTIONAL_ID_EXPIRED", "UNKNOWN": "COORDINATOR_PARTITION_NOT_CAPTURED"}.get(verdict, "EXPECTED")
+    told = {"verdict": verdict, "reason": reason, "explanation": _EXPLAINED.get(verdict, "expected"), "runs_seen": 1}
+    return {"as_of": at(NIGHTS[night]), "first_seen": at(NIGHTS[night]), "blocked_offsets": 40, **seen, **told, **more}
+
+
+OPENED = (
+    [_judged(BILLING, "SUSPECT", 0, duration_minutes=10)],
+    [
+        _judged(BILLING, "HANGING", 1, runs_seen=2, duration_minutes=1450, safe_to_abort=False, do_not_abort_because="too young"),
+        _judged(FRAUD, "LATE", 1),
+    ],
+    [
+        _judged(
+            BILLING,
+            "HANGING",
+            2,
+            runs_seen=3,
+            duration_minutes=2890,
+            blocked_offsets=400,
+            safe_to_abort=True,
+            abort_command="kafka-transactions.sh abort --topic orders --partition 0 --start-offset 100",
+        ),
+        _judged(LEDGER, "OPEN", 2),
+        _judged(NOBODY, "UNKNOWN", 2),
+    ],
+)
+
+
+def three_nights(root: Path) -> Path:
+    """Writes the tables, those of a run that failed among them."""
+    for night, as_of_ms in enumerate(NIGHTS):
+        _night(root, night, write_run(root, as_of_ms))
+    write_run(root, NIGHTS[2] + 3_600_000, status="FAILED")
+    return root
+
+
+def _night(root: Path, night: int, run_id: str) -> None:
+    as_of = at(NIGHTS[night])
+
+    def add(name: str, *rows: dict[str, Any]) -> None:
+        write(root, name, *rows, run_id=run_id)
+
+    add("open_transactions", *OPENED[night])
+    add("hanging_transactions", *[row for row in OPENED[night] if row["verdict"] == "HANGING"])
+    copies = [("orders", 0, "1"), ("orders", 1, "2"), ("orders", 2, "2"), ("payments", 0, "1")]
+    add(
+        "coverage",
+        *[
+            {
+                "topic": topic,
+                "partition": partition,
+                "source": f"raw:{leader}",
+                "leader": leader,
+                "is_judged": True,
+                "status": "MISSING" if (topic, partition, night) == ("orders", 2, 1) else "COMPLETE",
+            }
+            for topic, partition, leader in copies
+        ],
+        {
+            "topic": "__transaction_state",
+            "partition": 7,
+            "source": "-",
+            "is_judged": False,
+            "status": "MISSING",
+            "detail": "no copy",
+        },
+    )
+    blocked = {"as_of": as_of, "topic": "orders", "partition": 0, "last_stable_offset": 100, "high_watermark": 140 + 10 * night}
+    blocked |= {"lag_offsets": 40 + 10 * night, "lag_ms": 600_000 + 86_400_000 * night, "lag_bytes": 4096}
+    blocked |= {
+        "blocking_producer_id": 1,
+        "blocking_transactional_id": "billing-0",
+        "blocking_verdict": OPENED[night][0]["verdict"],
+    }
+    behind = {"next_blocking_offset": 120, "next_blocking_producer_id": 9, "next_blocking_transactional_id": "billing-1"}
+    free = {"as_of": as_of, "topic": "payments", "partition": 0, "last_stable_offset": 90, "high_watermark": 90, "lag_offsets": 0}
+    add("partitions", blocked | behind, free)
+    waiting = {"as_of": as_of, "topic": "orders", "partition": 0, "committed_offset": 100, "lag_offsets": 40}
+    waiting |= {"committed_at": at(NIGHTS[0]), "blocking_producer_id": 1, "blocking_transactional_id": "billing-0"}
+    add("blocked_groups", waiting | {"group_id": "invoices"}, waiting | {"group_id": "mailer"})
+    add(
+        "brokers",
+        {"as_of": as_of, "broker": "1", "partitions_led": 2, "partitions_with_late_transactions": 1},
+        {"as_of": as_of, "broker": "2", "partitions_led": 2, "active_transaction_open_time_max_ms": 7_200_000},
+    )
+    plan = {key: BILLING[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
+    add("abort_plan", plan | {"as_of": as_of, "number": 1, "action": "ABORT", "command": "kafka-transactions.sh abort …"})
+    ids = [("billing-0", "billing", 3), ("fraud-1", "fraud", 4), ("ledger-0", "ledger", 4)]
+    add("transactional_ids", *[{"transactional_id": i, "application": a, "coordinator_partition": c} for i, a, c in ids])
+    add("transactions", *_ended())
+    add("coordinator_states", *_records())
+    add(
+        "findings",
+        {"name": "SPLIT_OUTCOME", "severity": "CRITICAL", "topic": "orders", "partition": 0, "offset": 5, "message": "…"},
+    )
+    bad = {"topic": "orders", "partition": 0, "source": "raw:1", "path": "1/orders-0/0.log", "position": 10, "length": 20}
+    add("quarantine", bad | {"reason": "CRC"}, bad | {"reason": "CRC", "position": 99})
+    gone = {key: FRAUD[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
+    gone |= {"as_of": as_of, "verdict": "LATE", "how": "BY_HAND", "outcome": "ABORT", "ended_at": as_of - timedelta(hours=3)}
+    add("ended_transactions", *[gone | {"says": "aborted by hand at offset 60"}] * (night == 2))
+    ended = {"topic": "payments", "partition": 0, "producer_id": 2, "first_offset": 7, "outcome": "ABORT", "completed": as_of}
+    add("partition_transactions", *[ended | {"marker_offset": 60}] * (night == 2))
+
+
+def _ended() -> list[dict[str, Any]]:
+    marker = {"topic": "orders", "partition": 0, "marker_offset": 60, "marker_type": "COMMIT"}
+    base = {"coordinator_partition": 3, "transactional_id": "billing-0", "is_two_phase_commit": False, "prepared": at(NIGHTS[0])}
+    base |= {"transaction_timeout_ms": 60_000, "markers": [marker]}
+    quick = base | {"outcome": "COMMIT", "ended_by": "CLIENT", "time_to_decide_ms": 100, "time_to_write_markers_ms": 4}
+    slow = base | {"outcome": "ABORT", "ended_by": "TIMEOUT", "time_to_decide_ms": 61_000, "time_to_write_markers_ms": 40}
+    lost = {"topic": "payments", "partition": 0, "marker_offset": None, "marker_type": None}
+    other = {"coordinator_partition": 4, "transactional_id": "fraud-1", "markers": [marker, lost]}
+    return [quick, quick, slow, quick | other, base | {"transactional_id": "ledger-0", "outcome": "OPEN", "markers": []}]
+
+
+def _records() -> list[dict[str, Any]]:
+    states = [None, "Empty", "Ongoing", "PrepareAbort", "CompleteAbort"]
+    base = {"transactional_id": "billing-0", "coordinator_partition": 3, "producer_id": 1, "producer_epoch": 0, "legality": "LEGAL"}
+    return [
+        base | {"offset": offset, "timestamp_ms": NIGHTS[0] + offset, "state_before": before, "state": after}
+        for offset, (before, after) in enumerate(pairwise(states))
+    ]
