@@ -107,6 +107,7 @@ def audit(
     conf: str | Path | None = None,
     start: str = BEGINNING,
     mode: str = FULL,
+    take_over: bool = False,
     progress: Callable[[str], object] | None = None,
 ) -> Audit:
     """Audits copies of Kafka's logs, and returns the run with its tables.
@@ -117,14 +118,15 @@ def audit(
     * `as_of`: the instant to judge at, as ISO-8601, epoch milliseconds or a datetime; default: the capture's newest instant.
     * `max_transaction_timeout`: minutes from which nobody's transaction hangs; `stuck_after`: minutes after the decision from which
       a missing marker is STUCK; `transaction_max_timeout_ms`: the brokers' setting, in milliseconds.
-    * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`: as the options of the job `audit`.
+    * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`, `take_over`: as the options of the job `audit`.
     * `progress`: told a line per table, such as `print`.
 
     What is None is as the settings file `conf`, else `capture.json`, else Kafka's default says. Auditing a cluster as of the same
     instant again replaces that run's rows. What cannot be decided is no error: its verdict is UNKNOWN.
 
-    Raises UsageError for arguments that cannot be used, ConfigError for a settings file or capture.json that cannot be, and
-    UnreadableInputError where there is no Kafka log. Tables: docs/tables.md. Source of the verdicts: docs/rules.md.
+    Raises UsageError for arguments that cannot be used, ConfigError for a settings file or capture.json that cannot be,
+    UnreadableInputError where there is no Kafka log, and BusyError while another audit of the cluster is at work there.
+    Tables: docs/tables.md. Source of the verdicts: docs/rules.md.
     """
     inputs = (capture,) if isinstance(capture, str | Path) else tuple(capture)
     folder = _temporary_folder() if output is None and schema is None else None
@@ -144,7 +146,7 @@ def audit(
     )
     with settings_kept(delta_session("txnlib")):
         run = open_run(asked, _told(progress))
-        carry_out_all(run)
+        carry_out_all(run, take_over=take_over)
         close(run)
     return _audit(replace(run, capture=None, earlier=None), folder)
 
@@ -157,14 +159,15 @@ def open_audit(
     as_of: str | int | datetime | None = None,
     run_id: str | None = None,
 ) -> Audit:
-    """An audit that was written before: the newest of those under `output`, or in a catalog `schema`.
+    """An audit that was written before: the newest finished one of those under `output`, or in a catalog `schema`.
 
-    `cluster`, `as_of` (ISO-8601, epoch milliseconds or a datetime) and `run_id` choose another. Only `audit_runs` is read.
+    `cluster`, `as_of` (ISO-8601, epoch milliseconds or a datetime) and `run_id` choose another; by instant or id also one that
+    never finished. Only `audit_runs` is read.
 
     Raises UsageError if there is no such run, MissingTableError where no audit was ever written. Tables: docs/tables.md.
     """
     asked = Asked(output=_text(output), schema=schema, cluster=cluster, as_of_ms=_instant(as_of))
-    return _audit(reopen_run(asked, run_id=run_id))
+    return _audit(reopen_run(asked, run_id=run_id, is_finished=run_id is None and as_of is None))
 
 
 def judge(
@@ -195,7 +198,7 @@ def judge(
     changed = {name: value for name, value in given.items() if value is not None}
     before = audit._run
     written = before.tables.written if isinstance(before.tables, UnwrittenTables) else before.tables
-    run = replace(before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written))
+    run = replace(before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written), say=silent)
     carry_out(run, report_transactions.STEPS)
     return replace(audit, _run=run)
 

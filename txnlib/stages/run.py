@@ -184,7 +184,7 @@ def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | Non
     return int(newest["newest"])
 
 
-def reopen_run(asked: Asked, say: Callable[[str], object] = silent, run_id: str | None = None) -> Run:
+def reopen_run(asked: Asked, say: Callable[[str], object] = silent, *, run_id: str | None = None, is_finished: bool = False) -> Run:
     """A run that is in `audit_runs`: the newest, or that of a cluster, an instant, an id. Raises UsageError if there is none."""
     spark = delta_session("txnlib")
     store = _store(asked, spark)
@@ -193,6 +193,8 @@ def reopen_run(asked: Asked, say: Callable[[str], object] = silent, run_id: str 
         runs = runs.where(F.col("cluster") == asked.cluster)
     if asked.as_of_ms is not None:
         runs = runs.where(F.unix_millis("as_of") == asked.as_of_ms)
+    if is_finished:
+        runs = runs.where(F.col("status") == "DONE")
     if run_id is not None:
         runs = runs.where(F.col("run_id") == run_id)
     found = runs.orderBy(F.desc("as_of"), F.desc("started_at")).first()

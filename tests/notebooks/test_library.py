@@ -1,0 +1,99 @@
+"""Does `import txnlib` do what its page says? Asked of the audit that a notebook made, so that no second one is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import txnlib
+from tests.support.delta_tables import txn_audit
+from tests.support.nights import NIGHTS, three_nights
+from txnlib.delta.session import settings_kept, tune_for
+from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
+
+AS_OF = datetime(2026, 11, 21, 7, 42, 41, 899_000, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def found(audited_in_a_notebook):
+    return audited_in_a_notebook["found"]
+
+
+def verdicts(audit):
+    return {(row["topic"], row["start_offset"]): row["verdict"] for row in audit.table("open_transactions").collect()}
+
+
+JUDGED = {("payments", 24): "HANGING", ("orders", 21): "LATE", ("audit-trail", 14): "LATE", ("payments", 100): "OPEN"}
+
+
+def test_a_capture_is_audited_into_the_tables_that_the_command_line_makes(found):
+    assert (found.cluster, found.as_of, found.settings.coordinator_partitions) == ("quickstart", AS_OF, 5)
+    assert verdicts(found) == JUDGED
+    assert found.report() == txn_audit(found.location, "report")[1]
+
+
+def test_it_is_opened_again_by_its_place_its_instant_and_its_id(found):
+    for chosen in ({}, {"as_of": AS_OF}, {"as_of": "2026-11-21T07:42:41.899Z"}, {"run_id": found.run_id}):
+        assert txnlib.open_audit(found.location, **chosen).run_id == found.run_id
+    for wrong in ({"as_of": 0}, {"run_id": "nobody"}, {"schema": "a.b"}):
+        with pytest.raises(UsageError):
+            txnlib.open_audit(found.location, **wrong)
+
+
+def test_other_thresholds_judge_otherwise_and_write_nothing(audited_in_a_notebook, found):
+    before = txn_audit(found.location, "report")
+    assert verdicts(audited_in_a_notebook["patient"]) == {**JUDGED, ("payments", 24): "SUSPECT"}
+    later = txnlib.judge(found, as_of="2026-11-21T08:42:41.899Z", transaction_max_timeout_ms=7_200_000)
+    assert later.table("hanging_transactions").first()["duration_minutes"] == 83
+    assert later.run_id == found.run_id
+    assert txn_audit(found.location, "report") == before
+    with pytest.raises(UsageError, match="stuck_after=-1"):
+        txnlib.judge(found, stuck_after=-1)
+
+
+def test_a_transaction_is_explained_as_the_command_line_does(found):
+    assert txnlib.explain(found, "payments", 0, 24) == txn_audit(found.location, "explain", "payments", 0, 24)[1]
+    with pytest.raises(UsageError, match="open there: 24"):
+        txnlib.explain(found, "payments", 0, 25)
+
+
+def test_tables_of_one_run_and_of_all(spark, tmp_path):
+    night = txnlib.open_audit(three_nights(tmp_path / "out"), as_of=NIGHTS[1])
+    assert (night.table("open_transactions").count(), night.all_runs("open_transactions").count()) == (2, 6)
+    changes = night.sql("SELECT change FROM verdict_changes WHERE topic = 'payments' ORDER BY as_of").collect()
+    assert changes == [("NEW",), ("ENDED",)]
+    with pytest.raises(UsageError, match="no table transaction: known are audit_runs"):
+        night.table("transaction")
+    with pytest.raises(MissingTableError, match="segments"):
+        night.table("segments")
+
+
+def test_what_cannot_be_audited_is_named(spark, tmp_path):
+    with pytest.raises(UnreadableInputError, match="no such file or folder"):
+        txnlib.audit(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="exclude each other"):
+        txnlib.audit(tmp_path, output=tmp_path, schema="a.b")
+
+
+def test_a_session_keeps_its_settings(spark):
+    names = ("spark.sql.adaptive.enabled", "spark.sql.maxConcurrentOutputFileWriters", "spark.sql.codegen.factoryMode")
+    before = [spark.conf.get(name, None) for name in names]
+    with settings_kept(spark):
+        tune_for(spark, 1 << 40)
+        assert [spark.conf.get(name, None) for name in names] != before
+    assert [spark.conf.get(name, None) for name in names] == before
+
+
+def test_the_import_is_light_and_offers_what_it_says():
+    asked = (
+        "import sys, txnlib; before = 'pyspark' in sys.modules; from txnlib import audit, explain, judge, open_audit, Audit;"
+        "print(before, 'pyspark' in sys.modules, sorted(txnlib.__all__), hasattr(txnlib, 'nothing'), 'audit' in dir(txnlib))"
+    )
+    root = Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=root)
+    names = ["Audit", "__version__", "audit", "explain", "judge", "open_audit"]
+    assert done.stdout.strip() == f"False True {names} False True"
