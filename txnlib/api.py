@@ -19,6 +19,7 @@ from txnlib.delta.session import delta_session, settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING
+from txnlib.report.summary import Summary
 from txnlib.report.terminal import page
 from txnlib.spark.schemas import TABLES
 from txnlib.stages import report_transactions
@@ -41,6 +42,8 @@ class Audit:
     _run: Run = field(repr=False)
     #: Where the tables lie: a folder, a URI, or a catalog schema.
     location: str
+    #: What an audit that was just made found.
+    _summary: Summary | None = field(default=None, repr=False, compare=False)
     #: Kept as long as the audit is: a temporary folder is removed with it.
     _folder: TemporaryDirectory[str] | None = field(default=None, repr=False, compare=False)
 
@@ -90,7 +93,7 @@ class Audit:
 
     def report(self) -> str:
         """The report of the run as text, as the command line prints it."""
-        return page(summarise(self._run), is_terminal=False)
+        return page(self._summary or summarise(self._run), is_terminal=False)
 
 
 def audit(
@@ -147,8 +150,8 @@ def audit(
     with settings_kept(delta_session("txnlib")):
         run = open_run(asked, _told(progress))
         carry_out_all(run, take_over=take_over)
-        close(run)
-    return _audit(replace(run, capture=None, earlier=None), folder)
+        summary = close(run)
+    return _audit(replace(run, capture=None, earlier=None), summary, folder)
 
 
 def open_audit(
@@ -200,7 +203,7 @@ def judge(
     written = before.tables.written if isinstance(before.tables, UnwrittenTables) else before.tables
     run = replace(before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written), say=silent)
     carry_out(run, report_transactions.STEPS)
-    return replace(audit, _run=run)
+    return replace(audit, _run=run, _summary=None)
 
 
 def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
@@ -219,9 +222,9 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
     return answer.text("table", is_terminal=False)
 
 
-def _audit(run: Run, folder: TemporaryDirectory[str] | None = None) -> Audit:
+def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[str] | None = None) -> Audit:
     store = run.tables.store
-    return Audit(run, store.output or str(store.schema), folder)
+    return Audit(run, store.output or str(store.schema), summary, folder)
 
 
 def _known(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -15,12 +16,18 @@ from tests.support.nights import NIGHTS, three_nights
 from txnlib.delta.session import settings_kept, tune_for
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 AS_OF = datetime(2026, 11, 21, 7, 42, 41, 899_000, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
 def found(audited_in_a_notebook):
     return audited_in_a_notebook["found"]
+
+
+def example(page):
+    """The first piece of Python of a page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)[0]
 
 
 def verdicts(audit):
@@ -55,10 +62,17 @@ def test_other_thresholds_judge_otherwise_and_write_nothing(audited_in_a_noteboo
         txnlib.judge(found, stuck_after=-1)
 
 
-def test_a_transaction_is_explained_as_the_command_line_does(found):
-    assert txnlib.explain(found, "payments", 0, 24) == txn_audit(found.location, "explain", "payments", 0, 24)[1]
+def test_the_example_of_the_page_explains_a_transaction_as_the_command_line_does(found, monkeypatch, capsys):
+    monkeypatch.setattr(txnlib, "audit", {"capture": found}.__getitem__)
+    exec(example("api.md"), {})  # audits a capture, and explains one transaction of it
+    assert capsys.readouterr().out.endswith(txn_audit(found.location, "explain", "payments", 0, 24)[1] + "\n")
     with pytest.raises(UsageError, match="open there: 24"):
         txnlib.explain(found, "payments", 0, 25)
+
+
+def test_a_query_is_asked_as_documents_show(found, capsys):
+    exec(example("sql.md").replace("out/quickstart", found.location), {})
+    assert "|payments   |0        |HANGING|" in capsys.readouterr().out
 
 
 def test_tables_of_one_run_and_of_all(spark, tmp_path):
@@ -93,7 +107,6 @@ def test_the_import_is_light_and_offers_what_it_says():
         "import sys, txnlib; before = 'pyspark' in sys.modules; from txnlib import audit, explain, judge, open_audit, Audit;"
         "print(before, 'pyspark' in sys.modules, sorted(txnlib.__all__), hasattr(txnlib, 'nothing'), 'audit' in dir(txnlib))"
     )
-    root = Path(__file__).resolve().parent.parent.parent
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=root)
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
     names = ["Audit", "__version__", "audit", "explain", "judge", "open_audit"]
     assert done.stdout.strip() == f"False True {names} False True"
