@@ -16,6 +16,7 @@ from txnlib.cli import tables
 from txnlib.config import Settings
 from txnlib.core.instants import parse_instant
 from txnlib.delta.session import delta_session, settings_kept
+from txnlib.delta.store import RunStore
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING
@@ -214,12 +215,17 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
 
     Raises UsageError if no transaction that begins there is open.
     """
-    opened = audit._run.tables
-    asked = tables.Run(
-        SparkRows(audit.location, opened.read_stamped), audit.run_id, audit.cluster, audit._run.settings.as_of_ms, {}
-    )
+    asked = tables.Run(_rows(audit), audit.run_id, audit.cluster, audit._run.settings.as_of_ms, {})
     answer = story.explain(asked, Namespace(topic=topic, partition=partition, start_offset=start_offset))
     return answer.text("table", is_terminal=False)
+
+
+def _rows(audit: Audit) -> tables.Rows:
+    """Who answers many small questions about the tables: nobody's JVM where they lie in a folder, else Spark."""
+    opened = audit._run.tables
+    if isinstance(opened, RunStore) and opened.store.output is not None and "://" not in audit.location:
+        return tables.open_tables(audit.location)
+    return SparkRows(audit.location, opened.read_stamped)
 
 
 def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[str] | None = None) -> Audit:

@@ -19,20 +19,23 @@ def delta_session(name: str, settings: Mapping[str, str] | None = None) -> Spark
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for key, value in {**DELTA, **_jars(), **(settings or {})}.items():
+    for key, value in {**DELTA, **_alone(), **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _jars() -> dict[str, str]:
-    """Where a session that nobody else starts finds Delta: in the jars of `bootstrap.sh`, else in a Maven repository."""
+def _alone() -> dict[str, str]:
+    """What a session needs that is not started by spark-submit, which has `conf/spark-defaults.conf` and the jars.
+
+    Delta's jars are those that `bootstrap.sh` fetched, else they come from a Maven repository.
+    """
     if "PYSPARK_GATEWAY_PORT" in os.environ or "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
-        return {}  # whoever starts it by spark-submit brings them
+        return {}
     fetched = os.environ.get("TXNLIB_DELTA_JARS") or ",".join(map(str, sorted(Path(sys.prefix, "jars").glob("*.jar"))))
     if fetched:
-        return {"spark.jars": fetched}
+        return {**ALONE, "spark.jars": fetched}
     spark, delta = version("pyspark").split("."), version("delta-spark")
-    return {"spark.jars.packages": f"io.delta:delta-spark_{spark[0]}.{spark[1]}_2.13:{delta}"}
+    return {**ALONE, "spark.jars.packages": f"io.delta:delta-spark_{spark[0]}.{spark[1]}_2.13:{delta}"}
 
 
 @contextmanager
@@ -83,4 +86,12 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
+}
+
+#: Of `conf/spark-defaults.conf`, with its reasons: what a session on one machine that nobody set up would be slow or loud without.
+ALONE = {
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
 }
