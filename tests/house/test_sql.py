@@ -70,7 +70,9 @@ def on_spark(spark, nights):
         rows.createOrReplaceTempView(name)
     for name, view in VIEWS.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
-    return lambda query: [tuple(map(plain, row)) for row in spark.sql(query).collect()]
+    yield lambda query: [tuple(map(plain, row)) for row in spark.sql(query).collect()]
+    for name in (*TABLES, *VIEWS):
+        spark.catalog.dropTempView(name)
 
 
 def on_duckdb(database, query):
@@ -111,7 +113,7 @@ def test_what_the_answers_say(database):
         "Lists in a row": [("fraud-1", datetime(2026, 11, 19, 2), "payments", 0)],
     }
     assert {heading: answer(database, heading) for heading in told} == told
-    assert [row[-5:] for row in answer(database, "Is it getting better?")] == [(0, 0, 0, 0, 1), (1, 0, 1, 0, 2), (1, 0, 0, 1, 3)]
+    assert [row[-5:] for row in answer(database, "Is it getting better?")] == [(0, 0, 0, 0, 2), (1, 0, 1, 0, 2), (1, 0, 0, 1, 3)]
     assert [row[1] for row in answer(database, "What did each audit say of it?")] == ["SUSPECT", "HANGING", "HANGING"]
 
 

@@ -79,7 +79,7 @@ def test_a_query_is_asked_as_documents_show(found, capsys):
 
 def test_tables_of_one_run_and_of_all(spark, tmp_path):
     night = txnlib.open_audit(three_nights(tmp_path / "out"), as_of=NIGHTS[1])
-    assert (night.table("open_transactions").count(), night.all_runs("open_transactions").count()) == (2, 6)
+    assert (night.table("open_transactions").count(), night.all_runs("open_transactions").count()) == (2, 7)
     changes = night.sql("SELECT change FROM verdict_changes WHERE topic = 'payments' ORDER BY as_of").collect()
     assert changes == [("NEW",), ("ENDED",)]
     with pytest.raises(UsageError, match="no table transaction: known are audit_runs"):

@@ -1,7 +1,8 @@
 """Three nights of one cluster, as small tables in a folder: what a question about the history of audits has to get right.
 
 orders-0 is SUSPECT, then HANGING, then HANGING still. payments-0 is LATE on the second night, and was aborted by hand before the
-third. On the third a two-phase commit is open in orders-1, and orders-2, which the night before did not capture, is UNKNOWN.
+third. On the third a two-phase commit is open in orders-1. What is open in orders-2, which the second night did not capture, is OPEN,
+not seen, and UNKNOWN.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _judged(seen: dict[str, Any], verdict: str, night: int, **more: Any) -> dict
 
 
 OPENED = (
-    [_judged(BILLING, "SUSPECT", 0, duration_minutes=10)],
+    [_judged(BILLING, "SUSPECT", 0, duration_minutes=10), _judged(NOBODY, "OPEN", 0)],
     [
         _judged(BILLING, "HANGING", 1, runs_seen=2, duration_minutes=1450, safe_to_abort=False, do_not_abort_because="too young"),
         _judged(FRAUD, "LATE", 1),
