@@ -8,7 +8,7 @@
 #
 # Jobs: audit, or its three steps one by one: ingest_dumps, reconstruct_state, report_transactions.
 #
-#   --master URL          cluster to run on, before SPARK_MASTER
+#   --master URL          cluster to run on, before SPARK_REMOTE and SPARK_MASTER
 #   -- ...                all that follows goes to spark-submit, and wins over the settings here
 #
 # Exit codes: 0 done; 1 the job failed; 2 bad usage, configuration or no readable input; 3 --fail-on matched.
@@ -17,6 +17,7 @@
 #
 # Environment variable    Default             Meaning
 #   SPARK_MASTER          local[*]            cluster to run on
+#   SPARK_REMOTE          -                   Spark Connect server to run on (sc://host:port), or local[*] for one of its own
 #   TXNLIB_DRIVER_MEMORY  2g                  heap of the driver; with a local master, the heap of everything
 #   SPARK_CONF_DIR        conf/ of this repo  folder of log4j2.properties, spark-env.sh, hive-site.xml
 #   PYSPARK_PYTHON        .venv/bin/python    Python of the executors; taken only with a master that is not local
@@ -52,21 +53,23 @@ case "$job" in
 esac
 [[ " ${jobs[*]} " == *" $job "* ]] || bad_usage "unknown job: $job"
 
-master="${SPARK_MASTER:-local[*]}"
+remote="${SPARK_REMOTE:-}"
+master="${remote:-${SPARK_MASTER:-local[*]}}"
 options=()
 while (($#)) && [[ "$1" != -- ]]; do
   case "$1" in
     --master)
       (($# > 1)) || bad_usage "--master needs a value"
-      master="$2"
+      master="$2" remote=""
       shift
       ;;
-    --master=*) master="${1#*=}" ;;
+    --master=*) master="${1#*=}" remote="" ;;
     *) options+=("$1") ;;
   esac
   shift
 done
 (($# == 0)) || shift  # the lone --
+[[ "$remote" != *:/* ]] || (($# == 0)) || bad_usage "SPARK_REMOTE names a server, which has its own settings: nothing may follow --"
 
 # ---- What does it need?
 
@@ -152,6 +155,9 @@ submit_args=(
   ${light[@]+"${light[@]}"}
   ${spark_options[@]+"${spark_options[@]}"}
 )
+
+# PySpark asks the variable itself, and the classic launcher refuses to start beside it.
+if [[ -n "$remote" ]]; then export TXNLIB_PY_FILES="$py_files"; else unset SPARK_REMOTE; fi
 
 # A driver that runs elsewhere is spark-submit's to start.
 if [[ " ${spark_options[*]-} " =~ " --deploy-mode"[\ =]"cluster " ]]; then

@@ -5,31 +5,40 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 
 def delta_session(name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The active session if there is one (Databricks, notebooks, spark-submit), else a new one with Delta's catalog."""
+    """The active session if there is one (Databricks, notebooks, spark-submit), else a new one with Delta's catalog.
+
+    With SPARK_REMOTE it is one of Spark Connect, whose server must know Delta; the code comes along, where TXNLIB_PY_FILES
+    names it (`spark-submit.sh`).
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_remote = "SPARK_REMOTE" in os.environ
     builder = SparkSession.builder.appName(name)
-    for key, value in {**DELTA, **_alone(), **(settings or {})}.items():
+    for key, value in {**SHOWN, **({} if is_remote else {**DELTA, **_alone()}), **(settings or {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if is_remote:
+        session.addArtifacts(*filter(None, os.environ.get("TXNLIB_PY_FILES", "").split(",")), pyfile=True)
+    return session
 
 
 def _alone() -> dict[str, str]:
-    """What a session needs that is not started by spark-submit, which has `conf/spark-defaults.conf` and the jars.
+    """What a session needs that is not started by spark-submit, which has `conf/spark-defaults.conf` and the jars; Databricks has its own.
 
     Delta's jars are those that `bootstrap.sh` fetched, else they come from a Maven repository.
     """
-    if "PYSPARK_GATEWAY_PORT" in os.environ or "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ or "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
         return {}
     fetched = os.environ.get("TXNLIB_DELTA_JARS") or ",".join(map(str, sorted(Path(sys.prefix, "jars").glob("*.jar"))))
     if fetched:
@@ -46,10 +55,11 @@ def settings_kept(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
+            with suppress(PySparkException):  # what could not be set is as it was
+                if value is None:
+                    spark.conf.unset(key)
+                else:
+                    spark.conf.set(key, value)
 
 
 def tune_for(spark: SparkSession, input_bytes: int) -> None:
@@ -60,7 +70,9 @@ def tune_for(spark: SparkSession, input_bytes: int) -> None:
     """
     settings = INTERPRET if input_bytes < SMALL_INPUT_BYTES else COMPILE
     for key, value in {**settings, **WRITE}.items():
-        spark.conf.set(key, value)
+        # A shared server keeps to itself what is not one session's business: slower then, and the same.
+        with suppress(PySparkException):
+            spark.conf.set(key, value)
 
 
 #: Below this, an audit's plans are interpreted.
@@ -81,12 +93,13 @@ COMPILE = {
 #: A run writes one partition, its own, so its rows need not be sorted by partition first: half of a large write.
 WRITE = {"spark.sql.maxConcurrentOutputFileWriters": "2"}
 
-#: What a session needs to know Delta tables, and to show times as they are.
+#: What a session needs to know Delta tables: settings of a server, not of one of its sessions.
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.session.timeZone": "UTC",
 }
+#: Times are shown as they are.
+SHOWN = {"spark.sql.session.timeZone": "UTC"}
 
 #: Of `conf/spark-defaults.conf`, with its reasons: what a session on one machine that nobody set up would be slow or loud without.
 ALONE = {

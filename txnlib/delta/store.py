@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
+from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from txnlib.delta.constraints import options_of
@@ -56,6 +57,19 @@ def stored_schema(name: str) -> StructType:
     return StructType([*RUN_COLUMNS, *TABLES[name].fields])
 
 
+def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The frame as `conform` leaves it, with strings as Delta knows them.
+
+    Spark Connect spells out the collation of each type that a client names, and Delta stores what it is told: a table of
+    `string collate UTF8_BINARY`, which other readers refuse (seen with Spark 4.2 and Delta 4.4). Types as text are spared.
+    """
+    if not is_remote():
+        return conform(frame, schema)
+    return frame.select(
+        *[F.col(field.name).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata) for field in schema]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """The tables under a folder (or any Hadoop URI), or in a catalog schema; never both."""
@@ -81,9 +95,11 @@ class Store:
     def read_all(self, name: str) -> DataFrame:
         """A table with the rows of every run. Raises MissingTableError."""
         try:
-            return self._load(name)
+            table = self._load(name)
+            _ = table.schema  # Spark Connect looks for the table only now
         except AnalysisException as error:
             raise MissingTableError(name, "audit") from error
+        return table
 
     def sql_name(self, name: str) -> str:
         """A table's name in a SQL statement."""
@@ -112,8 +128,11 @@ class RunStore:
         """A table's rows of this run, without the columns that name the run; a column younger than the table is NULL: not known."""
         if name not in self._opened:
             rows = self.store.read_all(name).where(F.col("run_id") == self.run_id)
-            absent = {field.name: F.lit(None).cast(field.dataType) for field in TABLES[name] if field.name not in rows.columns}
-            self._opened[name] = rows.withColumns(absent).select(*TABLES[name].names)
+            known = rows.columns
+            columns = [
+                field.name if field.name in known else F.lit(None).cast(field.dataType).alias(field.name) for field in TABLES[name]
+            ]
+            self._opened[name] = rows.select(*columns)
         return self._opened[name]
 
     def read_stamped(self, name: str) -> DataFrame:
@@ -133,7 +152,7 @@ class RunStore:
         stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
         noted = ",".join(column for column in NOTED if column in TABLES[name].names) or "cluster"
         writer = (
-            conform(stamped, stored_schema(name))
+            _as_stored(stamped, stored_schema(name))
             .write.format("delta")
             .mode(mode)
             .option("mergeSchema", "true")

@@ -1,0 +1,155 @@
+"""How does a test run processes of Spark's own (master, worker, Connect server), and the product against them?
+
+What is waited for is what a process says or does, never a time. A process is its own group, so that killing it takes along
+the executors and Python workers it has started: as when a machine dies.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from deltalake import DeltaTable
+
+from tests.support.memory import MemoryTables
+from txnlib.spark.schemas import TABLES
+
+#: Beyond this nothing is still on its way, on however busy a machine.
+PATIENCE_S: Final = 300
+#: Where a daemon says that it is there.
+_LOGGED: Final = """
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = stdout
+appender.stdout.type = Console
+appender.stdout.name = stdout
+appender.stdout.layout.type = PatternLayout
+appender.stdout.layout.pattern = %m%n%ex
+logger.deploy.name = org.apache.spark.deploy
+logger.deploy.level = info
+logger.connect.name = org.apache.spark.sql.connect.service
+logger.connect.level = info
+"""
+
+
+def wait_until(found: Callable[[], Any], what: str) -> Any:
+    """What `found` returns once that is something."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (value := found()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+    return value
+
+
+def bare_environment() -> dict[str, str]:
+    """The environment without what the tests' own session needs."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONPATH"))}
+
+
+@dataclass
+class Daemon:
+    """A running process of Spark, with what it has said so far."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def said(self, pattern: str) -> str:
+        """The first group of the first match in its log, once there is one."""
+
+        def look() -> re.Match[str] | None:
+            text = self.log.read_text(errors="replace")
+            assert self.process.poll() is None, text
+            return re.search(pattern, text)
+
+        return str(wait_until(look, f"{pattern} in {self.log}")[1])
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Daemons:
+    """Starts processes that share a folder, and kills them at the end. Their Python has no txnlib but one shipped to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.running: list[Daemon] = []
+        (folder / "log4j2.properties").write_text(_LOGGED)
+        for package in ("txnlib", "jobs"):
+            (folder / "python" / package).mkdir(parents=True)
+            (folder / "python" / package / "__init__.py").write_text("raise ImportError('not the code that was shipped')\n")
+
+    def start(self, name: str, *argv: str) -> Daemon:
+        """A program of Spark's `bin` with its arguments."""
+        home = Path(os.environ["SPARK_HOME"])
+        environment = {
+            **bare_environment(),
+            "SPARK_HOME": str(home),
+            "SPARK_CONF_DIR": str(self.folder),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "1g",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+            "SPARK_WORKER_DIR": str(self.folder / name),
+            "PYSPARK_PYTHON": os.environ["PYSPARK_PYTHON"],
+            "PYTHONPATH": str(self.folder / "python"),
+        }
+        log = self.folder / f"{name}.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [home / "bin" / argv[0], *argv[1:]],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.running.append(Daemon(process, log))
+        return self.running[-1]
+
+
+@contextmanager
+def daemons(folder: Path) -> Iterator[Daemons]:
+    """Daemons that are gone at the end, however it comes."""
+    started = Daemons(folder)
+    try:
+        yield started
+    finally:
+        for daemon in started.running:
+            daemon.kill()
+
+
+@contextmanager
+def submitted(repository: Path, *argv: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """`./spark-submit.sh` with its arguments, as a user starts it; gone at the end."""
+    process = subprocess.Popen(
+        [repository / "spark-submit.sh", *argv],
+        env={**bare_environment(), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def assert_same_tables(out: Path, expected: MemoryTables) -> None:
+    """Every Delta table under a folder has the rows of another audit of the same capture, and can be read without Spark."""
+    for name in TABLES.keys() - {"audit_runs"}:
+        wanted = expected.made(name)
+        written = DeltaTable(f"{out}/{name}").to_pyarrow_table().select(wanted.column_names).cast(wanted.schema)
+        assert sorted(map(repr, written.to_pylist())) == sorted(map(repr, wanted.to_pylist())), name
+    assert DeltaTable(f"{out}/audit_runs").to_pyarrow_table()["status"].to_pylist() == ["DONE"]
