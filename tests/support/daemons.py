@@ -96,7 +96,7 @@ class Daemons:
             "SPARK_CONF_DIR": str(self.folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "1g",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
             "SPARK_WORKER_DIR": str(self.folder / name),
             "PYSPARK_PYTHON": os.environ["PYSPARK_PYTHON"],
             "PYTHONPATH": str(self.folder / "python"),
