@@ -146,14 +146,15 @@ def _findings() -> list[str]:
 def notices() -> str:
     """Name, licence and home of each dependency that pyproject.toml declares, by the metadata of what is installed."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
-    names = sorted(re.match(r"[\w.-]+", given)[0] for given in project["dependencies"])
+    declared = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    names = sorted(re.match(r"[\w.-]+", given)[0] for given in declared)
     rows = [f"| `{name}` | {_licence(name)} | {_home(name)} |" for name in names]
     return "\n".join(
         [
             NOTE,
             "# Notices\n",
             f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel holds nothing of others; "
-            "pip installs beside it:\n",
+            "pip installs beside it, with the extra `spark` for the jobs:\n",
             "| package | licence | home |",
             "|---|---|---|",
             *rows,

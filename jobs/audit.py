@@ -24,5 +24,11 @@ def job(argv: Sequence[str]) -> int:
     return code
 
 
+def program() -> None:
+    """The audit as a program of the wheel; raises SystemExit where its exit code is not 0, as Databricks tells what failed."""
+    if code := main(job, sys.argv[1:]):
+        sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main(job, sys.argv[1:]))
+    program()

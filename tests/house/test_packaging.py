@@ -92,7 +92,23 @@ def test_it_is_the_wheel_that_runs_and_it_reads_tables(installed, tmp_path):
 
 def declared(repository: Path) -> set[str]:
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    return {re.match(r"[\w.-]+", given)[0] for given in project["dependencies"]}
+    return {re.match(r"[\w.-]+", given)[0] for given in [*project["dependencies"], *project["optional-dependencies"]["spark"]]}
+
+
+def test_the_job_starts_by_its_name_in_the_wheel(installed):
+    done = run(installed, "txnlib-audit", "--help")
+    assert (done.returncode, "--input PATH" in done.stdout) == (0, True), done
+    done = run(installed, "txnlib-audit", "--no-such-option")
+    assert (done.returncode, "--no-such-option" in done.stderr) == (2, True), done
+
+
+def test_what_has_its_own_spark_is_brought_no_other(wheel):
+    """Serverless compute of Databricks stops where a package brings PySpark."""
+    with ZipFile(wheel) as files:
+        metadata = files.read(f"txnlib-{__version__}.dist-info/METADATA").decode()
+    needed = re.findall(r"^Requires-Dist: ([\w.-]+)(.*)$", metadata, re.MULTILINE)
+    assert [name for name, rest in needed if "spark" in name and "extra ==" not in rest] == []
+    assert {name for name, rest in needed if 'extra == "spark"' in rest} == {"pyspark", "delta-spark", "pandas"}
 
 
 def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
