@@ -69,7 +69,7 @@ while (($#)) && [[ "$1" != -- ]]; do
   shift
 done
 (($# == 0)) || shift  # the lone --
-[[ "$remote" != *:/* ]] || (($# == 0)) || bad_usage "SPARK_REMOTE names a server, which has its own settings: nothing may follow --"
+[[ "$remote" != sc://* ]] || (($# == 0)) || bad_usage "SPARK_REMOTE names a server, which has its settings: nothing may follow --"
 
 # ---- What does it need?
 

@@ -22,7 +22,8 @@ def test_an_audit_on_two_workers_of_which_one_is_killed_has_the_same_tables(spar
         for worker in workers:
             worker.said("(Successfully registered with master)")
         asked = ["audit", "--input", str(capture), "--output", str(out), "--master", url]
-        quickly = ["--conf", "spark.shuffle.io.retryWait=100ms"]
+        light = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+        quickly = ["--conf", f"spark.executor.extraJavaOptions={light}", "--conf", "spark.shuffle.io.retryWait=100ms"]
         with submitted(repository, *asked, "--", *quickly) as audit:
             wait_until(lambda: audit.poll() is not None or list(out.glob("*/_delta_log/*0.json")), "the first table")
             both = [worker.log.with_suffix("").glob("app-*/*/stderr") for worker in workers]
@@ -31,5 +32,6 @@ def test_an_audit_on_two_workers_of_which_one_is_killed_has_the_same_tables(spar
             workers[1].kill()
             printed, progress = audit.communicate()
     assert audit.returncode == 0, progress
+    assert "Lost executor" in progress
     assert "1 HANGING" in printed
     assert_same_tables(out, audited(spark, capture))
