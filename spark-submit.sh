@@ -104,7 +104,7 @@ done
 
 # Directories count too: their time tells of removed and renamed files.
 if [[ ! -f "$root/dist/txnlib.zip" ]] ||
-  [[ -n "$(find "$root/txnlib" "$root/jobs" -name __pycache__ -prune -o -newer "$root/dist/txnlib.zip" -print)" ]]; then
+  [[ -n "$(find "$root/txnlib" "$root/jobs" "$root/spark-submit.sh" -name __pycache__ -prune -o -newer "$root/dist/txnlib.zip" -print)" ]]; then
   "$VENV/bin/python" - "$root" <<'PY'
 import os
 import sys
@@ -120,10 +120,14 @@ started = time.time()
 # The same sources give the same bytes: sorted names, one date, nothing compressed. Nothing hidden, nothing compiled.
 files = sorted(path for package in ("txnlib", "jobs") for path in (root / package).rglob("*") if path.is_file())
 with ZipFile(partial, "w") as archive:
+    folders = set()
     for file in files:
         name = file.relative_to(root)
         if "__pycache__" in name.parts or any(part.startswith(".") for part in name.parts):
             continue
+        for folder in sorted(set(name.parents) - folders - {Path()}):  # Python finds a package without __init__.py by its entry
+            archive.writestr(ZipInfo(f"{folder.as_posix()}/"), b"")
+            folders.add(folder)
         entry = ZipInfo(name.as_posix())
         entry.external_attr = 0o644 << 16
         archive.writestr(entry, file.read_bytes())

@@ -30,3 +30,9 @@ def test_an_audit_through_spark_connect_has_the_same_tables(spark, repository, c
     assert "1 HANGING" in printed
     assert "Exception" not in progress
     assert_same_tables(out, audited(spark, capture))
+
+
+def test_a_server_takes_no_options_of_spark_submit(repository):
+    with submitted(repository, "audit", "--", "--executor-memory", "4g", SPARK_REMOTE="sc://nowhere:15002") as audit:
+        _, said = audit.communicate()
+    assert (audit.returncode, "nothing may follow --" in said) == (2, True), said

@@ -37,6 +37,14 @@ logger.deploy.level = info
 logger.connect.name = org.apache.spark.sql.connect.service
 logger.connect.level = info
 """
+#: Run by Python as it starts: takes away what `pip install --editable` gives, whichever way it does.
+_WITHOUT_TXNLIB: Final = """
+import os
+import sys
+
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in getattr(finder, "__module__", "")]
+sys.path[:] = [folder for folder in sys.path if not os.path.isdir(os.path.join(folder, "txnlib"))]
+"""
 
 
 def wait_until(found: Callable[[], Any], what: str) -> Any:
@@ -83,9 +91,8 @@ class Daemons:
         self.folder = folder
         self.running: list[Daemon] = []
         (folder / "log4j2.properties").write_text(_LOGGED)
-        for package in ("txnlib", "jobs"):
-            (folder / "python" / package).mkdir(parents=True)
-            (folder / "python" / package / "__init__.py").write_text("raise ImportError('not the code that was shipped')\n")
+        (folder / "python").mkdir()
+        (folder / "python" / "sitecustomize.py").write_text(_WITHOUT_TXNLIB)
 
     def start(self, name: str, *argv: str) -> Daemon:
         """A program of Spark's `bin` with its arguments."""
@@ -106,6 +113,7 @@ class Daemons:
             process = subprocess.Popen(
                 [home / "bin" / argv[0], *argv[1:]],
                 env=environment,
+                cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
