@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 
 from tests.support.daemons import assert_same_tables, daemons, submitted
-from tests.support.memory import audited
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
-def test_an_audit_through_spark_connect_has_the_same_tables(spark, repository, captures, tmp_path):
+def test_an_audit_through_spark_connect_has_the_same_tables(audited_here, repository, capture, tmp_path):
     """The server's Python has no txnlib: the code comes with the session, as everything of the library goes over the wire."""
-    capture, out = captures / "quickstart" / "brokers", tmp_path / "out"
+    out = tmp_path / "out"
     (tmp_path / "server").mkdir()
     with daemons(tmp_path / "server") as started:
         server = started.start(
@@ -29,7 +28,7 @@ def test_an_audit_through_spark_connect_has_the_same_tables(spark, repository, c
     assert audit.returncode == 0, progress + server.log.read_text()
     assert "1 HANGING" in printed
     assert "Exception" not in progress
-    assert_same_tables(out, audited(spark, capture))
+    assert_same_tables(out, audited_here)
 
 
 def test_a_server_takes_no_options_of_spark_submit(repository):

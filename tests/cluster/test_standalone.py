@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from tests.support.daemons import assert_same_tables, daemons, submitted, wait_until
-from tests.support.memory import audited
 
 
-def test_an_audit_on_two_workers_of_which_one_is_killed_has_the_same_tables(spark, repository, captures, tmp_path):
+def test_an_audit_on_two_workers_of_which_one_is_killed_has_the_same_tables(audited_here, repository, capture, tmp_path):
     """The workers' Python has no txnlib: what it runs is the zip that spark-submit.sh ships."""
-    capture, out = captures / "quickstart" / "brokers", tmp_path / "out"
+    out = tmp_path / "out"
     (tmp_path / "cluster").mkdir()
     on_loopback = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     with daemons(tmp_path / "cluster") as started:
@@ -34,4 +33,4 @@ def test_an_audit_on_two_workers_of_which_one_is_killed_has_the_same_tables(spar
     assert audit.returncode == 0, progress
     assert "Lost executor" in progress
     assert "1 HANGING" in printed
-    assert_same_tables(out, audited(spark, capture))
+    assert_same_tables(out, audited_here)
