@@ -156,7 +156,7 @@ bootstrap_python() {
 bootstrap_pip() { "$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-input "$@" >&2; }
 
 bootstrap_dependencies() {
-  local root="$1" purpose="$2" what="$1[spark]" python
+  local root="$1" purpose="$2" what="${1}[spark]" python
   rm -f "$VENV"/.complete-*
   # Half made, or moved here from another folder, which its scripts still name.
   if [[ "$("$VENV/bin/pip" --version 2>/dev/null)" != *" from $VENV/"* ]]; then
@@ -164,7 +164,7 @@ bootstrap_dependencies() {
     bootstrap_say "making .venv with $python"
     "$python" -m venv --clear "$VENV" >&2 || bootstrap_die "could not make $VENV: see above"
   fi
-  [[ "$purpose" == test ]] && what="$root[spark,dev]"
+  [[ "$purpose" == test ]] && what="${root}[spark,dev]"
   bootstrap_say "installing the dependencies into .venv (the first time 0.5 GB to fetch, a few minutes)"
   bootstrap_pip install --editable "$what" || bootstrap_die "pip could not install the dependencies: see above." \
     "Without a network, give pip a mirror (PIP_INDEX_URL) or a folder of wheels (PIP_FIND_LINKS), then start again."
