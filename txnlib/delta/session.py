@@ -34,11 +34,12 @@ def delta_session(name: str, settings: Mapping[str, str] | None = None) -> Spark
 
 
 def _alone() -> dict[str, str]:
-    """What a session needs that is not started by spark-submit, which has `conf/spark-defaults.conf` and the jars; Databricks has its own.
+    """What a session needs that is not started by spark-submit, which has `conf/spark-defaults.conf` and the jars.
 
-    Delta's jars are those that `bootstrap.sh` fetched, else they come from a Maven repository.
+    Delta's jars are those that `bootstrap.sh` fetched, else they come from a Maven repository. Databricks has its own.
     """
-    if "DATABRICKS_RUNTIME_VERSION" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ or "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ or "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    if is_submitted or "DATABRICKS_RUNTIME_VERSION" in os.environ:
         return {}
     fetched = os.environ.get("TXNLIB_DELTA_JARS") or ",".join(map(str, sorted(Path(sys.prefix, "jars").glob("*.jar"))))
     if fetched:
