@@ -1,0 +1,30 @@
+"""Does the runbook say what to do for all that the report can say?"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from txnlib.core.finding import Finding
+from txnlib.core.verdict import Verdict
+
+
+@pytest.fixture(scope="module")
+def sections(repository):
+    text = (repository / "docs" / "runbook.md").read_text()
+    verdicts, findings = text.split("\n## Findings\n")
+    return verdicts, findings
+
+
+def test_every_verdict_has_a_section_and_nothing_else_has(sections):
+    assert re.findall(r"^### `(\w+)`$", sections[0], re.MULTILINE) == [str(verdict) for verdict in Verdict]
+
+
+def test_every_finding_has_one_place(sections):
+    named = [
+        name
+        for entry in re.findall(r"^\* ((?:`\w+`,?\s+)*`\w+`):", sections[1], re.MULTILINE)
+        for name in re.findall(r"\w+", entry)
+    ]
+    assert sorted(named) == sorted(finding.value for finding in Finding)
