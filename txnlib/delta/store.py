@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from txnlib.delta.commits import rows_written
 from txnlib.delta.constraints import options_of
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform
@@ -124,9 +125,14 @@ class RunStore:
         """Adds rows to those that `write` gave the table in this run."""
         self._save(name, frame, "append")
 
-    def write(self, name: str, frame: DataFrame) -> None:
-        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be."""
+    def write(self, name: str, frame: DataFrame) -> int | None:
+        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be.
+
+        Returns how many rows these are, as far as the commit tells.
+        """
         self._save(name, frame, "overwrite")
+        table = name if self.store.schema is None else f"{self.store.schema}.{name}"
+        return rows_written(self.store.spark, self.store.output, table, self.run_id)
 
     def _save(self, name: str, frame: DataFrame, mode: str) -> None:
         self._opened.pop(name, None)

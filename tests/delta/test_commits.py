@@ -1,0 +1,46 @@
+"""Are the rows that a commit wrote told from its own note, and never those of another run?"""
+
+from __future__ import annotations
+
+import pytest
+
+from txnlib.delta.commits import rows_of, rows_written
+from txnlib.delta.store import RunStore, Store
+from txnlib.spark.schemas import TABLES
+
+
+def commit(run_id, **metrics):
+    return {"operationParameters": {"predicate": f"run_id = '{run_id}'"}, "operationMetrics": metrics}
+
+
+APPENDED = {"operationParameters": {"mode": "Append"}, "operationMetrics": {"numFiles": "1", "numOutputRows": "9"}}
+MADE = {"operationParameters": None, "operationMetrics": None}
+
+
+@pytest.mark.parametrize(
+    ("history", "rows"),
+    [
+        ([commit("c-1", numFiles="1", numOutputRows="7")], 7),
+        ([commit("c-10", numFiles="1", numOutputRows="8"), commit("c-1", numFiles="1", numOutputRows="7")], 7),
+        ([APPENDED, MADE, commit("c-1", numFiles="1", numOutputRows="7"), commit("c-1", numFiles="1", numOutputRows="6")], 7),
+        ([commit("c-1", numFiles="0")], 0),
+        ([commit("c-1")], None),
+        ([APPENDED, MADE], None),
+        ([], None),
+    ],
+)
+def test_the_newest_commit_of_the_run_tells(history, rows):
+    assert rows_of("c-1", history) == rows
+
+
+def test_a_table_without_a_log_tells_nothing(tmp_path):
+    assert rows_written(None, str(tmp_path), "segments", "c-1") is None
+
+
+def test_a_store_is_asked_by_sql_and_says_the_same(spark, tmp_path):
+    rows = spark.createDataFrame([(name, *[None] * (len(TABLES["quarantine"]) - 1)) for name in "ab"], TABLES["quarantine"])
+    first = RunStore(Store(spark, str(tmp_path)), "c", "c-1").write("quarantine", rows)
+    second = RunStore(Store(spark, f"file://{tmp_path}"), "c", "c-2").write("quarantine", rows.limit(1))
+    assert (first, second) == (2, 1)
+    assert rows_written(spark, f"file://{tmp_path}", "quarantine", "c-1") == 2
+    assert rows_written(spark, f"file://{tmp_path}", "nowhere", "c-1") is None

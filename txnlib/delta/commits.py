@@ -1,0 +1,39 @@
+"""How many rows did a commit write? As Delta noted it then: nothing is counted again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+#: Commits looked at, newest first: audits of other clusters commit to the same tables.
+LOOKED_AT: Final = 20
+
+
+def rows_written(spark: SparkSession, output: str | None, table: str, run_id: str) -> int | None:
+    """Rows of the newest commit that replaced a run's rows; None where the table's log does not tell.
+
+    `table`: its name under the folder `output`, or in the catalog. The log of a folder is read without Spark (a hundredth
+    of a second a table), that of a store or a catalog by `DESCRIBE HISTORY` (a job of Spark, through Connect, too).
+    """
+    try:
+        if output is not None and "://" not in output:
+            return rows_of(run_id, DeltaTable(f"{output}/{table}").history(LOOKED_AT))
+        name = table if output is None else f"delta.`{output}/{table}`"
+        history = spark.sql(f"DESCRIBE HISTORY {name} LIMIT {LOOKED_AT}")
+        return rows_of(run_id, [row.asDict(recursive=True) for row in history.collect()])
+    except (DeltaError, PySparkException, OSError):  # no audit fails for want of a number in a line of progress
+        return None
+
+
+def rows_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> int | None:
+    """Rows written by the first of these commits that replaced the run's. No files, no rows: Delta notes none then."""
+    for commit in history:
+        if f"run_id = '{run_id}'" in str((commit.get("operationParameters") or {}).get("predicate")):
+            written = commit.get("operationMetrics") or {}
+            return int(written.get("numOutputRows", 0)) if "numFiles" in written else None
+    return None
