@@ -190,8 +190,8 @@ def numbers() -> str:
 def _metrics() -> list[str]:
     lines = [
         "## `--metrics FILE.prom`\n",
-        "Gauges as a text file, for node_exporter's textfile collector. Each has the label `cluster`, and those named here. Of a run",
-        "that failed only those that begin with `txnlib_audit_` are there, and of them those that are known.\n",
+        "Gauges as a text file, for node_exporter's textfile collector. Each has the label `cluster`, and those named here. Of a",
+        "run that failed only those that begin with `txnlib_audit_` are there, and of them those that are known.\n",
         "| gauge | labels | meaning |",
         "|---|---|---|",
     ]
