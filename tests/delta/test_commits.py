@@ -34,13 +34,15 @@ def test_the_newest_commit_of_the_run_tells(history, rows):
 
 
 def test_a_table_without_a_log_tells_nothing(tmp_path):
-    assert rows_written(None, str(tmp_path), "segments", "c-1") is None
+    assert rows_written(None, "segments", "c-1", folder=f"{tmp_path}/segments") is None
 
 
 def test_a_store_is_asked_by_sql_and_says_the_same(spark, tmp_path):
-    rows = spark.createDataFrame([(name, *[None] * (len(TABLES["quarantine"]) - 1)) for name in "ab"], TABLES["quarantine"])
-    first = RunStore(Store(spark, str(tmp_path)), "c", "c-1").write("quarantine", rows)
-    second = RunStore(Store(spark, f"file://{tmp_path}"), "c", "c-2").write("quarantine", rows.limit(1))
+    name = "aborted_transactions"
+    rows = spark.createDataFrame([(topic, *[None] * (len(TABLES[name]) - 1)) for topic in "ab"], TABLES[name])
+    store = Store(spark, f"file://{tmp_path}")
+    first = RunStore(Store(spark, str(tmp_path)), "c", "c-1").write(name, rows)
+    second = RunStore(store, "c", "c-2").write(name, rows.limit(1))
     assert (first, second) == (2, 1)
-    assert rows_written(spark, f"file://{tmp_path}", "quarantine", "c-1") == 2
-    assert rows_written(spark, f"file://{tmp_path}", "nowhere", "c-1") is None
+    assert rows_written(spark, store.sql_name(name), "c-1", folder=None) == 2
+    assert rows_written(spark, store.sql_name("nowhere"), "c-1", folder=None) is None

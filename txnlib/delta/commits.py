@@ -14,17 +14,16 @@ from pyspark.sql import SparkSession
 LOOKED_AT: Final = 20
 
 
-def rows_written(spark: SparkSession, output: str | None, table: str, run_id: str) -> int | None:
+def rows_written(spark: SparkSession, table: str, run_id: str, *, folder: str | None) -> int | None:
     """Rows of the newest commit that replaced a run's rows; None where the table's log does not tell.
 
-    `table`: its name under the folder `output`, or in the catalog. The log of a folder is read without Spark (a hundredth
-    of a second a table), that of a store or a catalog by `DESCRIBE HISTORY` (a job of Spark, through Connect, too).
+    `table`: its name in SQL. `folder`: where it lies, if that is a folder: its log is read without Spark (a hundredth of a second
+    a table), that of others by `DESCRIBE HISTORY` (a job of Spark, through Connect, too).
     """
     try:
-        if output is not None and "://" not in output:
-            return rows_of(run_id, DeltaTable(f"{output}/{table}").history(LOOKED_AT))
-        name = table if output is None else f"delta.`{output}/{table}`"
-        history = spark.sql(f"DESCRIBE HISTORY {name} LIMIT {LOOKED_AT}")
+        if folder is not None:
+            return rows_of(run_id, DeltaTable(folder).history(LOOKED_AT))
+        history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {LOOKED_AT}")
         return rows_of(run_id, [row.asDict(recursive=True) for row in history.collect()])
     except (DeltaError, PySparkException, OSError):  # no audit fails for want of a number in a line of progress
         return None

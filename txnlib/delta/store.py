@@ -131,8 +131,9 @@ class RunStore:
         Returns how many rows these are, as far as the commit tells.
         """
         self._save(name, frame, "overwrite")
-        table = name if self.store.schema is None else f"{self.store.schema}.{name}"
-        return rows_written(self.store.spark, self.store.output, table, self.run_id)
+        output = self.store.output
+        folder = None if output is None or "://" in output else f"{output}/{name}"
+        return rows_written(self.store.spark, self.store.sql_name(name), self.run_id, folder=folder)
 
     def _save(self, name: str, frame: DataFrame, mode: str) -> None:
         self._opened.pop(name, None)
