@@ -25,6 +25,7 @@ MADE = {"operationParameters": None, "operationMetrics": None}
         ([APPENDED, MADE, commit("c-1", numFiles="1", numOutputRows="7"), commit("c-1", numFiles="1", numOutputRows="6")], 7),
         ([commit("c-1", numFiles="0")], 0),
         ([commit("c-1")], None),
+        ([commit("c-10", numFiles="1", numOutputRows="8"), MADE], 0),
         ([APPENDED, MADE], None),
         ([], None),
     ],
@@ -37,12 +38,10 @@ def test_a_table_without_a_log_tells_nothing(tmp_path):
     assert rows_written(None, "segments", "c-1", folder=f"{tmp_path}/segments") is None
 
 
-def test_a_store_is_asked_by_sql_and_says_the_same(spark, tmp_path):
+def test_a_store_is_asked_by_sql_and_says_the_same_as_the_folder(spark, tmp_path):
     name = "aborted_transactions"
     rows = spark.createDataFrame([(topic, *[None] * (len(TABLES[name]) - 1)) for topic in "ab"], TABLES[name])
     store = Store(spark, f"file://{tmp_path}")
-    first = RunStore(Store(spark, str(tmp_path)), "c", "c-1").write(name, rows)
-    second = RunStore(store, "c", "c-2").write(name, rows.limit(1))
-    assert (first, second) == (2, 1)
-    assert rows_written(spark, store.sql_name(name), "c-1", folder=None) == 2
+    assert RunStore(store, "c", "c-1").write(name, rows) == 2, "asked by SQL"
+    assert rows_written(spark, store.sql_name(name), "c-1", folder=f"{tmp_path}/{name}") == 2
     assert rows_written(spark, store.sql_name("nowhere"), "c-1", folder=None) is None

@@ -30,9 +30,15 @@ def rows_written(spark: SparkSession, table: str, run_id: str, *, folder: str | 
 
 
 def rows_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> int | None:
-    """Rows written by the first of these commits that replaced the run's. No files, no rows: Delta notes none then."""
+    """Rows written by the first of these commits that replaced the run's.
+
+    Where nothing is replaced by nothing, Delta makes no commit, or notes no rows: so none of this run beside those of others says 0.
+    """
+    are_told = False
     for commit in history:
-        if f"run_id = '{run_id}'" in str((commit.get("operationParameters") or {}).get("predicate")):
+        replaced = str((commit.get("operationParameters") or {}).get("predicate"))
+        are_told = are_told or "run_id = '" in replaced
+        if f"run_id = '{run_id}'" in replaced:
             written = commit.get("operationMetrics") or {}
             return int(written.get("numOutputRows", 0)) if "numFiles" in written else None
-    return None
+    return 0 if are_told else None
