@@ -32,7 +32,7 @@ def rows_written(spark: SparkSession, table: str, run_id: str, *, folder: str | 
 def rows_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> int | None:
     """Rows written by the first of these commits that replaced the run's.
 
-    Where nothing is replaced by nothing, Delta makes no commit, or notes no rows: so none of this run beside those of others says 0.
+    Where nothing is replaced by nothing, Delta makes no commit, or notes no rows: none of this run beside those of others says 0.
     """
     are_told = False
     for commit in history:
