@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
@@ -65,6 +65,7 @@ def test_without_capture_instants_their_age_is_not_told():
     assert json.loads(render_numbers(unknown))["found"]["newest_capture"] is None
 
 
+@settings(max_examples=50, deadline=None)
 @given(cluster=NAMES, topic=NAMES)
 def test_names_come_back_as_they_were(cluster, topic):
     named = replace(outcome(replace(found(), lags=[lag(topic=topic)])), cluster=cluster)
