@@ -65,7 +65,7 @@ def test_without_capture_instants_their_age_is_not_told():
     assert json.loads(render_numbers(unknown))["found"]["newest_capture"] is None
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, database=None)
 @given(cluster=NAMES, topic=NAMES)
 def test_names_come_back_as_they_were(cluster, topic):
     named = replace(outcome(replace(found(), lags=[lag(topic=topic)])), cluster=cluster)
