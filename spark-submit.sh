@@ -150,6 +150,12 @@ if ((${#inputs[@]})) && kib="$(du -sck -- "${inputs[@]}" 2>/dev/null | tail -n 1
   light=(--conf "spark.driver.extraJavaOptions=$java_options")
 fi
 
+# On a terminal, how many tasks of each stage are done; in a file, the bar would be noise.
+progress=()
+if [[ -t 2 ]]; then
+  progress=(--conf spark.ui.showConsoleProgress=true)
+fi
+
 submit_args=(
   --master "$master"
   --driver-memory "${TXNLIB_DRIVER_MEMORY:-2g}"
@@ -157,6 +163,7 @@ submit_args=(
   --py-files "$py_files"
   --jars "$jars"
   ${light[@]+"${light[@]}"}
+  ${progress[@]+"${progress[@]}"}
   ${spark_options[@]+"${spark_options[@]}"}
 )
 

@@ -42,6 +42,7 @@ def main() -> None:
     from contextlib import redirect_stdout
 
     from jobs import options
+    from jobs.outcome import telling
     from jobs.report_transactions import finish
     from jobs.run import reopen_run
     from txnlib.spark.producer_spans import producer_batches
@@ -49,14 +50,15 @@ def main() -> None:
     from txnlib.stages import reconstruct_state, report_transactions
     from txnlib.stages.steps import carry_out
 
-    run = reopen_run(options.parse(options.REPORT, "", ["--output", sys.argv[1]]))
+    given = options.parse(options.REPORT, "", ["--output", sys.argv[1]])
+    run = reopen_run(given)
     run.spark.sparkContext.setLogLevel("ERROR")
 
     def judge() -> None:
         carry_out(run, reconstruct_state.STEPS)
         carry_out(run, report_transactions.STEPS)
-        with redirect_stdout(sys.stderr):
-            finish(run, frozenset())
+        with redirect_stdout(sys.stderr), telling(given) as to:
+            finish(run, given, to)
 
     rows = producer_batches(*map(run.tables.read, ("record_batches", "producer_snapshots", "coverage")))
     windows = with_states(rows).write.format("noop").mode("overwrite")

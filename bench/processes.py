@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -41,31 +42,53 @@ def output_of(command: Sequence[str], environment: dict[str, str] | None = None)
     return done.stdout
 
 
-def watched(command: Sequence[str], environment: dict[str, str], errors: Path) -> tuple[float, int]:
-    """Seconds that a program takes, and the highest memory (MiB) of it and all it starts."""
+class Watched(NamedTuple):
+    """What a program and all it starts took: seconds from start to end, the highest memory (MiB), seconds of all cores."""
+
+    seconds: float
+    mib: int
+    cpu_seconds: float
+
+
+def watched(command: Sequence[str], environment: dict[str, str], errors: Path) -> Watched:
+    """Runs a program, its output into a file, and looks at it meanwhile."""
     begun = time.perf_counter()
     with errors.open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        memory = Memory(process.pid)
-        memory.start()
+        watch = Watch(process.pid)
+        watch.start()
         code = process.wait()
     if code:
         raise SystemExit(f"{shlex.join(command[:6])} … failed:\n{errors.read_text()[-4000:]}")
-    return time.perf_counter() - begun, memory.peak
+    return Watched(time.perf_counter() - begun, watch.peak, sum(watch.cpu.values()))
 
 
-class Memory(threading.Thread):
-    """The highest memory of a process and all below it, looked at four times a second; what they share is counted once."""
+class Watch(threading.Thread):
+    """Memory and processor time of a process and all below it, looked at four times a second.
+
+    Memory that they share is counted once. Of a process that ends between two looks, what it did since the first of them is lost.
+    """
 
     def __init__(self, process: int) -> None:
         super().__init__(daemon=True)
         self.process = process
         self.peak = 0
+        self.cpu: dict[int, float] = {}
 
     def run(self) -> None:
         while Path(f"/proc/{self.process}").exists():
-            self.peak = max(self.peak, sum(map(_resident_kib, _tree(self.process))) // 1024)
+            tree = _tree(self.process)
+            self.peak = max(self.peak, sum(map(_resident_kib, tree)) // 1024)
+            self.cpu.update((process, seconds) for process in tree if (seconds := _cpu_seconds(process)))
             time.sleep(0.25)
+
+
+def _cpu_seconds(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime, stime
 
 
 def _tree(process: int) -> list[int]:

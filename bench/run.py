@@ -2,10 +2,11 @@
 
     bench/run.sh [--batch-bytes 16384 --batch-bytes 500] [--batches N] [--judged-batches N] [--partitions N] [--keep FOLDER]
                  [--write]
+    bench/run.sh --slopes [--partitions N] [--keep FOLDER]
 
 Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw.py) and Kafka's own dump tool
 (dump_tool.py), reading text against Polars (text.py), two cores against one, the memory of whole audits (scaling.py), and
-judging against the windows alone (judging.py).
+judging against the windows alone (judging.py). `--slopes` measures what docs/scale.md reckons with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
 
@@ -25,6 +26,7 @@ import dump_tool
 import judging
 import raw
 import scaling
+import slopes
 import text
 from generate import generate
 from machine import describe
@@ -57,10 +59,14 @@ def main() -> None:
     parser.add_argument("--judged-batches", type=int, help="of the smallest size (default: as read); the target is for 10000000")
     parser.add_argument("--partitions", type=int, default=20)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="use, or make and keep, the captures in this folder")
+    parser.add_argument("--slopes", action="store_true", help="only audits of three sizes, and a night after the last: slopes.py")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     given = parser.parse_args()
     sizes = {size: given.batches or BATCHES.get(size, 1_000_000) for size in given.batch_bytes or BATCHES}
     folder = given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))
+    if given.slopes:
+        slopes.measure(folder, given.partitions)
+        return
     tables: list[Table] = []
     before = os.getloadavg()[0]
     try:

@@ -3,6 +3,7 @@
 #
 #   bench/run.sh                 about six minutes on two cores, 10 GB of disk meanwhile
 #   bench/run.sh --write         the same, and writes docs/performance.md
+#   bench/run.sh --slopes        what docs/scale.md reckons with: some minutes, 4 GB of disk
 #   bench/run.sh --help          the options
 #
 # The first call brings Kafka's jars and Polars into .venv. See bench/run.py.

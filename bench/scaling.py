@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from machine import CORES
-from processes import ROOT, spark_python, watched
+from processes import ROOT, Watched, spark_python, watched
 from spark_read import read_seconds
 from table import Ratio, Table
 
@@ -27,20 +27,19 @@ def measure_reading(capture: Path, batches: int) -> Ratio:
     return Ratio(f"{batches:,} batches: 2 tasks over 1", two, one, SPEED_UP)
 
 
-def audit(capture: Path, output: Path) -> tuple[float, int]:
-    """Seconds and MiB."""
-    arguments = ["--input", str(capture), "--output", str(output)]
+def audit(capture: Path, output: Path, *options: str) -> Watched:
+    arguments = ["--input", str(capture), "--output", str(output), *options]
     command, environment = spark_python(CORES, str(ROOT / "jobs" / "audit.py"), *arguments)
     return watched(command, environment, output.with_suffix(".stderr"))
 
 
 def measure_audits(small: Path, large: Path, batches: tuple[int, int], folder: Path) -> tuple[list[Ratio], str]:
-    (small_seconds, small_mib), (large_seconds, large_mib) = audit(small, folder / "out-small"), audit(large, folder / LARGE)
-    each = (large_seconds - small_seconds) / (batches[1] - batches[0]) * 1e6
+    few, many = audit(small, folder / "out-small"), audit(large, folder / LARGE)
+    each = (many.seconds - few.seconds) / (batches[1] - batches[0]) * 1e6
     name = f"{batches[1]:,} batches over {batches[0]:,}"
     ratios = [
-        Ratio(f"memory: {name}", large_mib, small_mib, at_most=MEMORY),
-        Ratio(f"seconds: {name}", large_seconds, small_seconds),
+        Ratio(f"memory: {name}", many.mib, few.mib, at_most=MEMORY),
+        Ratio(f"seconds: {name}", many.seconds, few.seconds),
     ]
     return ratios, f"Each million batches adds {each:.1f} s."
 

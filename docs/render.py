@@ -23,6 +23,8 @@ from txnlib.core.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.verdict import CURRENT_STANDINGS, DOUBTS, EXPLANATIONS, LATE_BY, OTHER_STANDINGS  # noqa: E402
 from txnlib.delta.store import stored_schema  # noqa: E402
 from txnlib.delta.views import VIEWS  # noqa: E402
+from txnlib.report.metrics import METRICS  # noqa: E402
+from txnlib.report.numbers import Numbers  # noqa: E402
 from txnlib.spark.schemas import TABLES  # noqa: E402
 
 NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
@@ -182,7 +184,49 @@ def _home(name: str) -> str:
     return metadata.get("Home-page") or urls.get("homepage") or urls.get("repository") or urls.get("source") or "-"
 
 
-PAGES = {"tables.md": tables, "api.md": api, "rules.md": rules, "notices.md": notices}
+def numbers() -> str:
+    return "\n".join([NOTE, "# Numbers\n", "What `audit` and `report_transactions` tell programs.\n", *_metrics(), *_summary()])
+
+
+def _metrics() -> list[str]:
+    lines = [
+        "## `--metrics FILE.prom`\n",
+        "Gauges as a text file, for node_exporter's textfile collector. Each has the label `cluster`, and those named here. Of a",
+        "run that failed only those that begin with `txnlib_audit_` are there, and of them those that are known.\n",
+        "| gauge | labels | meaning |",
+        "|---|---|---|",
+    ]
+    rows = [f"| `{name}` | {', '.join(f'`{label}`' for label in each.labels)} | {each.about} |" for name, each in METRICS.items()]
+    return [*lines, *rows, ""]
+
+
+def _summary() -> list[str]:
+    """The fields of each object of the JSON file, as its JSON schema has them."""
+    schema = Numbers.model_json_schema()
+    lines = [
+        "## `--summary FILE.json`\n",
+        "One object, UTF-8. `-` in the place of the file puts it on stdout, where the report would be.",
+    ]
+    for name, model in {"": schema, **schema["$defs"]}.items():
+        lines += [f"\n### {name}\n" if name else "", f"{model['description'].partition(chr(10))[0]}\n"]
+        lines += ["| field | type | meaning |", "|---|---|---|"]
+        lines += [f"| `{field}` | {_kind(said)} | {said['description']} |" for field, said in model["properties"].items()]
+    return [*lines, ""]
+
+
+def _kind(said: dict) -> str:
+    if "anyOf" in said:
+        return " or ".join(_kind(each) for each in said["anyOf"])
+    if "$ref" in said:
+        return said["$ref"].rpartition("/")[2]
+    if "items" in said:
+        return f"list of {_kind(said['items'])}"
+    if isinstance(said.get("additionalProperties"), dict):
+        return f"object: name to {_kind(said['additionalProperties'])}"
+    return f"`{said['const']}`" if "const" in said else said["type"]
+
+
+PAGES = {"tables.md": tables, "api.md": api, "numbers.md": numbers, "rules.md": rules, "notices.md": notices}
 
 if __name__ == "__main__":
     for page, render in PAGES.items():

@@ -6,22 +6,22 @@ import sys
 from collections.abc import Sequence
 
 from jobs import options
-from jobs.report_transactions import finish, forget
+from jobs.outcome import telling
+from jobs.report_transactions import finish
 from jobs.run import main, open_run, plan_text
 from txnlib.stages.audit import carry_out_all
 
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.AUDIT, __doc__ or "", argv)
-    run = open_run(given)
-    assert run.capture is not None
-    if given.dry_run:
-        print(plan_text(run.inputs, run.capture, run.settings))
-        return 0
-    carry_out_all(run, take_over=given.take_over)
-    code = finish(run, given.fail_on, given.report)
-    forget(run, given.keep_days)
-    return code
+    with telling(given) as to:
+        run = to.run = open_run(given)
+        assert run.capture is not None
+        if given.dry_run:
+            print(plan_text(run.inputs, run.capture, run.settings))
+            return 0
+        carry_out_all(run, take_over=given.take_over)
+        return finish(run, given, to)
 
 
 def program() -> None:

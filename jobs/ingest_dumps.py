@@ -9,6 +9,7 @@ from jobs import options
 from jobs.run import main, open_run, plan_text, say
 from txnlib.stages.claim import refuse_if_busy
 from txnlib.stages.ingest_dumps import STEPS
+from txnlib.stages.run import reading_text
 from txnlib.stages.steps import carry_out
 
 
@@ -20,7 +21,7 @@ def job(argv: Sequence[str]) -> int:
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
     refuse_if_busy(run, take_over=given.take_over)
-    say(f"reading {len(run.capture.files)} files")
+    say(reading_text(run.capture))
     carry_out(run, STEPS)
     run.note("INGESTED")
     return 0

@@ -10,9 +10,11 @@ from typing import Any, Final, NoReturn
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING, STARTS
-from txnlib.report.page_file import check_page_file
+from txnlib.report.whole_file import check_whole_file
 from txnlib.stages.asked import FULL, MODES
 
+#: `--summary -`: the JSON takes the place of the report.
+STDOUT: Final = "-"
 VERDICT_NAMES: Final = ("hanging", "late", "stuck", "suspect", "unknown")
 
 
@@ -83,6 +85,18 @@ OPTIONS: Final = (
     ),
     Option("--report", _REPORTS, "write the report as a page, too: one HTML file that needs no network", {"metavar": "FILE.html"}),
     Option(
+        "--metrics",
+        _REPORTS,
+        "write what became of the audit as gauges for Prometheus, too: a file for node_exporter's textfile collector",
+        {"metavar": "FILE.prom"},
+    ),
+    Option(
+        "--summary",
+        _REPORTS,
+        "write the report's numbers as JSON, too; '-': to stdout, in place of the report",
+        {"metavar": "FILE.json"},
+    ),
+    Option(
         "--start",
         _READS,
         "read each log from its beginning (default), or from the newest snapshot of its producers: faster, and knows as much "
@@ -134,8 +148,9 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         options.fail_on = parse_fail_on(options.fail_on)
         if options.keep_days is not None and options.keep_days < 1:
             raise UsageError(f"--keep-days {options.keep_days}: expected 1 or more")
-        if options.report is not None:
-            check_page_file(options.report)
+        for file in (options.report, options.metrics, None if options.summary == STDOUT else options.summary):
+            if file is not None:
+                check_whole_file(file)
     options.as_of_ms = None if options.as_of in (None, "capture") else parse_instant(options.as_of)
     return options
 

@@ -1,4 +1,4 @@
-"""Who reads the tables of a run for its page? Nobody's JVM where they lie in a folder, else Spark."""
+"""Who reads the tables of a run for its page and its numbers? Nobody's JVM where they lie in a folder, else Spark."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
 
 def write_page(run: Run, file: str) -> None:
     """Writes the page of a run whose tables are all there."""
+    stories = STORIES if _is_folder(run) else FEW_STORIES
+    page.write_page(asked_of(run), file, tables=run.tables.store.output, stories=stories)
+
+
+def asked_of(run: Run) -> tables.Run:
+    """A run whose tables are all there, as `txnlib.cli` asks for its rows."""
     store, settings = run.tables.store, run.settings
-    is_folder = store.output is not None and "://" not in store.output
     opened: tables.Rows = (
-        tables.open_tables(str(store.output)) if is_folder else SparkRows(str(store.schema or store.output), store.read_all)
+        tables.open_tables(str(store.output)) if _is_folder(run) else SparkRows(str(store.schema or store.output), store.read_all)
     )
-    asked = tables.Run(opened, settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
-    page.write_page(asked, file, tables=store.output, stories=STORIES if is_folder else FEW_STORIES)
+    return tables.Run(opened, settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
+
+
+def _is_folder(run: Run) -> bool:
+    output = run.tables.store.output
+    return output is not None and "://" not in output

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Final
 
 from jobs import options
+from jobs.outcome import Telling, telling
 from jobs.page import write_page
 from jobs.run import main, reopen_run, say
 from txnlib.delta.retention import forget_runs
@@ -27,26 +30,32 @@ def forget(run: Run, keep_days: int | None) -> None:
         say(f"removed {len(gone)} audits of more than {keep_days} days before")
 
 
-def finish(run: Run, fail_on: frozenset[str], file: str | None = None) -> int:
-    """Closes the run, prints the report, writes the page, and gives the exit code: 3 if a verdict of `fail_on` was found."""
+def finish(run: Run, given: Namespace, to: Telling) -> int:
+    """Closes the run, prints the report, and does what else is asked for: the page, old audits, the numbers. The exit code: 3 if a
+    verdict of `--fail-on` was found."""
+    begun = time.monotonic()
     summary = close(run)
-    sys.stdout.write(page(summary, is_terminal=sys.stdout.isatty()))
-    sys.stdout.flush()
-    if file is not None:
-        write_page(run, file)
-        say(f"page: {file}")
-    return 3 if any(summary.counts["verdicts"].get(name, 0) for name in fail_on) else 0
+    if not to.replaces_report:
+        sys.stdout.write(page(summary, is_terminal=sys.stdout.isatty()))
+        sys.stdout.flush()
+    say(f"report: {time.monotonic() - begun:.1f} s")
+    if given.report is not None:
+        write_page(run, given.report)
+        say(f"page: {given.report}")
+    forget(run, given.keep_days)
+    code = 3 if any(summary.counts["verdicts"].get(name, 0) for name in given.fail_on) else 0
+    to.tell(code, summary)
+    return code
 
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.REPORT, __doc__ or "", argv)
-    run = reopen_run(given)
-    refuse_if_busy(run, take_over=given.take_over)
-    claim(run)
-    carry_out(run, STEPS)
-    code = finish(run, given.fail_on, given.report)
-    forget(run, given.keep_days)
-    return code
+    with telling(given) as to:
+        run = to.run = reopen_run(given)
+        refuse_if_busy(run, take_over=given.take_over)
+        claim(run)
+        carry_out(run, STEPS)
+        return finish(run, given, to)
 
 
 if __name__ == "__main__":

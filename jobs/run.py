@@ -17,8 +17,11 @@ from txnlib.stages.run import Run
 
 
 def say(text: str) -> None:
-    """A line of progress, to stderr: stdout is the report's. In one write, because several steps speak at a time."""
-    sys.stderr.write(f"{text}\n")
+    """A line of progress, to stderr: stdout is the report's. In one write, because several steps speak at a time.
+
+    On a terminal it takes the place of Spark's progress bar, which is drawn anew below.
+    """
+    sys.stderr.write(f"\r\x1b[K{text}\n" if sys.stderr.isatty() else f"{text}\n")
     sys.stderr.flush()
 
 
@@ -28,15 +31,17 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
         return job(argv)
     except SystemExit as asked:  # argparse after --help
         return int(asked.code or 0)
-    except BusyError as error:
-        say(f"txnlib: {error}")
-        return 1
-    except TxnlibError as error:
-        say(f"txnlib: {error}")
-        return 2
-    except Exception as error:  # the last line of defence: a failed audit must say so and exit with 1
-        say(f"txnlib: the audit failed: {type(error).__name__}: {error}")
-        return 1
+    except Exception as error:  # the last line of defence: a failed audit must say so
+        code, text = failure(error)
+        say(f"txnlib: {text}")
+        return code
+
+
+def failure(error: Exception) -> tuple[int, str]:
+    """The exit code of what a job raised, and what is said about it."""
+    if isinstance(error, TxnlibError):
+        return (1 if isinstance(error, BusyError) else 2), str(error)
+    return 1, f"the audit failed: {type(error).__name__}: {error}"
 
 
 def asked_by(options: Namespace) -> Asked:
@@ -65,10 +70,10 @@ def plan_text(run_inputs: Sequence[str], capture: Capture, settings: Settings) -
     """What an audit would read, for --dry-run."""
     counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
     files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
-    size = sum(file.size for file in capture.files)
+    total = sum(file.size for file in capture.files)
     instant = datetime.fromtimestamp(settings.as_of_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return (
         f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
-        f"{len(capture.files)} files, {size} bytes: {files}\n"
+        f"{len(capture.files)} files, {total} bytes: {files}\n"
         f"from {', '.join(run_inputs)}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from deltalake import DeltaTable
@@ -10,6 +11,7 @@ from deltalake import DeltaTable
 from jobs import audit, reconstruct_state, report_transactions
 from jobs.run import main
 from tests.support.delta_tables import txn_audit
+from txnlib.report.numbers import Numbers
 from txnlib.spark.schemas import TABLES
 from txnlib.stages import audit as stages
 from txnlib.stages.steps import Step
@@ -31,10 +33,16 @@ def counts(out):
 
 
 def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, out, sample, capsys):
-    page = out.parent / "report.html"
-    assert main(audit.job, ["--input", sample, "--output", str(out), "--report", str(page)]) == 0
+    page, metrics, numbers = (out.parent / name for name in ("report.html", "audit.prom", "audit.json"))
+    files = ["--report", str(page), "--metrics", str(metrics), "--summary", str(numbers)]
+    assert main(audit.job, ["--input", sample, "--output", str(out), *files]) == 0
     printed = capsys.readouterr()
     assert printed.err.endswith(f"page: {page}\n")
+    told = {name: int(rows.replace(",", "")) for name, rows in re.findall(r"^(\w+): ([\d,]+) rows?, ", printed.err, re.MULTILINE)}
+    assert told == {name: rows for name, rows in counts(out).items() if name != "audit_runs"}, "as the tables themselves say"
+    assert {name: each.rows for name, each in Numbers.model_validate_json(numbers.read_text()).written.items()} == told
+    assert 'txnlib_open_transactions{cluster="quickstart",verdict="HANGING"} 1.0\n' in metrics.read_text()
+    assert 'txnlib_lso_lag_offsets{cluster="quickstart",partition="0",topic="payments"} 187.0\n' in metrics.read_text()
     assert "abort --topic payments --partition 0 --start-offset 24" in page.read_text()
     assert "1 HANGING   nobody will ever end it" in printed.out
     assert "abort --topic payments --partition 0 --start-offset 24" in printed.out
@@ -79,7 +87,9 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
         raise RuntimeError("out of luck")
 
     monkeypatch.setattr(stages, "STEPS", (Step("audit_runs", (), lambda run: run.noted("RUNNING")), Step("coverage", (), broken)))
-    assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out")]) == 1
+    metrics = tmp_path / "audit.prom"
+    assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out"), "--metrics", str(metrics)]) == 1
+    assert 'txnlib_audit_success{cluster="quickstart"} 0.0\n' in metrics.read_text()
     assert "txnlib: the audit failed: RuntimeError: out of luck" in capsys.readouterr().err
     (run,) = spark.read.format("delta").load(str(tmp_path / "out" / "audit_runs")).collect()
     assert run["status"] == "FAILED"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -15,11 +17,12 @@ from txnlib.stages.steps import Step, carry_out
 def run_of(written: list[str]) -> SimpleNamespace:
     lock = threading.Lock()
 
-    def write(name: str, frame: object) -> None:
+    def write(name: str, frame: object) -> int:
         with lock:
             written.append(name)
+        return 1_234
 
-    return SimpleNamespace(tables=SimpleNamespace(write=write), say=lambda text: None)
+    return SimpleNamespace(tables=SimpleNamespace(write=write), written={}, say=lambda text: print(text, file=sys.stderr))
 
 
 def test_every_step_comes_after_the_steps_it_reads():
@@ -56,3 +59,10 @@ def test_a_decision_writes_no_table():
     written: list[str] = []
     carry_out(run_of(written), [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
     assert written == ["a"]
+
+
+def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):
+    run = run_of([])
+    carry_out(run, [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
+    assert re.fullmatch(r"a: 1,234 rows, \d+\.\d s\n", capsys.readouterr().err)
+    assert {name: written.rows for name, written in run.written.items()} == {"a": 1_234}

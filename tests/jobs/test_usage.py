@@ -37,6 +37,8 @@ def segment(tmp_path) -> Path:
         (["--input", "x", "--output", "y", "--as-of", "yesterday"], "--as-of yesterday: expected ISO-8601"),
         (["--input", "x", "--output", "y", "--fail-on", "hanging,lost"], "--fail-on lost: known are hanging"),
         (["--input", "x", "--output", "y", "--report", "/proc/none/r.html"], "/proc/none/r.html: cannot be written"),
+        (["--input", "x", "--output", "y", "--metrics", "/proc/none/t.prom"], "/proc/none/t.prom: cannot be written"),
+        (["--input", "x", "--output", "y", "--summary", "/"], "/: is a folder; name a file"),
         (["--input", "x", "--output", "y", "--colour"], "unrecognized arguments: --colour"),
         (["--input", "x", "--output", "y", "--stuck-after", "soon"], "invalid int value: 'soon'"),
     ],

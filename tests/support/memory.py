@@ -43,8 +43,9 @@ class MemoryTables:
     def read_all(self, name: str) -> DataFrame:
         raise MissingTableError(name, "audit")
 
-    def write(self, name: str, frame: DataFrame) -> None:
+    def write(self, name: str, frame: DataFrame) -> int:
         self.tables[name] = conform(frame, TABLES[name]).toArrow()
+        return self.tables[name].num_rows
 
     def append(self, name: str, frame: DataFrame) -> None:
         known = self.tables[name]

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from txnlib.cli.page_rows import page_rows_of
 from txnlib.cli.tables import Run
 from txnlib.report.page import render_page
-from txnlib.report.page_file import write_page_file
 from txnlib.report.page_rows import STORIES
 from txnlib.report.summary import Summary
+from txnlib.report.whole_file import write_whole_file
 
 
 def write_page(run: Run, file: str, *, tables: str | None, stories: Mapping[str, int] = STORIES) -> Summary:
@@ -18,5 +18,5 @@ def write_page(run: Run, file: str, *, tables: str | None, stories: Mapping[str,
     `tables`: what `txn-audit` is given as --tables, if it can read them; `stories`: how many are told of each section.
     """
     page = page_rows_of(run, tables=tables, stories=stories)
-    write_page_file(file, render_page(page))
+    write_whole_file(file, render_page(page))
     return page.summary

@@ -9,8 +9,8 @@ from txnlib.cli.output import Answer
 from txnlib.cli.summary import summarise
 from txnlib.cli.tables import Run
 from txnlib.report.grid import plain
-from txnlib.report.page_file import check_page_file
 from txnlib.report.terminal import page
+from txnlib.report.whole_file import check_whole_file
 
 _COLUMNS = (
     "section",
@@ -33,7 +33,7 @@ def report(run: Run, options: Namespace) -> Answer:
     if options.html is not None:
         from txnlib.cli.page import write_page  # templates, which the text need not wait for
 
-        check_page_file(options.html)
+        check_whole_file(options.html)
         summary, notes = write_page(run, options.html, tables=options.tables), (f"page: {options.html}",)
     else:
         summary = summarise(run)

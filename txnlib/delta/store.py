@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType, StructType
 from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from txnlib.delta.commits import rows_written
 from txnlib.delta.constraints import options_of
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform
@@ -143,9 +144,15 @@ class RunStore:
         """Adds rows to those that `write` gave the table in this run."""
         self._save(name, frame, "append")
 
-    def write(self, name: str, frame: DataFrame) -> None:
-        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be."""
+    def write(self, name: str, frame: DataFrame) -> int | None:
+        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be.
+
+        Returns how many rows these are, as far as the commit tells.
+        """
         self._save(name, frame, "overwrite")
+        output = self.store.output
+        folder = None if output is None or "://" in output else f"{output}/{name}"
+        return rows_written(self.store.spark, self.store.sql_name(name), self.run_id, folder=folder)
 
     def _save(self, name: str, frame: DataFrame, mode: str) -> None:
         self._opened.pop(name, None)

@@ -9,7 +9,7 @@ from txnlib.errors import BusyError
 from txnlib.report.summary import Summary
 from txnlib.stages import ingest_dumps, reconstruct_state, report_transactions
 from txnlib.stages.claim import refuse_if_busy
-from txnlib.stages.run import Run
+from txnlib.stages.run import Run, reading_text
 from txnlib.stages.steps import Step, carry_out
 from txnlib.stages.summary import summarise
 
@@ -25,7 +25,7 @@ def carry_out_all(run: Run, *, take_over: bool = False) -> None:
     """
     assert run.capture is not None
     refuse_if_busy(run, take_over=take_over)
-    run.say(f"reading {len(run.capture.files)} files")
+    run.say(reading_text(run.capture))
     try:
         carry_out(run, STEPS)
     except BusyError:

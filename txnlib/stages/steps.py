@@ -13,6 +13,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from txnlib.report.outcome import Written
 from txnlib.stages.clock import now
 from txnlib.stages.run import Run
 
@@ -69,5 +70,6 @@ def _take(run: Run, step: Step) -> None:
     begun = now()
     frame = step.make(run)
     if frame is not None:
-        run.tables.write(step.name, frame)
-        run.say(f"{step.name}: {(now() - begun).total_seconds():.1f} s")
+        rows = run.tables.write(step.name, frame)
+        run.written[step.name] = Written(rows, (now() - begun).total_seconds())
+        run.say(f"{step.name}: {run.written[step.name]}")

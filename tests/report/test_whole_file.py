@@ -1,4 +1,4 @@
-"""Is the page's file whole or not there, and is a place where it cannot be written found before any work?"""
+"""Is a report's file whole or not there, and is a place where it cannot be written found before any work?"""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from txnlib.errors import UsageError
-from txnlib.report.page_file import check_page_file, write_page_file
+from txnlib.report.whole_file import check_whole_file, write_whole_file
 
 
 def test_folders_that_are_missing_are_made_when_the_page_is_written_and_not_before(tmp_path):
     file = tmp_path / "new" / "report.html"
-    check_page_file(str(file))
+    check_whole_file(str(file))
     assert list(tmp_path.iterdir()) == []
-    write_page_file(str(file), "<p>ü")
+    write_whole_file(str(file), "<p>ü")
     assert file.read_bytes() == "<p>ü".encode()
     assert list(file.parent.iterdir()) == [file]
 
@@ -23,7 +23,7 @@ def test_a_page_that_cannot_be_written_leaves_the_one_before(tmp_path):
     file = tmp_path / "report.html"
     file.write_text("before")
     with pytest.raises(UnicodeEncodeError):
-        write_page_file(str(file), "half \ud800")
+        write_whole_file(str(file), "half \ud800")
     assert file.read_text() == "before"
     assert list(tmp_path.iterdir()) == [file]
 
@@ -32,15 +32,15 @@ def test_who_reads_the_page_before_reads_it_to_its_end(tmp_path):
     file = tmp_path / "report.html"
     file.write_text("before")
     with file.open() as reader:
-        write_page_file(str(file), "after")
+        write_whole_file(str(file), "after")
         assert reader.read() == "before"
     assert file.read_text() == "after"
 
 
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "latest.html").symlink_to(tmp_path / "report.html")
-    check_page_file(str(tmp_path / "latest.html"))
-    write_page_file(str(tmp_path / "latest.html"), "page")
+    check_whole_file(str(tmp_path / "latest.html"))
+    write_whole_file(str(tmp_path / "latest.html"), "page")
     assert (tmp_path / "report.html").read_text() == "page"
     assert (tmp_path / "latest.html").is_symlink()
 
@@ -59,6 +59,6 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, place, problem):
     (tmp_path / "taken").write_text("a file")
     given = place if "://" in place or Path(place).is_absolute() else str(tmp_path / place)
     with pytest.raises(UsageError) as caught:
-        check_page_file(given)
+        check_whole_file(given)
     assert str(caught.value).startswith(given)
     assert problem in str(caught.value)

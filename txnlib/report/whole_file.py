@@ -1,4 +1,4 @@
-"""Where is the page written? A file that is whole or not there, in a folder that was looked at before any work began."""
+"""Where is a page, or numbers for a program, written? A file that is whole or not there, in a folder looked at before any work."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tempfile import TemporaryFile
 from txnlib.errors import UsageError
 
 
-def check_page_file(path: str) -> None:
+def check_whole_file(path: str) -> None:
     """Raises UsageError unless a file can be written there; leaves nothing behind."""
     if "://" in path:
-        raise UsageError(f"{path}: the page is written to a local file, not to a store")
+        raise UsageError(f"{path}: a report is written to a local file, not to a store")
     file = Path(path).resolve()
     if file.is_dir():
         raise UsageError(f"{path}: is a folder; name a file")
@@ -26,8 +26,8 @@ def check_page_file(path: str) -> None:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def write_page_file(path: str, text: str) -> None:
-    """Writes the page as a whole: a reader finds the page before or this one, never half of it."""
+def write_whole_file(path: str, text: str) -> None:
+    """Writes the file as a whole: a reader finds the one before or this one, never half of it."""
     file = Path(path).resolve()  # of a link, what it leads to
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}")

@@ -1,0 +1,81 @@
+"""How do schedulers and monitoring learn what became of a job? `--metrics` and `--summary`, written however it ends."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import PurePath
+
+from jobs.options import STDOUT
+from jobs.page import asked_of
+from jobs.run import failure, say
+from txnlib import __version__
+from txnlib.cli.outcome_rows import found_by
+from txnlib.report.metrics import render_metrics
+from txnlib.report.numbers import render_numbers
+from txnlib.report.outcome import Found, Outcome
+from txnlib.report.summary import Summary
+from txnlib.report.whole_file import write_whole_file
+from txnlib.stages.run import Run
+
+
+@dataclass(slots=True)
+class Telling:
+    """Whom to tell what became of a job: what its options ask for."""
+
+    metrics: str | None
+    summary: str | None
+    #: Named like this until the run is open; and with the machine's time at its begin.
+    outcome: Outcome
+    run: Run | None = None
+
+    @property
+    def replaces_report(self) -> bool:
+        return self.summary == STDOUT
+
+    def tell(self, code: int, summary: Summary) -> None:
+        """Writes what a run found whose tables are all there."""
+        if self.run is not None and (self.metrics or self.summary):
+            self._write(code, found=found_by(asked_of(self.run), summary))
+
+    def tell_failure(self, error: Exception) -> None:
+        code, text = failure(error)
+        self._write(code, error=text)
+
+    def _write(self, code: int, *, error: str | None = None, found: Found | None = None) -> None:
+        outcome = replace(self.outcome, exit_code=code, finished_ms=_now_ms(), error=error, found=found)
+        if self.run is not None:
+            settings, written = self.run.settings, dict(self.run.written)
+            outcome = replace(outcome, cluster=settings.cluster, run_id=settings.run_id, written=written)
+        if self.metrics is not None:
+            write_whole_file(self.metrics, render_metrics(outcome))
+        if self.replaces_report:
+            sys.stdout.write(render_numbers(outcome))
+            sys.stdout.flush()
+        elif self.summary is not None:
+            write_whole_file(self.summary, render_numbers(outcome))
+
+
+@contextmanager
+def telling(given: Namespace) -> Iterator[Telling]:
+    """What tells of a job that is done; of one that fails is told here, and the failure raised again."""
+    found = given.cluster or PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name
+    begun = Outcome(cluster=found, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
+    is_tried = getattr(given, "dry_run", False)  # writes nothing
+    to = Telling(None, None, begun) if is_tried else Telling(given.metrics, given.summary, begun)
+    try:
+        yield to
+    except Exception as error:
+        try:
+            to.tell_failure(error)
+        except Exception as lost:  # what went wrong first is what has to be said
+            say(f"txnlib: {lost}")
+        raise
+
+
+def _now_ms() -> int:
+    return int(datetime.now(UTC).timestamp() * 1000)

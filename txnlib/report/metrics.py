@@ -1,0 +1,184 @@
+"""What does Prometheus learn of a run? Gauges for node_exporter's textfile collector, of a run that failed, too.
+
+Only gauges, and no quotes in their helps: so the text is OpenMetrics and the older text format at once, which the collector reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from txnlib.report.outcome import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, STATUSES, URGENCY, Found, Outcome
+
+#: Values of the labels, beyond `cluster`, and the value; None: not known, and so not told.
+Sample = tuple[tuple[object, ...], float | int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a gauge says, its labels beyond `cluster`, and its samples."""
+
+    about: str
+    labels: tuple[str, ...]
+    samples: Callable[[Outcome], Iterator[Sample]]
+
+
+def _one(value: Callable[[Outcome], float | int | None]) -> Callable[[Outcome], Iterator[Sample]]:
+    return lambda outcome: iter([((), value(outcome))])
+
+
+def _of(value: Callable[[Found], float | int | None]) -> Callable[[Outcome], Iterator[Sample]]:
+    """Nothing of a run that failed: what it would have found is not known, and 0 would be good news."""
+    return lambda outcome: iter([] if outcome.found is None else [((), value(outcome.found))])
+
+
+def _each(samples: Callable[[Found], list[Sample]]) -> Callable[[Outcome], Iterator[Sample]]:
+    return lambda outcome: iter([] if outcome.found is None else samples(outcome.found))
+
+
+def _counts(counted: Mapping[str, int], names: tuple[str, ...]) -> list[Sample]:
+    """Those that are not there are 0: a series that comes and goes cannot be compared with itself."""
+    return [((name,), counted.get(name, 0)) for name in names]
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+#: Every gauge, in the order of the file. docs/numbers.md is rendered from this.
+METRICS: Final[Mapping[str, Metric]] = {
+    "txnlib_audit_success": Metric(
+        "1: the audit was carried out, whatever it found; 0: it failed, and nothing is known of what it would have found.",
+        (),
+        _one(lambda run: int(run.error is None)),
+    ),
+    "txnlib_audit_exit_code": Metric(
+        "Exit code: 0 done, 1 failed, 2 bad usage or no readable input, 3 --fail-on matched.", (), _one(lambda run: run.exit_code)
+    ),
+    "txnlib_audit_info": Metric("1, for the version in its label.", ("version",), lambda run: iter([((run.version,), 1)])),
+    "txnlib_audit_started_timestamp_seconds": Metric(
+        "When the audit began, by the clock of the machine that ran it.", (), _one(lambda run: run.started_ms / 1000)
+    ),
+    "txnlib_audit_finished_timestamp_seconds": Metric(
+        "When the audit ended, by the same clock.", (), _one(lambda run: run.finished_ms / 1000)
+    ),
+    "txnlib_audit_duration_seconds": Metric(
+        "From its begin to its end, without the start of Python.", (), _one(lambda run: (run.finished_ms - run.started_ms) / 1000)
+    ),
+    "txnlib_audit_as_of_timestamp_seconds": Metric(
+        "The instant judged at: ages and verdicts are as of then.", (), _of(lambda found: found.summary.as_of_ms / 1000)
+    ),
+    "txnlib_audit_newest_capture_timestamp_seconds": Metric(
+        "When the newest copy was taken; absent where no capture.json tells.",
+        (),
+        _of(lambda found: _seconds(found.summary.captured_to_ms)),
+    ),
+    "txnlib_audit_newest_capture_age_seconds": Metric(
+        "How old the newest copy was when the audit ended; absent where no capture.json tells.", (), lambda run: _capture_age(run)
+    ),
+    "txnlib_audit_table_rows": Metric(
+        "Rows that the audit wrote into a table.",
+        ("table",),
+        lambda run: iter([((name,), written.rows) for name, written in sorted(run.written.items())]),
+    ),
+    "txnlib_audit_table_seconds": Metric(
+        "Seconds that it took to make and write a table. Several are made at a time, so they do not add up.",
+        ("table",),
+        lambda run: iter([((name,), written.seconds) for name, written in sorted(run.written.items())]),
+    ),
+    "txnlib_open_transactions": Metric(
+        "Open transactions on partitions, by verdict.",
+        ("verdict",),
+        _each(lambda found: _counts(found.summary.counts["verdicts"], URGENCY)),
+    ),
+    "txnlib_partitions_with_late_transactions": Metric(
+        f"PartitionsWithLateTransactionsCount as the broker would count it at as_of. At most {SHOWN_BROKERS:,} brokers.",
+        ("broker",),
+        _each(lambda found: [((row["broker"],), row["partitions_with_late_transactions"]) for row in found.brokers]),
+    ),
+    "txnlib_active_transaction_open_time_max_seconds": Metric(
+        "How long the oldest Ongoing transaction of the coordinators on a broker has been open at as_of.",
+        ("broker",),
+        _each(lambda found: [((row["broker"],), _seconds(row["active_transaction_open_time_max_ms"])) for row in found.brokers]),
+    ),
+    "txnlib_lso_lag_max_offsets": Metric(
+        "Highest distance from a last stable offset to its high watermark.", (), _of(lambda found: found.lag.get("offsets") or 0)
+    ),
+    "txnlib_lso_lag_max_seconds": Metric(
+        "Highest age of the record at a last stable offset that lies below its high watermark.",
+        (),
+        _of(lambda found: (found.lag.get("ms") or 0) / 1000),
+    ),
+    "txnlib_lso_lag_partitions": Metric(
+        "Partitions whose last stable offset lies below their high watermark.",
+        (),
+        _of(lambda found: found.lag.get("partitions") or 0),
+    ),
+    "txnlib_lso_lag_offsets": Metric(
+        f"The same distance for each of these partitions, the {SHOWN_LAGS} that lag longest.",
+        ("topic", "partition"),
+        _each(lambda found: [((row["topic"], row["partition"]), row["lag_offsets"]) for row in found.lags]),
+    ),
+    "txnlib_lso_lag_seconds": Metric(
+        "The same age for each of these partitions.",
+        ("topic", "partition"),
+        _each(lambda found: [((row["topic"], row["partition"]), _seconds(row["lag_ms"])) for row in found.lags]),
+    ),
+    "txnlib_coverage_ratio": Metric(
+        "Partitions of which a copy was read, of those known to exist.",
+        (),
+        _of(lambda found: _ratio(found.summary.partitions_read, found.summary.partitions_known)),
+    ),
+    "txnlib_coordinator_coverage_ratio": Metric(
+        "The same of __transaction_state.",
+        (),
+        _of(lambda found: _ratio(found.summary.coordinators_read, found.summary.coordinators_known)),
+    ),
+    "txnlib_partitions": Metric(
+        "Partitions by the status of their judged copy.", ("status",), _each(lambda found: _counts(found.partitions, STATUSES))
+    ),
+    "txnlib_unreadable_bytes": Metric(
+        "Bytes of copies that could not be read.", (), _of(lambda found: found.summary.unreadable_bytes)
+    ),
+    "txnlib_findings": Metric(
+        "Findings by severity.", ("severity",), _each(lambda found: _counts(found.summary.counts["findings"], SEVERITIES))
+    ),
+}
+
+
+def _capture_age(run: Outcome) -> Iterator[Sample]:
+    newest = None if run.found is None else run.found.summary.captured_to_ms
+    return iter([] if newest is None else [((), (run.finished_ms - newest) / 1000)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Gauges:
+    """What prometheus_client collects: each gauge with a sample for each value that is known."""
+
+    outcome: Outcome
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for name, metric in METRICS.items():
+            gauge = GaugeMetricFamily(name, metric.about, labels=("cluster", *metric.labels))
+            for labels, value in metric.samples(self.outcome):
+                if value is not None:
+                    gauge.add_metric((self.outcome.cluster, *map(str, labels)), value)
+            if gauge.samples:
+                yield gauge
+
+
+def render_metrics(outcome: Outcome) -> str:
+    """The gauges of a run as text."""
+    registry = CollectorRegistry()
+    registry.register(_Gauges(outcome))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text.decode()
