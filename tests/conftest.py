@@ -18,12 +18,12 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes (run-tests.sh): all that need the session in one, other tests by file wherever there is room."""
+    """Marks all that need the Spark session, so that the rest can run beside it (run-tests.sh)."""
     for item in items:
-        needs_session = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("spark" if needs_session else item.nodeid.partition("::")[0]))
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.session)
 
 
 @pytest.fixture(scope="session")
