@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything that CI runs: lint, format, types, tests. Stops at the first that fails, with a code other than 0.
 #
-#   ./run-tests.sh                    all
+#   ./run-tests.sh                    all that CI runs
+#   ./run-tests.sh slow               what CI has no time for: clusters, a real broker, audits killed in the middle
 #   ./run-tests.sh -k windows tests/spark     arguments go to pytest
 #
 # The first call makes .venv (see bootstrap.sh).
@@ -11,7 +12,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=bootstrap.sh
 source ./bootstrap.sh test
-bootstrap_kafka                           # for the tests of scripts/capture.sh: a broker, from Maven
+if [[ "${1:-}" == slow ]]; then
+  bootstrap_kafka                         # for the tests of scripts/capture.sh: a broker, from Maven
+fi
 
 export TXNLIB_DELTA_JARS="$DELTA_JARS"    # for the tests' session: spark.jars
 export SPARK_LOCAL_IP=127.0.0.1           # else Spark warns about the machine's name
@@ -27,13 +30,14 @@ step ruff format --check .
 step mypy
 step shellcheck --external-sources bootstrap.sh run-tests.sh scripts/*.sh
 printf '== pytest\n' >&2
+[[ "${1:-}" != slow ]] || set -- -m slow "${@:2}"
 (($# == 0)) || exec "$VENV/bin/pytest" "$@"   # its code is ours; no tests found is 5
 
-# All that share the Spark session in one process, everything else beside it: a core each.
+# What shares the first Spark session in one process, everything else beside it: a core each.
 beside="$(mktemp)"
 trap 'rm -f "$beside"' EXIT
-"$VENV/bin/pytest" -m "not session" >"$beside" 2>&1 &
-"$VENV/bin/pytest" -m session && code=0 || code=$?
+"$VENV/bin/pytest" -m "not session and not slow" >"$beside" 2>&1 &
+"$VENV/bin/pytest" -m "session and not slow" && code=0 || code=$?
 wait $! || code=$?
 printf '== pytest beside the Spark session\n' >&2
 cat "$beside"

@@ -18,11 +18,20 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
+#: A cluster of processes, a real broker, audits killed in the middle: minutes, which CI does not have.
+SLOW = ("tests/cluster/", "tests/scripts/test_capture_of_a_broker.py", "tests/jobs/test_kills.py")
+
+#: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
+BESIDE = ("tests/delta/", "tests/house/", "tests/notebooks/")
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks all that need the Spark session, so that the rest can run beside it (run-tests.sh)."""
+    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if any(part in item.nodeid for part in SLOW):
+            item.add_marker(pytest.mark.slow)
+        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
             item.add_marker(pytest.mark.session)
 
 
