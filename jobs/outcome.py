@@ -7,7 +7,6 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import PurePath
 
 from jobs.options import STDOUT
@@ -20,6 +19,7 @@ from txnlib.report.numbers import render_numbers
 from txnlib.report.outcome import Found, Outcome
 from txnlib.report.summary import Summary
 from txnlib.report.whole_file import write_whole_file
+from txnlib.stages.clock import now
 from txnlib.stages.run import Run
 
 
@@ -78,4 +78,4 @@ def telling(given: Namespace) -> Iterator[Telling]:
 
 
 def _now_ms() -> int:
-    return int(datetime.now(UTC).timestamp() * 1000)
+    return int(now().timestamp() * 1000)

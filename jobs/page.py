@@ -15,7 +15,7 @@ FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
 
 def write_page(run: Run, file: str) -> None:
     """Writes the page of a run whose tables are all there."""
-    stories = STORIES if _is_folder(run) else FEW_STORIES
+    stories = FEW_STORIES if run.tables.store.folder is None else STORIES
     page.write_page(asked_of(run), file, tables=run.tables.store.output, stories=stories)
 
 
@@ -23,11 +23,6 @@ def asked_of(run: Run) -> tables.Run:
     """A run whose tables are all there, as `txnlib.cli` asks for its rows."""
     store, settings = run.tables.store, run.settings
     opened: tables.Rows = (
-        tables.open_tables(str(store.output)) if _is_folder(run) else SparkRows(str(store.schema or store.output), store.read_all)
+        SparkRows(str(store.schema or store.output), store.read_all) if store.folder is None else tables.open_tables(store.folder)
     )
     return tables.Run(opened, settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
-
-
-def _is_folder(run: Run) -> bool:
-    output = run.tables.store.output
-    return output is not None and "://" not in output

@@ -70,10 +70,9 @@ def plan_text(run_inputs: Sequence[str], capture: Capture, settings: Settings) -
     """What an audit would read, for --dry-run."""
     counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
     files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
-    total = sum(file.size for file in capture.files)
     instant = datetime.fromtimestamp(settings.as_of_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return (
         f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
-        f"{len(capture.files)} files, {total} bytes: {files}\n"
+        f"{len(capture.files)} files, {capture.size} bytes: {files}\n"
         f"from {', '.join(run_inputs)}"
     )

@@ -223,8 +223,8 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
 def _rows(audit: Audit) -> tables.Rows:
     """Who answers many small questions about the tables: nobody's JVM where they lie in a folder, else Spark."""
     opened = audit._run.tables
-    if isinstance(opened, RunStore) and opened.store.output is not None and "://" not in audit.location:
-        return tables.open_tables(audit.location)
+    if isinstance(opened, RunStore) and opened.store.folder is not None:
+        return tables.open_tables(opened.store.folder)
     return SparkRows(audit.location, opened.read_stamped)
 
 

@@ -76,7 +76,8 @@ _BATCH: Final = (
     "compression_type",
     "crc",
 )
-_RECORD: Final = (
+#: What a story tells of a coordinator's record.
+RECORD: Final = (
     "transactional_id",
     "coordinator_partition",
     "offset",
@@ -217,14 +218,14 @@ def _records(run: Run, verdict: Row, start_ms: int | None) -> list[Row]:
     if verdict["transactional_id"] is None:
         return []
     own = _own(verdict)
-    newest = run.rows("coordinator_states", _RECORD, own, order='"offset" DESC', limit=RECORDS_LAST)
+    newest = run.rows("coordinator_states", RECORD, own, order='"offset" DESC', limit=RECORDS_LAST)
     chosen: list[Row] = []
     if start_ms is not None:
         before, after = [*own, ("timestamp_ms", "<=", start_ms)], [*own, ("timestamp_ms", ">", start_ms)]
-        chosen = run.rows("coordinator_states", _RECORD, before, order='"offset" DESC', limit=RECORDS_BEFORE)
-        chosen += run.rows("coordinator_states", _RECORD, after, order='"offset"', limit=RECORDS_AFTER)
+        chosen = run.rows("coordinator_states", RECORD, before, order='"offset" DESC', limit=RECORDS_BEFORE)
+        chosen += run.rows("coordinator_states", RECORD, after, order='"offset"', limit=RECORDS_AFTER)
     if not chosen:  # no broker's clock tells the start, or none the records: a console consumer prints no times
-        chosen = run.rows("coordinator_states", _RECORD, own, order='"offset" DESC', limit=RECORDS_BEFORE + RECORDS_AFTER)
+        chosen = run.rows("coordinator_states", RECORD, own, order='"offset" DESC', limit=RECORDS_BEFORE + RECORDS_AFTER)
     by_offset = sorted({row["offset"]: row for row in [*chosen, *newest]}.values(), key=lambda row: row["offset"])
     near = max((row["offset"] for row in chosen), default=0)
     for row in by_offset:

@@ -6,6 +6,7 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Final
 
+from txnlib.cli.explain import RECORD
 from txnlib.cli.output import Answer
 from txnlib.cli.tables import Filter, Row, Run
 from txnlib.errors import UsageError
@@ -45,18 +46,6 @@ _SPAN: Final = (
     "records",
     "first_timestamp_ms",
     "is_broker_clock",
-)
-_RECORD: Final = (
-    "transactional_id",
-    "coordinator_partition",
-    "offset",
-    "timestamp_ms",
-    "is_tombstone",
-    "state",
-    "transaction_number",
-    "producer_id",
-    "producer_epoch",
-    "partitions",
 )
 _BY_OFFSET: Final = '"coordinator_partition", "offset"'
 
@@ -140,7 +129,7 @@ def _records(run: Run, ids: set[str], stretches: list[tuple[int, int]]) -> list[
     found: dict[tuple[int, int, str], Row] = {}
     for low, high in stretches:
         where: list[Filter] = [("transactional_id", "IN", ids), ("timestamp_ms", ">=", low), ("timestamp_ms", "<=", high)]
-        for row in run.rows("coordinator_states", _RECORD, where, order='"timestamp_ms" DESC', limit=RECORDS):
+        for row in run.rows("coordinator_states", RECORD, where, order='"timestamp_ms" DESC', limit=RECORDS):
             found[row["coordinator_partition"], row["offset"], row["transactional_id"]] = row
     return [found[key] for key in sorted(found)]
 
@@ -174,7 +163,7 @@ def _of_id(run: Run, name: str, last: int) -> Answer:
     columns = ("producer_id", "producer_epoch", "transaction_number", "first_record_offset", "markers")
     newest = run.rows("transactions", columns, own, order='"transaction_number" DESC', limit=last)
     since: list[Filter] = [("offset", ">=", newest[-1]["first_record_offset"])] if newest else []
-    records = run.rows("coordinator_states", _RECORD, [*own, *since], order='"offset" DESC', limit=RECORDS)[::-1]
+    records = run.rows("coordinator_states", RECORD, [*own, *since], order='"offset" DESC', limit=RECORDS)[::-1]
     if not records:
         raise UsageError(f"no captured coordinator holds a record of the transactional id {name!r}")
     begun = {row["transaction_number"]: row["timestamp_ms"] for row in records[::-1] if row["state"] == "Ongoing"}

@@ -85,6 +85,11 @@ class Store:
         if self.schema is not None and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?", self.schema):
             raise UsageError(f"--schema {self.schema}: expected SCHEMA or CATALOG.SCHEMA")
 
+    @property
+    def folder(self) -> str | None:
+        """Where the tables lie on this machine, to be read without Spark; None for those of a store or a catalog."""
+        return None if self.output is None or "://" in self.output else self.output
+
     def exists(self, name: str) -> bool:
         """Whether a table was ever written."""
         try:
@@ -94,13 +99,18 @@ class Store:
         return True
 
     def read_all(self, name: str) -> DataFrame:
-        """A table with the rows of every run. Raises MissingTableError."""
+        """A table with the rows of every run; a column younger than the table is NULL: not known. Raises MissingTableError."""
         try:
             table = self._load(name)
-            _ = table.schema  # Spark Connect looks for the table only now
+            known = table.columns  # Spark Connect looks for the table only now
         except AnalysisException as error:
             raise MissingTableError(name, "audit") from error
-        return table
+        return table.select(
+            *[
+                field.name if field.name in known else F.lit(None).cast(field.dataType).alias(field.name)
+                for field in stored_schema(name)
+            ]
+        )
 
     def sql_name(self, name: str) -> str:
         """A table's name in a SQL statement."""
@@ -126,19 +136,14 @@ class RunStore:
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
-        """A table's rows of this run, without the columns that name the run; a column younger than the table is NULL: not known."""
+        """A table's rows of this run, without the columns that name the run."""
         if name not in self._opened:
-            rows = self.store.read_all(name).where(F.col("run_id") == self.run_id)
-            known = rows.columns
-            columns = [
-                field.name if field.name in known else F.lit(None).cast(field.dataType).alias(field.name) for field in TABLES[name]
-            ]
-            self._opened[name] = rows.select(*columns)
+            self._opened[name] = self.read_stamped(name).select(*TABLES[name].names)
         return self._opened[name]
 
     def read_stamped(self, name: str) -> DataFrame:
         """The same with those columns."""
-        return self.store.read_all(name).where(F.col("run_id") == self.run_id).select(*stored_schema(name).names)
+        return self.store.read_all(name).where(F.col("run_id") == self.run_id)
 
     def append(self, name: str, frame: DataFrame) -> None:
         """Adds rows to those that `write` gave the table in this run."""
@@ -150,8 +155,7 @@ class RunStore:
         Returns how many rows these are, as far as the commit tells.
         """
         self._save(name, frame, "overwrite")
-        output = self.store.output
-        folder = None if output is None or "://" in output else f"{output}/{name}"
+        folder = None if self.store.folder is None else f"{self.store.folder}/{name}"
         return rows_written(self.store.spark, self.store.sql_name(name), self.run_id, folder=folder)
 
     def _save(self, name: str, frame: DataFrame, mode: str) -> None:

@@ -87,9 +87,14 @@ class Capture:
     continued: tuple[Continued, ...] = ()
 
     @property
-    def bytes_to_read(self) -> int:
-        """Bytes of all files, less what an earlier run has read."""
-        return sum(file.size for file in self.files) - sum(segment.position for segment in self.continued)
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def size_to_read(self) -> int:
+        """The same, less what an earlier run has read."""
+        return self.size - sum(segment.position for segment in self.continued)
 
     def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:
         return tuple(file for file in self.files if file.kind in kinds)

@@ -74,7 +74,7 @@ def chunks_of(capture: Capture, split_bytes: int | None = None) -> list[Chunk]:
 
     Of a segment that an earlier run has read, what is new is not split.
     """
-    share = sum(file.size for file in capture.files) // _SHARE
+    share = capture.size // _SHARE
     found = []
     for file in capture.of_kind(FileKind.SEGMENT, FileKind.DUMP):
         is_dump = file.kind is FileKind.DUMP

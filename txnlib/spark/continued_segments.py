@@ -29,17 +29,6 @@ from txnlib.spark.schemas import COPY, RECORD_BATCHES, SEGMENT_PARTS, conform
 _SEGMENT: Final = (*COPY, "segment_base_offset")
 _FILES_PER_TASK: Final = 64
 #: Of `readers.capture.Continued`.
-_CONTINUED: Final = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("source", pa.string()),
-        ("segment_base_offset", pa.int64()),
-        ("path", pa.string()),
-        ("position", pa.int64()),
-        ("last_offset", pa.int64()),
-    ]
-)
 CONTINUED: Final = (
     "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long"
 )
@@ -84,12 +73,14 @@ def _worth_asking(segments: DataFrame) -> DataFrame:
 def _ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     begin_task()
     for batch in batches:
-        found = []
-        for row in batch.to_pylist():
-            at = _go_on(row["path"], row["landmarks"], row["last_offset_before"])
-            if at is not None:
-                found.append({**row, "position": at.position, "last_offset": at.last_offset})
-        yield pa.RecordBatch.from_pylist(found, schema=_CONTINUED)
+        rows = batch.select(["path", "landmarks", "last_offset_before"]).to_pylist()
+        found = [_go_on(row["path"], row["landmarks"], row["last_offset_before"]) for row in rows]
+        where = batch.select([*_SEGMENT, "path"])
+        positions = pa.array([None if at is None else at.position for at in found], pa.int64())
+        last_offsets = pa.array([None if at is None else at.last_offset for at in found], pa.int64())
+        named = [*where.schema.names, "position", "last_offset"]
+        asked = pa.RecordBatch.from_arrays([*where.columns, positions, last_offsets], names=named)
+        yield asked.filter(positions.is_valid())
 
 
 def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int) -> Pause | None:

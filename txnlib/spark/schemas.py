@@ -692,10 +692,10 @@ TABLES: Final[Mapping[str, StructType]] = {
     "findings": FINDINGS,
 }
 
-#: What the reader yields that is no table of its own.
-#: The same of a part of a file; see `readers.columns`.
+#: Of `segments`, those of a part of a file; see `readers.columns`.
 SEGMENT_PARTS: Final = StructType([*SEGMENTS, StructField("file_position", _LONG), StructField("part_position", _LONG)])
 
+#: What the reader yields that is no table of its own.
 READ_ONLY: Final[Mapping[str, StructType]] = {"checkpoints": CHECKPOINTS, "console_log": TRANSACTION_LOG}
 
 

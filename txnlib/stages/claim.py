@@ -33,10 +33,10 @@ def claim(run: Run) -> None:
     run.note("RUNNING")
     for row in _others(run):
         # Two as of one instant have one row: that of the later one.
-        is_ours = row["run_id"] != run.tables.run_id
+        has_own_row = row["run_id"] != run.tables.run_id
         is_first = (row["started_ms"], row["owner"]) < (int(run.started_at.timestamp() * 1000), run.owner)
-        if _is_at_work(row) and (is_first or not is_ours):
-            if is_ours:
+        if _is_at_work(row) and (is_first or not has_own_row):
+            if has_own_row:
                 run.note("REFUSED")
             raise BusyError(run.settings.cluster, row["run_id"], row["owner"] or "an unknown process")
 
@@ -51,7 +51,6 @@ def _others(run: Run) -> list[Row]:
         runs = run.tables.store.read_all("audit_runs")
     except MissingTableError:
         return []
-    runs = runs if "owner" in runs.columns else runs.withColumn("owner", F.lit(None).cast("string"))
     found = runs.where((F.col("cluster") == run.settings.cluster) & (F.col("status") == "RUNNING"))
     rows = found.withColumn("started_ms", F.unix_millis("started_at")).collect()
     return [row for row in rows if row["owner"] != run.owner]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -45,7 +44,7 @@ def go_on_from(spark: SparkSession, capture: Capture, earlier: RunStore) -> Capt
     """The capture with the segments that an earlier run has read; None if its tables cannot be used."""
     try:
         segments = earlier.read("segments")
-    except (AnalysisException, MissingTableError):
+    except MissingTableError:
         return None
     return continue_segments(spark, capture, segments, read_capture(spark, capture, "checkpoints"))
 

@@ -87,32 +87,34 @@ def open_run(asked: Asked, say: Callable[[str], object] = silent) -> Run:
     if asked.start == SNAPSHOT:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
-    tune_for(spark, sum(file.size for file in capture.files))
+    tune_for(spark, capture.size)
     store = _store(asked, spark)
-    capture, earlier = _continued(asked, given, capture, store, say)
+    capture, earlier, newest_ms = _continued(asked, given, capture, store, say)
     capture = split_large_files(spark, capture)
-    settings = _decide(asked, given, capture, spark, earlier)
+    settings = _decide(asked, given, capture, spark, earlier, newest_ms)
     tables = RunStore(store, settings.cluster, settings.run_id)
     return Run(spark, tables, settings, started_at, capture.inputs, capture, earlier, say=say)
 
 
 def _continued(
     asked: Asked, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
-) -> tuple[Capture, RunStore | None]:
-    """The capture as it is to be read, and the run that it goes on from, if it is to and there is one."""
+) -> tuple[Capture, RunStore | None, int | None]:
+    """The capture as it is to be read; the run that it goes on from, if it is to and there is one; and its newest broker-stamped
+    time, if that had to be looked for."""
     if asked.mode != INCREMENTAL:
-        return capture, None
+        return capture, None, None
     known_ms = capture.notes.newest_instant_ms if asked.as_of_ms is None else asked.as_of_ms
     for earlier, as_of_ms in finished_runs(store, _cluster(asked, given, capture), known_ms):
         found = go_on_from(store.spark, capture, earlier)
         if found is None:
             continue
-        if known_ms is None and _newest_stamp(found, store.spark, earlier) <= as_of_ms:
+        newest_ms = _newest_stamp(found, store.spark, earlier) if known_ms is None else None
+        if newest_ms is not None and newest_ms <= as_of_ms:
             continue  # the same capture again
         say(f"going on from {earlier.run_id}: {len(found.continued)} segments are read on")
-        return found, earlier
+        return found, earlier, newest_ms
     say("no earlier audit to go on from: reading everything")
-    return capture, None
+    return capture, None, None
 
 
 def _store(asked: Asked, spark: SparkSession) -> Store:
@@ -128,7 +130,9 @@ def _cluster(asked: Asked, given: SettingsFile, capture: Capture) -> str:
     return str(asked.cluster or given.cluster.name or capture.notes.cluster or Path(capture.inputs[0]).name)
 
 
-def _decide(asked: Asked, given: SettingsFile, capture: Capture, spark: SparkSession, earlier: RunStore | None) -> Settings:
+def _decide(
+    asked: Asked, given: SettingsFile, capture: Capture, spark: SparkSession, earlier: RunStore | None, newest_ms: int | None
+) -> Settings:
     """Options over settings file over capture.json over defaults."""
     notes, limits, cluster = capture.notes, given.thresholds, given.cluster
     minutes = _first(asked.max_transaction_timeout, limits.max_transaction_timeout_minutes, 15)
@@ -139,7 +143,7 @@ def _decide(asked: Asked, given: SettingsFile, capture: Capture, spark: SparkSes
     noted = _first(asked.coordinator_partitions, cluster.coordinator_partitions, notes.coordinator_partitions, 0)
     if noted < 0 or asked.coordinator_partitions == 0:
         raise UsageError(f"--coordinator-partitions {noted}: expected 1 or more")
-    as_of_ms, basis = _as_of(asked, capture, spark, earlier)
+    as_of_ms, basis = _as_of(asked, capture, spark, newest_ms)
     return Settings(
         cluster=_cluster(asked, given, capture),
         as_of_ms=as_of_ms,
@@ -168,14 +172,15 @@ def _first(*values: int | None) -> int:
     return next(value for value in values if value is not None)
 
 
-def _as_of(asked: Asked, capture: Capture, spark: SparkSession, earlier: RunStore | None) -> tuple[int, str]:
+def _as_of(asked: Asked, capture: Capture, spark: SparkSession, newest_ms: int | None) -> tuple[int, str]:
     """The instant to judge at and where it comes from; without any capture instant, the newest broker-stamped time."""
     if asked.as_of_ms is not None:
         return asked.as_of_ms, "given"
     noted = capture.notes.newest_instant_ms
     if noted is not None:
         return noted, "newest capture instant"
-    return _newest_stamp(capture, spark, earlier), "newest broker-stamped time in the capture (no capture.json)"
+    found = _newest_stamp(capture, spark, None) if newest_ms is None else newest_ms
+    return found, "newest broker-stamped time in the capture (no capture.json)"
 
 
 def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | None) -> int:
@@ -217,6 +222,5 @@ def tune_again(run: Run) -> None:
 
 def reading_text(capture: Capture) -> str:
     """How much an audit reads: 214 files, 12.3 GiB; of one that goes on from another, 3.1 GiB of them."""
-    total = sum(file.size for file in capture.files)
-    new = "" if not capture.continued else f", of which {size(capture.bytes_to_read)} are new"
-    return f"reading {len(capture.files)} files, {size(total)}{new}"
+    new = "" if not capture.continued else f", of which {size(capture.size_to_read)} are new"
+    return f"reading {len(capture.files)} files, {size(capture.size)}{new}"
