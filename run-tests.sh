@@ -28,7 +28,7 @@ step() {
 step ruff check .
 step ruff format --check .
 step mypy
-step shellcheck --external-sources bootstrap.sh run-tests.sh scripts/*.sh
+step shellcheck --external-sources ./*.sh bench/*.sh scripts/*.sh
 printf '== pytest\n' >&2
 [[ "${1:-}" != slow ]] || set -- -m slow "${@:2}"
 (($# == 0)) || exec "$VENV/bin/pytest" "$@"   # its code is ours; no tests found is 5

@@ -177,8 +177,10 @@ fi
 # One that runs here is started as a plain program: spark-submit would pour its stderr into its stdout.
 # PySpark splits the variable as a POSIX shell does.
 PYSPARK_SUBMIT_ARGS=""
+# shellcheck disable=SC2089  # the quotes are meant for that reader
 for argument in "${submit_args[@]}" pyspark-shell; do
   PYSPARK_SUBMIT_ARGS+="'${argument//\'/\'\\\'\'}' "
 done
+# shellcheck disable=SC2090
 export PYSPARK_SUBMIT_ARGS PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 exec "$VENV/bin/python" "$root/jobs/$job.py" ${options[@]+"${options[@]}"}

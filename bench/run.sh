@@ -14,7 +14,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 # shellcheck source=bootstrap.sh
 source "$root/bootstrap.sh" run
 
-"$VENV/bin/python" -c 'import polars' 2>/dev/null || bootstrap_pip install --editable "$root[bench]" ||
+"$VENV/bin/python" -c 'import polars' 2>/dev/null || bootstrap_pip install --editable "${root}[bench]" ||
   bootstrap_die "pip could not install Polars: see above"
 
 bootstrap_kafka

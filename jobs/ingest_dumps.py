@@ -6,11 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from jobs import options
-from jobs.run import main, open_run, plan_text, say
-from txnlib.stages.claim import refuse_if_busy
+from jobs.run import main, open_run, plan_text
+from txnlib.stages.audit import carry_out_stage
 from txnlib.stages.ingest_dumps import STEPS
-from txnlib.stages.run import reading_text
-from txnlib.stages.steps import carry_out
 
 
 def job(argv: Sequence[str]) -> int:
@@ -20,9 +18,7 @@ def job(argv: Sequence[str]) -> int:
     if given.dry_run:
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
-    refuse_if_busy(run, take_over=given.take_over)
-    say(reading_text(run.capture))
-    carry_out(run, STEPS)
+    carry_out_stage(run, STEPS, take_over=given.take_over)
     run.note("INGESTED")
     return 0
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from jobs.options import STDOUT
-from jobs.page import asked_of
 from jobs.run import failure, say
 from txnlib import __version__
-from txnlib.cli.outcome_rows import found_by
+from txnlib.answers.outcome_rows import found_by
 from txnlib.report.metrics import render_metrics
 from txnlib.report.numbers import render_numbers
 from txnlib.report.outcome import Found, Outcome
 from txnlib.report.summary import Summary
 from txnlib.report.whole_file import write_whole_file
+from txnlib.stages.answering import asked_of
 from txnlib.stages.clock import now
 from txnlib.stages.run import Run
 

@@ -14,11 +14,9 @@ from jobs.page import write_page
 from jobs.run import main, reopen_run, say
 from txnlib.delta.retention import forget_runs
 from txnlib.report.terminal import page
-from txnlib.stages.audit import close
-from txnlib.stages.claim import claim, refuse_if_busy
+from txnlib.stages.audit import carry_out_stage, close
 from txnlib.stages.report_transactions import STEPS
 from txnlib.stages.run import Run
-from txnlib.stages.steps import carry_out
 
 MS_PER_DAY: Final = 86_400_000
 
@@ -52,9 +50,7 @@ def job(argv: Sequence[str]) -> int:
     given = options.parse(options.REPORT, __doc__ or "", argv)
     with telling(given) as to:
         run = to.run = reopen_run(given)
-        refuse_if_busy(run, take_over=given.take_over)
-        claim(run)
-        carry_out(run, STEPS)
+        carry_out_stage(run, STEPS, take_over=given.take_over)
         return finish(run, given, to)
 
 

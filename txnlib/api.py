@@ -11,12 +11,11 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame
 
+from txnlib.answers.summary import summarise
 from txnlib.cli import explain as story
-from txnlib.cli import tables
 from txnlib.config import Settings
 from txnlib.core.instants import parse_instant
 from txnlib.delta.session import delta_session, settings_kept
-from txnlib.delta.store import RunStore
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING
@@ -24,12 +23,11 @@ from txnlib.report.summary import Summary
 from txnlib.report.terminal import page
 from txnlib.spark.schemas import TABLES
 from txnlib.stages import report_transactions
+from txnlib.stages.answering import asked_of
 from txnlib.stages.asked import FULL, Asked
 from txnlib.stages.audit import carry_out_all, close
 from txnlib.stages.run import Run, open_run, reopen_run, silent
-from txnlib.stages.spark_rows import SparkRows
 from txnlib.stages.steps import carry_out
-from txnlib.stages.summary import summarise
 from txnlib.stages.unwritten_tables import UnwrittenTables
 
 
@@ -94,7 +92,7 @@ class Audit:
 
     def report(self) -> str:
         """The report of the run as text, as the command line prints it."""
-        return page(self._summary or summarise(self._run), is_terminal=False)
+        return page(self._summary or summarise(asked_of(self._run)), is_terminal=False)
 
 
 def audit(
@@ -215,17 +213,8 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
 
     Raises UsageError if no transaction that begins there is open.
     """
-    asked = tables.Run(_rows(audit), audit.run_id, audit.cluster, audit._run.settings.as_of_ms, {})
-    answer = story.explain(asked, Namespace(topic=topic, partition=partition, start_offset=start_offset))
+    answer = story.explain(asked_of(audit._run), Namespace(topic=topic, partition=partition, start_offset=start_offset))
     return answer.text("table", is_terminal=False)
-
-
-def _rows(audit: Audit) -> tables.Rows:
-    """Who answers many small questions about the tables: nobody's JVM where they lie in a folder, else Spark."""
-    opened = audit._run.tables
-    if isinstance(opened, RunStore) and opened.store.folder is not None:
-        return tables.open_tables(opened.store.folder)
-    return SparkRows(audit.location, opened.read_stamped)
 
 
 def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[str] | None = None) -> Audit:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.report.test_page import by_id, parsed, words
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
+from txnlib.answers.tables import open_run, open_tables
 from txnlib.cli.page_rows import page_rows_of
-from txnlib.cli.tables import open_run, open_tables
 from txnlib.report import page_rows
 from txnlib.report.summary import SHOWN
 

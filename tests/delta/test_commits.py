@@ -42,6 +42,8 @@ def test_a_store_is_asked_by_sql_and_says_the_same_as_the_folder(spark, tmp_path
     name = "aborted_transactions"
     rows = spark.createDataFrame([(topic, *[None] * (len(TABLES[name]) - 1)) for topic in "ab"], TABLES[name])
     store = Store(spark, f"file://{tmp_path}")
-    assert RunStore(store, "c", "c-1").write(name, rows) == 2, "asked by SQL"
+    run = RunStore(store, "c", "c-1")
+    run.write(name, rows)
+    assert run.rows_written(name) == 2, "asked by SQL"
     assert rows_written(spark, store.sql_name(name), "c-1", folder=f"{tmp_path}/{name}") == 2
     assert rows_written(spark, store.sql_name("nowhere"), "c-1", folder=None) is None

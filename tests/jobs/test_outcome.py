@@ -11,8 +11,8 @@ from jobs.outcome import telling
 from jobs.run import main
 from tests.support.delta_tables import at, write, write_run
 from tests.support.outcomes import lag
-from txnlib.cli.outcome_rows import found_by
-from txnlib.cli.tables import open_run, open_tables
+from txnlib.answers.outcome_rows import found_by
+from txnlib.answers.tables import open_run, open_tables
 from txnlib.errors import BusyError, UnreadableInputError
 from txnlib.report.outcome import SHOWN_LAGS, SHOWN_TRANSACTIONS
 from txnlib.report.summary import Summary

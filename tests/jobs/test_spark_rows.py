@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
-from tests.support.delta_tables import NOW, at, write
-from txnlib.cli.tables import Filter, Tables
-from txnlib.stages.spark_rows import SparkRows
+from tests.support.delta_tables import NOW, at, spark_rows, write
+from txnlib.answers.tables import Filter, Tables
 
 EVIL = "it's \\'; DROP \"x\" `y` {found}"
 LAG = ("topic", "partition", "lag_ms", "as_of")
-
-
-class ArrowStore:
-    """Stands in for `Store`: the tables of a folder, without a look at Delta's log by Spark."""
-
-    def __init__(self, spark: Any, root: str) -> None:
-        self.spark, self.output, self.schema = spark, root, None
-
-    def read_all(self, name: str) -> Any:
-        return self.spark.createDataFrame(pa.table(DeltaTable(f"{self.output}/{name}").to_pyarrow_table()))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +16,7 @@ def both(spark, tmp_path_factory):
     root = tmp_path_factory.mktemp("tables")
     rows = [{"topic": EVIL, "partition": i, "lag_ms": (None, 5, 9, 9)[i], "as_of": at(NOW + i), "is_late": i > 1} for i in range(4)]
     write(root, "partitions", *rows, {"topic": "orders", "partition": 0, "lag_ms": 7, "as_of": None, "is_late": False})
-    return SparkRows(str(root), ArrowStore(spark, str(root)).read_all), Tables(str(root))
+    return spark_rows(spark, root), Tables(str(root))
 
 
 FILTERS: list[list[Filter]] = [

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from txnlib.answers.spark_rows import SparkRows
 from txnlib.cli.main import main
 from txnlib.config import Settings
 from txnlib.delta.store import stored_schema
@@ -30,6 +32,11 @@ def write(root: Path, name: str, *rows: dict[str, Any], run_id: str = RUN) -> No
     schema = pa.schema(field.remove_metadata() for field in to_arrow_schema(stored_schema(name), timezone="UTC"))
     full = [dict.fromkeys(schema.names) | {"cluster": "test", "run_id": run_id} | row for row in rows]
     write_deltalake(str(root / name), pa.Table.from_pylist(full, schema), mode="append", partition_by=["run_id"])
+
+
+def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
+    """What Spark answers about the tables of a folder, without a look at Delta's log by Spark."""
+    return SparkRows(str(root), lambda name: spark.createDataFrame(pa.table(DeltaTable(str(root / name)).to_pyarrow_table())))
 
 
 def write_run(root: Path, as_of_ms: int = NOW, status: str = "DONE", cluster: str = "test", **settings: Any) -> str:

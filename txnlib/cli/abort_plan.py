@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
+from txnlib.answers.tables import Row, Run
 from txnlib.cli.output import Answer
-from txnlib.cli.tables import Row, Run
 from txnlib.report.text import printable
 
 _COLUMNS: Final = (

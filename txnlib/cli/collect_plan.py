@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
+from txnlib.answers.tables import Run
 from txnlib.cli.output import Answer
-from txnlib.cli.tables import Run
 from txnlib.report.collecting import COLUMNS, commands, to_collect
 
 #: Rows that people are shown; programs get all.

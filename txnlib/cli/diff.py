@@ -6,8 +6,8 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from txnlib.answers.tables import Row, Run, Tables, chosen_runs, ms, run_of
 from txnlib.cli.output import Answer
-from txnlib.cli.tables import Row, Run, Tables, chosen_runs, ms, run_of
 from txnlib.core.instants import parse_instant
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.report.differences import CHANGES, COLUMNS, Key, Place, differences, key_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any, Final
 
+from txnlib.answers.tables import Filter, Row, Run, ms
 from txnlib.cli.output import Answer
-from txnlib.cli.tables import Filter, Row, Run, ms
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.report import dump_text

@@ -35,7 +35,7 @@ def answer_to(options: Namespace) -> Answer:
 def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
     if reads is Reads.NOTHING:
         return ()
-    from txnlib.cli.tables import open_run, open_tables  # a tenth of a second, which the others need not wait for
+    from txnlib.answers.tables import open_run, open_tables  # a tenth of a second, which the others need not wait for
 
     tables = open_tables(options.tables)
     return (tables,) if reads is Reads.TABLES else (open_run(tables, run_id=options.run, as_of=options.as_of),)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from txnlib.answers.tables import Run
 from txnlib.cli.page_rows import page_rows_of
-from txnlib.cli.tables import Run
 from txnlib.report.page import render_page
 from txnlib.report.page_rows import STORIES
 from txnlib.report.summary import Summary

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from txnlib.answers.summary import summarise
+from txnlib.answers.tables import RUNS, Filter, Row, Run, ms
 from txnlib.cli import explain
-from txnlib.cli.summary import summarise
-from txnlib.cli.tables import RUNS, Filter, Row, Run, ms
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.report import page_rows
 from txnlib.report.page import cards

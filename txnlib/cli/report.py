@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import fields
 
+from txnlib.answers.summary import summarise
+from txnlib.answers.tables import Run
 from txnlib.cli.output import Answer
-from txnlib.cli.summary import summarise
-from txnlib.cli.tables import Run
 from txnlib.report.grid import plain
 from txnlib.report.terminal import page
 from txnlib.report.whole_file import check_whole_file

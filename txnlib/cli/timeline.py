@@ -6,9 +6,9 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Final
 
+from txnlib.answers.tables import Filter, Row, Run
 from txnlib.cli.explain import RECORD
 from txnlib.cli.output import Answer
-from txnlib.cli.tables import Filter, Row, Run
 from txnlib.errors import UsageError
 from txnlib.report.explained import clock
 from txnlib.report.text import duration, instant, printable

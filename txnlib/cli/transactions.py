@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
+from txnlib.answers.tables import Filter, Row, Run, ms
 from txnlib.cli.filters import matches_whole, runs_longer
 from txnlib.cli.output import Answer
-from txnlib.cli.tables import Filter, Row, Run, ms
 from txnlib.core.find_hanging import MS_PER_MINUTE, SearchScope, find_hanging, is_candidate
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError

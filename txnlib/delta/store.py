@@ -149,12 +149,12 @@ class RunStore:
         """Adds rows to those that `write` gave the table in this run."""
         self._save(name, frame, "append")
 
-    def write(self, name: str, frame: DataFrame) -> int | None:
-        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be.
-
-        Returns how many rows these are, as far as the commit tells.
-        """
+    def write(self, name: str, frame: DataFrame) -> None:
+        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be."""
         self._save(name, frame, "overwrite")
+
+    def rows_written(self, name: str) -> int | None:
+        """How many rows `write` gave the table last in this run, as far as its commit tells."""
         folder = None if self.store.folder is None else f"{self.store.folder}/{name}"
         return rows_written(self.store.spark, self.store.sql_name(name), self.run_id, folder=folder)
 

@@ -96,13 +96,6 @@ def plan_in_order() -> WindowSpec:
     )
 
 
-def transactions_of_section() -> WindowSpec:
-    """The open transactions of one section of a report, those that block most first."""
-    return Window.partitionBy("section").orderBy(
-        F.desc_nulls_last("blocked_offsets"), *TOPIC_PARTITION, "producer_id", "start_offset"
-    )
-
-
 def records_of_coordinator() -> WindowSpec:
     """The records of one coordinator partition, in offset order."""
     return Window.partitionBy("partition").orderBy("offset")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from txnlib.answers.summary import summarise
 from txnlib.delta.views import create_views
 from txnlib.errors import BusyError
 from txnlib.report.summary import Summary
 from txnlib.stages import ingest_dumps, reconstruct_state, report_transactions
-from txnlib.stages.claim import refuse_if_busy
+from txnlib.stages.answering import asked_of
+from txnlib.stages.claim import claim, refuse_if_busy
 from txnlib.stages.run import Run, reading_text
 from txnlib.stages.steps import Step, carry_out
-from txnlib.stages.summary import summarise
 
 #: The three stages as one: a table is written as soon as those it reads are, whichever stage it belongs to. What everything
 #: waits for goes first.
@@ -19,15 +21,22 @@ STEPS: Final[tuple[Step, ...]] = (*report_transactions.STEPS, *reconstruct_state
 
 
 def carry_out_all(run: Run, *, take_over: bool = False) -> None:
-    """Writes every table of the run; if that fails, its row in `audit_runs` says so.
+    """Writes every table of the run; as `carry_out_stage` otherwise."""
+    carry_out_stage(run, STEPS, take_over=take_over)
+
+
+def carry_out_stage(run: Run, steps: Sequence[Step], *, take_over: bool = False) -> None:
+    """Writes the tables of some steps; if that fails, the run's row in `audit_runs` says so.
 
     Raises BusyError while another audit of the cluster is at work in the tables, unless it is to be taken over.
     """
-    assert run.capture is not None
     refuse_if_busy(run, take_over=take_over)
-    run.say(reading_text(run.capture))
+    if run.capture is None:
+        claim(run)  # a step of those that read a capture
+    else:
+        run.say(reading_text(run.capture))
     try:
-        carry_out(run, STEPS)
+        carry_out(run, steps)
     except BusyError:
         raise
     except Exception:
@@ -37,7 +46,7 @@ def carry_out_all(run: Run, *, take_over: bool = False) -> None:
 
 def close(run: Run) -> Summary:
     """What the run found; from now on its row in `audit_runs` says that it is done, and a catalog has the views."""
-    summary = summarise(run)
+    summary = summarise(asked_of(run))
     run.note("DONE", summary.counts)
     create_views(run.tables.store)
     return summary

@@ -70,6 +70,6 @@ def _take(run: Run, step: Step) -> None:
     begun = now()
     frame = step.make(run)
     if frame is not None:
-        rows = run.tables.write(step.name, frame)
-        run.written[step.name] = Written(rows, (now() - begun).total_seconds())
+        run.tables.write(step.name, frame)
+        run.written[step.name] = Written(run.tables.rows_written(step.name), (now() - begun).total_seconds())
         run.say(f"{step.name}: {run.written[step.name]}")

@@ -1,11 +1,11 @@
-"""How much of a run fits on a page, read without Spark? The same as `stages.summary` reads; a test holds the two together."""
+"""How much of a run fits on a page? Counts, and the rows that need somebody."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from txnlib.cli.tables import Filter, Row, Run, ms
+from txnlib.answers.tables import Filter, Row, Run, ms
 from txnlib.core.finding import FINDINGS, Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.report.summary import PREPARED, SHOWN, SHOWN_COPIES, Summary
@@ -52,7 +52,7 @@ COORDINATORS: Final = 1_000
 
 
 def summarise(run: Run) -> Summary:
-    """The run as its report shows it."""
+    """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected."""
     verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run)

@@ -1,4 +1,4 @@
-"""Who answers the questions of `txnlib.cli` about tables that only Spark can open, or that are not written? Spark."""
+"""Who answers questions about tables that only Spark can open, or that are not written? Spark."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-#: column, comparison, value; rows must meet all of them.
-Filter = tuple[str, str, Any]
-Row = dict[str, Any]
+from txnlib.answers.tables import Filter, Row
 
 _COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
     "=": operator.eq,
@@ -29,7 +27,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SparkRows:
-    """Tables, by what opens one, as `cli.tables.Rows`: only what is limited, filtered to few, or counted is collected."""
+    """Tables, by what opens one, as `tables.Rows`: only what is limited, filtered to few, or counted is collected."""
 
     root: str
     read: Callable[[str], DataFrame]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.cli.tables import Row, Run, ms
+from txnlib.answers.tables import Row, Run, ms
 from txnlib.report.outcome import SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, STATUSES, URGENCY, Found
 from txnlib.report.summary import Summary
 
