@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from txnlib.readers import columns, dump
 from txnlib.readers.dump import iter_lines
-from txnlib.readers.dump_plain import read_plain
+from txnlib.readers.dump_plain import read_plain_batches
 from txnlib.readers.text_lines import TextLines
 
 TABLES = ["record_batches", "segments", "transaction_log"]
@@ -55,7 +55,7 @@ def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
 
 def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     body = PLAIN.split(b"\n", 2)[2]
-    columns_, size = read_plain(body, 0, -1)
+    columns_, size, _ = read_plain_batches(body, 0, -1)
     assert len(columns_) == 59
     assert body[size:].startswith(b"baseOffset: ")
     lines = TextLines(io.BytesIO(body))

@@ -136,15 +136,17 @@ class Chain:
 
     @property
     def is_plain(self) -> bool:
-        """Whether so far there were batch lines only, and nothing in doubt: a block of them may be read as a whole."""
+        """Whether so far there were no contents, and nothing is open or in doubt: a block of lines may be read as a whole."""
         if self.kind != "log" or self.batch is None or not self.batch.is_valid:
             return False
-        return not (self.is_deep or self.is_bare or self.has_text or self.has_doubt or self.is_torn)
+        return not (self.is_bare or self.has_text or self.has_doubt or self.is_torn or self.lacks_records)
 
-    def append_all(self, last: DumpedBatch, has_untyped_markers: bool) -> None:
-        """Goes on behind a block of batch lines that continue the chain, all of them valid."""
+    def append_all(self, last: DumpedBatch, record_offset: int | None, has_untyped_markers: bool) -> None:
+        """Goes on behind a block that continues the chain, of valid batches and, if they are printed, all their records."""
         self.next_position, self.last_offset = last.position, last.base_offset - 1
         self.append(last)
+        if record_offset is not None:
+            self.records, self.record_offset = last.records_count, record_offset
         self.has_records = True
         self.has_untyped_markers |= has_untyped_markers
 

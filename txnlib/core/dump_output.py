@@ -54,13 +54,14 @@ class FileEnd(NamedTuple):
 class DumpedBatches(NamedTuple):
     """Many batches at once, of a block of plain lines; `columns` is the reader's matrix of their fields.
 
-    `end` is the position in the text behind them.
+    `end` is the position in the text behind them; `record_offset` that of the last record, where records are printed.
     """
 
     columns: Any
     last: DumpedBatch
     has_untyped_markers: bool
     end: int
+    record_offset: int | None = None
 
 
 Dumped = (

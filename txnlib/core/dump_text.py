@@ -46,9 +46,9 @@ _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line,
 _LARGEST_BATCH: Final = (1 << 31) - 1
 
 
-#: Gives the next block of lines as a whole, if it continues a chain at this position, behind this offset; of those before
-#: a place in the text, if there is one to stop at.
-TakePlain = Callable[[int, int, int | None], DumpedBatches | None]
+#: Gives the next block of lines as a whole, if it continues a chain at this position, behind this offset, with record lines or
+#: without; of those before a place in the text, if there is one to stop at.
+TakePlain = Callable[[int, int, bool, int | None], DumpedBatches | None]
 
 
 def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
@@ -95,10 +95,10 @@ class DumpReader:
         chain = self.chain
         if chain is None or not chain.is_plain or self.lines.are_held:
             return None
-        block = take_plain(chain.next_position, chain.last_offset, stop)
+        block = take_plain(chain.next_position, chain.last_offset, chain.is_deep, stop)
         if block is not None:
             self.out.settle(chain)
-            chain.append_all(block.last, block.has_untyped_markers)
+            chain.append_all(block.last, block.record_offset, block.has_untyped_markers)
             self.out.end = block.end
         return block
 

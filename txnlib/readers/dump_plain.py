@@ -1,7 +1,7 @@
-"""How are the plain parts of a dump read by columns? Blocks of nothing but batch lines that continue the chain.
+"""How are the plain parts of a shallow dump read by columns? Blocks of nothing but batch lines that continue the chain.
 
-Most text is that: a shallow dump has one line per batch. Such a block says the same read as CSV, a dozen times as fast. The
-line reader (`core.dump_text`) decides whether a block may be read so, and reads everything else.
+Such a block says the same read as CSV, a dozen times as fast. The line reader (`core.dump_text`) decides whether a block may
+be read so, and reads everything else. Deep dumps: `dump_plain_records`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from txnlib.core.dump_lines import (
 from txnlib.core.record_batch import HEADER
 from txnlib.core.sentinels import MAX_SEQUENCE
 
-_START: Final = b"baseOffset: "
+START: Final = b"baseOffset: "
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 _INT16: Final = (-(1 << 15), (1 << 15) - 1)
 _UINT32: Final = (0, (1 << 32) - 1)
@@ -46,18 +46,33 @@ _CODEC_WORDS: Final = {word.decode(): value for word, value in CODECS.items()}
 _FAR: Final = 1 << 62
 
 
-def _of(columns: Any, name: str) -> Any:
+def field_of(columns: Any, name: str) -> Any:
+    """One field of all batches."""
     return columns[:, DumpedBatch._fields.index(name)]
 
 
-def read_plain(block: bytes, next_position: int, last_offset: int) -> tuple[Any, int] | None:
+def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> tuple[Any, int, None] | None:
     """The batches of whole lines as a matrix of `DumpedBatch` fields, and the bytes they take; None if not all are plain.
 
     A control batch at the end is left: what its record says may follow.
     """
-    if not block.startswith(_START) or not block.endswith(b"\n") or b"\r" in block:
+    columns = read_batch_lines(block, next_position, last_offset)
+    if columns is None:
         return None
-    if block.count(b"\n" + _START) != block.count(b"\n") - 1:
+    size = len(block)
+    control = field_of(columns, "is_control")
+    count = len(columns)
+    while count and control[count - 1]:
+        count -= 1
+        size = block.rindex(b"\n", 0, size - 1) + 1 if count else 0
+    return (columns[:count], size, None) if count else None
+
+
+def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
+    """The batches of lines as such a matrix; None if one is no batch line of the first one's shape that continues the chain."""
+    if not block.startswith(START) or not block.endswith(b"\n") or b"\r" in block:
+        return None
+    if block.count(b"\n" + START) != block.count(b"\n") - 1:
         return None
     first = block[: block.index(b"\n") + 1]
     if read_batch_line(first) is None:
@@ -65,18 +80,13 @@ def read_plain(block: bytes, next_position: int, last_offset: int) -> tuple[Any,
     columns = _parsed(block, [label.lower() for label in first.split()[0::2]])
     if columns is None or not _is_believable(columns) or not _is_chained(columns, next_position, last_offset):
         return None
-    size = len(block)
-    control = _of(columns, "is_control")
-    count = len(columns)
-    while count and control[count - 1]:
-        count -= 1
-        size = block.rindex(b"\n", 0, size - 1) + 1 if count else 0
-    return (columns[:count], size) if count else None
+    return columns
 
 
-def has_markers(columns: Any) -> bool:
-    """Whether there is a marker among batches, of which a line does not tell the type."""
-    is_marker = (_of(columns, "is_control") != 0) & (_of(columns, "producer_id") >= 0) & (_of(columns, "records_count") != 0)
+def has_untyped_markers(columns: Any) -> bool:
+    """Whether there is a marker among batches whose type was not printed."""
+    is_marker = (field_of(columns, "is_control") != 0) & (field_of(columns, "producer_id") >= 0)
+    is_marker &= (field_of(columns, "records_count") != 0) & (field_of(columns, "control_type") == NOT_PRINTED)
     return bool(is_marker.any())
 
 
@@ -146,19 +156,19 @@ def _horizons(column: pa.ChunkedArray) -> Any:
 def _is_believable(columns: Any) -> bool:
     """`core.dump_lines.is_believable` for all at once, and what that leaves to the formats of the numbers."""
     for name, (least, most) in _RANGES.items():
-        column = _of(columns, name)
+        column = field_of(columns, name)
         if column.min() < least or column.max() > most:
             return False
-    base, last, position = (_of(columns, name) for name in ("base_offset", "last_offset", "position"))
-    sequence, delta = _of(columns, "base_sequence"), last - base
-    is_sequence_right = _of(columns, "last_sequence") == (sequence + delta) & MAX_SEQUENCE
-    fits = (sequence < 0) | ((_of(columns, "is_control") == 0) & is_sequence_right)
-    is_one = (base >= 0) & (delta >= 0) & (last < _FAR) & (_of(columns, "records_count") <= delta + 1)
-    return bool((fits & is_one & (position >= 0) & (position < _FAR) & (_of(columns, "is_valid") != 0)).all())
+    base, last, position = (field_of(columns, name) for name in ("base_offset", "last_offset", "position"))
+    sequence, delta = field_of(columns, "base_sequence"), last - base
+    is_sequence_right = field_of(columns, "last_sequence") == (sequence + delta) & MAX_SEQUENCE
+    fits = (sequence < 0) | ((field_of(columns, "is_control") == 0) & is_sequence_right)
+    is_one = (base >= 0) & (delta >= 0) & (last < _FAR) & (field_of(columns, "records_count") <= delta + 1)
+    return bool((fits & is_one & (position >= 0) & (position < _FAR) & (field_of(columns, "is_valid") != 0)).all())
 
 
 def _is_chained(columns: Any, next_position: int, last_offset: int) -> bool:
-    base, last, position, size = (_of(columns, name) for name in ("base_offset", "last_offset", "position", "size"))
+    base, last, position, size = (field_of(columns, name) for name in ("base_offset", "last_offset", "position", "size"))
     if position[0] != next_position or base[0] <= last_offset:
         return False
     return bool((position[1:] == position[:-1] + size[:-1]).all() and (base[1:] > last[:-1]).all())

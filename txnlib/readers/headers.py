@@ -60,7 +60,8 @@ PAGE: Final = 4_096
 #: Smallest lengths after the overhead: a v2 batch without records, and a v0 message without key and value.
 MIN_V2_LENGTH: Final = HEADER.size - LOG_OVERHEAD
 MIN_LENGTH: Final = 14
-_LENGTH: Final = struct.Struct(">i")
+#: The length of the batch at a position: behind its offset.
+_LENGTH: Final = struct.Struct(">8xi")
 _SCAN: Final = 1 << 20
 
 
@@ -183,15 +184,19 @@ def _walk(
     if isinstance(buffer, BlockBuffer):
         span = span or buffer.span
         unpack, stop_after = _unpack_length, min(last, start + span)
-    while position <= stop_after:
-        (length,) = unpack(buffer, position + 8)
+    for _ in range(BLOCK):
+        if position > stop_after:
+            break
+        (length,) = unpack(buffer, position)
         after = position + length + LOG_OVERHEAD
         if length < MIN_LENGTH or after > size:
             return np.array(positions, dtype=np.int64), position, False
         note(position)
+        if position >= pause_at:
+            return np.array(positions, dtype=np.int64), after, True
         position = after
-        if len(positions) == BLOCK or positions[-1] >= pause_at:
-            return np.array(positions, dtype=np.int64), position, True
+    else:
+        return np.array(positions, dtype=np.int64), position, True
     is_full = position <= last
     if is_full and span and len(positions) == 1:
         return _walk(buffer, start, size, 2 * span, until)
@@ -207,10 +212,14 @@ def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
     if isinstance(buffer, BlockBuffer):
         rows = [buffer[position : position + width] for position in positions.tolist()]
         return np.frombuffer(b"".join([row.ljust(width, row[-1:]) for row in rows]), dtype=np.uint8).reshape(-1, width)
-    start, end = int(positions[0]), min(int(positions[-1]) + width, size)
-    window = np.frombuffer(buffer, dtype=np.uint8, count=end - start, offset=start)
-    index = (positions - start)[:, None] + np.arange(width)
-    return np.take(window, index, mode="clip")
+    start, reach = int(positions[0]), size - width
+    if int(positions[-1]) > reach:
+        window = np.frombuffer(buffer, dtype=np.uint8, count=size - start, offset=start)
+        return np.take(window, (positions - start)[:, None] + np.arange(width), mode="clip")
+    # An element at every byte, of which those at the positions are copied whole: a third of the time of single bytes.
+    count = int(positions[-1]) - start + 1
+    places: Any = np.ndarray(count, dtype=f"V{width}", buffer=buffer, offset=start, strides=(1,))
+    return np.asarray(places[positions - start].view(np.uint8).reshape(-1, width))
 
 
 def _count_believable(
@@ -247,16 +256,16 @@ def _first_refuted(buffer: Buffer, positions: Positions, sizes: Positions, heade
     """The first of the batches at `indexes` whose CRC does not fit; None if all do. The one loop that costs time."""
     starts = positions[indexes].tolist()
     ends = (positions[indexes] + sizes[indexes]).tolist()
-    crcs, crc32c, v2_start = headers["crc"][indexes].tolist(), google_crc32c.value, CRC_STARTS_AT
     legacy = np.flatnonzero(headers["magic"][indexes] != 2)
     if len(legacy):
         for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
             if not is_crc_valid(buffer, start, end):
                 return int(indexes[number])
         return None
-    for number, start in enumerate(starts):
-        if crc32c(buffer[start + v2_start : ends[number]]) != crcs[number]:
-            return int(indexes[number])
+    crcs, crc32c = headers["crc"][indexes].tolist(), google_crc32c.value
+    for start, end, crc in zip((positions[indexes] + CRC_STARTS_AT).tolist(), ends, crcs, strict=True):
+        if crc32c(buffer[start:end]) != crc:
+            return int(indexes[ends.index(end)])
     return None
 
 

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from txnlib.core.dump_chain import Line
-from txnlib.core.dump_lines import DumpedBatch
+from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch
 from txnlib.core.dump_output import DumpedBatches
 from txnlib.core.dump_transaction_log import LONGEST_RECORD
 from txnlib.core.long_line import shortened, size_of
-from txnlib.readers.dump_plain import has_markers, read_plain
+from txnlib.readers.dump_plain import START, has_untyped_markers, read_plain_batches
+from txnlib.readers.dump_plain_records import read_plain_records
 
 CHUNK_BYTES: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 20
@@ -25,6 +26,9 @@ _OF_COORDINATOR: Final = b"transactionalId"
 #: What of a long line's end is kept: a genuine line behind a piece of another one.
 _TAIL: Final = 4_096
 _LINE_END: Final = 2
+_NEXT_BATCH: Final = b"\n" + START
+#: Bytes of lines that are read one by one before the rest is looked at as a whole again.
+_ONE_BY_ONE: Final = 4_096
 
 
 class TextLines:
@@ -43,7 +47,7 @@ class TextLines:
         self._position, self._block, self._long = position, b"", b""
         self._unread = b""
         self._beginning = _Beginning(longest)
-        self._is_split = True
+        self._one_by_one = _ONE_BY_ONE
 
     def __iter__(self) -> Iterator[Line]:
         return self
@@ -57,28 +61,43 @@ class TextLines:
                 line, self._long = self._long, b""
                 position, self._position = self._position, self._position + size_of(line)
                 return position, line
+            piece, self._block = self._cut()
             # `splitlines` would also split at a lone carriage return, which a payload may hold.
-            self._lines, self._block, self._is_split = iter(io.BytesIO(self._block).readlines()), b"", True
+            self._lines = iter(io.BytesIO(piece).readlines())
             line = next(self._lines, None)
         position, self._position = self._position, self._position + len(line)
         return position, line
 
-    def take_plain(self, next_position: int, last_offset: int, stop: int | None = None) -> DumpedBatches | None:
-        """The next block, if it stands unread and holds nothing but batch lines that go on behind the given position.
+    def _cut(self) -> tuple[bytes, bytes]:
+        """The next lines that are read one by one, and the rest of the block, which may be plain.
 
-        `stop`: the place of a line in the text that is no more to be in it.
+        The rest begins with a batch line, as plain blocks do; each time that it proves not to be plain, more is cut off.
         """
-        if self._is_split and (self._lines.__length_hint__() or not self._fill()):  # type: ignore[attr-defined]
+        end = self._block.find(_NEXT_BATCH, self._one_by_one) + 1 or len(self._block)
+        self._one_by_one = min(2 * self._one_by_one, self._chunk_size)
+        return self._block[:end], self._block[end:]
+
+    def take_plain(
+        self, next_position: int, last_offset: int, with_records: bool = False, stop: int | None = None
+    ) -> DumpedBatches | None:
+        """The next lines, if they stand unread and are nothing but batch lines that go on behind the given position.
+
+        `with_records`: each with all its record lines. `stop`: the place of a line in the text that is no more to be taken.
+        """
+        if self._lines.__length_hint__() or not self._fill():  # type: ignore[attr-defined]
             return None
         block = self._block if stop is None else self._block[: max(stop - self._position, 0)]
-        taken = read_plain(block, next_position, last_offset)
+        read = read_plain_records if with_records else read_plain_batches
+        taken = read(block, next_position, last_offset)
         if taken is None:
             return None
-        columns, size = taken
+        self._one_by_one = _ONE_BY_ONE
+        columns, size, record_offset = taken
         self._position += size
         self._block = self._block[size:]
-        self._is_split = not self._block
-        return DumpedBatches(columns, DumpedBatch._make(map(int, columns[-1])), has_markers(columns), self._position)
+        last = DumpedBatch._make(map(int, columns[-1]))
+        untyped = last._replace(control_type=NOT_PRINTED, coordinator_epoch=NOT_PRINTED)  # as its line alone tells
+        return DumpedBatches(columns, untyped, has_untyped_markers(columns), self._position, record_offset)
 
     def _fill(self) -> bool:
         """Reads on until there is a whole line, unless one is waiting; False at the end of the text."""
@@ -97,7 +116,6 @@ class TextLines:
                 self._beginning.add(chunk[end:])
             if not chunk:
                 break
-        self._is_split = not self._block
         return bool(self._block or self._long)
 
 
