@@ -1,4 +1,4 @@
-"""What does a capture of many files cost before and beside its reading? Listing it, and the work list that every task is sent.
+"""What does a capture of many files cost before and beside its reading? Listing it, and the list of work that each task is sent.
 
     python bench/work_list.py FOLDER [--files 20000]
 
@@ -20,6 +20,7 @@ from pyspark import cloudpickle
 
 from txnlib.readers.capture import list_capture
 from txnlib.spark.capture_source import bundle
+from txnlib.spark.python_tasks import lists_of
 
 SEGMENTS = 20
 
@@ -51,14 +52,15 @@ def main() -> None:
         shutil.rmtree(root)
     count = len(held.files)
     sized = [replace(file, size=1 << 30) for file in capture.files]
-    bundles = bundle(sized)
-    pickling, sent = measured(lambda: cloudpickle.dumps(bundles))
-    loading, _ = measured(lambda: pickle.loads(sent))
+    lists = lists_of(bundle(sized), len)
+    pickling, sent = measured(lambda: [cloudpickle.dumps(each) for each in lists])
+    loading, _ = measured(lambda: pickle.loads(sent[0]))
     million = 1e6 / count
     held_mib = size * million / 2**20
+    listed = sum(map(len, sent)) * million / 2**20
     print(f"{count:,} files; for a million: listing {listing * million:.0f} CPU s, held {held_mib:,.0f} MiB on the driver,")
-    print(f"work list of one table {len(sent) * million / 2**20:,.0f} MiB, {pickling * million:.0f} CPU s to write once and")
-    print(f"{loading * million:.1f} CPU s to load, in every Python worker's task")
+    print(f"work of one table {listed:,.0f} MiB in {len(lists) * million:,.0f} lists, {pickling * million:.0f} CPU s")
+    print(f"to write once; a task loads one of {len(sent[0]) / 2**20:.2f} MiB in {loading * 1e3:.0f} CPU ms")
 
 
 if __name__ == "__main__":

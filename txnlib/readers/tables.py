@@ -21,17 +21,23 @@ Batches = Iterator[pa.RecordBatch]
 SEGMENT_PARTS_TABLE: Final = "segment_parts"
 
 
+def may_hold(table: str, file: CaptureFile) -> bool:
+    """Whether a file is to be read for a table: not a segment of a topic that has no such records, nor a file of another kind."""
+    if (table, file.kind) not in READERS:
+        return False
+    return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
+
+
 def read_table(table: str, file: CaptureFile) -> Batches:
     """Arrow batches of `columns.TABLES[table]` from one file; nothing if the file does not hold that table.
 
     A file that cannot be opened is one row of `segments`, never an exception. Raises UnreadableInputError if a store breaks
     off in the middle of one, or refuses for the moment what it may have given out for `segments`: rows would be missing unseen.
     """
-    reader = READERS.get((table, file.kind))
-    if reader is None:
+    if not may_hold(table, file):
         return
     try:
-        yield from reader(file)
+        yield from READERS[table, file.kind](file)
     except READ_ERRORS as error:
         problem = str(getattr(error, "strerror", None) or error)
         if table == "segments":
@@ -69,16 +75,6 @@ def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
         yield from read(console.iter_chunks(stream), file.source, file.path, file.partition)
 
 
-def _coordinator_segment(file: CaptureFile) -> Batches:
-    if file.topic == TRANSACTION_STATE_TOPIC:
-        yield from _from_segment(segment.read_transaction_log, file)
-
-
-def _commits_segment(file: CaptureFile) -> Batches:
-    if file.topic == GROUP_METADATA_TOPIC:
-        yield from _from_segment(segment.read_committed_offsets, file)
-
-
 def _unknown_file(file: CaptureFile) -> Batches:
     sample = files.read_head(file.path, SAMPLE_BYTES).hex()
     yield from broker_files.read_unreadable_file(file, "NOT_A_KAFKA_FILE", sample)
@@ -91,13 +87,15 @@ def _corrupt(problem_of: Callable[[bytes], str | None], file: CaptureFile) -> Ba
         yield from broker_files.read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
 
 
+#: The one topic whose records make a table.
+ONLY_IN: Final[Mapping[str, str]] = {"transaction_log": TRANSACTION_STATE_TOPIC, "committed_offsets": GROUP_METADATA_TOPIC}
 #: (table, kind of file) -> reader; what is not here holds nothing of that table.
 READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] = {
     ("record_batches", FileKind.SEGMENT): partial(_from_segment, segment.read_record_batches),
     ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
-    ("transaction_log", FileKind.SEGMENT): _coordinator_segment,
+    ("transaction_log", FileKind.SEGMENT): partial(_from_segment, segment.read_transaction_log),
     ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
-    ("committed_offsets", FileKind.SEGMENT): _commits_segment,
+    ("committed_offsets", FileKind.SEGMENT): partial(_from_segment, segment.read_committed_offsets),
     ("console_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),

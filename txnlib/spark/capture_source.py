@@ -1,12 +1,12 @@
 """How do the files of a capture become a DataFrame? Tasks open the files themselves; the driver only makes the work list.
 
-One row of a range per task, and a function that reads the task's files to Arrow batches. A Python DataSource does the same,
-but starts two Python processes of its own for every table that is read, which a small audit pays for in seconds.
+A task for some files, which reads them to Arrow batches. A Python DataSource does the same, but starts two Python processes of
+its own for every table that is read, which a small audit pays for in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,8 +17,8 @@ from pyspark.sql.types import StructType
 from txnlib.readers import columns
 from txnlib.readers.capture import Capture, CaptureFile
 from txnlib.readers.parts import put_together
-from txnlib.readers.tables import READERS, SEGMENT_PARTS_TABLE, read_table
-from txnlib.spark.python_tasks import begin_task
+from txnlib.readers.tables import SEGMENT_PARTS_TABLE, may_hold, read_table
+from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
 
 #: Bytes of small files that share one task: enough to be worth a task, little enough to spread.
@@ -51,9 +51,8 @@ def read_capture(spark: SparkSession, capture: Capture, table: str, held: DataFr
     The rows are the same however the capture's files are split (`capture_splits`). `held`: what an earlier run has read of
     its segments, as rows of the table, or for `segments` of SEGMENT_PARTS (`continued_segments`).
     """
-    kinds = [kind for name, kind in READERS if name == table]
     schema = READ_ONLY[table] if table in READ_ONLY else TABLES[table]
-    found = capture.of_kind(*kinds)
+    found = [file for file in capture.files if may_hold(table, file)]
     if table != "segments" or not capture.parts:
         new = _read(spark, table, [part for file in found for part in _parts_of(capture, file)], schema)
         return new if held is None else held.unionByName(new)
@@ -71,23 +70,12 @@ def _parts_of(capture: Capture, file: CaptureFile) -> tuple[CaptureFile, ...]:
 
 
 def _read(spark: SparkSession, table: str, files: Sequence[CaptureFile], schema: StructType) -> DataFrame:
-    bundles = bundle(files)
-    if not bundles:
-        return spark.createDataFrame([], schema)
-    tasks = spark.range(0, len(bundles), 1, len(bundles))
-    return tasks.mapInArrow(_reader(table, bundles), schema)
+    def read(files: list[CaptureFile]) -> Iterator[pa.RecordBatch]:
+        for file in files:
+            yield from read_table(table, file)
+
+    return in_tasks(spark, bundle(files), read, schema, weight=len)
 
 
 def _put_together(parts: pa.Table) -> pa.Table:
     return pa.Table.from_pylist([put_together(parts.to_pylist())], schema=columns.SEGMENTS)
-
-
-def _reader(table: str, bundles: list[list[CaptureFile]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
-        for batch in tasks:
-            for number in batch.column(0).to_pylist():
-                for file in bundles[number]:
-                    yield from read_table(table, file)
-
-    return read

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from txnlib.readers.capture import Capture
 from txnlib.readers.splits import Chunk, Reached, chunks_of, parts_of, reach
-from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.python_tasks import in_tasks
 
 _REACHED: Final = pa.schema([("chunk", pa.int64()), ("reached", pa.binary())])
 
@@ -27,23 +27,16 @@ def split_large_files(spark: SparkSession, capture: Capture, split_bytes: int | 
     chunks = chunks_of(capture, split_bytes)
     if not chunks:
         return capture
-    tasks = spark.range(0, len(chunks), 1, len(chunks))
     reached: dict[str, dict[int, Reached]] = defaultdict(dict)
-    for row in tasks.mapInArrow(_reacher(chunks), "chunk long, reached binary").collect():
+    for row in in_tasks(spark, list(enumerate(chunks)), _reached, "chunk long, reached binary").collect():
         chunk = chunks[row["chunk"]]
         reached[chunk.file.path][chunk.number] = pickle.loads(row["reached"])
     parts = {path: parts_of(found) for path, found in reached.items()}
     return replace(capture, parts={**capture.parts, **{path: found for path, found in parts.items() if len(found) > 1}})
 
 
-def _reacher(chunks: list[Chunk]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
-        for batch in tasks:
-            for number in batch.column(0).to_pylist():
-                found = reach(chunks[number])
-                if found is not None:
-                    row = {"chunk": number, "reached": pickle.dumps(found)}
-                    yield pa.RecordBatch.from_pylist([row], schema=_REACHED)
-
-    return read
+def _reached(numbered: tuple[int, Chunk]) -> Iterator[pa.RecordBatch]:
+    number, chunk = numbered
+    found = reach(chunk)
+    if found is not None:
+        yield pa.RecordBatch.from_pylist([{"chunk": number, "reached": pickle.dumps(found)}], schema=_REACHED)
