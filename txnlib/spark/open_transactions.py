@@ -87,62 +87,54 @@ def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
 def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     """What stands around each start: the nearest broker-stamped times, and the bytes from there on.
 
-    Sums over stretches of the log first, and single batches only of the stretches with a start in them: sorting all
+    One pass over the batches sums up stretches of the log, each cut at the starts in it; then few rows are sorted. Sorting all
     batches of a partition to look back and ahead would take one task, and most of the time of a report.
     """
-    starts = opened.select(*TOPIC_PARTITION, "source", "start_offset").distinct()
+    starts = opened.select(*TOPIC_PARTITION, "source", "start_offset", stretch_of("start_offset")).distinct()
     copies = starts.select(*TOPIC_PARTITION, "source").distinct()
+    cuts = starts.groupBy(*TOPIC_PARTITION, "stretch").agg(F.sort_array(F.collect_set("start_offset")).alias("cuts"))
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
-    rows = record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi").select(
-        *TOPIC_PARTITION,
-        "base_offset",
-        stretch_of("base_offset"),
-        F.when(is_marker | (F.col("timestamp_type") == "LOG_APPEND_TIME"), F.col("max_timestamp_ms")).alias("stamped_ms"),
-        F.col("size").cast("long").alias("size"),
+    pieces = (
+        record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
+        .withColumn("stretch", stretch_of("base_offset"))
+        .join(F.broadcast(cuts), on=[*TOPIC_PARTITION, "stretch"], how="left")
+        .select(
+            *TOPIC_PARTITION,
+            "stretch",
+            F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
+            F.lit(None).cast("long").alias("start_offset"),
+            F.when(is_marker | (F.col("timestamp_type") == "LOG_APPEND_TIME"), F.col("max_timestamp_ms")).alias("stamped_ms"),
+            F.col("size").cast("long").alias("size"),
+        )
     )
-    marks = starts.select(*TOPIC_PARTITION, stretch_of("start_offset"), "start_offset")
-    near, far = _near(marks, rows), _far(marks, rows)
-    around = marks.join(near, on=[*TOPIC_PARTITION, "start_offset"], how="left").join(
-        far, on=[*TOPIC_PARTITION, "stretch"], how="left"
-    )
-    return around.select(
-        *TOPIC_PARTITION,
-        "start_offset",
-        F.greatest("near_before_ms", "far_before_ms").alias("stamped_before_ms"),
-        F.least("near_after_ms", "far_after_ms").alias("stamped_after_ms"),
-        (F.coalesce("near_size", F.lit(0)) + F.coalesce("far_size", F.lit(0))).alias("bytes_from_here"),
-    )
-
-
-def _far(marks: DataFrame, rows: DataFrame) -> DataFrame:
-    """For each stretch with a start: what stands in the stretches before it and behind it."""
-    # A stretch with a start may have lost its batches.
-    empty = marks.select(*TOPIC_PARTITION, "stretch").withColumns({"stamped_ms": F.lit(None).cast("long"), "size": F.lit(0)})
-    sums = (
-        rows.drop("base_offset")
-        .unionByName(empty)
-        .groupBy(*TOPIC_PARTITION, "stretch")
-        .agg(F.max("stamped_ms").alias("latest_ms"), F.min("stamped_ms").alias("earliest_ms"), F.sum("size").alias("size"))
-    )
-    up, down = windows.stretches(), windows.stretches_downwards()
-    return sums.select(
+    # The piece that begins at each start; its batches may be lost.
+    begun = cuts.select(*TOPIC_PARTITION, "stretch", F.posexplode("cuts").alias("place", "start_offset")).select(
         *TOPIC_PARTITION,
         "stretch",
-        F.max("latest_ms").over(windows.before_now(up)).alias("far_before_ms"),
-        F.min("earliest_ms").over(windows.before_now(down)).alias("far_after_ms"),
-        F.sum("size").over(windows.before_now(down)).alias("far_size"),
+        (F.col("place") + 1).alias("cut"),
+        "start_offset",
+        F.lit(None).cast("long").alias("stamped_ms"),
+        F.lit(0).cast("long").alias("size"),
     )
-
-
-def _near(marks: DataFrame, rows: DataFrame) -> DataFrame:
-    """For each start: what stands in its own stretch before it, and from its first batch on."""
-    is_behind = F.col("base_offset") >= F.col("start_offset")
-    around = rows.join(F.broadcast(marks), on=[*TOPIC_PARTITION, "stretch"], how="inner")
-    return around.groupBy(*TOPIC_PARTITION, "start_offset").agg(
-        F.max(F.when(~is_behind, F.col("stamped_ms"))).alias("near_before_ms"),
-        F.min(F.when(is_behind, F.col("stamped_ms"))).alias("near_after_ms"),
-        F.sum(F.when(is_behind, F.col("size"))).alias("near_size"),
+    sums = (
+        pieces.unionByName(begun)
+        .groupBy(*TOPIC_PARTITION, "stretch", "cut")
+        .agg(
+            F.max("start_offset").alias("start_offset"),
+            F.max("stamped_ms").alias("latest_ms"),
+            F.min("stamped_ms").alias("earliest_ms"),
+            F.sum("size").alias("size"),
+        )
     )
+    before, from_here = windows.before_now(windows.pieces()), windows.until_now(windows.pieces_downwards())
+    around = sums.select(
+        *TOPIC_PARTITION,
+        "start_offset",
+        F.max("latest_ms").over(before).alias("stamped_before_ms"),
+        F.min("earliest_ms").over(from_here).alias("stamped_after_ms"),
+        F.sum("size").over(from_here).alias("bytes_from_here"),
+    )
+    return around.where(F.col("start_offset").isNotNull())
 
 
 def _owners(producer_id_owners: DataFrame, coordinator_states: DataFrame) -> DataFrame:

@@ -36,15 +36,15 @@ def before_now(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, -1)
 
 
-def stretches() -> WindowSpec:
-    """The stretches of one partition, in offset order."""
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy("stretch")
+def pieces() -> WindowSpec:
+    """The pieces of one partition, stretches and what they are cut into, in offset order."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy("stretch", "cut")
 
 
-def stretches_downwards() -> WindowSpec:
+def pieces_downwards() -> WindowSpec:
     """The same from the end. What follows a row is what precedes it here: Spark scans a frame that ends in
     `unboundedFollowing` anew for every row, which takes the square of the rows."""
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("stretch"))
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("stretch"), F.desc("cut"))
 
 
 def segments_of_copy() -> WindowSpec:
