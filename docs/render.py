@@ -1,4 +1,4 @@
-"""Renders the reference pages from the code: docs/tables.md, docs/rules.md, docs/api.md, and docs/notices.md from pyproject.toml.
+"""Renders the reference pages and the pictures from the code, docs/notices.md from pyproject.toml.
 
 python docs/render.py          # rewrites them; a test fails while they are stale
 """
@@ -15,7 +15,9 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent))
+sys.path[:0] = [str(DOCS.parent), str(DOCS)]
+
+from configuration import configuration  # noqa: E402
 
 import txnlib  # noqa: E402
 from txnlib.core.finding import FINDINGS  # noqa: E402
@@ -226,7 +228,14 @@ def _kind(said: dict) -> str:
     return f"`{said['const']}`" if "const" in said else said["type"]
 
 
-PAGES = {"tables.md": tables, "api.md": api, "numbers.md": numbers, "rules.md": rules, "notices.md": notices}
+PAGES = {
+    "tables.md": tables,
+    "api.md": api,
+    "configuration.md": lambda: f"{NOTE}\n{configuration()}",
+    "numbers.md": numbers,
+    "rules.md": rules,
+    "notices.md": notices,
+}
 
 if __name__ == "__main__":
     for page, render in PAGES.items():

@@ -36,7 +36,7 @@ def commands() -> list[str]:
     return [line for line in lines if line]
 
 
-@pytest.mark.parametrize("page", ["tables.md", "rules.md", "api.md", "numbers.md"])
+@pytest.mark.parametrize("page", ["tables.md", "rules.md", "api.md", "configuration.md", "numbers.md"])
 def test_a_rendered_page_is_what_the_code_says(page):
     spec = spec_from_file_location("render", ROOT / "docs" / "render.py")
     render = module_from_spec(spec)
