@@ -87,8 +87,8 @@ def _called(option: Option) -> str:
 
 def _notes() -> list[str]:
     lines = [
-        "## capture.json\n",
-        "One for each broker's folder, or one for all; [`scripts/capture.sh`](capture.md) writes it. Those of one",
+        "## Notes of a capture\n",
+        "`capture.json`: one for each broker's folder, or one for all; [`scripts/capture.sh`](capture.md) writes it. Those of one",
         "audit are put together. Every field is optional.\n",
         *_noted(CaptureNotes),
         "\nOf each partition in `partitions`:\n",

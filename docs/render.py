@@ -18,6 +18,8 @@ DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
 from configuration import configuration  # noqa: E402
+from state_picture import state_picture  # noqa: E402
+from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
 from txnlib.core.finding import FINDINGS  # noqa: E402
@@ -237,6 +239,12 @@ PAGES = {
     "notices.md": notices,
 }
 
+PICTURES = {
+    "pictures/states.svg": state_picture,
+    "pictures/two-sides.svg": two_sides,
+    "pictures/what-is-missing.svg": what_is_missing,
+}
+
 if __name__ == "__main__":
-    for page, render in PAGES.items():
+    for page, render in (PAGES | PICTURES).items():
         (DOCS / page).write_text(render())
