@@ -1,4 +1,4 @@
-"""Renders the reference pages from the code: docs/tables.md, docs/rules.md, docs/api.md, and docs/notices.md from pyproject.toml.
+"""Renders the reference pages and the pictures from the code, docs/notices.md from pyproject.toml.
 
 python docs/render.py          # rewrites them; a test fails while they are stale
 """
@@ -15,7 +15,11 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent))
+sys.path[:0] = [str(DOCS.parent), str(DOCS)]
+
+from configuration import configuration  # noqa: E402
+from state_picture import state_picture  # noqa: E402
+from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
 from txnlib.core.finding import FINDINGS  # noqa: E402
@@ -226,8 +230,21 @@ def _kind(said: dict) -> str:
     return f"`{said['const']}`" if "const" in said else said["type"]
 
 
-PAGES = {"tables.md": tables, "api.md": api, "numbers.md": numbers, "rules.md": rules, "notices.md": notices}
+PAGES = {
+    "tables.md": tables,
+    "api.md": api,
+    "configuration.md": lambda: f"{NOTE}\n{configuration()}",
+    "numbers.md": numbers,
+    "rules.md": rules,
+    "notices.md": notices,
+}
+
+PICTURES = {
+    "pictures/states.svg": state_picture,
+    "pictures/two-sides.svg": two_sides,
+    "pictures/what-is-missing.svg": what_is_missing,
+}
 
 if __name__ == "__main__":
-    for page, render in PAGES.items():
+    for page, render in (PAGES | PICTURES).items():
         (DOCS / page).write_text(render())

@@ -36,12 +36,16 @@ def commands() -> list[str]:
     return [line for line in lines if line]
 
 
-@pytest.mark.parametrize("page", ["tables.md", "rules.md", "api.md", "numbers.md"])
+RENDERED = ["tables.md", "rules.md", "api.md", "configuration.md", "numbers.md"]
+PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
+
+
+@pytest.mark.parametrize("page", [*RENDERED, *PICTURES])
 def test_a_rendered_page_is_what_the_code_says(page):
     spec = spec_from_file_location("render", ROOT / "docs" / "render.py")
     render = module_from_spec(spec)
     spec.loader.exec_module(render)
-    assert (ROOT / "docs" / page).read_text() == render.PAGES[page](), "run python docs/render.py"
+    assert (ROOT / "docs" / page).read_text() == (render.PAGES | render.PICTURES)[page](), "run python docs/render.py"
 
 
 def test_every_link_leads_somewhere():

@@ -9,7 +9,7 @@ import pytest
 
 from jobs import audit, ingest_dumps, options, report_transactions
 from jobs.run import main
-from txnlib.config import known_keys, read_settings_file
+from txnlib.config import read_settings_file
 from txnlib.errors import ConfigError
 
 
@@ -93,12 +93,6 @@ def test_a_settings_file_that_cannot_be_used_names_file_and_key(capsys, segment,
     assert problem in caught.value.problem
     code, err = said(capsys, audit.job, "--input", segment, "--output", tmp_path / "out", "--conf", conf)
     assert (code, str(conf) in err and problem in err) == (2, True)
-
-
-def test_the_settings_file_of_the_project_names_every_key(repository):
-    text = (repository / "conf" / "audit.toml").read_text()
-    assert [key for key in known_keys() if f"# {key.split('.')[1]} =" not in text] == []
-    assert read_settings_file(repository / "conf" / "audit.toml").cluster.name is None
 
 
 def test_a_broken_capture_json_names_file_and_field(capsys, segment, tmp_path):

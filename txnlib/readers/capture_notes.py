@@ -7,20 +7,36 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers import files
 
 CAPTURE_JSON: Final = "capture.json"
 DEFAULT_INSTANT: Final = "default"
+_SCAN_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+
+
+def _without(text: str) -> dict[str, JsonValue]:
+    """What an audit does where a field is not noted: docs/configuration.md is rendered from it."""
+    return {"without": text}
 
 
 class PartitionNotes(BaseModel):
+    """What is noted of one partition."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    leader: int | None = None
-    replicas: list[int] = Field(default_factory=list)
+    leader: int | None = Field(
+        default=None,
+        description="Id of the broker that leads it; -1: none does.",
+        json_schema_extra=_without("Of several undamaged copies the longest is judged, and none is known to be the leader's."),
+    )
+    replicas: list[int] = Field(
+        default_factory=list,
+        description="Ids of the brokers that have it.",
+        json_schema_extra=_without("A partition that was not captured is never known to be gone."),
+    )
 
 
 class CaptureNotes(BaseModel):
@@ -28,17 +44,73 @@ class CaptureNotes(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    cluster: str | None = None
-    kafka_version: str | None = None
-    captured_at_ms: dict[str, int] = Field(default_factory=dict)
-    coordinator_partitions: int | None = Field(default=None, ge=1)
-    transaction_max_timeout_ms: int | None = Field(default=None, ge=0)
-    transactional_id_expiration_ms: int | None = Field(default=None, ge=0)
-    producer_id_expiration_ms: int | None = Field(default=None, ge=0)
-    transaction_version: int | None = None
-    dump_tool_version: str | None = None
-    broker_settings: dict[str, str] = Field(default_factory=dict)
-    partitions: dict[str, PartitionNotes] = Field(default_factory=dict)
+    cluster: str | None = Field(
+        default=None,
+        description="Name of the cluster. Inputs that name different ones are refused.",
+        json_schema_extra=_without("The name of the first input's folder."),
+    )
+    kafka_version: str | None = Field(
+        default=None,
+        description="Version of the brokers: it rules out causes that are fixed there, and decides which commands exist.",
+        json_schema_extra=_without(
+            "No cause is ruled out; commands are those of 2.8 and later, with a remark where 4.1 is needed."
+        ),
+    )
+    captured_at_ms: dict[str, int] = Field(
+        default_factory=dict,
+        description="When each folder was copied, epoch ms: `default` for all, `<broker>/<folder>` for one, "
+        "`<broker>/first/<folder>` for a copy that lies in such a folder. The newest one is `as_of`, unless `--as-of` is given.",
+        json_schema_extra=_without(
+            "Each copy counts as taken at its newest broker-stamped record, the newest of which is `as_of`; the report says so, "
+            "and more is `UNKNOWN` (`CAPTURE_SKEW`)."
+        ),
+    )
+    coordinator_partitions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Partitions of `__transaction_state`.",
+        json_schema_extra=_without("What the captured transactional ids prove, else 50."),
+    )
+    transaction_max_timeout_ms: int | None = Field(
+        default=None,
+        ge=0,
+        description="The brokers' `transaction.max.timeout.ms`.",
+        json_schema_extra=_without("Kafka's default."),
+    )
+    transactional_id_expiration_ms: int | None = Field(
+        default=None,
+        ge=0,
+        description="The brokers' `transactional.id.expiration.ms`. Noted for the record: nothing is decided by it.",
+        json_schema_extra=_without("Nothing changes."),
+    )
+    producer_id_expiration_ms: int | None = Field(
+        default=None,
+        ge=0,
+        description="The brokers' `producer.id.expiration.ms`.",
+        json_schema_extra=_without("Kafka's default."),
+    )
+    transaction_version: int | None = Field(
+        default=None,
+        description="Finalized level of the feature `transaction.version`. Noted for the record: records tell it themselves.",
+        json_schema_extra=_without("Nothing changes."),
+    )
+    dump_tool_version: str | None = Field(
+        default=None,
+        description="Version of the tool that printed the text. Noted for the record: text tells its generation itself.",
+        json_schema_extra=_without("Nothing changes."),
+    )
+    broker_settings: dict[str, str] = Field(
+        default_factory=dict,
+        description=f"Settings of a broker, by Kafka's names. Of them `{_SCAN_INTERVAL}` is used.",
+        json_schema_extra=_without("Kafka's default."),
+    )
+    partitions: dict[str, PartitionNotes] = Field(
+        default_factory=dict,
+        description="`<topic>-<partition>` to what is noted of it. One of which there is no copy is `MISSING` in `coverage`.",
+        json_schema_extra=_without(
+            "Leaders are not known, and only `__transaction_state` and what its records list is known to be missing."
+        ),
+    )
 
     def captured_at(self, broker: str | None, folder: str) -> int | None:
         """Instant (ms) at which a partition's folder was copied from a broker."""
@@ -52,7 +124,7 @@ class CaptureNotes(BaseModel):
     @property
     def timeout_scan_interval_ms(self) -> int | None:
         """The broker's `transaction.abort.timed.out.transaction.cleanup.interval.ms`, where it was noted."""
-        noted = self.broker_settings.get("transaction.abort.timed.out.transaction.cleanup.interval.ms", "")
+        noted = self.broker_settings.get(_SCAN_INTERVAL, "")
         return int(noted) if noted.isdigit() else None
 
 

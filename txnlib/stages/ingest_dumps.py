@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.config import default_of
 from txnlib.core.partitioner import count_partitions
 from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.readers.capture import FileKind, topic_partition_of
@@ -48,7 +49,7 @@ def _learn_coordinator_partitions(run: Run) -> None:
     pairs = [(row[0], row[1]) for row in log.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()]
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
     at_least = 0 if highest is None or highest[0] is None else highest[0] + 1
-    count = count_partitions(pairs, at_least=at_least, default=50)
+    count = count_partitions(pairs, at_least=at_least, default=default_of("coordinator_partitions"))
     learned = {"coordinator_partitions": count, "coordinator_partitions_basis": "learned from the captured ids"}
     run.settings = run.settings.model_copy(update=learned)
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib import __version__
-from txnlib.config import Settings, SettingsFile, read_settings_file
+from txnlib.config import Settings, SettingsFile, default_of, read_settings_file
 from txnlib.core.evidence import Thresholds
 from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
@@ -135,8 +135,10 @@ def _decide(
 ) -> Settings:
     """Options over settings file over capture.json over defaults."""
     notes, limits, cluster = capture.notes, given.thresholds, given.cluster
-    minutes = _first(asked.max_transaction_timeout, limits.max_transaction_timeout_minutes, 15)
-    stuck_minutes = _first(asked.stuck_after, limits.stuck_after_minutes, 5)
+    minutes = _first(
+        asked.max_transaction_timeout, limits.max_transaction_timeout_minutes, default_of("max_transaction_timeout_ms") // 60_000
+    )
+    stuck_minutes = _first(asked.stuck_after, limits.stuck_after_minutes, default_of("stuck_after_ms") // 60_000)
     for name, value in (("--max-transaction-timeout", minutes), ("--stuck-after", stuck_minutes)):
         if value < 0:
             raise UsageError(f"{name} {value}: expected a number of minutes, 0 or more")
@@ -153,13 +155,17 @@ def _decide(
             asked.transaction_max_timeout_ms,
             limits.transaction_max_timeout_ms,
             notes.transaction_max_timeout_ms,
-            900_000,
+            default_of("transaction_max_timeout_ms"),
         ),
         stuck_after_ms=stuck_minutes * 60_000,
-        timeout_scan_interval_ms=_first(limits.timeout_scan_interval_ms, notes.timeout_scan_interval_ms, 10_000),
-        clock_tolerance_ms=_first(limits.clock_tolerance_ms, 300_000),
-        producer_id_expiration_ms=_first(cluster.producer_id_expiration_ms, notes.producer_id_expiration_ms, 86_400_000),
-        coordinator_partitions=noted or 50,
+        timeout_scan_interval_ms=_first(
+            limits.timeout_scan_interval_ms, notes.timeout_scan_interval_ms, default_of("timeout_scan_interval_ms")
+        ),
+        clock_tolerance_ms=_first(limits.clock_tolerance_ms, default_of("clock_tolerance_ms")),
+        producer_id_expiration_ms=_first(
+            cluster.producer_id_expiration_ms, notes.producer_id_expiration_ms, default_of("producer_id_expiration_ms")
+        ),
+        coordinator_partitions=noted or default_of("coordinator_partitions"),
         coordinator_partitions_basis="given" if noted else "unknown",
         kafka_version=notes.kafka_version,
         application_patterns=given.applications.patterns,

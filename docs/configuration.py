@@ -1,0 +1,171 @@
+"""The page configuration.md: settings, options, capture.json and environment variables, each from the one place that has it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
+from txnlib.config import Settings, SettingsFile, known_keys
+from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
+
+ROOT = Path(__file__).resolve().parent.parent
+JOBS = (AUDIT, INGEST, RECONSTRUCT, REPORT)
+KAFKAS = "Kafka's default."
+HEAD = """\
+# Configuration
+
+Nothing has to be configured: an audit needs `--input` and `--output`. What can be:
+
+## Who wins
+
+1. An option on the command line; in a notebook, an argument of [`audit`](api.md).
+1. The settings file, `--conf FILE`: TOML, of which [conf/audit.toml](../conf/audit.toml) names every key. A key that does not
+   exist, a wrong type and a value out of range are errors (exit code 2) that name file and key.
+1. `capture.json`, which lies with the capture. Fields that this version does not know are ignored.
+1. Defaults, which are Kafka's where Kafka has the setting.
+
+What was decided is in `audit_runs.settings`; `reconstruct_state` and `report_transactions` take it from there. The instant to
+judge at is no setting: `--as-of`, else the newest instant in `capture.json`, else the newest broker-stamped time in the capture.
+"""
+
+
+def configuration() -> str:
+    return "\n".join([HEAD, *_keys(), *_options(), *_notes(), *_decided(), *_environment()])
+
+
+def _keys() -> list[str]:
+    lines = ["## Settings file\n"]
+    for section, key in (known.split(".") for known in known_keys()):
+        if f"### [{section}]\n" not in lines:
+            about = SettingsFile.model_fields[section].annotation.__doc__
+            lines += (
+                ["", f"### [{section}]\n", f"{_told(about)}\n"] if len(lines) > 1 else [f"### [{section}]\n", f"{_told(about)}\n"]
+            )
+            lines += ["| key | type | default | decides | option | `capture.json` |", "|---|---|---|---|---|---|"]
+        field = known_keys()[f"{section}.{key}"]
+        said = field.json_schema_extra
+        also = [f"`{said[where]}`" if said[where] else "" for where in ("option", "capture_json")]
+        kind = _kind(_properties(SettingsFile.model_fields[section].annotation)[key])
+        lines.append(f"| `{key}` | {kind} | {default(f'{section}.{key}')} | {field.description} | {also[0]} | {also[1]} |")
+    return [*lines, ""]
+
+
+def default(key: str) -> str:
+    """What holds where nobody says anything, in the unit of the key."""
+    said = known_keys()[key].json_schema_extra
+    number = Settings.model_fields[said["setting"]].default
+    without = CaptureNotes.model_fields[said["capture_json"]].json_schema_extra["without"] if said["capture_json"] else KAFKAS
+    if without != KAFKAS:
+        return without.rstrip(".")
+    if isinstance(number, int):
+        return f"`{number // 60_000 if key.endswith('_minutes') else number:_}`"
+    return "none"
+
+
+def _options() -> list[str]:
+    lines = [
+        "## Options of the jobs\n",
+        "`./spark-submit.sh JOB OPTIONS`; `x`: the job takes it. The other three are the stages of `audit`.\n",
+        f"| option | {' | '.join(f'`{job}`' for job in JOBS)} | meaning |",
+        "|---" * (len(JOBS) + 2) + "|",
+    ]
+    for option in OPTIONS:
+        taken = " | ".join("x" if job in option.jobs else "" for job in JOBS)
+        lines.append(f"| `{_called(option)}` | {taken} | {option.about} |")
+    more = "`--master URL` and what follows `--` are spark-submit's: [on a cluster](operations.md#on-a-cluster)."
+    return [*lines, "", more, "`txn-audit` has options of its own, by command: [txn-audit](cli.md).\n"]
+
+
+def _called(option: Option) -> str:
+    value = option.how.get("metavar") or "|".join(option.how.get("choices", ()))
+    return f"{option.name} {value}".strip().replace("|", "\\|")
+
+
+def _notes() -> list[str]:
+    lines = [
+        "## Notes of a capture\n",
+        "`capture.json`: one for each broker's folder, or one for all; [`scripts/capture.sh`](capture.md) writes it. Those of one",
+        "audit are put together. Every field is optional.\n",
+        *_noted(CaptureNotes),
+        "\nOf each partition in `partitions`:\n",
+        *_noted(PartitionNotes),
+    ]
+    return [*lines, ""]
+
+
+def _noted(model: type[BaseModel]) -> list[str]:
+    numbers = {field.json_schema_extra["capture_json"]: default(key) for key, field in known_keys().items()}
+    lines = ["| field | type | meaning | without it |", "|---|---|---|---|"]
+    for name, said in _properties(model).items():
+        without = f"Kafka's default, {numbers[name]}." if said["without"] == KAFKAS else said["without"]
+        lines.append(f"| `{name}` | {_kind(said)} | {said['description']} | {without} |")
+    return lines
+
+
+def _decided() -> list[str]:
+    lines = [
+        "## What an audit was decided by\n",
+        "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings).\n",
+        "| field | type | meaning |",
+        "|---|---|---|",
+    ]
+    lines += [f"| `{name}` | {_kind(said)} | {said['description']} |" for name, said in _properties(Settings).items()]
+    return [*lines, ""]
+
+
+def _properties(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()["properties"]
+
+
+def _told(docstring: str) -> str:
+    return docstring.partition(";")[0].rstrip(".").replace("`", "") + "."
+
+
+def _kind(said: dict[str, Any]) -> str:
+    """A type in words, with its limits."""
+    if "anyOf" in said:
+        (said,) = [each for each in said["anyOf"] if each != {"type": "null"}]
+    if "items" in said:
+        return f"list of {_kind(said['items'])}"
+    if "additionalProperties" in said:
+        return f"object: name to {_kind(said['additionalProperties'])}"
+    if "$ref" in said:
+        return "object"
+    limits = [f"{word} {said[limit]:_}" for limit, word in (("minimum", "from"), ("maximum", "to")) if limit in said]
+    return " ".join(["text" if said["type"] == "string" else said["type"], *limits])
+
+
+def _environment() -> list[str]:
+    """As the headers of the two scripts have it."""
+    lines = [
+        "## Environment variables\n",
+        "What opens a store (`AWS_…`, `AZURE_…`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_HOME`) is told",
+        "[by place](operations.md#where-a-capture-may-lie).\n",
+        "### spark-submit.sh\n",
+        "| variable | default | meaning |",
+        "|---|---|---|",
+    ]
+    for name, value, meaning in _header("spark-submit.sh", "Environment variable", 3):
+        lines.append(f"| `{name}` | {'' if value == '-' else value} | {meaning} |")
+    lines += ["\n### bootstrap.sh\n", "Of both entry scripts, for what they install.\n", "| variable | meaning |", "|---|---|"]
+    lines += [f"| {_ticked(names)} | {meaning} |" for names, meaning in _header("bootstrap.sh", "Variables it reads", 2)]
+    return [*lines, ""]
+
+
+def _ticked(names: str) -> str:
+    return re.sub(r"\w+", lambda match: f"`{match[0]}`", names)
+
+
+def _header(script: str, title: str, columns: int) -> list[list[str]]:
+    """Rows of the table below a title in a script's header; lines without so many columns are left out."""
+    _, _, below = (ROOT / script).read_text().partition(f"# {title}")
+    rows = []
+    for line in below.splitlines()[1:]:
+        if not line.startswith("#   "):
+            break
+        rows.append(re.split(r" {2,}", line.removeprefix("#").strip(), maxsplit=columns - 1))
+    return [row for row in rows if len(row) == columns]
