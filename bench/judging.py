@@ -55,8 +55,7 @@ def main() -> None:
     run.spark.sparkContext.setLogLevel("ERROR")
 
     def judge() -> None:
-        carry_out(run, reconstruct_state.STEPS)
-        carry_out(run, report_transactions.STEPS)
+        carry_out(run, (*report_transactions.STEPS, *reconstruct_state.STEPS))  # as an audit does
         with redirect_stdout(sys.stderr), telling(given) as to:
             finish(run, given, to)
 

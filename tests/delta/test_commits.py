@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from txnlib.delta.commits import rows_of, rows_written
+import pytest
+from deltalake import DeltaTable
+
+from txnlib.delta.commits import MANY_FILES, SMALL_FILE_BYTES, Commit, commit_of, newest_commit
 from txnlib.delta.store import RunStore, Store
 from txnlib.spark.schemas import TABLES
 
@@ -31,11 +34,23 @@ MADE = {"operationParameters": None, "operationMetrics": None}
     ],
 )
 def test_the_newest_commit_of_the_run_tells(history, rows):
-    assert rows_of("c-1", history) == rows
+    assert commit_of("c-1", history).rows == rows
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "is_scattered"),
+    [
+        (MANY_FILES + 1, SMALL_FILE_BYTES * (MANY_FILES + 1) - 1, True),
+        (MANY_FILES + 1, SMALL_FILE_BYTES * (MANY_FILES + 1), False),
+        (MANY_FILES, 1, False),
+    ],
+)
+def test_many_small_files_are_scattered(files, size, is_scattered):
+    assert commit_of("c-1", [commit("c-1", numFiles=str(files), numOutputBytes=str(size))]).is_scattered == is_scattered
 
 
 def test_a_table_without_a_log_tells_nothing(tmp_path):
-    assert rows_written(None, "segments", "c-1", folder=f"{tmp_path}/segments") is None
+    assert newest_commit(None, "segments", "c-1", folder=f"{tmp_path}/segments") == Commit(None)
 
 
 def test_a_store_is_asked_by_sql_and_says_the_same_as_the_folder(spark, tmp_path):
@@ -44,6 +59,21 @@ def test_a_store_is_asked_by_sql_and_says_the_same_as_the_folder(spark, tmp_path
     store = Store(spark, f"file://{tmp_path}")
     run = RunStore(store, "c", "c-1")
     run.write(name, rows)
-    assert run.rows_written(name) == 2, "asked by SQL"
-    assert rows_written(spark, store.sql_name(name), "c-1", folder=f"{tmp_path}/{name}") == 2
-    assert rows_written(spark, store.sql_name("nowhere"), "c-1", folder=None) is None
+    written = run.commit(name)
+    assert (written.rows, written.files) == (2, 1), "asked by SQL"
+    assert newest_commit(spark, store.sql_name(name), "c-1", folder=f"{tmp_path}/{name}") == written
+    assert newest_commit(spark, store.sql_name("nowhere"), "c-1", folder=None) == Commit(None)
+
+
+def test_small_files_of_a_run_are_put_together_and_its_rows_stay(spark, tmp_path):
+    name = "aborted_transactions"
+    rows = spark.createDataFrame([(topic, *[None] * (len(TABLES[name]) - 1)) for topic in "abc"], TABLES[name]).repartition(3)
+    other, run = (RunStore(Store(spark, str(tmp_path)), "c", run_id) for run_id in ("c-1", "c-2"))
+    for each in (other, run):
+        each.write(name, rows)
+    files = run.commit(name).files
+    assert files > 1
+    run.compact(name)
+    left = [Path(file).parent.name for file in DeltaTable(f"{tmp_path}/{name}").file_uris()]
+    assert sorted(left) == ["run_id=c-1"] * files + ["run_id=c-2"]
+    assert sorted(row["topic"] for row in run.read(name).collect()) == ["a", "b", "c"]

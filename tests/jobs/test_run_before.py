@@ -87,7 +87,8 @@ def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, c
     opened = before.frame("open_transactions").withColumn("run_id", F.lit("night-2"))
     assert opened.count() == len(live.truth(night_2)["open"])
     ended = spark.createDataFrame([], stored_schema("ended_transactions"))
-    rows = ended_transactions(warned_of(opened, ended), *map(after.frame, ENDED_BY), as_of_ms=live.as_of(night_3)).collect()
+    warned = warned_of(opened, ended, transaction_max_timeout_ms=900_000)
+    rows = ended_transactions(warned, *map(after.frame, ENDED_BY), as_of_ms=live.as_of(night_3)).collect()
     (aborted,) = live.truth(night_3)["admin_aborts"]
     names = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
     assert [[row[name] for name in names] for row in rows] == [[aborted[name] for name in names]]

@@ -8,21 +8,24 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import AnalysisException
 
+from txnlib.delta.commits import MANY_FILES, Commit
 from txnlib.spark.schemas import TABLES
 from txnlib.stages import audit, ingest_dumps, reconstruct_state, report_transactions
 from txnlib.stages.steps import Step, carry_out
 
 
-def run_of(written: list[str]) -> SimpleNamespace:
+def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespace:  # noqa: B008
+    """A run whose tables only note that they are written and put together."""
     lock = threading.Lock()
 
-    def write(name: str, frame: object) -> int:
+    def note(name: str, frame: object = None) -> None:
         with lock:
             written.append(name)
-        return 1_234
 
-    return SimpleNamespace(tables=SimpleNamespace(write=write), written={}, say=lambda text: print(text, file=sys.stderr))
+    tables = SimpleNamespace(write=note, compact=note, commit=lambda name: commit)
+    return SimpleNamespace(tables=tables, written={}, scattered=[], say=lambda text: print(text, file=sys.stderr))
 
 
 def test_every_step_comes_after_the_steps_it_reads():
@@ -66,3 +69,27 @@ def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):
     carry_out(run, [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
     assert re.fullmatch(r"a: 1,234 rows, \d+\.\d s\n", capsys.readouterr().err)
     assert {name: written.rows for name, written in run.written.items()} == {"a": 1_234}
+
+
+def test_a_table_of_many_small_files_is_put_together_when_the_audit_is_done(capsys):
+    steps = [Step("a", (), lambda run: object())]
+    written: list[str] = []
+    scattered = run_of(written, Commit(9, files=MANY_FILES + 1, bytes=1))
+    carry_out(scattered, steps)
+    audit.compact(scattered)
+    assert written == ["a", "a"]
+    assert "a: many small files were put together" in capsys.readouterr().err
+    whole = run_of([])
+    carry_out(whole, steps)
+    audit.compact(whole)
+    assert "put together" not in capsys.readouterr().err
+
+
+def test_an_audit_is_done_though_its_files_cannot_be_put_together(capsys):
+    def fail(name: str) -> None:
+        raise AnalysisException("no such table", errorClass="TABLE_OR_VIEW_NOT_FOUND", messageParameters={"relationName": name})
+
+    run = run_of([])
+    run.scattered, run.tables.compact = ["a"], fail
+    audit.compact(run)
+    assert capsys.readouterr().err.startswith("a: its small files could not be put together: ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
@@ -37,6 +37,8 @@ STORIES = {
     12: "MARKED",  # nor has this one, but it is not known until then
 }
 STILL_OPEN, SEEN_FROM_ANOTHER_BEGINNING, OPEN_AGAIN, NEVER_WARNED_OF = 21, 22, 23, 24
+#: Two-phase commits: prepared just now, for too long by its coordinator, and by its partition.
+IN_TIME, FORGOTTEN, SINCE = 31, 32, 33
 #: producer id -> its marker
 MARKERS = {1: ("COMMIT", 201), **{number: ("ABORT", 200 + number) for number in (2, 7, 8, 9, 11, 12, OPEN_AGAIN)}}
 STARTS = {3: 5, 6: 300}
@@ -129,11 +131,21 @@ def test_every_end_has_its_sentence(told):
     assert len({row["says"] for row in told.values()}) == len(told) - 1  # two were not captured
 
 
-def test_a_run_warns_of_all_but_what_is_open_and_of_what_it_could_not_look_at(spark, told):
+def test_a_run_warns_of_all_that_need_somebody_and_of_what_it_could_not_look_at(spark, told):
     schema = StructType([*ENDED_TRANSACTIONS.fields, RUN])
     ended = [{**row.asDict(), "run_id": "night-3"} for row in told.values()]
-    now = [{**opened(STILL_OPEN), "run_id": "night-3"}, opened(NEVER_WARNED_OF, "OPEN")]
-    warned = warned_of(frame(spark, EARLIER, *now), frame(spark, schema, *ended)).collect()
+    night = datetime(2026, 11, 2, tzinfo=UTC)
+    prepared = {"reason": "TWO_PHASE_COMMIT", "run_id": "night-3"}
+    now = [
+        {**opened(STILL_OPEN), "run_id": "night-3"},
+        opened(NEVER_WARNED_OF, "OPEN"),
+        {**opened(IN_TIME, "OPEN"), **prepared, "transaction_start": night - timedelta(minutes=15)},
+        {**opened(FORGOTTEN, "OPEN"), **prepared, "transaction_start": night - timedelta(minutes=15, milliseconds=1)},
+        {**opened(SINCE, "OPEN"), **prepared, "blocks_since": night - timedelta(days=3)},
+    ]
+    rows = frame(spark, EARLIER, *now), frame(spark, schema, *ended)
+    warned = warned_of(*rows, transaction_max_timeout_ms=900_000).collect()
     unseen = dict.fromkeys([number for number, how in STORIES.items() if how == "NOT_CAPTURED"], "night-2")
-    assert {row["producer_id"]: row["run_id"] for row in warned} == {STILL_OPEN: "night-3", **unseen}
+    newly = dict.fromkeys([STILL_OPEN, FORGOTTEN, SINCE], "night-3")
+    assert {row["producer_id"]: row["run_id"] for row in warned} == newly | unseen
     assert {row["as_of"] for row in warned} == {datetime(2026, 11, 2)}

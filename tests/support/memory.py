@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.options import AUDIT, parse
 from jobs.run import open_run
+from txnlib.delta.commits import Commit
 from txnlib.errors import MissingTableError
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.stages.audit import STEPS
@@ -46,8 +47,8 @@ class MemoryTables:
     def write(self, name: str, frame: DataFrame) -> None:
         self.tables[name] = conform(frame, TABLES[name]).toArrow()
 
-    def rows_written(self, name: str) -> int:
-        return self.tables[name].num_rows
+    def commit(self, name: str) -> Commit:
+        return Commit(self.tables[name].num_rows)
 
     def append(self, name: str, frame: DataFrame) -> None:
         known = self.tables[name]

@@ -1,8 +1,9 @@
-"""How many rows did a commit write? As Delta noted it then: nothing is counted again."""
+"""What did a commit write? As Delta noted it then: nothing is counted again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from deltalake import DeltaTable
@@ -12,25 +13,42 @@ from pyspark.sql import SparkSession
 
 #: Commits looked at, newest first: audits of other clusters commit to the same tables.
 LOOKED_AT: Final = 20
+#: More files than these, and smaller ones on average, are worth being put together: each is opened by whoever reads the run.
+MANY_FILES: Final = 64
+SMALL_FILE_BYTES: Final = 16 << 20
 
 
-def rows_written(spark: SparkSession, table: str, run_id: str, *, folder: str | None) -> int | None:
-    """Rows of the newest commit that replaced a run's rows; None where the table's log does not tell.
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The rows of a run in a table, as far as the log tells, in how many files of how many bytes together."""
+
+    rows: int | None
+    files: int = 0
+    bytes: int = 0
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether many small files were written."""
+        return self.files > MANY_FILES and self.bytes < self.files * SMALL_FILE_BYTES
+
+
+def newest_commit(spark: SparkSession, table: str, run_id: str, *, folder: str | None) -> Commit:
+    """The newest commit that replaced a run's rows.
 
     `table`: its name in SQL. `folder`: where it lies, if that is a folder: its log is read without Spark (a hundredth of a second
     a table), that of others by `DESCRIBE HISTORY` (a job of Spark, through Connect, too).
     """
     try:
         if folder is not None:
-            return rows_of(run_id, DeltaTable(folder).history(LOOKED_AT))
+            return commit_of(run_id, DeltaTable(folder).history(LOOKED_AT))
         history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {LOOKED_AT}")
-        return rows_of(run_id, [row.asDict(recursive=True) for row in history.collect()])
+        return commit_of(run_id, [row.asDict(recursive=True) for row in history.collect()])
     except (DeltaError, PySparkException, OSError):  # no audit fails for want of a number in a line of progress
-        return None
+        return Commit(None)
 
 
-def rows_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> int | None:
-    """Rows written by the first of these commits that replaced the run's.
+def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:
+    """The first of these commits that replaced the run's rows.
 
     Where nothing is replaced by nothing, Delta makes no commit, or notes no rows: none of this run beside those of others says 0.
     """
@@ -40,5 +58,7 @@ def rows_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> int | None:
         are_told = are_told or "run_id = '" in replaced
         if f"run_id = '{run_id}'" in replaced:
             written = commit.get("operationMetrics") or {}
-            return int(written.get("numOutputRows", 0)) if "numFiles" in written else None
-    return 0 if are_told else None
+            if "numFiles" not in written:
+                return Commit(None)
+            return Commit(*(int(written.get(name, 0)) for name in ("numOutputRows", "numFiles", "numOutputBytes")))
+    return Commit(0 if are_told else None)

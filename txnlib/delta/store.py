@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructType
 from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from txnlib.delta.commits import rows_written
+from txnlib.delta.commits import Commit, newest_commit
 from txnlib.delta.constraints import options_of
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform
@@ -153,10 +153,16 @@ class RunStore:
         """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be."""
         self._save(name, frame, "overwrite")
 
-    def rows_written(self, name: str) -> int | None:
-        """How many rows `write` gave the table last in this run, as far as its commit tells."""
+    def commit(self, name: str) -> Commit:
+        """What `write` gave the table last in this run, as far as its log tells."""
         folder = None if self.store.folder is None else f"{self.store.folder}/{name}"
-        return rows_written(self.store.spark, self.store.sql_name(name), self.run_id, folder=folder)
+        return newest_commit(self.store.spark, self.store.sql_name(name), self.run_id, folder=folder)
+
+    @again_after_conflicts
+    def compact(self, name: str) -> None:
+        """Puts small files of this run's rows of a table together."""
+        self._opened.pop(name, None)
+        self.store.spark.sql(f"OPTIMIZE {self.store.sql_name(name)} WHERE run_id = '{self.run_id}'")
 
     def _save(self, name: str, frame: DataFrame, mode: str) -> None:
         self._opened.pop(name, None)

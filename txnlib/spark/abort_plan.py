@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.verdict import Reason
@@ -22,14 +22,16 @@ _NEEDED = (
 )
 
 
-def abort_plan(open_transactions: DataFrame, *, transaction_max_timeout_ms: int, kafka_version: str | None) -> DataFrame:
-    """One row per open transaction that needs somebody, in order of what to do first. Columns: ABORT_PLAN.
-
-    A transaction of a two-phase commit needs somebody once it is older than other transactions may become.
-    """
+def needs_somebody(transaction_max_timeout_ms: int) -> Column:
+    """Of open transactions: all that are not simply in time, and two-phase commits older than other transactions may become."""
     open_ms = F.unix_millis("as_of") - F.unix_millis(F.coalesce("transaction_start", "blocks_since"))
     is_forgotten = (F.col("reason") == Reason.TWO_PHASE_COMMIT.value) & (open_ms > transaction_max_timeout_ms)
-    needy = open_transactions.where((F.col("verdict") != "OPEN") | is_forgotten)
+    return (F.col("verdict") != "OPEN") | F.coalesce(is_forgotten, F.lit(False))
+
+
+def abort_plan(open_transactions: DataFrame, *, transaction_max_timeout_ms: int, kafka_version: str | None) -> DataFrame:
+    """One row per open transaction that needs somebody, in order of what to do first. Columns: ABORT_PLAN."""
+    needy = open_transactions.where(needs_somebody(transaction_max_timeout_ms))
     version = F.lit(kafka_version).cast("string")
     planned = needy.withColumn("plan", plan()(F.struct(*_NEEDED), version)).where(F.col("plan").isNotNull()).select("*", "plan.*")
     return conform(planned.withColumn("number", F.row_number().over(windows.plan_in_order())), ABORT_PLAN)

@@ -11,6 +11,7 @@ from txnlib.core.evidence import Owner
 from txnlib.core.finding import Finding
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdict import Reason
+from txnlib.spark.abort_plan import needs_somebody
 from txnlib.spark.coverage import shows_absence
 from txnlib.spark.schemas import ENDED_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 
@@ -25,15 +26,16 @@ _UNOWNED: Final = [
 ]
 
 
-def warned_of(open_transactions: DataFrame, ended_transactions: DataFrame) -> DataFrame:
-    """What a run warned of: its open transactions but OPEN, and those of runs before that it could not look at.
+def warned_of(open_transactions: DataFrame, ended_transactions: DataFrame, *, transaction_max_timeout_ms: int) -> DataFrame:
+    """What a run warned of: its open transactions that need somebody, and those of runs before that it could not look at.
 
     Columns: those of the identity, transactional_id, verdict, reason, and run_id and as_of of the run that judged them.
     """
     columns = [*_IDENTITY, *_THEN, "as_of"]
     unseen = ended_transactions.where(F.col("how") == _NOT_CAPTURED).drop("run_id", "as_of")
     carried = unseen.withColumnsRenamed({"run_id_then": "run_id", "last_seen": "as_of"})
-    return open_transactions.where(F.col("verdict") != "OPEN").select(*columns).unionByName(carried.select(*columns))
+    needy = open_transactions.where(needs_somebody(transaction_max_timeout_ms))
+    return needy.select(*columns).unionByName(carried.select(*columns))
 
 
 def ended_transactions(

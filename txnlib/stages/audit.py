@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pyspark.errors import PySparkException
+
 from txnlib.answers.summary import summarise
 from txnlib.delta.views import create_views
 from txnlib.errors import BusyError
@@ -49,4 +51,15 @@ def close(run: Run) -> Summary:
     summary = summarise(asked_of(run))
     run.note("DONE", summary.counts)
     create_views(run.tables.store)
+    compact(run)
     return summary
+
+
+def compact(run: Run) -> None:
+    """Puts small files together where there are many. The audit is done, whether or not that succeeds."""
+    for name in run.scattered:
+        try:
+            run.tables.compact(name)
+            run.say(f"{name}: many small files were put together")
+        except PySparkException as error:
+            run.say(f"{name}: its small files could not be put together: {error.getCondition() or type(error).__name__}")

@@ -67,7 +67,8 @@ def _ended(run: Run) -> DataFrame:
     if before is None:
         return run.spark.createDataFrame([], TABLES["ended_transactions"])
     opened, ended = (run.tables.store.read_all(name).where(F.col("run_id") == before) for name in ENDED_OF)
-    return ended_transactions(warned_of(opened, ended), *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
+    warned = warned_of(opened, ended, transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms)
+    return ended_transactions(warned, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
 
 
 #: What tells what a run warned of.

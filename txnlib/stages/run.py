@@ -52,6 +52,8 @@ class Run:
     say: Callable[[str], object] = silent
     #: What its steps wrote so far: table -> rows and seconds.
     written: dict[str, Written] = field(default_factory=dict)
+    #: Of these tables, those that became many small files.
+    scattered: list[str] = field(default_factory=list)
 
     @property
     def thresholds(self) -> Thresholds:

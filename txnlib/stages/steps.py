@@ -71,5 +71,8 @@ def _take(run: Run, step: Step) -> None:
     frame = step.make(run)
     if frame is not None:
         run.tables.write(step.name, frame)
-        run.written[step.name] = Written(run.tables.rows_written(step.name), (now() - begun).total_seconds())
+        commit = run.tables.commit(step.name)
+        run.written[step.name] = Written(commit.rows, (now() - begun).total_seconds())
+        if commit.is_scattered:
+            run.scattered.append(step.name)
         run.say(f"{step.name}: {run.written[step.name]}")
