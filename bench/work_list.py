@@ -20,7 +20,7 @@ from pyspark import cloudpickle
 
 from txnlib.readers.capture import list_capture
 from txnlib.spark.capture_source import bundle
-from txnlib.spark.python_tasks import lists_of
+from txnlib.spark.python_tasks import LISTED
 
 SEGMENTS = 20
 
@@ -52,15 +52,14 @@ def main() -> None:
         shutil.rmtree(root)
     count = len(held.files)
     sized = [replace(file, size=1 << 30) for file in capture.files]
-    lists = lists_of(bundle(sized), len)
-    pickling, sent = measured(lambda: [cloudpickle.dumps(each) for each in lists])
-    loading, _ = measured(lambda: pickle.loads(sent[0]))
+    pickling, sent = measured(lambda: [pickle.dumps(piece) for piece in bundle(sized)])
+    listed = cloudpickle.dumps([[file] for file in sized[:LISTED]])
+    loading, _ = measured(lambda: pickle.loads(listed))
     million = 1e6 / count
-    held_mib = size * million / 2**20
-    listed = sum(map(len, sent)) * million / 2**20
+    held_mib, sent_mib = size * million / 2**20, sum(map(len, sent)) * million / 2**20
     print(f"{count:,} files; for a million: listing {listing * million:.0f} CPU s, held {held_mib:,.0f} MiB on the driver,")
-    print(f"work of one table {listed:,.0f} MiB in {len(lists) * million:,.0f} lists, {pickling * million:.0f} CPU s")
-    print(f"to write once; a task loads one of {len(sent[0]) / 2**20:.2f} MiB in {loading * 1e3:.0f} CPU ms")
+    print(f"work of one table {sent_mib:,.0f} MiB in pieces for a task each, {pickling * million:.0f} CPU s to write once")
+    print(f"(up to {LISTED:,} files are a list that each task loads, in {loading * 1e3:.0f} CPU ms)")
 
 
 if __name__ == "__main__":

@@ -5,30 +5,43 @@ from __future__ import annotations
 import os
 
 import pyarrow as pa
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
+from pyspark.sql import functions as F
 
 from txnlib.spark import python_tasks
-from txnlib.spark.python_tasks import LISTED, begin_task, in_tasks, lists_of
+from txnlib.spark.python_tasks import begin_task, in_tasks
 
 
-@given(st.lists(st.integers(1, LISTED), max_size=40))
-def test_lists_hold_all_work_in_order_and_none_is_much_longer_than_a_list_may_be(weights):
-    lists = lists_of(weights, lambda weight: weight)
-    assert [piece for each in lists for piece in each] == weights
-    assert all(sum(each[:-1]) < LISTED for each in lists)
-    assert all(sum(each) >= LISTED for each in lists[:-1]), "no list is cut short"
-
-
-def test_work_of_several_lists_is_done_once_each(spark, monkeypatch):
-    monkeypatch.setattr(python_tasks, "LISTED", 3)
+@pytest.fixture
+def numbered():
+    """Gives a piece back; a function of its own, which workers are sent whole."""
 
     def read(piece):
         yield pa.RecordBatch.from_pylist([{"piece": piece}])
 
-    found = in_tasks(spark, list(range(8)), read, "piece long")
-    assert sorted(row["piece"] for row in found.collect()) == list(range(8))
-    assert in_tasks(spark, [], read, "piece long").collect() == []
+    return read
+
+
+@pytest.mark.parametrize("listed", [8, 7], ids=["listed", "sent"])
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_each_piece_of_work_is_done_once_and_in_a_task_of_its_own(spark, monkeypatch, numbered, listed, adaptive):
+    monkeypatch.setattr(python_tasks, "LISTED", listed)
+    before = spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        rows = in_tasks(spark, list(range(8)), numbered, "piece long").withColumn("task", F.spark_partition_id()).collect()
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", before)
+    assert sorted(row["piece"] for row in rows) == list(range(8))
+    assert len({row["task"] for row in rows}) == 8
+
+
+def test_pieces_weigh_as_much_as_they_name_and_no_work_gives_no_rows(spark, monkeypatch, numbered, capsys):
+    monkeypatch.setattr(python_tasks, "LISTED", 4)
+    for size, is_sent in ((2, False), (3, True)):
+        in_tasks(spark, [[1, 2], [3] * size], numbered, "piece array<long>", weight=len).explain()
+        assert ("Exchange" in capsys.readouterr().out) == is_sent
+    assert in_tasks(spark, [], numbered, "piece long").collect() == []
 
 
 def test_a_worker_keeps_what_it_loaded_out_of_garbage_collection(spark):
