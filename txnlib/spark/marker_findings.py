@@ -173,11 +173,16 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     )
     # A marker behind the first batch, and older than the transaction: the batch is older still.
     is_between = F.col("stamp_offset").between(F.col("first_offset"), F.col("marker_offset"))
-    known = ("producer_id", "transactional_id", "first_offset", "first_timestamp_ms", "is_broker_clock", "start_ms")
+    key = [*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "start_ms"]
+    # The markers of a log are many, the suspects few: each marker looks for its suspects.
+    oldest = (
+        stamps.join(F.broadcast(early.select(*key)), on=list(TOPIC_PARTITION), how="inner")
+        .where(is_between)
+        .groupBy(*key)
+        .agg(F.min("stamp_ms").alias("stamp_ms"))
+    )
     proven = (
-        early.join(stamps, on=list(TOPIC_PARTITION), how="left")
-        .groupBy(*TOPIC_PARTITION, *known)
-        .agg(F.min(F.when(is_between, F.col("stamp_ms"))).alias("stamp_ms"))
+        early.join(oldest, on=key, how="left")
         .withColumn("proof_ms", F.when(F.col("is_broker_clock"), F.col("first_timestamp_ms")).otherwise(F.col("stamp_ms")))
         .where(F.col("proof_ms") < F.col("start_ms") - CLOCKS_DIFFER_MS)
     )
