@@ -13,11 +13,14 @@ from processes import ROOT, output_of, spark_python, timed
 from table import Ratio, Table
 
 MOST = 1.5
+#: What a job may send to the driver; Spark fails it if it is more.
+MOST_TO_DRIVER = "2m"
 ABOUT = f"""Milliseconds to reconstruct and report (every table but those that ingest_dumps writes, as Delta, and the report as
-text) against the window pass alone: `record_batches` read from the same Delta table, and the state before and after each batch
-of each partition and producer written to Spark's `noop` sink. One batch in a thousand is judged by the core. One session of
-{CORES} tasks, the second run of each. The target is for ten million batches (--judged-batches): with fewer, most of it is the
-commits of some twenty tables, however small they are."""
+text) against the window pass alone: `record_batches` read from the same Delta table, and the state before and after
+each batch of each partition and producer written to Spark's `noop` sink. One batch in a thousand is judged by the
+core. One session of {CORES} tasks, the second run of each, in which no job may send more than 2 MiB to the driver,
+broadcasts included. The target is for ten million batches (--judged-batches): with fewer, most of it is the commits
+of some twenty tables, however small they are."""
 
 
 def ingested(capture: Path, output: Path) -> Path:
@@ -29,7 +32,7 @@ def ingested(capture: Path, output: Path) -> Path:
 
 
 def measure(output: Path, batches: int) -> Ratio:
-    command, environment = spark_python(CORES, __file__, str(output))
+    command, environment = spark_python(CORES, __file__, str(output), driver_maxResultSize=MOST_TO_DRIVER)
     judged, bare = map(float, output_of(command, environment).split())
     return Ratio(f"{batches:,} batches", judged * 1e3, bare * 1e3, at_most=MOST)
 

@@ -21,13 +21,15 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def spark_python(cores: int, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    """Command and environment of a Python program whose Spark has so many cores, with the settings of spark-submit.sh."""
+def spark_python(cores: int, *arguments: str, **settings: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment of a Python program whose Spark has so many cores, with the settings of spark-submit.sh and those
+    given, by their names behind `spark.` with `_` for `.`."""
     submit = [
         *("--master", f"local[{cores}]"),
         *("--driver-memory", os.environ.get("TXNLIB_DRIVER_MEMORY", "2g")),
         *("--properties-file", str(ROOT / "conf" / "spark-defaults.conf")),
         *("--jars", os.environ["DELTA_JARS"]),
+        *[word for name, value in settings.items() for word in ("--conf", f"spark.{name.replace('_', '.')}={value}")],
         "pyspark-shell",
     ]
     paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}".rstrip(os.pathsep)
