@@ -22,6 +22,7 @@ from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_captur
 from txnlib.readers.console import partition_in_name
 from txnlib.readers.dump import looks_like_dump
 from txnlib.readers.parts import Part
+from txnlib.readers.stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
 
 
@@ -230,7 +231,7 @@ def _head(path: str) -> bytes:
     try:
         return read_text_head(path, _HEAD_BYTES)
     except READ_ERRORS as error:
-        if isinstance(error, OSError) and files.may_pass(path, error):
+        if isinstance(error, OSError) and may_pass(path, error):
             raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error
         return b""
 

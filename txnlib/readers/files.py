@@ -16,8 +16,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -27,24 +26,10 @@ from pyarrow import fs
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer
 from txnlib.readers.headers import Buffer
+from txnlib.readers.stores import CREDENTIALS, SCHEMES, URI, as_os_error, is_remote, remote_file, said, scheme_of
 
-SCHEMES: Final = ("s3", "s3a", "gs", "abfss", "hdfs")
 #: What one request of a stream fetches.
 STREAM_BYTES: Final = 8 << 20
-CONNECT_SECONDS: Final = 10
-REQUEST_SECONDS: Final = 60
-
-_URI: Final = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://(?P<authority>[^/]*)(?P<path>.*)", re.DOTALL)
-_CREDENTIALS: Final = {
-    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "abfss": "AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
-    "hdfs": "HADOOP_HOME, JAVA_HOME and CLASSPATH (`hadoop classpath --glob`)",
-}
-#: What stores say when it is not the file's fault: the network, the load, credentials that ran out during the audit.
-_PASSING: Final = re.compile(
-    r"network|curl|connect|time.?out|timed out|slow.?down|throttl|unavailable|internal|expired", re.IGNORECASE
-)
 _SHAPE: Final = {
     "s3": "s3://<bucket>/<path>",
     "gs": "gs://<bucket>/<path>",
@@ -68,17 +53,9 @@ class OpenFile:
     forget: Callable[[int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Remote:
-    """A place that is no local path: who opens it, and what it is called there."""
-
-    filesystem: Any
-    name: str
-
-
 def locate(given: str) -> str:
     """The place that an option names, as an absolute path or a uri; nothing is opened. Raises UsageError for other schemes."""
-    found = _URI.fullmatch(given)
+    found = URI.fullmatch(given)
     if found is None or found["scheme"] in ("file", "dbfs"):
         return str(_local_path(given).absolute())
     scheme, authority, path = found.groups()
@@ -87,9 +64,9 @@ def locate(given: str) -> str:
         raise UsageError(f"{given}: only local paths, file:, dbfs:, {known} can be read; copy or mount {scheme}:// first")
     if "@" in authority and scheme != "abfss":
         # Not repeated here: paths end up in tables and reports, keys must not.
-        raise UsageError(f"{scheme}://: credentials do not belong in a path: set {_CREDENTIALS[_scheme(given)]}")
-    if not _AUTHORITY[_scheme(given)].fullmatch(authority):
-        raise UsageError(f"{given}: expected {_SHAPE[_scheme(given)]}")
+        raise UsageError(f"{scheme}://: credentials do not belong in a path: set {CREDENTIALS[scheme_of(given)]}")
+    if not _AUTHORITY[scheme_of(given)].fullmatch(authority):
+        raise UsageError(f"{given}: expected {_SHAPE[scheme_of(given)]}")
     return f"{scheme}://{authority}{path.rstrip('/')}"
 
 
@@ -100,7 +77,7 @@ def is_file(place: str) -> bool:
             raise _missing(place)
         return Path(place).is_file()
     with _as_an_input(place):
-        remote = _remote(place)
+        remote = remote_file(place)
         kind = remote.filesystem.get_file_info(remote.name).type
     if kind == fs.FileType.NotFound:
         raise _missing(place)
@@ -149,10 +126,13 @@ def open_stream(path: str, start: int = 0) -> Iterator[BinaryIO]:
             stream.seek(start)
             yield stream
         return
-    with _as_os_error():
-        remote = _remote(path)
+    with as_os_error():
+        remote = remote_file(path)
         if start:
             opened = remote.filesystem.open_input_file(remote.name)
+            if start >= opened.size():  # Google's store refuses what begins there
+                yield io.BytesIO()
+                return
             opened.seek(start)
         else:
             opened = remote.filesystem.open_input_stream(remote.name, compression=None, buffer_size=STREAM_BYTES)
@@ -179,17 +159,6 @@ def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HEL
             return
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
             yield OpenFile(mapped, size, partial(_forget, mapped))
-
-
-def may_pass(path: str, error: OSError) -> bool:
-    """Whether a store that refused a file now may give it out the next time it is asked."""
-    return is_remote(path) and _PASSING.search(str(error)) is not None
-
-
-def is_remote(place: str) -> bool:
-    """Whether a located place is a uri, not a local path."""
-    found = _URI.match(place)
-    return found is not None and found["scheme"] in SCHEMES
 
 
 def _forget(mapped: mmap.mmap, position: int) -> None:
@@ -231,7 +200,7 @@ def _size(path: str) -> int:
     """Bytes of a file; 0 for one that is gone, which whoever opens it will say."""
     if is_remote(path):
         with _as_an_input(path):
-            remote = _remote(path)
+            remote = remote_file(path)
             return int(remote.filesystem.get_file_info(remote.name).size or 0)
     try:
         return Path(path).stat().st_size
@@ -241,85 +210,17 @@ def _size(path: str) -> int:
 
 def _list_remote(folder: str) -> Iterator[tuple[str, int]]:
     with _as_an_input(folder):
-        remote = _remote(folder)
+        remote = remote_file(folder)
         listed = remote.filesystem.get_file_info(fs.FileSelector(remote.name, recursive=True))
     start = len(remote.name.rstrip("/"))
     files = [(folder + found.path[start:], int(found.size or 0)) for found in listed if found.type == fs.FileType.File]
     yield from sorted(files)
 
 
-# ---- Opening what is not local.
-
-
-def _scheme(place: str) -> str:
-    scheme = place.partition("://")[0]
-    return "s3" if scheme == "s3a" else scheme
-
-
-def _remote(place: str) -> _Remote:
-    """Raises OSError if nothing can talk to that store from here."""
-    found = _URI.fullmatch(place)
-    assert found is not None
-    scheme, authority, path = _scheme(place), found["authority"], found["path"]
-    if scheme == "s3":
-        return _Remote(_s3(authority, *_s3_settings()), authority + path)
-    if scheme == "gs":
-        return _Remote(_gs(), authority + path)
-    if scheme == "abfss":
-        container, _, host = authority.partition("@")
-        return _Remote(_abfss(host), container + path)
-    return _Remote(_hdfs(authority), path or "/")
-
-
-def _s3_settings() -> tuple[str | None, str | None]:
-    """Endpoint and region, by the names that all of AWS's own tools know."""
-    environment = os.environ
-    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    return endpoint, environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-
-
-@lru_cache(maxsize=16)
-def _s3(bucket: str, endpoint: str | None, region: str | None) -> Any:
-    """Keys are found by AWS's own chain: environment, profile, the machine's role."""
-    options: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, "request_timeout": REQUEST_SECONDS}
-    if endpoint:
-        scheme, separator, host = endpoint.rpartition("://")
-        options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme if separator else "https"}
-        region = region or "us-east-1"  # stores other than AWS have none, but signatures want one
-    return fs.S3FileSystem(region=region or fs.resolve_s3_region(bucket), **options)
-
-
-@lru_cache(maxsize=1)
-def _gs() -> Any:
-    # Its own limit is a quarter of an hour, for each request.
-    options: dict[str, Any] = {"retry_time_limit": timedelta(seconds=REQUEST_SECONDS)}
-    endpoint = os.environ.get("STORAGE_EMULATOR_HOST")
-    if endpoint:
-        scheme, separator, host = endpoint.rpartition("://")
-        options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme if separator else "http", "anonymous": True}
-    return fs.GcsFileSystem(**options)
-
-
-@lru_cache(maxsize=16)
-def _abfss(host: str) -> Any:
-    """Without key and token: Azure's own chain (environment, managed identity, `az login`)."""
-    account, _, domain = host.partition(".dfs.")
-    domains = {"blob_storage_authority": f".blob.{domain}", "dfs_storage_authority": f".dfs.{domain}"}
-    key, token = os.environ.get("AZURE_STORAGE_KEY"), os.environ.get("AZURE_STORAGE_SAS_TOKEN")
-    return fs.AzureFileSystem(account, account_key=key, sas_token=None if key else token, **domains)
-
-
-@lru_cache(maxsize=16)
-def _hdfs(authority: str) -> Any:
-    """Without a host: `fs.defaultFS` of core-site.xml; without a port: a logical name of hdfs-site.xml."""
-    host, _, port = authority.partition(":")
-    return fs.HadoopFileSystem(host or "default", int(port or 0))
-
-
 @contextmanager
 def _open_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
-    with _as_os_error():
-        remote = _remote(path)
+    with as_os_error():
+        remote = remote_file(path)
         opened = remote.filesystem.open_input_file(remote.name)
         size = int(opened.size())
     with opened:
@@ -333,7 +234,7 @@ def _read_at(path: str, opened: Any, position: int, count: int) -> bytes:
     try:
         content: bytes = opened.read_at(count, position)
     except (OSError, pa.ArrowException) as error:
-        raise _failed(path, position, error) from error
+        raise _failed(path, position, error) from None
     if len(content) < count:
         raise _failed(path, position, f"{len(content)} bytes came, {count} were asked for")
     return content
@@ -352,7 +253,7 @@ class _RemoteStream(io.RawIOBase):
         try:
             content = self._opened.read(len(target))
         except (OSError, pa.ArrowException) as error:
-            raise _failed(self._path, self._opened.tell(), error) from error
+            raise _failed(self._path, self._opened.tell(), error) from None
         target[: len(content)] = content
         return len(content)
 
@@ -361,42 +262,25 @@ class _RemoteStream(io.RawIOBase):
 
 
 @contextmanager
-def _as_os_error() -> Iterator[None]:
-    """pyarrow says some of what a store refuses, and what it was built without, by errors of other kinds."""
-    try:
-        yield
-    except OSError:
-        raise
-    except (pa.ArrowException, ImportError) as error:
-        raise OSError(str(error)) from error
-
-
-@contextmanager
 def _as_an_input(place: str) -> Iterator[None]:
     """What keeps an input as a whole from being read, with what to do about it."""
     try:
-        with _as_os_error():
+        with as_os_error():
             yield
     except FileNotFoundError as error:
         raise _missing(place) from error
     except OSError as error:
-        raise UnreadableInputError(
-            place, f"cannot be listed: {_first_line(error)}", f"Check {_CREDENTIALS[_scheme(place)]}"
-        ) from error
+        raise UnreadableInputError(place, f"cannot be listed: {said(error)}", f"Check {CREDENTIALS[scheme_of(place)]}") from error
 
 
 def _missing(place: str) -> UnreadableInputError:
     if is_remote(place):
-        return UnreadableInputError(place, "no such file or folder", f"Check --input, and {_CREDENTIALS[_scheme(place)]}")
+        return UnreadableInputError(place, "no such file or folder", f"Check --input, and {CREDENTIALS[scheme_of(place)]}")
     return UnreadableInputError(place, "no such file or folder", "Check --input; it is relative to the current folder")
 
 
 def _failed(path: str, position: int, problem: object) -> OSError | UnreadableInputError:
     # Some objects can be seen but not read (archived ones): that shows at the first byte.
     if position == 0:
-        return OSError(_first_line(problem))
-    return UnreadableInputError(path, f"reading stopped at byte {position}: {_first_line(problem)}", "Run the audit again")
-
-
-def _first_line(problem: object) -> str:
-    return next(iter(str(problem).splitlines()), type(problem).__name__)
+        return OSError(said(problem))
+    return UnreadableInputError(path, f"reading stopped at byte {position}: {said(problem)}", "Run the audit again")

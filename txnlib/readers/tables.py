@@ -14,6 +14,7 @@ from txnlib.readers import broker_files, columns, console, dump, files, segment
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.headers import BEGINNING, Pause
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
+from txnlib.readers.stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, open_text
 
 Batches = Iterator[pa.RecordBatch]
@@ -44,7 +45,7 @@ def read_table(table: str, file: CaptureFile) -> Batches:
             yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", "")
         elif table == SEGMENT_PARTS_TABLE:
             raise UnreadableInputError(file.path, f"can no longer be opened: {problem}", "Run the audit again") from error
-        elif isinstance(error, OSError) and files.may_pass(file.path, error):
+        elif isinstance(error, OSError) and may_pass(file.path, error):
             raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
 
 

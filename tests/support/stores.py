@@ -1,0 +1,241 @@
+"""How does a test run a server that speaks as Amazon's, Google's or Microsoft's store does, and put things into it?"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import pytest
+from pyarrow import fs
+
+from tests.support.daemons import wait_until
+
+#: Where nobody listens.
+NOWHERE: Final = "http://127.0.0.1:1"
+#: Keys of the servers here: Azurite's for a test, and what no message may hold.
+ACCOUNT: Final = "txnlib"
+AZURITE_KEY: Final = base64.b64encode(b"of a server that lives as long as a test").decode()
+SECRET: Final = base64.b64encode(b"what no message may hold, whoever reads it").decode()
+
+
+#: A process of its own: pyarrow waits for some answers of Google's with the interpreter's lock held. With a thread for each
+#: request, because who is in the middle of one file may ask for the next.
+_EMULATOR: Final = """
+import http.server
+
+http.server.HTTPServer = http.server.ThreadingHTTPServer
+from gcp_storage_emulator.server import create_server
+
+server = create_server("127.0.0.1", 0, in_memory=True)
+server.start()
+print(f"listens on http://127.0.0.1:{server._api._httpd.server_port}", flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A server, a client that does not go through the code under test, and what an audit sees of both."""
+
+    client: Any
+    root: str
+    """Before the bucket, and behind it."""
+    endpoint: str
+    """The variable that says where the server is."""
+    credentials: str
+    """A variable that whoever is refused is told of."""
+    unreachable: str
+    gone: str
+    refused: str
+    """What is said by it when it does not answer, has lost an object, refuses one."""
+    refusing: Callable[[], AbstractContextManager[None]]
+    """While this lasts, credentials with SECRET in them are offered or wanted in vain."""
+
+    def uri(self, name: str) -> str:
+        bucket, _, path = name.partition("/")
+        return self.root.format(bucket) + (path and f"/{path}")
+
+    def put(self, name: str, content: bytes) -> str:
+        with self.client.open_output_stream(name) as stream:
+            stream.write(content)
+        return self.uri(name)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """While this lasts, nobody listens."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(self.endpoint, NOWHERE)
+            patch.setattr("txnlib.readers.stores.REQUEST_SECONDS", 1)
+            yield
+
+
+@contextmanager
+def amazons(_: Path) -> Iterator[Store]:
+    """moto. It takes any key until it is told to count down to the first request that it checks."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from moto.server import ThreadedMotoServer
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host = f"127.0.0.1:{server.get_host_and_port()[1]}"
+
+    def demand(count: bytes) -> None:
+        request = urllib.request.Request(f"http://{host}/moto-api/reset-auth", count, {"Content-Type": "text/plain"})
+        with urllib.request.urlopen(request):
+            pass
+
+    @contextmanager
+    def refusing() -> Iterator[None]:
+        demand(b"0")
+        try:
+            yield
+        finally:
+            demand(b"inf")
+
+    settings = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": SECRET}
+    with _environment("AWS_", AWS_ENDPOINT_URL=f"http://{host}", AWS_EC2_METADATA_DISABLED="true", **settings):
+        client = fs.S3FileSystem(endpoint_override=host, scheme="http", region="eu-central-1", allow_bucket_creation=True)
+        yield Store(
+            client,
+            root="s3://{}",
+            endpoint="AWS_ENDPOINT_URL",
+            credentials="AWS_ACCESS_KEY_ID",
+            unreachable="NETWORK_CONNECTION",
+            gone="AWS Error",
+            refused="ACCESS_DENIED|INVALID_ACCESS_KEY_ID",
+            refusing=refusing,
+        )
+    server.stop()
+
+
+def googles(folder: Path) -> AbstractContextManager[Store]:
+    """gcp-storage-emulator."""
+    return _googles([sys.executable, "-c", _EMULATOR], folder)
+
+
+def strict_googles(folder: Path) -> AbstractContextManager[Store]:
+    """fake-gcs-server, which refuses what Google's own does. A program in Go."""
+    program = _program("fake-gcs-server", "FAKE_GCS_SERVER", "go install github.com/fsouza/fake-gcs-server@latest")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    return _googles([program, "-backend", "memory", "-scheme", "http", "-host", "127.0.0.1", "-port", port], folder)
+
+
+@contextmanager
+def _googles(asked: list[str], folder: Path) -> Iterator[Store]:
+    """Neither checks credentials, so a key that cannot be one is refused before they are asked."""
+    key = folder / "key.json"
+    key.write_text(json.dumps({"type": "service_account", "private_key": SECRET}))
+
+    @contextmanager
+    def refusing() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("STORAGE_EMULATOR_HOST")
+            patch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key))
+            yield
+
+    with _listening(asked, folder) as host, _environment("CLOUD_STORAGE_", STORAGE_EMULATOR_HOST=f"http://{host}"):
+        yield Store(
+            fs.GcsFileSystem(anonymous=True, endpoint_override=host, scheme="http", project_id="here"),
+            root="gs://{}",
+            endpoint="STORAGE_EMULATOR_HOST",
+            credentials="GOOGLE_APPLICATION_CREDENTIALS",
+            unreachable="UNAVAILABLE",
+            gone="NOT_FOUND",
+            refused="Could not create a OAuth2 access token",
+            refusing=refusing,
+        )
+
+
+@contextmanager
+def microsofts(folder: Path) -> Iterator[Store]:
+    """Azurite, which Arrow's own tests use. A program for Node, so it is not among what pip brings."""
+    program = _program("azurite-blob", "AZURITE", "npm install --global azurite")
+    asked = [program, "--blobPort", "0", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--silent"]
+    with _environment("AZURITE_ACCOUNTS", AZURITE_ACCOUNTS=f"{ACCOUNT}:{AZURITE_KEY}"), _listening(asked, folder) as host:
+        settings = {"AZURE_STORAGE_SERVICE_ENDPOINT": f"http://{host}/{ACCOUNT}", "AZURE_STORAGE_KEY": AZURITE_KEY}
+        with _environment("AZURE_", **settings):
+            yield _azurite(host)
+
+
+def _azurite(host: str) -> Store:
+    @contextmanager
+    def refusing() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AZURE_STORAGE_KEY", SECRET)
+            yield
+
+    at = {f"{api}_storage_{what}": value for api in ("blob", "dfs") for what, value in (("authority", host), ("scheme", "http"))}
+    return Store(
+        fs.AzureFileSystem(ACCOUNT, account_key=AZURITE_KEY, **at),
+        root=f"abfss://{{}}@{ACCOUNT}.dfs.core.windows.net",
+        endpoint="AZURE_STORAGE_SERVICE_ENDPOINT",
+        credentials="AZURE_STORAGE_KEY",
+        unreachable="Could not connect",
+        gone="BlobNotFound",
+        refused="AuthorizationFailure",
+        refusing=refusing,
+    )
+
+
+def azure_token(permissions: str = "rl") -> str:
+    """An account's token for Azurite, as Azure's tools print it: without a question mark."""
+    said = {"sp": permissions, "ss": "b", "srt": "sco", "se": "2100-01-01T00:00:00Z", "spr": "https,http", "sv": "2020-08-04"}
+    signed = "\n".join([ACCOUNT, said["sp"], said["ss"], said["srt"], "", said["se"], "", said["spr"], said["sv"], ""])
+    digest = hmac.new(base64.b64decode(AZURITE_KEY), signed.encode(), hashlib.sha256).digest()
+    return urlencode({**said, "sig": base64.b64encode(digest).decode()})
+
+
+@contextmanager
+def _environment(others: str, **settings: str) -> Iterator[None]:
+    """These settings, and no others of that beginning."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(others)]:
+            patch.delenv(name)
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        yield
+
+
+def _program(name: str, variable: str, remedy: str) -> str:
+    program = os.environ.get(variable) or shutil.which(name)
+    if program is None:
+        pytest.skip(f"no {name} on PATH, and none in {variable}: `{remedy}` (docs/contributing.md)")
+    return program
+
+
+@contextmanager
+def _listening(command: list[str], folder: Path) -> Iterator[str]:
+    """Host and port that a program says it listens on."""
+    told = folder / "told.txt"
+    with told.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+
+    def said_or_ended() -> Any:
+        return re.search(r"(?:listens on|started at) http://([\d.]+:\d+)", told.read_text()) or process.poll() is not None
+
+    with process:
+        try:
+            found = wait_until(said_or_ended, f"{command[0]} to listen")
+            assert isinstance(found, re.Match), told.read_text()
+            yield found[1]
+        finally:
+            process.terminate()
