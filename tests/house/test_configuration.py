@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -85,3 +86,10 @@ def test_the_settings_file_of_the_project_names_every_key_with_its_default(tmp_p
         default = Settings.model_fields[field.json_schema_extra["setting"]].default
         if isinstance(default, int):
             assert shown[section][name] * (60_000 if name.endswith("_minutes") else 1) == default, key
+
+
+def test_the_socket_files_of_python_tasks_have_paths_that_are_short_enough():
+    lines = [line.split() for line in (ROOT / "conf" / "spark-defaults.conf").read_text().splitlines()]
+    given = {words[0]: words[1] for words in lines if len(words) == 2 and words[0] != "#"}
+    assert given["spark.python.unix.domain.socket.enabled"] == "true"
+    assert len(f"{given['spark.python.unix.domain.socket.dir']}/.{uuid4()}.sock") < 108, "sun_path of Linux"
