@@ -13,7 +13,9 @@ import html5lib
 import pytest
 
 from tests.support.pages import AS_OF, full_page, held, page, tainted, transaction
+from txnlib.core.abort_plan import Action
 from txnlib.report.page import render_page, shown
+from txnlib.report.page_answer import TO_DO, answer
 from txnlib.report.page_rows import SHOWN_PLAN, Page
 from txnlib.report.summary import PREPARED, SECTIONS, SHOWN
 
@@ -85,6 +87,12 @@ def test_since_when_and_what_to_do_stand_beside_it():
     said = words(by_id(render_page(page(transaction())), "answer"))
     assert "payments-0 is blocked since 2026-11-21 07:19:41Z, for 23 min, by a transaction that is HANGING." in said
     assert "1 to abort now, by hand, with a look before and after" in said
+
+
+def test_of_every_action_it_is_said_what_to_do_in_the_order_in_which_it_is_done():
+    assert list(TO_DO) == [action.name for action in Action]
+    told = answer(page(transaction(), actions={action.name: 3 for action in Action})).do
+    assert [count for count, _, _ in told] == [3] * len(Action)
 
 
 def test_what_was_not_seen_stands_beside_it():

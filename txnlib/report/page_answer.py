@@ -20,10 +20,11 @@ _TOLD: Final = {
 #: What is wrong, by verdict; the rest is as it should be, or cannot be said.
 ALARMS: Final = ("HANGING", "STUCK")
 #: action of the plan -> what to do about that many, in the order in which it is done, and the sections that say how.
-_DO: Final = {
+TO_DO: Final = {
     "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
     "ABORT_LATER": ("hanging, but not to be aborted now: see what speaks against it", ("HANGING",)),
     "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no marker by hand", ("LATE", PREPARED)),
+    "RECOVER_APPLICATION": ("to be ended by the application's own recovery: no marker by hand", ("LATE", PREPARED)),
     "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no marker by hand", ("STUCK",)),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
@@ -67,7 +68,7 @@ def answer(page: Page) -> Answer:
         since=_since(page),
         do=[
             (page.actions[action], told, next((ANCHORS[name] for name in names if page.summary.transactions.get(name)), "plan"))
-            for action, (told, names) in _DO.items()
+            for action, (told, names) in TO_DO.items()
             if page.actions.get(action)
         ],
         tiles=[
