@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from txnlib.readers import columns, dump
-from txnlib.readers.dump import iter_lines
+from tests.support.dumps import read_in_blocks
 from txnlib.readers.dump_plain import read_plain_batches
 from txnlib.readers.text_lines import TextLines
 
@@ -21,14 +19,6 @@ LINE = (
     "partitionLeaderEpoch: 4 isTransactional: true isControl: {control} deleteHorizonMs: OptionalLong.empty position: {position} "
     "CreateTime: {time} size: {size} magic: 2 compresscodec: none crc: {crc} isvalid: true\n"
 )
-
-
-def read(name: str, text: bytes, chunk: int | None) -> pa.Table:
-    """A table of the text; without a chunk size, line by line."""
-    lines = iter_lines(io.BytesIO(text), chunk or 1 << 20)
-    source = lines if chunk else iter(list(lines))
-    batches = list(getattr(dump, f"read_{name}")(source, "text:1", "dump.txt", ("orders", 0)))
-    return pa.Table.from_batches(batches, schema=columns.TABLES[name]).combine_chunks()
 
 
 def shallow(count: int, markers: frozenset[int] = frozenset(), gaps: frozenset[int] = frozenset()) -> bytes:
@@ -50,7 +40,7 @@ PLAIN = shallow(60, markers=frozenset({9, 10, 30, 59}), gaps=frozenset({5, 40}))
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("chunk", [1, 400, 2_000, 10_000, 1 << 20])
 def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
-    assert read(name, PLAIN, chunk) == read(name, PLAIN, None)
+    assert read_in_blocks(name, PLAIN, chunk) == read_in_blocks(name, PLAIN, None)
 
 
 def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
@@ -70,13 +60,13 @@ def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
 def test_one_wrong_byte_changes_nothing_between_the_two_ways(at, byte, chunk):
     text = PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :]
     for name in ("record_batches", "segments"):
-        assert read(name, text, chunk) == read(name, text, None)
+        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
 
 
 @given(cut=st.integers(0, len(PLAIN)), chunk=st.sampled_from([700, 3_000]))
 def test_a_cut_changes_nothing_between_the_two_ways(cut, chunk):
     for name in ("record_batches", "segments"):
-        assert read(name, PLAIN[:cut], chunk) == read(name, PLAIN[:cut], None)
+        assert read_in_blocks(name, PLAIN[:cut], chunk) == read_in_blocks(name, PLAIN[:cut], None)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -86,4 +76,4 @@ def test_real_dumps_are_read_the_same_both_ways(captures: Path, name):
     for path in dumps[:: 1 if name == "record_batches" else 7]:
         text = path.read_bytes()
         if len(text) < 1 << 20:
-            assert read(name, text, 4_096) == read(name, text, None), path
+            assert read_in_blocks(name, text, 4_096) == read_in_blocks(name, text, None), path

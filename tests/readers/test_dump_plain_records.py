@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import io
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.dumps import TS, Batch, Record, batch_lines, marker, print_dump
+from tests.support.dumps import TS, Batch, Record, batch_lines, marker, print_dump, read_in_blocks
 from txnlib.core.record_batch import ControlType
-from txnlib.readers import columns, dump
-from txnlib.readers.dump import iter_lines
+from txnlib.readers import dump
 from txnlib.readers.dump_plain import field_of
 from txnlib.readers.dump_plain_records import read_plain_records
 from txnlib.readers.text_lines import TextLines
 
 TABLES = ["record_batches", "segments", "transaction_log"]
 TWO = (Record(), Record())
-
-
-def read(name: str, text: bytes, chunk: int | None) -> pa.Table:
-    """A table of the text; without a chunk size, line by line."""
-    lines = iter_lines(io.BytesIO(text), chunk or 1 << 20)
-    source = lines if chunk else iter(list(lines))
-    batches = list(getattr(dump, f"read_{name}")(source, "text:1", "dump.txt", ("orders", 0)))
-    return pa.Table.from_batches(batches, schema=columns.TABLES[name]).combine_chunks()
 
 
 def body_of(text: bytes) -> bytes:
@@ -42,7 +32,7 @@ LINE = body_of(print_dump(Batch())).splitlines(keepends=True)[1]
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("chunk", [1, 400, 2_000, 10_000, 1 << 20])
 def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
-    assert read(name, PLAIN, chunk) == read(name, PLAIN, None)
+    assert read_in_blocks(name, PLAIN, chunk) == read_in_blocks(name, PLAIN, None)
 
 
 def test_blocks_are_really_taken_up_to_the_last_batch_line_with_the_types_of_markers():
@@ -60,11 +50,6 @@ def test_blocks_are_really_taken_up_to_the_last_batch_line_with_the_types_of_mar
 
 
 def test_the_head_of_a_dump_does_not_keep_what_follows_from_being_taken():
-    lines = TextLines(io.BytesIO(print_dump(*LOG * 20)))
-    for _ in range(4):
-        next(lines)
-    while (line := next(lines)) and not line[1].startswith(b"baseOffset: "):
-        pass
     reader = dump.open_dump(TextLines(io.BytesIO(print_dump(*LOG * 20))), "orders")
     blocks = [value for value in reader.read_to(None) if type(value).__name__ == "DumpedBatches"]
     assert sum(len(block.columns) for block in blocks) > 0.9 * 20 * len(LOG)
@@ -77,13 +62,13 @@ def test_the_head_of_a_dump_does_not_keep_what_follows_from_being_taken():
 def test_one_wrong_byte_changes_nothing_between_the_two_ways(at, byte, chunk):
     text = PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :]
     for name in ("record_batches", "segments"):
-        assert read(name, text, chunk) == read(name, text, None)
+        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
 
 
 @given(cut=st.integers(0, len(PLAIN)), chunk=st.sampled_from([700, 3_000]))
 def test_a_cut_changes_nothing_between_the_two_ways(cut, chunk):
     for name in ("record_batches", "segments"):
-        assert read(name, PLAIN[:cut], chunk) == read(name, PLAIN[:cut], None)
+        assert read_in_blocks(name, PLAIN[:cut], chunk) == read_in_blocks(name, PLAIN[:cut], None)
 
 
 @given(lines=st.sets(st.integers(2, 60), max_size=3), chunk=st.sampled_from([700, 3_000, 1 << 20]))
@@ -93,7 +78,7 @@ def test_missing_and_doubled_lines_change_nothing_between_the_two_ways(lines, ch
     doubled = b"".join(line * (1 + (number in lines)) for number, line in enumerate(printed))
     for text in (without, doubled):
         for name in ("record_batches", "segments"):
-            assert read(name, text, chunk) == read(name, text, None)
+            assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
 
 
 PERFECT = [line for lines in batch_lines(Batch(producer_id=666), marker("ABORT", 666), start=(2, 120)) for line in lines]
@@ -107,7 +92,7 @@ def test_whatever_header_keys_hold_both_ways_say_the_same(keys, chunk):
     held = [Batch((Record(header_keys=key), Record())) for key in keys]
     text = print_dump(*LOG[:4], *held, *LOG[:6])
     for name in ("record_batches", "segments"):
-        assert read(name, text, chunk) == read(name, text, None)
+        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
 
 
 def test_compacted_batches_and_empty_ones_are_taken_too():
@@ -121,7 +106,7 @@ def test_compacted_batches_and_empty_ones_are_taken_too():
         found, _, _ = read_plain_records(start + rest, 0, -1)
         assert len(found) == 29
         whole = b"Dumping /d/orders-0/00000000000000000000.log\nLog starting offset: 0\n" + start + rest
-        assert read("record_batches", whole, 1 << 20) == read("record_batches", whole, None)
+        assert read_in_blocks("record_batches", whole, 1 << 20) == read_in_blocks("record_batches", whole, None)
 
 
 def test_control_records_that_are_no_markers_are_none_here_either():
@@ -129,7 +114,7 @@ def test_control_records_that_are_no_markers_are_none_here_either():
     text = print_dump(Batch(), other, *[Batch()] * 9).replace(b" endTxnMarker: COMMIT coordinatorEpoch: 7", b" controlType: 5")
     found, _, _ = read_plain_records(body_of(text), 0, -1)
     assert field_of(found, "control_type").tolist() == [-1] * 10
-    assert read("segments", text, 1 << 20) == read("segments", text, None)
+    assert read_in_blocks("segments", text, 1 << 20) == read_in_blocks("segments", text, None)
     broken = text.replace(b" controlType: 5", b" endTxnMarker: PERHAPS coordinatorEpoch: 7")
     assert read_plain_records(body_of(broken), 0, -1) is None
 
@@ -138,7 +123,7 @@ def test_a_time_of_another_type_is_not_the_batchs():
     text = PLAIN.replace(b"| offset: 2 CreateTime: %d" % (TS + 2), b"| offset: 2 LogAppendTime: %d" % (TS + 2))
     assert text != PLAIN
     assert read_plain_records(body_of(text), 0, -1) is None
-    assert read("segments", text, 1 << 20) == read("segments", text, None)
+    assert read_in_blocks("segments", text, 1 << 20) == read_in_blocks("segments", text, None)
 
 
 @pytest.mark.parametrize("keys", [(b"trace",), (b"x] headerKeys: [",), (b"a", b"b")])

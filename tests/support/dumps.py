@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from txnlib.readers import dump
+import pyarrow as pa
+
+from txnlib.readers import columns, dump
+from txnlib.readers.dump import iter_lines
 
 FILES = Path(__file__).parent / "dump_files"
 PATH = "/var/lib/kafka/data/orders-0/00000000000000000000.log"
@@ -121,6 +124,14 @@ def rows(table: str, text: bytes, topic_partition: tuple[str, int] | None = None
     read = getattr(dump, f"read_{table}")
     lines = dump.iter_lines(io.BytesIO(text), chunk)
     return [row for batch in read(lines, "text:1", "dump.txt", topic_partition) for row in batch.to_pylist()]
+
+
+def read_in_blocks(name: str, text: bytes, chunk: int | None) -> pa.Table:
+    """A table of the text of a dump of orders-0; without a chunk size, line by line."""
+    lines = iter_lines(io.BytesIO(text), chunk or 1 << 20)
+    source = lines if chunk else iter(list(lines))
+    batches = list(getattr(dump, f"read_{name}")(source, "text:1", "dump.txt", ("orders", 0)))
+    return pa.Table.from_batches(batches, schema=columns.TABLES[name]).combine_chunks()
 
 
 def base_offsets(text: bytes) -> list[int]:

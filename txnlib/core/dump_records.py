@@ -55,7 +55,7 @@ AFTER_A_RECORD: Final = (
 _END_TXN_MARKER: Final = b" endTxnMarker: "
 #: KRaft's control records, which do not concern producers.
 _OTHER_CONTROL: Final = (b" controlType: ", b" LeaderChange", b" SnapshotHeader", b" SnapshotFooter", b" KRaftV")
-_CONTROL_TYPES: Final = {control_type.name.encode(): int(control_type) for control_type in ControlType}
+CONTROL_TYPES: Final = {control_type.name.encode(): int(control_type) for control_type in ControlType}
 #: A header key may hold brackets; so many of them are tried as the end of the keys.
 _BRACKETS: Final = 16
 #: Transactional ids have at most 32767 bytes; one with more line feeds than this is not worth the waiting.
@@ -172,7 +172,7 @@ def read_marker(contents: bytes) -> tuple[int, int] | None:
     if not contents.startswith(_END_TXN_MARKER):
         return None
     _label, *values = contents.split()
-    control_type = _CONTROL_TYPES.get(values[0]) if values else None
+    control_type = CONTROL_TYPES.get(values[0]) if values else None
     if control_type is None or len(values) > 3:
         return None
     # At the end of the text, the last number may have been cut.

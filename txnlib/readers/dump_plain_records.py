@@ -12,8 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from txnlib.core.dump_lines import TIMESTAMP_TYPES, DumpedBatch
-from txnlib.core.dump_records import contents_of, read_marker, read_record_line
-from txnlib.core.record_batch import ControlType
+from txnlib.core.dump_records import CONTROL_TYPES, contents_of, read_marker, read_record_line
 from txnlib.readers.dump_plain import START, field_of, read_batch_lines
 from txnlib.readers.headers import gather
 
@@ -29,7 +28,6 @@ _MARKER: Final = re.compile(
     rb"\| offset: \d+ (CreateTime:|LogAppendTime:) \d{1,18} key[sS]ize: 4 value[sS]ize: 6 sequence: -1 headerKeys: \[\] "
     rb"endTxnMarker: (COMMIT|ABORT) coordinatorEpoch: (\d{1,9})\n"
 )
-_CONTROL_TYPES: Final = {control_type.name.encode(): int(control_type) for control_type in ControlType}
 _CONTROL_TYPE, _COORDINATOR_EPOCH = (DumpedBatch._fields.index(name) for name in ("control_type", "coordinator_epoch"))
 
 
@@ -41,11 +39,12 @@ def read_plain_records(block: bytes, next_position: int, last_offset: int) -> tu
     end = block.rfind(b"\n" + START) + 1
     if not end or not block.startswith(START):
         return None
-    stops = np.flatnonzero(np.frombuffer(block, dtype=np.uint8, count=end) == ord("\n")) + 1
+    data = np.frombuffer(block, dtype=np.uint8, count=end)
+    stops = np.flatnonzero(data == ord("\n")) + 1
     starts = np.concatenate([[0], stops[:-1]])
     if (stops - starts).min() < _SHORTEST:
         return None
-    is_record = np.frombuffer(block, dtype=np.uint8)[starts] == _RECORD[0]
+    is_record = data[starts] == _RECORD[0]
     batches, records = np.flatnonzero(~is_record), np.flatnonzero(is_record)
     columns = read_batch_lines(_joined(block, starts[batches], stops[batches]), next_position, last_offset)
     counts = np.diff(batches, append=len(starts)) - 1
@@ -110,7 +109,7 @@ def _read_control(line: bytes, timestamp_type: int) -> tuple[int, int] | None:
     usual = _MARKER.fullmatch(line)
     if usual is not None:
         label, name, epoch = usual.groups()
-        return (_CONTROL_TYPES[name], int(epoch)) if TIMESTAMP_TYPES[label.lower()] == timestamp_type else None
+        return (CONTROL_TYPES[name], int(epoch)) if TIMESTAMP_TYPES[label.lower()] == timestamp_type else None
     record = read_record_line(line)
     if record is None or record.timestamp_type != timestamp_type:
         return None
