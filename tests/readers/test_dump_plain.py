@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections import deque
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.dumps import read_in_blocks
+from tests.support.dumps import new_chain, read_in_blocks
 from txnlib.readers.dump_plain import read_plain_batches
 from txnlib.readers.text_lines import TextLines
 
@@ -45,14 +46,18 @@ def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
 
 def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     body = PLAIN.split(b"\n", 2)[2]
-    columns_, size, _ = read_plain_batches(body, 0, -1)
+    columns_, size, *_ = read_plain_batches(body, 0, -1)
     assert len(columns_) == 59
     assert body[size:].startswith(b"baseOffset: ")
     lines = TextLines(io.BytesIO(body))
-    taken = lines.take_plain(0, -1)
-    assert (len(taken.columns), taken.end) == (59, size)
-    assert next(lines) == (size, body[size:])
-    assert lines.take_plain(taken.last.position + taken.last.size, taken.last.last_offset) is None
+    chain, held = new_chain(is_deep=False), deque()
+    taken = lines.take_plain(held, chain)
+    assert (len(taken.columns), taken.end, held) == (59, size, deque())
+    chain.append_all(taken.last, None, False)
+    assert lines.take_plain(held, chain) is None
+    assert [*held, *lines] == [(size, body[size:])]
+    up_to = TextLines(io.BytesIO(body)).take_plain(held := deque(), new_chain(is_deep=False), body.index(b"baseOffset: 21 ") + 3)
+    assert (up_to.end, held) == (body.index(b"baseOffset: 21 "), deque())
 
 
 @example(at=6353, byte=255, chunk=3_000)  # inside a label

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections import deque
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.dumps import TS, Batch, Record, batch_lines, marker, print_dump, read_in_blocks
+from tests.support.dumps import TS, Batch, Record, batch_lines, marker, new_chain, print_dump, read_in_blocks
+from txnlib.core.dump_chain import BATCHES_AHEAD
+from txnlib.core.dump_output import DumpedBatches
 from txnlib.core.record_batch import ControlType
 from txnlib.readers import dump
 from txnlib.readers.dump_plain import field_of
@@ -26,27 +29,49 @@ def body_of(text: bytes) -> bytes:
 
 LOG = [batch for number in range(40) for batch in (Batch(TWO, producer_id=number % 3), marker("COMMIT", number % 3))]
 PLAIN = print_dump(*LOG)
+
+
+def same_both_ways(text: bytes, chunk: int) -> None:
+    for name in ("record_batches", "segments"):
+        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
+
+
+KEYS_OF_A_TRACE = (b"traceparent", b"b3] [single", b"")
+#: Some records have header keys, and some of those a line feed.
+WITH_KEYS = print_dump(
+    *(
+        Batch((Record(header_keys=KEYS_OF_A_TRACE if number % 3 else ()), Record(header_keys=(b"x\ny",) if number == 70 else ())))
+        if number % 5
+        else marker("COMMIT")
+        for number in range(100)
+    )
+)
+TEXTS = {"plain": PLAIN, "with keys": WITH_KEYS}
+NAMES = st.sampled_from(sorted(TEXTS))
 LINE = body_of(print_dump(Batch())).splitlines(keepends=True)[1]
 
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("chunk", [1, 400, 2_000, 10_000, 1 << 20])
-def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
-    assert read_in_blocks(name, PLAIN, chunk) == read_in_blocks(name, PLAIN, None)
+@pytest.mark.parametrize("text", TEXTS)
+def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk, text):
+    assert read_in_blocks(name, TEXTS[text], chunk) == read_in_blocks(name, TEXTS[text], None)
 
 
 def test_blocks_are_really_taken_up_to_the_last_batch_line_with_the_types_of_markers():
     body = body_of(PLAIN)
-    found, size, record_offset = read_plain_records(body, 0, -1)
+    found, size, record_offset, has_text, has_open_text = read_plain_records(body, 0, -1)
+    assert not has_text
+    assert not has_open_text
     assert len(found) == len(LOG) - 1
     assert body[size:].count(b"baseOffset: ") == 1
     assert body[size:].startswith(b"baseOffset: ")
     assert record_offset == field_of(found, "last_offset")[-1]
     assert field_of(found, "control_type")[:4].tolist() == [-1, ControlType.COMMIT, -1, ControlType.COMMIT]
     assert field_of(found, "coordinator_epoch")[:4].tolist() == [-1, 7, -1, 7]
-    taken = TextLines(io.BytesIO(body)).take_plain(0, -1, True)
+    taken = TextLines(io.BytesIO(body)).take_plain(deque(), new_chain(is_deep=True))
     assert (len(taken.columns), taken.end, taken.has_untyped_markers) == (len(LOG) - 1, size, False)
-    assert TextLines(io.BytesIO(body)).take_plain(0, -1, False) is None, "of a shallow dump, records are none of the block"
+    assert TextLines(io.BytesIO(body)).take_plain(deque(), new_chain(is_deep=False)) is None, "no records in a shallow dump"
 
 
 def test_the_head_of_a_dump_does_not_keep_what_follows_from_being_taken():
@@ -55,30 +80,37 @@ def test_the_head_of_a_dump_does_not_keep_what_follows_from_being_taken():
     assert sum(len(block.columns) for block in blocks) > 0.9 * 20 * len(LOG)
 
 
-@example(at=PLAIN.index(b"| offset: 1 ") + 10, byte=ord("9"), chunk=3_000)  # an offset of another batch
-@example(at=PLAIN.index(b"headerKeys: []\n") + 13, byte=ord("x"), chunk=3_000)  # no end of the header keys
-@example(at=PLAIN.index(b"CreateTime", PLAIN.index(b"endTxnMarker") - 90), byte=ord("K"), chunk=3_000)
-@given(at=st.integers(0, len(PLAIN) - 1), byte=st.sampled_from(b"0 9ab\n\r:|-[]\xff"), chunk=st.sampled_from([700, 3_000, 9_000]))
-def test_one_wrong_byte_changes_nothing_between_the_two_ways(at, byte, chunk):
-    text = PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :]
-    for name in ("record_batches", "segments"):
-        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
+@example(name="plain", at=PLAIN.index(b"| offset: 1 ") + 10, byte=ord("9"), chunk=3_000)  # an offset of another batch
+@example(name="plain", at=PLAIN.index(b"headerKeys: []\n") + 13, byte=ord("x"), chunk=3_000)  # no end of the header keys
+@example(name="plain", at=PLAIN.index(b"CreateTime", PLAIN.index(b"endTxnMarker") - 90), byte=ord("K"), chunk=3_000)
+@example(name="with keys", at=WITH_KEYS.index(b" keySize", WITH_KEYS.index(b"traceparent") - 60), byte=ord("x"), chunk=9_000)
+@settings(deadline=None)
+@given(
+    name=NAMES,
+    at=st.integers(0, len(WITH_KEYS) - 1),
+    byte=st.sampled_from(b"0 9ab\n\r:|-[]\xff"),
+    chunk=st.sampled_from([700, 3_000, 9_000, 1 << 20]),
+)
+def test_one_wrong_byte_changes_nothing_between_the_two_ways(name, at, byte, chunk):
+    text = TEXTS[name][:at] + bytes([byte]) + TEXTS[name][at + 1 :]
+    same_both_ways(text, chunk)
 
 
-@given(cut=st.integers(0, len(PLAIN)), chunk=st.sampled_from([700, 3_000]))
-def test_a_cut_changes_nothing_between_the_two_ways(cut, chunk):
-    for name in ("record_batches", "segments"):
-        assert read_in_blocks(name, PLAIN[:cut], chunk) == read_in_blocks(name, PLAIN[:cut], None)
+@settings(deadline=None)
+@given(name=NAMES, cut=st.integers(0, len(WITH_KEYS)), chunk=st.sampled_from([700, 3_000]))
+def test_a_cut_changes_nothing_between_the_two_ways(name, cut, chunk):
+    text = TEXTS[name][:cut]
+    same_both_ways(text, chunk)
 
 
-@given(lines=st.sets(st.integers(2, 60), max_size=3), chunk=st.sampled_from([700, 3_000, 1 << 20]))
-def test_missing_and_doubled_lines_change_nothing_between_the_two_ways(lines, chunk):
-    printed = PLAIN.splitlines(keepends=True)
+@settings(deadline=None)
+@given(name=NAMES, lines=st.sets(st.integers(2, 260), max_size=3), chunk=st.sampled_from([700, 3_000, 1 << 20]))
+def test_missing_and_doubled_lines_change_nothing_between_the_two_ways(name, lines, chunk):
+    printed = TEXTS[name].splitlines(keepends=True)
     without = b"".join(line for number, line in enumerate(printed) if number not in lines)
     doubled = b"".join(line * (1 + (number in lines)) for number, line in enumerate(printed))
-    for text in (without, doubled):
-        for name in ("record_batches", "segments"):
-            assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
+    for changed in (without, doubled):
+        same_both_ways(changed, chunk)
 
 
 PERFECT = [line for lines in batch_lines(Batch(producer_id=666), marker("ABORT", 666), start=(2, 120)) for line in lines]
@@ -86,13 +118,17 @@ PIECES = st.sampled_from([*PERFECT, b"]", b"[", LINE.rstrip(b"\n"), b"headerKeys
 KEYS = st.lists(st.lists(PIECES, max_size=4).map(b"\n".join), max_size=2).map(tuple)
 
 
-@example(keys=[(b"]\n" + LINE.replace(b"offset: 0", b"offset: 1") + b"x",)], chunk=1 << 20)
-@given(keys=st.lists(KEYS, min_size=1, max_size=12), chunk=st.sampled_from([400, 3_000, 1 << 20]))
-def test_whatever_header_keys_hold_both_ways_say_the_same(keys, chunk):
+@example(keys=[(b"]\n" + LINE.replace(b"offset: 0", b"offset: 1") + b"x",)], before_and_after=6, chunk=1 << 20)
+@settings(deadline=None)
+@given(
+    keys=st.lists(KEYS, min_size=1, max_size=12),
+    before_and_after=st.sampled_from([6, 30, 40, 70]),
+    chunk=st.sampled_from([400, 3_000, 1 << 20]),
+)
+def test_whatever_header_keys_hold_both_ways_say_the_same(keys, before_and_after, chunk):
     held = [Batch((Record(header_keys=key), Record())) for key in keys]
-    text = print_dump(*LOG[:4], *held, *LOG[:6])
-    for name in ("record_batches", "segments"):
-        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
+    text = print_dump(*LOG[:4], *held, *LOG[:before_and_after], *held, *LOG[:before_and_after])
+    same_both_ways(text, chunk)
 
 
 def test_compacted_batches_and_empty_ones_are_taken_too():
@@ -103,7 +139,7 @@ def test_compacted_batches_and_empty_ones_are_taken_too():
     rest = text[len(first + second + third) :]
     for start, last in ((compacted, b"| offset: 1 "), (empty, b"baseOffset: 0 ")):
         assert last in start
-        found, _, _ = read_plain_records(start + rest, 0, -1)
+        found, *_ = read_plain_records(start + rest, 0, -1)
         assert len(found) == 29
         whole = b"Dumping /d/orders-0/00000000000000000000.log\nLog starting offset: 0\n" + start + rest
         assert read_in_blocks("record_batches", whole, 1 << 20) == read_in_blocks("record_batches", whole, None)
@@ -112,7 +148,7 @@ def test_compacted_batches_and_empty_ones_are_taken_too():
 def test_control_records_that_are_no_markers_are_none_here_either():
     other = marker("COMMIT", -1)
     text = print_dump(Batch(), other, *[Batch()] * 9).replace(b" endTxnMarker: COMMIT coordinatorEpoch: 7", b" controlType: 5")
-    found, _, _ = read_plain_records(body_of(text), 0, -1)
+    found, *_ = read_plain_records(body_of(text), 0, -1)
     assert field_of(found, "control_type").tolist() == [-1] * 10
     assert read_in_blocks("segments", text, 1 << 20) == read_in_blocks("segments", text, None)
     broken = text.replace(b" controlType: 5", b" endTxnMarker: PERHAPS coordinatorEpoch: 7")
@@ -126,11 +162,52 @@ def test_a_time_of_another_type_is_not_the_batchs():
     assert read_in_blocks("segments", text, 1 << 20) == read_in_blocks("segments", text, None)
 
 
-@pytest.mark.parametrize("keys", [(b"trace",), (b"x] headerKeys: [",), (b"a", b"b")])
-def test_records_with_header_keys_are_for_the_line_reader(keys):
-    text = print_dump(Batch((Record(header_keys=keys), Record())), *LOG[:9])
-    assert read_plain_records(body_of(text), 0, -1) is None
-    assert read_plain_records(body_of(print_dump(Batch(TWO), *LOG[:9])), 0, -1) is not None
+def taken_of(text: bytes, **known: bool) -> int:
+    found = read_plain_records(body_of(text), 0, -1, **known)
+    return 0 if found is None else len(found.columns)
+
+
+@pytest.mark.parametrize("keys", [(b"trace",), (b"a", b"b"), (b"a]", b"")])
+def test_of_batches_with_header_keys_those_are_taken_that_enough_others_follow(keys):
+    batches = [Batch((Record(header_keys=keys), Record())), *LOG[: BATCHES_AHEAD - 1]]
+    assert taken_of(print_dump(*batches)) == 0
+    assert taken_of(print_dump(*batches, Batch())) == 1
+    assert taken_of(print_dump(*batches, *LOG)) == len(LOG)
+    assert taken_of(print_dump(*LOG)) == len(LOG) - 1
+    assert taken_of(print_dump(*LOG), has_open_text=True) == len(LOG) - BATCHES_AHEAD
+
+
+def test_what_of_a_block_is_text_is_told():
+    head = [Batch((Record(header_keys=(b"k",)),)), Batch(), Batch((Record(), Record(header_keys=(b"k",)))), *LOG]
+    line_of = [body_of(print_dump(*head)).index(b"baseOffset: %d " % offset) for offset in (1, 2, 4)]
+    for stop, of_last in zip(line_of, (True, False, True), strict=True):
+        found = read_plain_records(body_of(print_dump(*head)), 0, -1, stop)
+        assert (found.size, found.has_text, found.has_open_text) == (stop, True, of_last)
+    assert read_plain_records(body_of(print_dump(*head)), 0, -1, line_of[0] - 1) is None
+
+
+@pytest.mark.parametrize("keys", [(b"x] headerKeys: [",), (b"x] key: ",), (b"] payload: ",), (b"x\ny",)])
+def test_header_keys_that_may_be_more_are_for_the_line_reader(keys):
+    assert taken_of(print_dump(Batch((Record(header_keys=keys), Record())), *LOG)) == 0
+
+
+def test_contents_are_for_the_line_reader():
+    assert taken_of(print_dump(*LOG, contents=True)) == 0
+    assert taken_of(print_dump(Batch((Record(None, None),)), *LOG)) == len(LOG)
+
+
+def test_almost_all_of_a_text_with_header_keys_is_read_in_blocks():
+    log = [Batch((Record(header_keys=KEYS_OF_A_TRACE), Record())), marker("ABORT")] * 2_000
+    reader = dump.open_dump(TextLines(io.BytesIO(print_dump(*log)), 1 << 16), "orders")
+    blocks = [value for value in reader.read_to(None) if type(value) is DumpedBatches]
+    assert sum(len(block.columns) for block in blocks) > 0.98 * len(log)
+
+
+def test_text_in_a_block_is_not_forgotten_behind_it():
+    log = [Batch()] * 40 + [Batch((Record(header_keys=(b"k",)),))] + [Batch()] * 100
+    reader = dump.open_dump(TextLines(io.BytesIO(print_dump(*log))), "orders")
+    list(reader.read_to(None))
+    assert reader.chain.has_text
 
 
 def test_a_control_record_whose_time_is_of_another_type_is_for_the_line_reader():

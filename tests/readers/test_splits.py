@@ -35,6 +35,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def guesses_are_made_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dump_cuts, "_BATCHES", 2)
+    monkeypatch.setattr(splits, "_HEAD_BYTES", 1_000)
 
 
 def rows(table: str, file: CaptureFile) -> list[dict[str, Any]]:
@@ -176,7 +177,9 @@ def test_dumps_are_cut_about_where_they_were_asked_to_be(path):
     for deep, contents in ((False, False), (True, False), (True, True)):
         usual = print_dump(*([Batch(), marker("COMMIT")] * 100), deep=deep, contents=contents)
         assert same_in_parts(text(path, usual), 8_000) == -(-len(usual) // 8_000)
-    # Header keys are text of unknown size, and nothing can be guessed behind them but where a batch line follows.
+    # Of header keys nothing tells the size: the batches behind them do, if there are enough.
+    with_keys = print_dump(*log * 4)
+    assert same_in_parts(text(path, with_keys), 32_000) >= len(with_keys) // 32_000 - 1
     same_in_parts(text(path, print_dump(*log, contents=True)), 8_000)
 
 

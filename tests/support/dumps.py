@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from txnlib.core.dump_chain import Chain
+from txnlib.core.dump_lines import DumpedFile
 from txnlib.readers import columns, dump
 from txnlib.readers.dump import iter_lines
 
@@ -132,6 +134,13 @@ def read_in_blocks(name: str, text: bytes, chunk: int | None) -> pa.Table:
     source = lines if chunk else iter(list(lines))
     batches = list(getattr(dump, f"read_{name}")(source, "text:1", "dump.txt", ("orders", 0)))
     return pa.Table.from_batches(batches, schema=columns.TABLES[name]).combine_chunks()
+
+
+def new_chain(*, is_deep: bool) -> Chain:
+    """One that stands at the beginning of a file."""
+    chain = Chain(DumpedFile())
+    chain.is_deep = is_deep
+    return chain
 
 
 def base_offsets(text: bytes) -> list[int]:

@@ -20,7 +20,7 @@ Line = tuple[int, bytes]
 #: How far is looked ahead: lines, their bytes, and lines that look like batches.
 _LINES_AHEAD: Final = 20_000
 _BYTES_AHEAD: Final = 1 << 26
-_BATCHES_AHEAD: Final = 32
+BATCHES_AHEAD: Final = 32
 #: Of those, so many are judged at once: the last ones have little behind them that could refute them.
 _BATCHES_JUDGED: Final = 24
 
@@ -37,17 +37,14 @@ class Lines:
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = iter(lines)
-        self._held: deque[Line] = deque()
+        #: Lines that were looked at, and not yet read.
+        self.held: deque[Line] = deque()
 
     def next(self) -> Line | None:
-        return self._held.popleft() if self._held else next(self._lines, None)
-
-    @property
-    def are_held(self) -> bool:
-        return bool(self._held)
+        return self.held.popleft() if self.held else next(self._lines, None)
 
     def give_back(self, lines: list[Line]) -> None:
-        self._held.extendleft(reversed(lines))
+        self.held.extendleft(reversed(lines))
 
     def ahead(self) -> Generator[Line, None, None]:
         """The next lines, which stay to be read. Close it when done."""
@@ -136,10 +133,11 @@ class Chain:
 
     @property
     def is_plain(self) -> bool:
-        """Whether so far there were no contents, and nothing is open or in doubt: a block of lines may be read as a whole."""
-        if self.kind != "log" or self.batch is None or not self.batch.is_valid:
+        """Whether the current batch is whole, and nothing in doubt: the lines behind it may be read as a block."""
+        batch = self.batch
+        if self.kind != "log" or batch is None or not batch.is_valid or self.is_bare or self.has_doubt or self.is_torn:
             return False
-        return not (self.is_bare or self.has_text or self.has_doubt or self.is_torn or self.lacks_records)
+        return self.records >= batch.records_count if self.is_deep else not self.has_text
 
     def append_all(self, last: DumpedBatch, record_offset: int | None, has_untyped_markers: bool) -> None:
         """Goes on behind a block that continues the chain, of valid batches and, if they are printed, all their records."""
@@ -206,7 +204,7 @@ class Chain:
                     files += 1
                 elif _looks_like_batch(line) and (other := read_batch_line(line)):
                     found.append(_Candidate(other_position, other, files))
-                    if len(found) == _BATCHES_AHEAD:
+                    if len(found) == BATCHES_AHEAD:
                         break
         roots = [
             _Link(self.next_position, self.last_offset, 0, None, 0),
@@ -223,7 +221,7 @@ class Chain:
         while step is not None:
             self._genuine.add(found[step].position)
             step = links[step].before
-        self._judged_until = found[-1].position + 1 if len(found) < _BATCHES_AHEAD else found[_BATCHES_JUDGED].position
+        self._judged_until = found[-1].position + 1 if len(found) < BATCHES_AHEAD else found[_BATCHES_JUDGED].position
 
     def is_ended_by(self, file: DumpedFile, position: int, lines: Lines) -> bool:
         """Whether a `Dumping` line is genuine: where free text is open, none is if the chain goes on behind it."""

@@ -21,6 +21,8 @@ from txnlib.core.dump_text import DumpReader
 
 #: So many batches are read before a guess: the chain should have seen whatever is usual in the text.
 _BATCHES: Final = 24
+#: Bytes that are read as a block before a guess, about.
+_BLOCK: Final = 65_536
 
 
 class Undecided(Exception):
@@ -115,17 +117,32 @@ class DumpWalk:
         batches, last = 0, None
         while (line := reader.lines.next()) is not None and line[0] < end:
             reader.lines.give_back([line])
-            batch = read_batch_line(line[1])
-            chain = reader.chain
-            if batch is not None and batches >= _BATCHES and chain is not None and chain.continues(batch) and self.key is not None:
-                reader.chain = _GuessedChain.of(chain)
-                self._file = self._first_directory = None
-                return True
+            if batches >= _BATCHES and reader.chain is not None:
+                if self._is_cut(read_batch_line(line[1]), reader.chain):
+                    reader.chain = _GuessedChain.of(reader.chain)
+                    self._file = self._first_directory = None
+                    return True
+                if self._passes_block(reader.chain, min(end, line[0] + _BLOCK)):
+                    continue
             for value in reader.read_to(line[0] + 1):
                 self._note(value)
             if reader.chain is not None and reader.chain.batch is not last:
                 batches, last = batches + 1, reader.chain.batch
         return False
+
+    def _is_cut(self, batch: DumpedBatch | None, chain: Chain) -> bool:
+        return batch is not None and chain.continues(batch) and self.key is not None
+
+    def _passes_block(self, chain: Chain, stop: int) -> bool:
+        """Reads on behind open text as a block: lines that are judged one by one are so in groups, and a guess has others."""
+        reader = self._reader
+        block = reader.pass_plain(reader.take_plain, stop) if chain.has_open_text and reader.take_plain is not None else None
+        if block is None:
+            return False
+        for value in (*reader.out.values, block):
+            self._note(value)
+        reader.out.values.clear()
+        return True
 
     @property
     def start(self) -> DumpStart | None:
@@ -146,29 +163,29 @@ class DumpWalk:
             return None
         if out.pending is not None or out.stretches or chain.is_judging(out.end):
             return None
-        if chain.has_open_text or chain.has_doubt or chain.is_torn or chain.is_ended_early:
+        if chain.has_doubt or chain.is_torn or chain.is_ended_early:
             return None
         return (
             out.end,
             batch,
             (chain.next_position, chain.last_offset, chain.floor),
             (chain.records, chain.record_offset),
-            (chain.has_text, chain.is_deep, chain.is_bare),
+            (chain.has_text, chain.has_open_text, chain.is_deep, chain.is_bare),
             (chain.may_hold_coordinator_records, chain.is_coordinator),
         )
 
 
-def walk_from_guess(reader: DumpReader, file: DumpedFile, end: int) -> DumpWalk | None:
+def walk_from_guess(reader: DumpReader, file: DumpedFile, end: int, *, has_text: bool = False) -> DumpWalk | None:
     """A walk of a reader whose lines begin somewhere in a text, at where it can be cut; None if that is nowhere before `end`.
 
-    `file`: one that is dumped in the text, as far as is known.
+    `file`: one that is dumped in the text, as far as is known; `has_text`: whether free text was printed in it.
     """
     while (line := reader.lines.next()) is not None and line[0] < end:
         batch = read_batch_line(line[1])
         if batch is not None and batch.is_valid and not batch.is_control:
             reader.lines.give_back([line])
             chain = reader.chain = _GuessedChain(file, reader.topic)
-            chain.next_position, chain.last_offset = batch.position, batch.base_offset - 1
+            chain.next_position, chain.last_offset, chain.has_text = batch.position, batch.base_offset - 1, has_text
             reader.out.end = line[0]
             walk = DumpWalk(reader)
             return walk if _has_guess(walk, end) else None

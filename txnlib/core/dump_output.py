@@ -54,14 +54,17 @@ class FileEnd(NamedTuple):
 class DumpedBatches(NamedTuple):
     """Many batches at once, of a block of plain lines; `columns` is the reader's matrix of their fields.
 
-    `end` is the position in the text behind them; `record_offset` that of the last record, where records are printed.
+    `end` is the position in the text behind them; `record_offset` that of the last record, where records are printed. There may
+    be free text among the records, and among those of the last batch.
     """
 
     columns: Any
     last: DumpedBatch
     has_untyped_markers: bool
     end: int
-    record_offset: int | None = None
+    record_offset: int | None
+    has_text: bool
+    has_open_text: bool
 
 
 Dumped = (

@@ -7,6 +7,7 @@ Rule 2: text never raises. What no tool prints, or what is cut or overwritten, i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -46,9 +47,9 @@ _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line,
 _LARGEST_BATCH: Final = (1 << 31) - 1
 
 
-#: Gives the next block of lines as a whole, if it continues a chain at this position, behind this offset, with record lines or
-#: without; of those before a place in the text, if there is one to stop at.
-TakePlain = Callable[[int, int, bool, int | None], DumpedBatches | None]
+#: Takes the next lines as a block, the first of which may be held already, if they continue a chain; of those before a place in
+#: the text, if there is one to stop at.
+TakePlain = Callable[[deque[Line], Chain, int | None], DumpedBatches | None]
 
 
 def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
@@ -93,12 +94,14 @@ class DumpReader:
 
     def pass_plain(self, take_plain: TakePlain, stop: int | None) -> DumpedBatches | None:
         chain = self.chain
-        if chain is None or not chain.is_plain or self.lines.are_held:
+        if chain is None or not chain.is_plain:
             return None
-        block = take_plain(chain.next_position, chain.last_offset, chain.is_deep, stop)
+        block = take_plain(self.lines.held, chain, stop)
         if block is not None:
             self.out.settle(chain)
             chain.append_all(block.last, block.record_offset, block.has_untyped_markers)
+            chain.has_text |= block.has_text
+            chain.has_open_text = block.has_open_text
             self.out.end = block.end
         return block
 

@@ -6,7 +6,7 @@ be read so, and reads everything else. Deep dumps: `dump_plain_records`.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,11 +51,26 @@ def field_of(columns: Any, name: str) -> Any:
     return columns[:, DumpedBatch._fields.index(name)]
 
 
-def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> tuple[Any, int, None] | None:
-    """The batches of whole lines as a matrix of `DumpedBatch` fields, and the bytes they take; None if not all are plain.
+class PlainBatches(NamedTuple):
+    """The batches of a block, as a matrix of `DumpedBatch` fields, and the bytes that they take with their records.
+
+    Of a deep dump: the offset of the last record; whether free text was among the records, and among those of the last batch.
+    """
+
+    columns: Any
+    size: int
+    record_offset: int | None = None
+    has_text: bool = False
+    has_open_text: bool = False
+
+
+def read_plain_batches(block: bytes, next_position: int, last_offset: int, stop: int | None = None) -> PlainBatches | None:
+    """The batches of whole lines; None if not all are plain. `stop`: only those whose lines end before that place.
 
     A control batch at the end is left: what its record says may follow.
     """
+    if stop is not None:
+        block = block[: block.rfind(b"\n", 0, stop) + 1]
     columns = read_batch_lines(block, next_position, last_offset)
     if columns is None:
         return None
@@ -65,7 +80,7 @@ def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> tu
     while count and control[count - 1]:
         count -= 1
         size = block.rindex(b"\n", 0, size - 1) + 1 if count else 0
-    return (columns[:count], size, None) if count else None
+    return PlainBatches(columns[:count], size) if count else None
 
 
 def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:

@@ -1,7 +1,9 @@
 """How are the plain parts of a deep dump read by columns? Blocks of batch lines, each with all its record lines, without contents.
 
 What the line reader (`core.dump_text`) would say of such a block is known from few bytes of each record line: its offset, and
-that it ends where contents would begin. A header key may imitate lines, but only adds to those that the batches count.
+that it ends where contents would begin. Header keys may imitate lines, but those come on top of the ones that the batches
+count, and lead away from where the next genuine batch stands. So a block counts only if nothing in it is left over, up to so
+many batches further on as the line reader looks ahead: it would find that chain, too.
 """
 
 from __future__ import annotations
@@ -11,14 +13,22 @@ from typing import Any, Final
 
 import numpy as np
 
+from txnlib.core.dump_chain import BATCHES_AHEAD
 from txnlib.core.dump_lines import TIMESTAMP_TYPES, DumpedBatch
-from txnlib.core.dump_records import CONTROL_TYPES, contents_of, read_marker, read_record_line
-from txnlib.readers.dump_plain import START, field_of, read_batch_lines
+from txnlib.core.dump_records import CONTROL_TYPES, KEY, PAYLOAD, contents_of, read_marker, read_record_line
+from txnlib.readers.dump_plain import START, PlainBatches, field_of, read_batch_lines
 from txnlib.readers.headers import gather
 
 _RECORD: Final = np.frombuffer(b"| offset: ", dtype=np.uint8)
 _HEADER_KEYS: Final = b"headerKeys: ["
 _NO_CONTENTS: Final = np.frombuffer(_HEADER_KEYS + b"]\n", dtype=np.uint8)
+#: A record line up to its header keys, of which there are some.
+_HEAD_OF_KEYS: Final = re.compile(
+    rb"\| offset: \d+ (CreateTime:|LogAppendTime:) -?\d{1,18} key[sS]ize: -?\d{1,10} value[sS]ize: -?\d{1,10} sequence: -?\d{1,10} "
+    rb"headerKeys: \[(?!\])"
+)
+#: What contents begin with, if there are any behind the header keys.
+_CONTENTS: Final = (b"]" + KEY, b"]" + PAYLOAD)
 #: Bytes behind `| offset: ` in which its number ends; every line has more.
 _NUMBER: Final = 20
 _SHORTEST: Final = 40
@@ -31,10 +41,13 @@ _MARKER: Final = re.compile(
 _CONTROL_TYPE, _COORDINATOR_EPOCH = (DumpedBatch._fields.index(name) for name in ("control_type", "coordinator_epoch"))
 
 
-def read_plain_records(block: bytes, next_position: int, last_offset: int) -> tuple[Any, int, int] | None:
-    """The batches of whole lines as a matrix of `DumpedBatch` fields, the bytes they take, and the offset of their last record.
+def read_plain_records(
+    block: bytes, next_position: int, last_offset: int, stop: int | None = None, *, has_open_text: bool = False
+) -> PlainBatches | None:
+    """The batches of whole lines, each with all its records; None if not all are plain. `stop`: only those that end before it.
 
-    None if not all are plain. The last batch line is left with all that follows: more of its records may follow the block.
+    The last batch line is left with all that follows: more of its records may follow the block. Where free text is open before
+    the block or printed in it, all those are left that only show that the others are genuine.
     """
     end = block.rfind(b"\n" + START) + 1
     if not end or not block.startswith(START):
@@ -54,10 +67,19 @@ def read_plain_records(block: bytes, next_position: int, last_offset: int) -> tu
     offsets = _offsets(block, starts[records])
     if offsets is None or not _are_held(offsets, of_batch, columns):
         return None
-    if not _have_no_contents(block, end, starts[records], stops[records], of_batch, columns):
+    has_keys = _have_header_keys(block, end, starts[records], stops[records], of_batch, columns)
+    if has_keys is None:
         return None
-    last = int(offsets[-1]) if counts[-1] else int(field_of(columns, "base_offset")[-1]) - 1
-    return columns, end, last
+    ends = np.append(starts[batches[1:]], end)
+    count = len(columns) if stop is None else int(np.searchsorted(ends, stop, "right"))
+    if has_open_text or has_keys.any():
+        count = min(count, len(columns) + 1 - BATCHES_AHEAD)
+    if count <= 0:
+        return None
+    taken = int(np.searchsorted(of_batch, count))
+    last = int(offsets[taken - 1]) if counts[count - 1] else int(field_of(columns, "base_offset")[count - 1]) - 1
+    of_last = has_keys[taken - int(counts[count - 1]) : taken]
+    return PlainBatches(columns[:count], int(ends[count - 1]), last, bool(has_keys[:taken].any()), bool(of_last.any()))
 
 
 def _joined(block: bytes, starts: Any, stops: Any) -> bytes:
@@ -87,21 +109,27 @@ def _are_held(offsets: Any, of_batch: Any, columns: Any) -> bool:
     return bool(is_in.all() and is_behind.all())
 
 
-def _have_no_contents(block: bytes, end: int, starts: Any, stops: Any, of_batch: Any, columns: Any) -> bool:
-    """Whether the records of data end behind an empty list of header keys, the only one of the line. Types the markers."""
-    is_control = field_of(columns, "is_control")[of_batch] != 0
-    ends = stops[~is_control] - len(_NO_CONTENTS)
-    if len(ends) and not (gather(block, ends, len(_NO_CONTENTS), len(block)) == _NO_CONTENTS).all():
-        return False
+def _have_header_keys(block: bytes, end: int, starts: Any, stops: Any, of_batch: Any, columns: Any) -> Any:
+    """Whether each record has header keys; None if one may have contents. Types the markers."""
+    # A line that ends behind an empty list may do so in the middle of its header keys.
     if block.count(_HEADER_KEYS, 0, end) != len(starts):
-        return False
+        return None
+    is_control = field_of(columns, "is_control")[of_batch] != 0
     timestamp_type = int(field_of(columns, "timestamp_type")[0])
+    ends = stops - len(_NO_CONTENTS)
+    has_keys = ~is_control & ~(gather(block, ends, len(_NO_CONTENTS), len(block)) == _NO_CONTENTS).all(axis=1)
+    for index in np.flatnonzero(has_keys).tolist():
+        head = _HEAD_OF_KEYS.match(block, starts[index], stops[index])
+        if head is None or TIMESTAMP_TYPES[head[1].lower()] != timestamp_type:
+            return None
+    if has_keys.any() and any(block.find(label, 0, end) >= 0 for label in _CONTENTS):
+        return None
     for index in np.flatnonzero(is_control).tolist():
         marker = _read_control(block[starts[index] : stops[index]], timestamp_type)
         if marker is None:
-            return False
+            return None
         columns[of_batch[index], _CONTROL_TYPE], columns[of_batch[index], _COORDINATOR_EPOCH] = marker
-    return True
+    return has_keys
 
 
 def _read_control(line: bytes, timestamp_type: int) -> tuple[int, int] | None:

@@ -13,13 +13,15 @@ the beginning tells the position of a record.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from txnlib.core.dump_cuts import DumpStart, DumpWalk, Undecided, walk_from_guess
-from txnlib.core.dump_lines import DumpedFile, read_file_line
+from txnlib.core.dump_lines import DumpedFile
+from txnlib.core.dump_output import FileStart
 from txnlib.readers import dump, files
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.headers import BEGINNING, Block, Pause, find_boundary
@@ -145,12 +147,12 @@ def _pause(segment: Segment) -> Pause | None:
 
 
 def _reach_in_dump(chunk: Chunk) -> Reached | None:
-    file = _some_file(chunk.file)
-    with _walk(chunk, file) as walk:
+    usual = _usual(chunk.file)
+    with _walk(chunk, *usual) as walk:
         if walk is None:
             return None
         for goal in chunk.later():
-            with _walk(goal, file) as guess:
+            with _walk(goal, *usual) as guess:
                 cut = None if guess is None else guess.key
             if cut is None:
                 continue
@@ -170,17 +172,22 @@ def _can_go(walk: DumpWalk, stop: int) -> bool:
 
 
 @contextmanager
-def _walk(chunk: Chunk, file: DumpedFile) -> Iterator[DumpWalk | None]:
+def _walk(chunk: Chunk, file: DumpedFile, has_text: bool) -> Iterator[DumpWalk | None]:
     """A reader at the cut of a chunk; None if there is none."""
     with open_text(chunk.file.path, chunk.start) as stream:
         lines = dump.iter_lines(stream, position=chunk.start)
         if chunk.number:
             next(lines, None)  # the rest of a line of the chunk before
         reader = dump.open_dump(lines, chunk.file.topic)
-        yield walk_from_guess(reader, file, chunk.end) if chunk.number else DumpWalk(reader)
+        yield walk_from_guess(reader, file, chunk.end, has_text=has_text) if chunk.number else DumpWalk(reader)
 
 
-def _some_file(file: CaptureFile) -> DumpedFile:
-    """The first file that a text is a dump of: most likely, others are of the same topic."""
-    lines = read_text_head(file.path, _HEAD_BYTES).splitlines()
-    return next((found for line in lines if (found := read_file_line(line)) is not None), DumpedFile())
+def _usual(file: CaptureFile) -> tuple[DumpedFile, bool]:
+    """The first file that a text is a dump of, and whether free text is printed in it: most likely, in others as well."""
+    reader = dump.open_dump(dump.iter_lines(io.BytesIO(read_text_head(file.path, _HEAD_BYTES))), file.topic)
+    first, has_text = DumpedFile(), False
+    for value in reader.read_to(None):
+        if type(value) is FileStart and first.path is None:
+            first = value.file
+        has_text |= reader.chain is not None and reader.chain.has_text
+    return first, has_text

@@ -8,15 +8,16 @@ handed on as blocks (`dump_plain`).
 from __future__ import annotations
 
 import io
+from collections import deque
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from txnlib.core.dump_chain import Line
+from txnlib.core.dump_chain import BATCHES_AHEAD, Chain, Line
 from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch
 from txnlib.core.dump_output import DumpedBatches
 from txnlib.core.dump_transaction_log import LONGEST_RECORD
-from txnlib.core.long_line import shortened, size_of
-from txnlib.readers.dump_plain import START, has_untyped_markers, read_plain_batches
+from txnlib.core.long_line import LongLine, shortened, size_of
+from txnlib.readers.dump_plain import START, PlainBatches, has_untyped_markers, read_plain_batches
 from txnlib.readers.dump_plain_records import read_plain_records
 
 CHUNK_BYTES: Final = 1 << 20
@@ -29,10 +30,12 @@ _LINE_END: Final = 2
 _NEXT_BATCH: Final = b"\n" + START
 #: Bytes of lines that are read one by one before the rest is looked at as a whole again.
 _ONE_BY_ONE: Final = 4_096
+#: What may be looked at as a whole, if so much is needed to see enough batches.
+_LARGEST_BLOCK: Final = 16 << 20
 
 
 class TextLines:
-    """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held.
+    """The lines of a stream with their line ends, each with its position; no more than a line and a few chunks are held.
 
     `position` is that of the stream's first byte in the text.
     """
@@ -41,13 +44,15 @@ class TextLines:
         self._stream, self._longest = stream, longest
         # So that only a line that goes over the end of a chunk can be too long.
         self._chunk_size = min(chunk_size, longest)
+        #: Position of the next line; the lines that are handed out one by one; and what was read behind them: pieces of whole
+        #: lines or of a long one, the rest of a chunk, and the beginning of one more line.
+        self._position = position
         self._lines: Iterator[bytes] = iter(())
-        #: Position of the next line; the whole lines that follow, not yet split, or a long one; what was read behind them,
-        #: and the beginning of one more.
-        self._position, self._block, self._long = position, b"", b""
+        self._pieces: deque[bytes] = deque()
         self._unread = b""
         self._beginning = _Beginning(longest)
-        self._one_by_one = _ONE_BY_ONE
+        #: Where lines are looked at as a block again, and how many bytes are read one by one should they not be plain.
+        self._next_try, self._one_by_one = position, _ONE_BY_ONE
 
     def __iter__(self) -> Iterator[Line]:
         return self
@@ -55,53 +60,74 @@ class TextLines:
     def __next__(self) -> Line:
         line = next(self._lines, None)
         while line is None:
-            if not self._fill():
+            piece = self._pieces.popleft() if self._pieces else self._read_piece()
+            if piece is None:
                 raise StopIteration
-            if self._long:
-                line, self._long = self._long, b""
-                position, self._position = self._position, self._position + size_of(line)
-                return position, line
-            piece, self._block = self._cut()
             # `splitlines` would also split at a lone carriage return, which a payload may hold.
-            self._lines = iter(io.BytesIO(piece).readlines())
+            self._lines = iter((piece,)) if type(piece) is LongLine else iter(io.BytesIO(piece).readlines())
             line = next(self._lines, None)
-        position, self._position = self._position, self._position + len(line)
+        position, self._position = self._position, self._position + size_of(line)
         return position, line
 
-    def _cut(self) -> tuple[bytes, bytes]:
-        """The next lines that are read one by one, and the rest of the block, which may be plain.
+    def take_plain(self, held: deque[Line], chain: Chain, stop: int | None = None) -> DumpedBatches | None:
+        """The next lines, if they are nothing but batch lines that continue a chain, in a deep dump each with its record lines.
 
-        The rest begins with a batch line, as plain blocks do; each time that it proves not to be plain, more is cut off.
+        `held`: lines that were handed out, but are still to be read. `stop`: the place of a line in the text that is no more
+        to be taken.
         """
-        end = self._block.find(_NEXT_BATCH, self._one_by_one) + 1 or len(self._block)
-        self._one_by_one = min(2 * self._one_by_one, self._chunk_size)
-        return self._block[:end], self._block[end:]
-
-    def take_plain(
-        self, next_position: int, last_offset: int, with_records: bool = False, stop: int | None = None
-    ) -> DumpedBatches | None:
-        """The next lines, if they stand unread and are nothing but batch lines that go on behind the given position.
-
-        `with_records`: each with all its record lines. `stop`: the place of a line in the text that is no more to be taken.
-        """
-        if self._lines.__length_hint__() or not self._fill():  # type: ignore[attr-defined]
+        position = held[0][0] if held else self._position
+        if position < self._next_try or (stop is not None and stop - position < len(START)):
             return None
-        block = self._block if stop is None else self._block[: max(stop - self._position, 0)]
-        read = read_plain_records if with_records else read_plain_batches
-        taken = read(block, next_position, last_offset)
-        if taken is None:
+        if not held and (line := next(self, None)) is not None:
+            held.append(line)
+        if not held or not held[0][1].startswith(START):
+            return None
+        block = self._take_block(held)
+        taken = None if block is None else _read_plain(block, chain, len(block) if stop is None else stop - position)
+        if block is None or taken is None:
+            self._next_try, self._one_by_one = position + self._one_by_one, min(2 * self._one_by_one, CHUNK_BYTES)
+            self._give_back(block, position)
             return None
         self._one_by_one = _ONE_BY_ONE
-        columns, size, record_offset = taken
-        self._position += size
-        self._block = self._block[size:]
-        last = DumpedBatch._make(map(int, columns[-1]))
+        self._give_back(block[taken.size :], position + taken.size)
+        last = DumpedBatch._make(map(int, taken.columns[-1]))
         untyped = last._replace(control_type=NOT_PRINTED, coordinator_epoch=NOT_PRINTED)  # as its line alone tells
-        return DumpedBatches(columns, untyped, has_untyped_markers(columns), self._position, record_offset)
+        return DumpedBatches(
+            taken.columns,
+            untyped,
+            has_untyped_markers(taken.columns),
+            position + taken.size,
+            taken.record_offset,
+            taken.has_text,
+            taken.has_open_text,
+        )
 
-    def _fill(self) -> bool:
-        """Reads on until there is a whole line, unless one is waiting; False at the end of the text."""
-        while not self._block and not self._long:
+    def _take_block(self, held: deque[Line]) -> bytes | None:
+        """All lines that were read and not yet handed out for good, with some more behind them; None if one of them is too long."""
+        if (self._pieces and type(self._pieces[0]) is LongLine) or any(type(line) is LongLine for _position, line in held):
+            return None
+        block = b"".join([line for _position, line in held]) + b"".join(self._lines)
+        held.clear()
+        while not self._pieces or type(self._pieces[0]) is not LongLine:
+            if self._pieces:
+                block += self._pieces.popleft()
+            elif len(block) >= _LARGEST_BLOCK or block.count(_NEXT_BATCH) >= 2 * BATCHES_AHEAD:
+                break
+            elif (piece := self._read_piece()) is not None:
+                self._pieces.append(piece)
+            else:
+                break
+        return block
+
+    def _give_back(self, block: bytes | None, position: int) -> None:
+        if block is not None:
+            self._position = position
+            if block:
+                self._pieces.appendleft(block)
+
+    def _read_piece(self) -> bytes | None:
+        """Reads on until there is a whole line: all whole lines that were read, or one too long. None at the end of the text."""
+        while True:
             chunk, self._unread = self._unread or self._stream.read(self._chunk_size), b""
             first = chunk.find(b"\n") + 1
             if chunk and not first:
@@ -109,14 +135,20 @@ class TextLines:
                 continue
             if self._beginning.size + first > self._longest:
                 self._beginning.add(chunk[:first])
-                self._long, self._unread = self._beginning.take(), chunk[first:]
-            else:
-                end = chunk.rfind(b"\n") + 1
-                self._block = self._beginning.take() + chunk[:end]
-                self._beginning.add(chunk[end:])
-            if not chunk:
-                break
-        return bool(self._block or self._long)
+                self._unread = chunk[first:]
+                return self._beginning.take()
+            end = chunk.rfind(b"\n") + 1
+            piece = self._beginning.take() + chunk[:end]
+            self._beginning.add(chunk[end:])
+            if piece or not chunk:
+                return piece or None
+
+
+def _read_plain(block: bytes, chain: Chain, stop: int) -> PlainBatches | None:
+    at = chain.next_position, chain.last_offset
+    if not chain.is_deep:
+        return read_plain_batches(block, *at, stop)
+    return read_plain_records(block, *at, stop, has_open_text=chain.has_open_text)
 
 
 class _Beginning:
