@@ -14,6 +14,7 @@ import pytest
 from pyarrow import fs
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from tests.support.stores import microsofts
 
 BUCKET = "tables"
 
@@ -58,15 +59,28 @@ def _wait_for(port: int) -> None:
     raise TimeoutError("the S3 server does not answer")
 
 
+def same_answers(folder: Path, client: fs.FileSystem, root: str) -> None:
+    """Asserts that tables in a bucket, whose uri is `root`, answer as they do in the folder that they are copied from."""
+    write_run(folder)
+    write(folder, "late_transactions", {"topic": "orders", "partition": 1, "transaction_start": at(NOW), "late_by": "BOTH"})
+    fs.copy_files(str(folder), f"{BUCKET}/audits/out", destination_filesystem=client, use_threads=False)
+    for command, shown in {"find-late": "orders", "runs": f"test-{NOW}"}.items():
+        in_folder = txn_audit(folder, command)
+        assert (in_folder[0], shown in in_folder[1]) == (0, True)
+        assert txn_audit(f"{root}/audits/out", command) == in_folder
+
+
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
 def test_tables_in_a_store_are_read_as_those_in_a_folder(store, tmp_path: Path, scheme):
-    write_run(tmp_path)
-    write(tmp_path, "late_transactions", {"topic": "orders", "partition": 1, "transaction_start": at(NOW), "late_by": "BOTH"})
-    fs.copy_files(str(tmp_path), f"{BUCKET}/audits/out", destination_filesystem=store)
-    for command, shown in {"find-late": "orders", "runs": f"test-{NOW}"}.items():
-        in_folder = txn_audit(tmp_path, command)
-        assert (in_folder[0], shown in in_folder[1]) == (0, True)
-        assert txn_audit(f"{scheme}://{BUCKET}/audits/out", command) == in_folder
+    same_answers(tmp_path, store, f"{scheme}://{BUCKET}")
+
+
+@pytest.mark.slow
+def test_tables_in_azure_are_read_as_those_in_a_folder(tmp_path: Path):
+    (tmp_path / "server").mkdir()
+    with microsofts(tmp_path / "server") as azure:
+        azure.client.create_dir(BUCKET)
+        same_answers(tmp_path / "tables", azure.client, azure.uri(BUCKET))
 
 
 def test_a_folder_of_a_store_without_tables_is_named(store):

@@ -195,6 +195,8 @@ def _store_options(root: str) -> dict[str, str] | None:
         found["AWS_ALLOW_HTTP"] = "true"
     if key := os.environ.get("AZURE_STORAGE_KEY"):
         found["AZURE_STORAGE_ACCOUNT_KEY"] = key
+    if endpoint := os.environ.get("AZURE_STORAGE_SERVICE_ENDPOINT"):
+        found |= {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
     return found if "://" in root else None
 
 
