@@ -52,7 +52,7 @@ def main() -> None:
         shutil.rmtree(root)
     count = len(held.files)
     sized = [replace(file, size=1 << 30) for file in capture.files]
-    pickling, sent = measured(lambda: [pickle.dumps(piece) for piece in bundle(sized)])
+    pickling, sent = measured(lambda: [pickle.dumps(piece) for piece in bundle(sized, 200)])
     listed = cloudpickle.dumps([[file] for file in sized[:LISTED]])
     loading, _ = measured(lambda: pickle.loads(listed))
     million = 1e6 / count

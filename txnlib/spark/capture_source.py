@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from txnlib.readers import columns
-from txnlib.readers.capture import Capture, CaptureFile
+from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.parts import put_together
-from txnlib.readers.tables import SEGMENT_PARTS_TABLE, may_hold, read_table
+from txnlib.readers.tables import ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_table
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
 
@@ -25,24 +25,39 @@ from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
 TASK_BYTES: Final = 32 << 20
 #: Of a large capture a task takes more, since each Python task costs its start.
 MOST_TASK_BYTES: Final = 256 << 20
-_TASKS: Final = 16
+#: Of a segment whose records are not decoded, so many bytes are read in the time of one of another file, or in less.
+HEADERS_ONLY: Final = 4
 #: Every file costs its opening, so a task takes only so many.
 TASK_FILES: Final = 256
+#: Tasks of which a cluster that does not tell may have use.
+_MANY_TASKS: Final = 200
 
 
-def bundle(files: Sequence[CaptureFile], task_bytes: int | None = None) -> list[list[CaptureFile]]:
-    """The files in lists of about `task_bytes`, in order; a larger file stands alone. None: what is good for one task."""
-    if task_bytes is None:
-        task_bytes = min(max(TASK_BYTES, sum(file.extent for file in files) // _TASKS), MOST_TASK_BYTES)
+def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
+    """The files in lists of about the same work, in order: so many lists, or as many as keep each worth a task."""
+    works = [_work(file) for file in files]
+    size = min(max(TASK_BYTES, sum(works) // tasks), MOST_TASK_BYTES)
+    count, whole = -(-sum(works) // size), max(sum(works), 1)
     bundles: list[list[CaptureFile]] = []
-    room = slots = 0
-    for file in files:
-        if not bundles or file.extent > room or slots == 0:
+    done, last = 0, -1
+    for file, work in zip(files, works, strict=True):
+        number = (2 * done + work) * count // (2 * whole)
+        if number != last or len(bundles[-1]) == TASK_FILES:
             bundles.append([])
-            room, slots = task_bytes, TASK_FILES
         bundles[-1].append(file)
-        room, slots = room - file.extent, slots - 1
+        done, last = done + work, number
     return bundles
+
+
+def _work(file: CaptureFile) -> int:
+    is_decoded = file.kind is not FileKind.SEGMENT or file.topic in ONLY_IN.values()
+    return file.extent if is_decoded else file.extent // HEADERS_ONLY
+
+
+def tasks_of(spark: SparkSession) -> int:
+    """The tasks that a session spreads work over: those of a shuffle."""
+    told = spark.conf.get("spark.sql.shuffle.partitions", "") or ""
+    return max(int(told), 1) if told.isdecimal() else _MANY_TASKS  # Databricks may say "auto"
 
 
 def read_capture(spark: SparkSession, capture: Capture, table: str, held: DataFrame | None = None) -> DataFrame:
@@ -74,7 +89,7 @@ def _read(spark: SparkSession, table: str, files: Sequence[CaptureFile], schema:
         for file in files:
             yield from read_table(table, file)
 
-    return in_tasks(spark, bundle(files), read, schema, weight=len)
+    return in_tasks(spark, bundle(files, tasks_of(spark)), read, schema, weight=len)
 
 
 def _put_together(parts: pa.Table) -> pa.Table:
