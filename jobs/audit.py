@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from jobs import options
 from jobs.outcome import telling
+from jobs.progress import told_while_reading
 from jobs.report_transactions import finish
 from jobs.run import main, open_run, plan_text
 from txnlib.stages.audit import carry_out_all
@@ -20,7 +21,8 @@ def job(argv: Sequence[str]) -> int:
         if given.dry_run:
             print(plan_text(run.inputs, run.capture, run.settings))
             return 0
-        carry_out_all(run, take_over=given.take_over)
+        with told_while_reading(run):
+            carry_out_all(run, take_over=given.take_over)
         return finish(run, given, to)
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from jobs import options
+from jobs.progress import told_while_reading
 from jobs.run import main, open_run, plan_text
 from txnlib.stages.audit import carry_out_stage
 from txnlib.stages.ingest_dumps import STEPS
@@ -18,7 +19,8 @@ def job(argv: Sequence[str]) -> int:
     if given.dry_run:
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
-    carry_out_stage(run, STEPS, take_over=given.take_over)
+    with told_while_reading(run):
+        carry_out_stage(run, STEPS, take_over=given.take_over)
     run.note("INGESTED")
     return 0
 

@@ -29,7 +29,7 @@ ONLY_IN = {
     "Window": {"txnlib/spark/windows.py"},
     "udf": {"txnlib/spark/decisions.py"},
     "SparkSession.builder": {"txnlib/delta/session.py"},
-    "sparkContext": set(),
+    "sparkContext": {"jobs/progress.py"},
     "_jvm": set(),
     "rdd": set(),
     "cache": {"txnlib/spark/decisions.py"},

@@ -25,7 +25,15 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
             written.append(name)
 
     tables = SimpleNamespace(write=note, compact=note, commit=lambda name: commit)
-    return SimpleNamespace(tables=tables, written={}, scattered=[], say=lambda text: print(text, file=sys.stderr))
+    begun: list[str] = []
+    return SimpleNamespace(
+        tables=tables,
+        written={},
+        scattered=[],
+        say=lambda text: print(text, file=sys.stderr),
+        begun=begun,
+        begin=begun.append,
+    )
 
 
 def test_every_step_comes_after_the_steps_it_reads():
@@ -60,8 +68,10 @@ def test_steps_that_wait_for_each_other_are_named():
 
 def test_a_decision_writes_no_table():
     written: list[str] = []
-    carry_out(run_of(written), [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
+    run = run_of(written)
+    carry_out(run, [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
     assert written == ["a"]
+    assert run.begun == ["number", "a"]
 
 
 def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):

@@ -50,6 +50,8 @@ class Run:
     owner: str = field(default_factory=this_process)
     #: Told of progress, a line at a time.
     say: Callable[[str], object] = silent
+    #: Told of each step that begins, by its name, in the step's own thread.
+    begin: Callable[[str], object] = silent
     #: What its steps wrote so far: table -> rows and seconds.
     written: dict[str, Written] = field(default_factory=dict)
     #: Of these tables, those that became many small files.

@@ -68,6 +68,7 @@ def carry_out(run: Run, steps: Sequence[Step]) -> None:
 
 def _take(run: Run, step: Step) -> None:
     begun = now()
+    run.begin(step.name)
     frame = step.make(run)
     if frame is not None:
         run.tables.write(step.name, frame)

@@ -1,0 +1,63 @@
+"""How far has the reading of a capture come, and how long will it take? Told every half minute, to whoever reads the log.
+
+Counted in tasks, which are of about the same work. Spark Connect's clients are told of tasks by the server, and draw a bar of
+their own; there this says nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any, Final
+
+from pyspark.sql.utils import is_remote
+
+from txnlib.report.text import duration, size
+from txnlib.stages.run import Run
+
+#: The step that reads everything; others do so beside it.
+WALK: Final = "record_batches"
+SECONDS: Final = 30.0
+
+
+@contextmanager
+def told_while_reading(run: Run, seconds: float = SECONDS) -> Iterator[None]:
+    """Tells how far the reading has come, each time that so many seconds have passed; and names Spark's jobs after their steps."""
+    if run.capture is None or is_remote():
+        yield
+        return
+    context = run.spark.sparkContext
+    run.begin = lambda name: context.setJobGroup(name, f"{name}: {run.settings.cluster}")
+    ended = Event()
+    teller = Thread(target=_tell, args=(run, context.statusTracker(), ended, seconds), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
+
+
+def _tell(run: Run, tracker: Any, ended: Event, every: float) -> None:
+    assert run.capture is not None
+    total, begun = run.capture.size_to_read, time.monotonic()
+    while not ended.wait(every) and WALK not in run.written:
+        share = share_done(tracker, WALK)
+        if share is not None and share < 1:
+            run.say(progress_text(total, share, time.monotonic() - begun))
+
+
+def share_done(tracker: Any, group: str) -> float | None:
+    """Which share of the tasks of a group's largest stage has ended; None before it begins."""
+    jobs = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
+    stages = [info for job in jobs for stage in job.stageIds if (info := tracker.getStageInfo(stage)) is not None]
+    largest = max(stages, key=lambda stage: stage.numTasks, default=None)
+    return None if largest is None or not largest.numTasks else largest.numCompletedTasks / largest.numTasks
+
+
+def progress_text(total: int, share: float, seconds: float) -> str:
+    """`read 41.3 GiB of 120.0 GiB, 12 min to go`; how long is not known before the first task has ended."""
+    to_go = f", {duration(round(seconds * (1 - share) / share) * 1000)} to go" if share else ""
+    return f"read {size(round(total * share))} of {size(total)}{to_go}"
