@@ -1,4 +1,4 @@
-"""What an audit on one machine writes, which one elsewhere is held against; in a process of its own, as those are."""
+"""What audits on one machine write, which those elsewhere are held against; in processes of their own, as those are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemons import submitted
+from tests.support.daemons import audited
 
 
 @pytest.fixture(scope="session")
@@ -16,11 +16,23 @@ def capture(captures: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def nights(captures: Path) -> list[Path]:
+    """Two captures of one cluster."""
+    return [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
+
+
+@pytest.fixture(scope="session")
 def audited_here(repository: Path, capture: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the tables of an audit of `capture` on `local[2]`."""
     out = tmp_path_factory.mktemp("here") / "out"
-    asked = ["audit", "--input", str(capture), "--output", str(out), "--master", "local[2]"]
-    with submitted(repository, *asked) as audit:
-        _, said = audit.communicate()
-    assert audit.returncode == 0, said
+    audited(repository, "--input", str(capture), "--output", str(out), "--master", "local[2]")
+    return out
+
+
+@pytest.fixture(scope="session")
+def nights_here(repository: Path, nights: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of audits of `nights`, each of which reads everything."""
+    out = tmp_path_factory.mktemp("nights") / "out"
+    for night in nights:
+        audited(repository, "--input", str(night), "--output", str(out), "--master", "local[2]")
     return out

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import os
-
-from tests.support.daemons import assert_same_tables, daemons, submitted
-
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+from tests.support.daemons import assert_same_tables, audited, daemons, submitted
 
 
-def test_an_audit_through_spark_connect_has_the_same_tables(audited_here, repository, capture, tmp_path):
+def test_audits_through_spark_connect_have_the_same_tables(audited_here, nights_here, repository, capture, nights, tmp_path):
     """The server's Python has no txnlib: the code comes with the session, as everything of the library goes over the wire."""
-    out = tmp_path / "out"
     (tmp_path / "server").mkdir()
+    one, two = tmp_path / "one", tmp_path / "two"
     with daemons(tmp_path / "server") as started:
-        server = started.start(
-            "connect",
-            *["spark-submit", "--master", "local[2]", "--jars", os.environ["TXNLIB_DELTA_JARS"]],
-            *["--properties-file", str(repository / "conf" / "spark-defaults.conf")],
-            *["--conf", "spark.connect.grpc.binding.address=127.0.0.1", "--conf", "spark.connect.grpc.binding.port=0"],
-            *["--class", SERVER, "spark-internal"],
-        )
-        remote = f"sc://127.0.0.1:{server.said('server started at: .*:([0-9]+)')}"
-        asked = ["audit", "--input", str(capture), "--output", str(out)]
-        with submitted(repository, *asked, SPARK_REMOTE=remote) as audit:
-            printed, progress = audit.communicate()
-    assert audit.returncode == 0, progress + server.log.read_text()
-    assert "1 HANGING" in printed
-    assert "Exception" not in progress
-    assert_same_tables(out, audited_here)
+        remote = started.connect_server(repository)
+        printed, _ = audited(repository, "--input", str(capture), "--output", str(one), SPARK_REMOTE=remote)
+        assert "1 HANGING" in printed
+        for night in nights:
+            asked = ("--input", str(night), "--output", str(two), "--mode", "incremental")
+            _, progress = audited(repository, *asked, SPARK_REMOTE=remote)
+    assert "going on from" in progress
+    assert_same_tables(one, audited_here)
+    assert_same_tables(two, nights_here)
 
 
 def test_a_server_takes_no_options_of_spark_submit(repository):
