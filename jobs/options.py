@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
+from txnlib.config import default_of
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING, STARTS
@@ -36,6 +37,11 @@ _ALL: Final = frozenset({AUDIT, INGEST, RECONSTRUCT, REPORT})
 _READS: Final = frozenset({AUDIT, INGEST})
 _REPORTS: Final = frozenset({AUDIT, REPORT})
 
+
+def _minutes(setting: str) -> int:
+    return default_of(setting) // 60_000
+
+
 OPTIONS: Final = (
     Option(
         "--input",
@@ -56,19 +62,20 @@ OPTIONS: Final = (
     Option(
         "--max-transaction-timeout",
         _READS,
-        "age in minutes from which nobody's transaction hangs, as for find-hanging (default 15)",
+        "age in minutes from which nobody's transaction hangs, as for find-hanging "
+        f"(default {_minutes('max_transaction_timeout_ms')})",
         {"type": int, "metavar": "MINUTES"},
     ),
     Option(
         "--transaction-max-timeout-ms",
         _READS,
-        "the brokers' transaction.max.timeout.ms (default 900000)",
+        f"the brokers' transaction.max.timeout.ms (default {default_of('transaction_max_timeout_ms')})",
         {"type": int, "metavar": "MS"},
     ),
     Option(
         "--stuck-after",
         _READS,
-        "minutes after the decision from which a missing marker is STUCK (default 5)",
+        f"minutes after the decision from which a missing marker is STUCK (default {_minutes('stuck_after_ms')})",
         {"type": int, "metavar": "MINUTES"},
     ),
     Option(
