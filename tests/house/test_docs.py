@@ -57,6 +57,14 @@ def test_every_link_leads_somewhere():
                 assert heading[1:] in [found.lower().replace(" ", "-") for found in headings], f"{page}: {target}{heading}"
 
 
+def test_every_file_that_is_named_is_there():
+    """By its path from the root, or from the package."""
+    named = re.compile(r"`((?:\w+/)+[\w.-]+\.(?:py|sh|md|toml|conf|xml))`")
+    found = {(page.name, name) for page in PAGES for name in named.findall(page.read_text())}
+    assert len(found) > 30
+    assert [name for name in sorted(found) if not any((root / name[1]).exists() for root in (ROOT, ROOT / "txnlib"))] == []
+
+
 @pytest.mark.parametrize("command", commands())
 def test_every_command_shown_is_one_that_exists(command, tmp_path):
     """The demo and the tests are run as a whole elsewhere (below, and by CI); the rest must be understood as shown."""
