@@ -53,7 +53,7 @@ def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     chain, held = new_chain(is_deep=False), deque()
     taken = lines.take_plain(held, chain)
     assert (len(taken.columns), taken.end, held) == (59, size, deque())
-    chain.append_all(taken.last, None, False)
+    chain.append_all(taken.last, None)
     assert lines.take_plain(held, chain) is None
     assert [*held, *lines] == [(size, body[size:])]
     up_to = TextLines(io.BytesIO(body)).take_plain(held := deque(), new_chain(is_deep=False), body.index(b"baseOffset: 21 ") + 3)
@@ -72,6 +72,32 @@ def test_one_wrong_byte_changes_nothing_between_the_two_ways(at, byte, chunk):
 def test_a_cut_changes_nothing_between_the_two_ways(cut, chunk):
     for name in ("record_batches", "segments"):
         assert read_in_blocks(name, PLAIN[:cut], chunk) == read_in_blocks(name, PLAIN[:cut], None)
+
+
+@pytest.mark.parametrize(
+    ("printed", "changed"),
+    [
+        (b"magic: 2", b"magic: 0x2"),
+        (b"size: 120", b"size: 0X78"),
+        (b"baseOffset: 45 lastOffset: 46", b"baseOffset: 9223372036854775807 lastOffset: -9223372036854775808"),
+        (b"magic: 2", b"magic: +2"),
+        (b"magic: 2", b"magic:\t2"),
+    ],
+)
+def test_what_one_way_takes_for_a_number_the_other_does(printed, changed):
+    place = PLAIN.index(printed + b" ", PLAIN.index(b"baseOffset: 45 "))  # in the middle of a block
+    text = PLAIN[:place] + changed + PLAIN[place + len(printed) :]
+    for name in TABLES:
+        assert read_in_blocks(name, text, 1 << 20) == read_in_blocks(name, text, None)
+
+
+def test_a_coordinator_of_empty_batches_lacks_no_records():
+    """As compaction leaves them: nothing was to be decoded."""
+    text = PLAIN.replace(b"orders-0", b"__transaction_state-0")
+    for count in (b"count: 1", b"count: 2"):
+        text = text.replace(count, b"count: 0")
+    assert read_in_blocks("segments", text, 1 << 20)["is_decoded"].to_pylist() == [True]
+    assert read_in_blocks("segments", text, 1 << 20) == read_in_blocks("segments", text, None)
 
 
 @pytest.mark.parametrize("name", TABLES)

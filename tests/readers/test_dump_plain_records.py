@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.dumps import TS, Batch, Record, batch_lines, marker, new_chain, print_dump, read_in_blocks
-from txnlib.core.dump_chain import BATCHES_AHEAD
+from tests.support.dumps import TS, Batch, Record, batch_lines, marker, new_chain, print_dump, read_in_blocks, with_forgeries
+from txnlib.core.dump_chain import BATCHES_AHEAD, Chain
 from txnlib.core.dump_output import DumpedBatches
 from txnlib.core.record_batch import ControlType
-from txnlib.readers import dump
+from txnlib.readers import dump, text_lines
 from txnlib.readers.dump_plain import field_of
 from txnlib.readers.dump_plain_records import read_plain_records
 from txnlib.readers.text_lines import TextLines
@@ -129,6 +129,61 @@ def test_whatever_header_keys_hold_both_ways_say_the_same(keys, before_and_after
     held = [Batch((Record(header_keys=key), Record())) for key in keys]
     text = print_dump(*LOG[:4], *held, *LOG[:before_and_after], *held, *LOG[:before_and_after])
     same_both_ways(text, chunk)
+
+
+@pytest.mark.parametrize(("forged", "step", "apart"), [(5, 4, 0), (10, 2, 0), (16, 4, 0), (31, 4, 0), (10, 3, 40), (6, 3, 45)])
+def test_many_imitated_batches_are_told_apart_the_same_way_wherever_they_stand(forged, step, apart):
+    """Lines are judged in groups; where those begin must not depend on what was read as a block before."""
+    for place in range(60, 84, step):
+        text = with_forgeries(forged, place, place + apart, count=250)
+        alone = read_in_blocks("record_batches", text, None)
+        for chunk in (400, 3_000):
+            assert read_in_blocks("record_batches", text, chunk) == alone, place
+
+
+def test_lines_of_which_none_is_left_over_are_judged_many_at_a_time(monkeypatch):
+    judged = []
+    judge = Chain._judge
+    monkeypatch.setattr(Chain, "_judge", lambda *given: judged.append(given) or judge(*given))
+    read_in_blocks("record_batches", with_forgeries(0, 0, count=500), None)
+    assert 0 < len(judged) < 500 / 20
+
+
+def test_an_imitated_file_with_missing_offsets_behind_it_is_told_apart_the_same_way_wherever_it_stands():
+    keyed, another = (
+        Batch((Record(header_keys=(b"trace",)),)),
+        b"k\nDumping /x/b-3/00000000000000000000.log\nLog starting offset: 0\nx",
+    )
+    for place in range(60, 84, 3):
+        text = print_dump(*[keyed] * (place - 1), Batch((Record(header_keys=(another,)),)))
+        text += body_of(print_dump(*[keyed] * 100, start=(place + 5, 120 * place)))
+        same_both_ways(text, 400)
+
+
+@pytest.mark.parametrize("contents", [False, True], ids=["many records a batch", "contents"])
+def test_text_that_is_not_for_blocks_is_looked_at_as_one_only_now_and_then(monkeypatch, contents):
+    looked_at = []
+    monkeypatch.setattr(text_lines, "_read_plain", lambda block, *_: looked_at.append(len(block)))
+    record = Record(header_keys=(b"trace",), value=b"ab\n" * 10 if contents else b"v")
+    text = print_dump(*[Batch((record,) * 3_000)] * 30, contents=contents)
+    list(dump.read_record_batches(dump.iter_lines(io.BytesIO(text)), "text:1", "dump.txt", ("orders", 0)))
+    assert 0 < sum(looked_at) < 2 * len(text)
+
+
+def test_a_control_batch_of_two_records_is_for_the_line_reader():
+    two = Batch((Record(b"\0\0\0\0", b"\0\0\0\0\0\0"),) * 2, 4001, "COMMIT", 78)
+    text = print_dump(Batch(), two, *[Batch()] * 9)
+    last = text.rindex(b"COMMIT")
+    text = text[:last] + b"ABORT" + text[last + len(b"COMMIT") :]
+    same_both_ways(text, 1 << 20)
+    assert read_plain_records(body_of(text), 0, -1) is None
+
+
+def test_a_line_with_two_lists_of_header_keys_is_not_made_up_for_by_one_with_none():
+    text = print_dump(*[Batch()] * 3, marker("COMMIT"), *LOG)
+    balanced = text.replace(b" headerKeys: [] endTxnMarker", b" endTxnMarker", 1).replace(b"[]\n", b"[a] headerKeys: []\n", 1)
+    assert read_plain_records(body_of(text), 0, -1) is not None
+    assert read_plain_records(body_of(balanced), 0, -1) is None
 
 
 def test_compacted_batches_and_empty_ones_are_taken_too():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.batches import TS, C, N, T, rec
-from tests.support.dumps import COORDINATOR_PATH, Batch, Record, batch_lines, marker, print_dump
+from tests.support.dumps import COORDINATOR_PATH, Batch, Record, batch_lines, marker, print_dump, with_forgeries
 from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, segment
 from txnlib.core import dump_cuts
 from txnlib.core.record_batch import Record as StoredRecord
@@ -181,6 +181,12 @@ def test_dumps_are_cut_about_where_they_were_asked_to_be(path):
     with_keys = print_dump(*log * 4)
     assert same_in_parts(text(path, with_keys), 32_000) >= len(with_keys) // 32_000 - 1
     same_in_parts(text(path, print_dump(*log, contents=True)), 8_000)
+
+
+@pytest.mark.parametrize("forged", [6, 10])
+def test_many_imitated_batches_are_told_apart_the_same_way_in_parts(path, forged):
+    for place in range(100, 124, 3):
+        assert same_in_parts(text(path, with_forgeries(forged, place, count=330)), 30_000) > 1
 
 
 @settings(max_examples=150, deadline=None)

@@ -121,6 +121,16 @@ def _record_lines(batch: Batch, offset: int, contents: bool, bare: bool) -> Iter
         yield (b"|" + printed if printed else b"") if bare else b"| " + metadata + printed
 
 
+def with_forgeries(forged: int, *places: int, count: int) -> bytes:
+    """A dump of so many batches whose records have header keys; at some places a key imitates perfect batches that are next."""
+    log = [Batch((Record(header_keys=(b"trace",)),)) for _ in range(count)]
+    for place in places:
+        start = place + 1, log[0].size * (place + 1)
+        lines = [line for of_batch in batch_lines(*[Batch(producer_id=666, size=130)] * forged, start=start) for line in of_batch]
+        log[place] = Batch((Record(header_keys=(b"\n".join([b"k", *lines, b"x"]),)),))
+    return print_dump(*log)
+
+
 def rows(table: str, text: bytes, topic_partition: tuple[str, int] | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
     """The rows of one reader."""
     read = getattr(dump, f"read_{table}")

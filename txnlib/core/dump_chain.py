@@ -17,11 +17,13 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 #: A line of text with its line end, and its position in the text.
 Line = tuple[int, bytes]
 
-#: How far is looked ahead: lines, their bytes, and lines that look like batches.
-_LINES_AHEAD: Final = 20_000
+#: How far is looked ahead: lines, and their bytes.
+_LINES_AHEAD: Final = 200_000
 _BYTES_AHEAD: Final = 1 << 26
+#: So many lines that look like batches are judged together. Where so many follow from one another, with none left over between
+#: them, the first of them is genuine.
 BATCHES_AHEAD: Final = 32
-#: Of those, so many are judged at once: the last ones have little behind them that could refute them.
+#: Of those judged together, so many are settled: the last ones have little behind them that could refute them.
 _BATCHES_JUDGED: Final = 24
 
 #: What a chain of lines gains by each, and loses where lines or offsets are missing: two forged lines further on gain
@@ -139,14 +141,12 @@ class Chain:
             return False
         return self.records >= batch.records_count if self.is_deep else not self.has_text
 
-    def append_all(self, last: DumpedBatch, record_offset: int | None, has_untyped_markers: bool) -> None:
+    def append_all(self, last: DumpedBatch, record_offset: int | None) -> None:
         """Goes on behind a block that continues the chain, of valid batches and, if they are printed, all their records."""
         self.next_position, self.last_offset = last.position, last.base_offset - 1
         self.append(last)
         if record_offset is not None:
             self.records, self.record_offset = last.records_count, record_offset
-        self.has_records = True
-        self.has_untyped_markers |= has_untyped_markers
 
     def follows(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
         """Whether the batch line at this position in the text is genuine: it continues the chain, or takes it up again.
@@ -190,8 +190,9 @@ class Chain:
         """Finds the genuine lines among the next ones that look like batches.
 
         Those that a payload holds may form a chain, and may even start where a genuine line is expected; but their
-        chain ends with the payload, and the genuine one goes on. Where contents were measured off so far, no payload is
-        open, so that damage must be the reason for a gap, and a record line behind the batch line is proof enough.
+        chain ends with the payload, and the genuine one goes on. So where all lines form one chain for long enough, it
+        is. Where contents were measured off so far, no payload is open, so that damage must be the reason for a gap, and a
+        record line behind the batch line is proof enough.
         """
         found, has_own_record, files = [_Candidate(position, batch, 0)], False, 0
         after = Chain(DumpedFile())
@@ -204,13 +205,20 @@ class Chain:
                     files += 1
                 elif _looks_like_batch(line) and (other := read_batch_line(line)):
                     found.append(_Candidate(other_position, other, files))
-                    if len(found) == BATCHES_AHEAD:
+                    if len(found) == BATCHES_AHEAD + _BATCHES_JUDGED:
                         break
+        straight = _straight(found)
+        if self.continues(batch) and straight[0] >= BATCHES_AHEAD:
+            settled = straight[0] - BATCHES_AHEAD + 1
+            self._genuine = {candidate.position for candidate in found[:settled]}
+            self._judged_until = found[settled].position
+            return
+        together = found[:BATCHES_AHEAD]
         roots = [
             _Link(self.next_position, self.last_offset, 0, None, 0),
             _Link(*self.floor, -_COST_OF_A_GAP, None, 0),
         ]
-        links = _links(found, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
+        links = _links(together, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
         last = max(range(len(links)), key=lambda index: links[index].score)
         self._genuine = set()
         if links[last].score <= 0:
@@ -221,7 +229,10 @@ class Chain:
         while step is not None:
             self._genuine.add(found[step].position)
             step = links[step].before
-        self._judged_until = found[-1].position + 1 if len(found) < BATCHES_AHEAD else found[_BATCHES_JUDGED].position
+        # Where a straight stretch begins judging begins anew, so that all come to the same who come from before it or start in it.
+        settled = _BATCHES_JUDGED if len(found) >= BATCHES_AHEAD else len(found)
+        settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
+        self._judged_until = found[settled].position if settled < len(found) else found[-1].position + 1
 
     def is_ended_by(self, file: DumpedFile, position: int, lines: Lines) -> bool:
         """Whether a `Dumping` line is genuine: where free text is open, none is if the chain goes on behind it."""
@@ -259,6 +270,16 @@ class Chain:
         if self.is_coordinator and self.has_records and not self.has_decoded_records:
             return False
         return self.is_deep or not self.has_untyped_markers
+
+
+def _straight(candidates: list[_Candidate]) -> list[int]:
+    """For each line, how many there are from it on of which each is where the one before it ends."""
+    lengths = [1] * len(candidates)
+    for index in range(len(candidates) - 2, -1, -1):
+        batch, after = candidates[index].batch, candidates[index + 1].batch
+        if batch.position + batch.size == after.position and batch.last_offset < after.base_offset:
+            lengths[index] = lengths[index + 1] + 1
+    return lengths
 
 
 def _links(candidates: list[_Candidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:

@@ -60,6 +60,7 @@ class DumpedBatches(NamedTuple):
 
     columns: Any
     last: DumpedBatch
+    has_records: bool
     has_untyped_markers: bool
     end: int
     record_offset: int | None

@@ -99,7 +99,9 @@ class DumpReader:
         block = take_plain(self.lines.held, chain, stop)
         if block is not None:
             self.out.settle(chain)
-            chain.append_all(block.last, block.record_offset, block.has_untyped_markers)
+            chain.append_all(block.last, block.record_offset)
+            chain.has_records |= block.has_records
+            chain.has_untyped_markers |= block.has_untyped_markers
             chain.has_text |= block.has_text
             chain.has_open_text = block.has_open_text
             self.out.end = block.end

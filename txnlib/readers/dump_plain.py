@@ -6,6 +6,7 @@ be read so, and reads everything else. Deep dumps: `dump_plain_records`.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -44,6 +45,8 @@ _RANGES: Final = {
 _BOOLEAN_WORDS: Final = {word.decode(): int(value) for word, value in BOOLEANS.items()}
 _CODEC_WORDS: Final = {word.decode(): value for word, value in CODECS.items()}
 _FAR: Final = 1 << 62
+#: A number to Arrow, and to nobody else.
+_HEXADECIMAL: Final = re.compile(rb" -?0[xX]")
 
 
 def field_of(columns: Any, name: str) -> Any:
@@ -87,7 +90,7 @@ def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
     """The batches of lines as such a matrix; None if one is no batch line of the first one's shape that continues the chain."""
     if not block.startswith(START) or not block.endswith(b"\n") or b"\r" in block:
         return None
-    if block.count(b"\n" + START) != block.count(b"\n") - 1:
+    if block.count(b"\n" + START) != block.count(b"\n") - 1 or _HEXADECIMAL.search(block):
         return None
     first = block[: block.index(b"\n") + 1]
     if read_batch_line(first) is None:
@@ -96,6 +99,11 @@ def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
     if columns is None or not _is_believable(columns) or not _is_chained(columns, next_position, last_offset):
         return None
     return columns
+
+
+def has_records(columns: Any) -> bool:
+    """Whether a batch holds a record, or does not say."""
+    return bool((field_of(columns, "records_count") != 0).any())
 
 
 def has_untyped_markers(columns: Any) -> bool:
@@ -178,7 +186,7 @@ def _is_believable(columns: Any) -> bool:
     sequence, delta = field_of(columns, "base_sequence"), last - base
     is_sequence_right = field_of(columns, "last_sequence") == (sequence + delta) & MAX_SEQUENCE
     fits = (sequence < 0) | ((field_of(columns, "is_control") == 0) & is_sequence_right)
-    is_one = (base >= 0) & (delta >= 0) & (last < _FAR) & (field_of(columns, "records_count") <= delta + 1)
+    is_one = (base >= 0) & (last >= base) & (last < _FAR) & (field_of(columns, "records_count") <= delta + 1)
     return bool((fits & is_one & (position >= 0) & (position < _FAR) & (field_of(columns, "is_valid") != 0)).all())
 
 

@@ -21,6 +21,7 @@ from txnlib.readers.headers import gather
 
 _RECORD: Final = np.frombuffer(b"| offset: ", dtype=np.uint8)
 _HEADER_KEYS: Final = b"headerKeys: ["
+_NEXT_RECORD: Final = b"\n| offset: "
 _NO_CONTENTS: Final = np.frombuffer(_HEADER_KEYS + b"]\n", dtype=np.uint8)
 #: A record line up to its header keys, of which there are some.
 _HEAD_OF_KEYS: Final = re.compile(
@@ -39,6 +40,14 @@ _MARKER: Final = re.compile(
     rb"endTxnMarker: (COMMIT|ABORT) coordinatorEpoch: (\d{1,9})\n"
 )
 _CONTROL_TYPE, _COORDINATOR_EPOCH = (DumpedBatch._fields.index(name) for name in ("control_type", "coordinator_epoch"))
+
+
+def may_be_plain(block: bytes) -> bool:
+    """Whether whole lines may be such a block, as far as can be seen without much ado."""
+    lines = block.count(b"\n")
+    if block.count(_NEXT_RECORD) + block.count(b"\n" + START) + block.startswith(START) != lines:
+        return False
+    return all(label not in block for label in _CONTENTS)
 
 
 def read_plain_records(
@@ -111,10 +120,12 @@ def _are_held(offsets: Any, of_batch: Any, columns: Any) -> bool:
 
 def _have_header_keys(block: bytes, end: int, starts: Any, stops: Any, of_batch: Any, columns: Any) -> Any:
     """Whether each record has header keys; None if one may have contents. Types the markers."""
-    # A line that ends behind an empty list may do so in the middle of its header keys.
+    # A line that ends behind an empty list may do so in the middle of its header keys. Here each of the others has at least one.
     if block.count(_HEADER_KEYS, 0, end) != len(starts):
         return None
     is_control = field_of(columns, "is_control")[of_batch] != 0
+    if (field_of(columns, "records_count")[field_of(columns, "is_control") != 0] > 1).any():
+        return None
     timestamp_type = int(field_of(columns, "timestamp_type")[0])
     ends = stops - len(_NO_CONTENTS)
     has_keys = ~is_control & ~(gather(block, ends, len(_NO_CONTENTS), len(block)) == _NO_CONTENTS).all(axis=1)
@@ -139,6 +150,6 @@ def _read_control(line: bytes, timestamp_type: int) -> tuple[int, int] | None:
         label, name, epoch = usual.groups()
         return (CONTROL_TYPES[name], int(epoch)) if TIMESTAMP_TYPES[label.lower()] == timestamp_type else None
     record = read_record_line(line)
-    if record is None or record.timestamp_type != timestamp_type:
+    if record is None or record.timestamp_type != timestamp_type or not record.has_header_keys:
         return None
     return next((read_marker(contents) for contents in contents_of(record)), None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections import deque
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import BinaryIO, Final
 
 from txnlib.core.dump_chain import BATCHES_AHEAD, Chain, Line
@@ -17,8 +18,8 @@ from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch
 from txnlib.core.dump_output import DumpedBatches
 from txnlib.core.dump_transaction_log import LONGEST_RECORD
 from txnlib.core.long_line import LongLine, shortened, size_of
-from txnlib.readers.dump_plain import START, PlainBatches, has_untyped_markers, read_plain_batches
-from txnlib.readers.dump_plain_records import read_plain_records
+from txnlib.readers.dump_plain import START, PlainBatches, has_records, has_untyped_markers, read_plain_batches
+from txnlib.readers.dump_plain_records import may_be_plain, read_plain_records
 
 CHUNK_BYTES: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 20
@@ -30,8 +31,9 @@ _LINE_END: Final = 2
 _NEXT_BATCH: Final = b"\n" + START
 #: Bytes of lines that are read one by one before the rest is looked at as a whole again.
 _ONE_BY_ONE: Final = 4_096
+_MOST_ONE_BY_ONE: Final = 16 << 20
 #: What may be looked at as a whole, if so much is needed to see enough batches.
-_LARGEST_BLOCK: Final = 16 << 20
+_LARGEST_BLOCK: Final = 4 << 20
 
 
 class TextLines:
@@ -82,48 +84,64 @@ class TextLines:
             held.append(line)
         if not held or not held[0][1].startswith(START):
             return None
-        block = self._take_block(held)
+        block = self._take_block(held, is_deep=chain.is_deep)
         taken = None if block is None else _read_plain(block, chain, len(block) if stop is None else stop - position)
-        if block is None or taken is None:
-            self._next_try, self._one_by_one = position + self._one_by_one, min(2 * self._one_by_one, CHUNK_BYTES)
-            self._give_back(block, position)
+        if taken is None:
+            self._next_try, self._one_by_one = position + self._one_by_one, min(2 * self._one_by_one, _MOST_ONE_BY_ONE)
+            if block is not None:
+                self._give_back(block, position)
             return None
+        assert block is not None
         self._one_by_one = _ONE_BY_ONE
         self._give_back(block[taken.size :], position + taken.size)
-        last = DumpedBatch._make(map(int, taken.columns[-1]))
-        untyped = last._replace(control_type=NOT_PRINTED, coordinator_epoch=NOT_PRINTED)  # as its line alone tells
+        columns = taken.columns
+        last = DumpedBatch._make(map(int, columns[-1]))
         return DumpedBatches(
-            taken.columns,
-            untyped,
-            has_untyped_markers(taken.columns),
+            columns,
+            last._replace(control_type=NOT_PRINTED, coordinator_epoch=NOT_PRINTED),  # as its line alone tells
+            has_records(columns),
+            has_untyped_markers(columns),
             position + taken.size,
             taken.record_offset,
             taken.has_text,
             taken.has_open_text,
         )
 
-    def _take_block(self, held: deque[Line]) -> bytes | None:
-        """All lines that were read and not yet handed out for good, with some more behind them; None if one of them is too long."""
-        if (self._pieces and type(self._pieces[0]) is LongLine) or any(type(line) is LongLine for _position, line in held):
+    def _take_block(self, held: deque[Line], *, is_deep: bool) -> bytes | None:
+        """All lines that were read and not yet handed out for good; in a deep dump, if they may be plain, more behind them until
+        there are batches enough. None, and nothing is taken, if they are too many, or one of them is too long."""
+        lines = [line for _position, line in held]
+        is_short = all(type(line) is not LongLine for line in [*lines, *list(self._pieces)[:1]])
+        if not is_short or sum(map(len, lines)) > _LARGEST_BLOCK:
             return None
-        block = b"".join([line for _position, line in held]) + b"".join(self._lines)
         held.clear()
-        while not self._pieces or type(self._pieces[0]) is not LongLine:
-            if self._pieces:
-                block += self._pieces.popleft()
-            elif len(block) >= _LARGEST_BLOCK or block.count(_NEXT_BATCH) >= 2 * BATCHES_AHEAD:
+        pieces = [*lines, *self._lines]
+        if self._pieces:
+            pieces.append(self._pieces.popleft())
+        block = b"".join(pieces)
+        batches = block.count(_NEXT_BATCH)
+        if is_deep and not may_be_plain(block):
+            return block
+        pieces = [block]
+        size = len(block)
+        while size < _LARGEST_BLOCK and batches < (2 * BATCHES_AHEAD if is_deep else 1):
+            piece = self._pieces.popleft() if self._pieces else self._read_piece()
+            if piece is None or type(piece) is LongLine:
+                if piece is not None:
+                    self._pieces.appendleft(piece)
                 break
-            elif (piece := self._read_piece()) is not None:
-                self._pieces.append(piece)
-            else:
-                break
-        return block
+            pieces.append(piece)
+            size += len(piece)
+            batches += piece.count(START)
+        return b"".join(pieces)
 
-    def _give_back(self, block: bytes | None, position: int) -> None:
-        if block is not None:
-            self._position = position
-            if block:
-                self._pieces.appendleft(block)
+    def _give_back(self, block: bytes, position: int) -> None:
+        """Puts whole lines back, which begin at a position: in pieces, since all lines of a piece are split at once."""
+        self._position = position
+        stops = [0]
+        while stops[-1] < len(block):
+            stops.append(block.find(b"\n", stops[-1] + CHUNK_BYTES) + 1 or len(block))
+        self._pieces.extendleft(block[start:stop] for start, stop in reversed(list(pairwise(stops))))
 
     def _read_piece(self) -> bytes | None:
         """Reads on until there is a whole line: all whole lines that were read, or one too long. None at the end of the text."""
