@@ -132,13 +132,25 @@ def test_whatever_header_keys_hold_both_ways_say_the_same(keys, before_and_after
 
 
 @pytest.mark.parametrize(("forged", "step", "apart"), [(5, 4, 0), (10, 2, 0), (16, 4, 0), (31, 4, 0), (10, 3, 40), (6, 3, 45)])
-def test_many_imitated_batches_are_told_apart_the_same_way_wherever_they_stand(forged, step, apart):
+def test_many_imitated_batches_pass_for_none_wherever_they_stand(forged, step, apart):
     """Lines are judged in groups; where those begin must not depend on what was read as a block before."""
     for place in range(60, 84, step):
         text = with_forgeries(forged, place, place + apart, count=250)
-        alone = read_in_blocks("record_batches", text, None)
-        for chunk in (400, 3_000):
-            assert read_in_blocks("record_batches", text, chunk) == alone, place
+        for chunk in (None, 400, 3_000):
+            found = read_in_blocks("record_batches", text, chunk)
+            assert found["base_offset"].to_pylist() == list(range(250)), (place, chunk)
+            assert 666 not in found["producer_id"].to_pylist()
+
+
+def test_judging_begins_anew_where_nothing_is_left_over_from_there_on():
+    """Whoever comes from before that place knows no more there than who starts in it: so a dump can be cut there."""
+    text = with_forgeries(10, 40, count=120)
+    place = text.rindex(b"baseOffset: 41 ")
+    reader = dump.open_dump(iter(list(TextLines(io.BytesIO(text)))), "orders")
+    list(reader.read_to(place))
+    assert reader.out.end == place
+    assert reader.chain.has_open_text
+    assert not reader.chain.is_judging(place)
 
 
 def test_lines_of_which_none_is_left_over_are_judged_many_at_a_time(monkeypatch):

@@ -20,11 +20,11 @@ Line = tuple[int, bytes]
 #: How far is looked ahead: lines, and their bytes.
 _LINES_AHEAD: Final = 200_000
 _BYTES_AHEAD: Final = 1 << 26
-#: So many lines that look like batches are judged together. Where so many follow from one another, with none left over between
-#: them, the first of them is genuine.
+#: Where so many lines that look like batches follow from one another, with none left over between them, the first is genuine.
 BATCHES_AHEAD: Final = 32
-#: Of those judged together, so many are settled: the last ones have little behind them that could refute them.
-_BATCHES_JUDGED: Final = 24
+#: Of others so many are judged together, so that those behind a shorter imitation outweigh it, and so many of these are settled.
+_BATCHES_TOGETHER: Final = 2 * BATCHES_AHEAD
+_BATCHES_SETTLED: Final = BATCHES_AHEAD
 
 #: What a chain of lines gains by each, and loses where lines or offsets are missing: two forged lines further on gain
 #: nothing, and three genuine ones outweigh damage.
@@ -205,7 +205,7 @@ class Chain:
                     files += 1
                 elif _looks_like_batch(line) and (other := read_batch_line(line)):
                     found.append(_Candidate(other_position, other, files))
-                    if len(found) == BATCHES_AHEAD + _BATCHES_JUDGED:
+                    if len(found) == _BATCHES_TOGETHER:
                         break
         straight = _straight(found)
         if self.continues(batch) and straight[0] >= BATCHES_AHEAD:
@@ -213,12 +213,11 @@ class Chain:
             self._genuine = {candidate.position for candidate in found[:settled]}
             self._judged_until = found[settled].position
             return
-        together = found[:BATCHES_AHEAD]
         roots = [
             _Link(self.next_position, self.last_offset, 0, None, 0),
             _Link(*self.floor, -_COST_OF_A_GAP, None, 0),
         ]
-        links = _links(together, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
+        links = _links(found, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
         last = max(range(len(links)), key=lambda index: links[index].score)
         self._genuine = set()
         if links[last].score <= 0:
@@ -230,7 +229,7 @@ class Chain:
             self._genuine.add(found[step].position)
             step = links[step].before
         # Where a straight stretch begins judging begins anew, so that all come to the same who come from before it or start in it.
-        settled = _BATCHES_JUDGED if len(found) >= BATCHES_AHEAD else len(found)
+        settled = _BATCHES_SETTLED if len(found) == _BATCHES_TOGETHER else len(found)
         settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
         self._judged_until = found[settled].position if settled < len(found) else found[-1].position + 1
 
