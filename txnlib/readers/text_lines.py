@@ -32,6 +32,8 @@ _NEXT_BATCH: Final = b"\n" + START
 #: Bytes of lines that are read one by one before the rest is looked at as a whole again.
 _ONE_BY_ONE: Final = 4_096
 _MOST_ONE_BY_ONE: Final = 16 << 20
+#: Batches of a deep dump that are worth being looked at as a whole, where some are only looked at.
+_ENOUGH: Final = 2 * BATCHES_AHEAD
 #: What may be looked at as a whole, if so much is needed to see enough batches.
 _LARGEST_BLOCK: Final = 4 << 20
 
@@ -80,9 +82,7 @@ class TextLines:
         position = held[0][0] if held else self._position
         if position < self._next_try or (stop is not None and stop - position < len(START)):
             return None
-        if not held and (line := next(self, None)) is not None:
-            held.append(line)
-        if not held or not held[0][1].startswith(START):
+        if not self._is_at_batch(held):
             return None
         block = self._take_block(held, is_deep=chain.is_deep)
         taken = None if block is None else _read_plain(block, chain, len(block) if stop is None else stop - position)
@@ -107,6 +107,16 @@ class TextLines:
             taken.has_open_text,
         )
 
+    def _is_at_batch(self, held: deque[Line]) -> bool:
+        """Whether a batch line is next; a piece is not split to find out."""
+        if not held and self._lines.__length_hint__():  # type: ignore[attr-defined]
+            held.append(next(self))
+        if held:
+            return held[0][1].startswith(START)
+        if not self._pieces and (piece := self._read_piece()) is not None:
+            self._pieces.append(piece)
+        return bool(self._pieces) and self._pieces[0].startswith(START)
+
     def _take_block(self, held: deque[Line], *, is_deep: bool) -> bytes | None:
         """All lines that were read and not yet handed out for good; in a deep dump, if they may be plain, more behind them until
         there are batches enough. None, and nothing is taken, if they are too many, or one of them is too long."""
@@ -119,12 +129,12 @@ class TextLines:
         if self._pieces:
             pieces.append(self._pieces.popleft())
         block = b"".join(pieces)
-        batches = block.count(_NEXT_BATCH)
-        if is_deep and not may_be_plain(block):
+        batches = block.count(_NEXT_BATCH) if is_deep else _ENOUGH
+        if batches >= _ENOUGH or not may_be_plain(block):
             return block
         pieces = [block]
         size = len(block)
-        while size < _LARGEST_BLOCK and batches < (2 * BATCHES_AHEAD if is_deep else 1):
+        while size < _LARGEST_BLOCK and batches < _ENOUGH:
             piece = self._pieces.popleft() if self._pieces else self._read_piece()
             if piece is None or type(piece) is LongLine:
                 if piece is not None:
