@@ -34,6 +34,8 @@ _ONE_BY_ONE: Final = 4_096
 _MOST_ONE_BY_ONE: Final = 16 << 20
 #: Batches of a deep dump that are worth being looked at as a whole, where some are only looked at.
 _ENOUGH: Final = 2 * BATCHES_AHEAD
+#: In so many bytes there are that many of usual size.
+_BEGINNING: Final = 128 << 10
 #: What may be looked at as a whole, if so much is needed to see enough batches.
 _LARGEST_BLOCK: Final = 4 << 20
 
@@ -129,7 +131,9 @@ class TextLines:
         if self._pieces:
             pieces.append(self._pieces.popleft())
         block = b"".join(pieces)
-        batches = block.count(_NEXT_BATCH) if is_deep else _ENOUGH
+        if not is_deep or block.count(_NEXT_BATCH, 0, _BEGINNING) >= _ENOUGH:
+            return block
+        batches = block.count(_NEXT_BATCH)
         if batches >= _ENOUGH or not may_be_plain(block):
             return block
         pieces = [block]
