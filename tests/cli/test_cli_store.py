@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,49 +9,16 @@ import pytest
 from pyarrow import fs
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from tests.support.stores import microsofts
+from tests.support.stores import Store, amazons, microsofts
 
 BUCKET = "tables"
 
 
 @pytest.fixture
-def store() -> Iterator[fs.S3FileSystem]:
-    """An S3 server on loopback, and an environment that names it as operators do."""
-    pytest.importorskip("moto.server")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    # A process of its own: deltalake keeps the interpreter's lock while it waits for an answer.
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _wait_for(port)
-    set_here = {"ENDPOINT_URL": f"http://127.0.0.1:{port}", "REGION": "eu-central-1", "EC2_METADATA_DISABLED": "true"}
-    set_here |= {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            patch.delenv(name)
-        for name, value in set_here.items():
-            patch.setenv(f"AWS_{name}", value)
-        client = fs.S3FileSystem(
-            endpoint_override=f"127.0.0.1:{port}", scheme="http", region="eu-central-1", allow_bucket_creation=True
-        )
-        client.create_dir(BUCKET)
-        yield client
-    server.terminate()
-    server.wait()
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise TimeoutError("the S3 server does not answer")
+def amazon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with amazons(tmp_path_factory.mktemp("server")) as store:
+        store.client.create_dir(BUCKET)
+        yield store
 
 
 def same_answers(folder: Path, client: fs.FileSystem, root: str) -> None:
@@ -71,8 +33,8 @@ def same_answers(folder: Path, client: fs.FileSystem, root: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_tables_in_a_store_are_read_as_those_in_a_folder(store, tmp_path: Path, scheme):
-    same_answers(tmp_path, store, f"{scheme}://{BUCKET}")
+def test_tables_in_a_store_are_read_as_those_in_a_folder(amazon, tmp_path: Path, scheme):
+    same_answers(tmp_path, amazon.client, f"{scheme}://{BUCKET}")
 
 
 @pytest.mark.slow
@@ -83,7 +45,7 @@ def test_tables_in_azure_are_read_as_those_in_a_folder(tmp_path: Path):
         same_answers(tmp_path / "tables", azure.client, azure.uri(BUCKET))
 
 
-def test_a_folder_of_a_store_without_tables_is_named(store):
+def test_a_folder_of_a_store_without_tables_is_named(amazon):
     code, out, err = txn_audit(f"s3://{BUCKET}/nothing", "list")
     assert (code, out) == (2, "")
     assert f"s3://{BUCKET}/nothing: no tables of an audit can be read there" in err

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.dumps import new_chain, read_in_blocks
+from tests.support.dumps import new_chain, read_in_blocks, same_both_ways
 from txnlib.readers.dump_plain import read_plain_batches
 from txnlib.readers.text_lines import TextLines
 
@@ -41,7 +41,7 @@ PLAIN = shallow(60, markers=frozenset({9, 10, 30, 59}), gaps=frozenset({5, 40}))
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("chunk", [1, 400, 2_000, 10_000, 1 << 20])
 def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
-    assert read_in_blocks(name, PLAIN, chunk) == read_in_blocks(name, PLAIN, None)
+    same_both_ways(PLAIN, chunk, [name])
 
 
 def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
@@ -64,14 +64,12 @@ def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
 @given(at=st.integers(0, len(PLAIN) - 1), byte=st.sampled_from(b"0 9ab\n\r:|-\xff"), chunk=st.sampled_from([700, 3_000, 9_000]))
 def test_one_wrong_byte_changes_nothing_between_the_two_ways(at, byte, chunk):
     text = PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :]
-    for name in ("record_batches", "segments"):
-        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
+    same_both_ways(text, chunk)
 
 
 @given(cut=st.integers(0, len(PLAIN)), chunk=st.sampled_from([700, 3_000]))
 def test_a_cut_changes_nothing_between_the_two_ways(cut, chunk):
-    for name in ("record_batches", "segments"):
-        assert read_in_blocks(name, PLAIN[:cut], chunk) == read_in_blocks(name, PLAIN[:cut], None)
+    same_both_ways(PLAIN[:cut], chunk)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +85,7 @@ def test_a_cut_changes_nothing_between_the_two_ways(cut, chunk):
 def test_what_one_way_takes_for_a_number_the_other_does(printed, changed):
     place = PLAIN.index(printed + b" ", PLAIN.index(b"baseOffset: 45 "))  # in the middle of a block
     text = PLAIN[:place] + changed + PLAIN[place + len(printed) :]
-    for name in TABLES:
-        assert read_in_blocks(name, text, 1 << 20) == read_in_blocks(name, text, None)
+    same_both_ways(text, 1 << 20, TABLES)
 
 
 def test_a_coordinator_of_empty_batches_lacks_no_records():
@@ -97,7 +94,7 @@ def test_a_coordinator_of_empty_batches_lacks_no_records():
     for count in (b"count: 1", b"count: 2"):
         text = text.replace(count, b"count: 0")
     assert read_in_blocks("segments", text, 1 << 20)["is_decoded"].to_pylist() == [True]
-    assert read_in_blocks("segments", text, 1 << 20) == read_in_blocks("segments", text, None)
+    same_both_ways(text, 1 << 20, ["segments"])
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.dumps import TS, Batch, Record, batch_lines, marker, new_chain, print_dump, read_in_blocks, with_forgeries
+from tests.support.dumps import (
+    TS,
+    Batch,
+    Record,
+    batch_lines,
+    marker,
+    new_chain,
+    print_dump,
+    read_in_blocks,
+    same_both_ways,
+    with_forgeries,
+)
 from txnlib.core.dump_chain import BATCHES_AHEAD, Chain
 from txnlib.core.dump_output import DumpedBatches
 from txnlib.core.record_batch import ControlType
@@ -31,11 +42,6 @@ LOG = [batch for number in range(40) for batch in (Batch(TWO, producer_id=number
 PLAIN = print_dump(*LOG)
 
 
-def same_both_ways(text: bytes, chunk: int) -> None:
-    for name in ("record_batches", "segments"):
-        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None)
-
-
 KEYS_OF_A_TRACE = (b"traceparent", b"b3] [single", b"")
 #: Some records have header keys, and some of those a line feed.
 WITH_KEYS = print_dump(
@@ -55,7 +61,7 @@ LINE = body_of(print_dump(Batch())).splitlines(keepends=True)[1]
 @pytest.mark.parametrize("chunk", [1, 400, 2_000, 10_000, 1 << 20])
 @pytest.mark.parametrize("text", TEXTS)
 def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk, text):
-    assert read_in_blocks(name, TEXTS[text], chunk) == read_in_blocks(name, TEXTS[text], None)
+    same_both_ways(TEXTS[text], chunk, [name])
 
 
 def test_blocks_are_really_taken_up_to_the_last_batch_line_with_the_types_of_markers():
@@ -209,7 +215,7 @@ def test_compacted_batches_and_empty_ones_are_taken_too():
         found, *_ = read_plain_records(start + rest, 0, -1)
         assert len(found) == 29
         whole = b"Dumping /d/orders-0/00000000000000000000.log\nLog starting offset: 0\n" + start + rest
-        assert read_in_blocks("record_batches", whole, 1 << 20) == read_in_blocks("record_batches", whole, None)
+        same_both_ways(whole, 1 << 20, ["record_batches"])
 
 
 def test_control_records_that_are_no_markers_are_none_here_either():
@@ -217,7 +223,7 @@ def test_control_records_that_are_no_markers_are_none_here_either():
     text = print_dump(Batch(), other, *[Batch()] * 9).replace(b" endTxnMarker: COMMIT coordinatorEpoch: 7", b" controlType: 5")
     found, *_ = read_plain_records(body_of(text), 0, -1)
     assert field_of(found, "control_type").tolist() == [-1] * 10
-    assert read_in_blocks("segments", text, 1 << 20) == read_in_blocks("segments", text, None)
+    same_both_ways(text, 1 << 20, ["segments"])
     broken = text.replace(b" controlType: 5", b" endTxnMarker: PERHAPS coordinatorEpoch: 7")
     assert read_plain_records(body_of(broken), 0, -1) is None
 
@@ -226,7 +232,7 @@ def test_a_time_of_another_type_is_not_the_batchs():
     text = PLAIN.replace(b"| offset: 2 CreateTime: %d" % (TS + 2), b"| offset: 2 LogAppendTime: %d" % (TS + 2))
     assert text != PLAIN
     assert read_plain_records(body_of(text), 0, -1) is None
-    assert read_in_blocks("segments", text, 1 << 20) == read_in_blocks("segments", text, None)
+    same_both_ways(text, 1 << 20, ["segments"])
 
 
 def taken_of(text: bytes, **known: bool) -> int:

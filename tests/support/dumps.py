@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,12 @@ def read_in_blocks(name: str, text: bytes, chunk: int | None) -> pa.Table:
     source = lines if chunk else iter(list(lines))
     batches = list(getattr(dump, f"read_{name}")(source, "text:1", "dump.txt", ("orders", 0)))
     return pa.Table.from_batches(batches, schema=columns.TABLES[name]).combine_chunks()
+
+
+def same_both_ways(text: bytes, chunk: int, names: Sequence[str] = ("record_batches", "segments")) -> None:
+    """Asserts that a text says the same read in blocks and line by line."""
+    for name in names:
+        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None), name
 
 
 def new_chain(*, is_deep: bool) -> Chain:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import json
-import logging
 import os
 import re
 import shutil
@@ -14,7 +13,6 @@ import socket
 import subprocess
 import sys
 import urllib.request
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -35,8 +33,18 @@ AZURITE_KEY: Final = base64.b64encode(b"of a server that lives as long as a test
 SECRET: Final = base64.b64encode(b"what no message may hold, whoever reads it").decode()
 
 
-#: A process of its own: pyarrow waits for some answers of Google's with the interpreter's lock held. With a thread for each
-#: request, because who is in the middle of one file may ask for the next.
+#: Processes of their own: deltalake waits for answers with the interpreter's lock held, and pyarrow for some of Google's.
+_MOTO: Final = """
+import threading
+
+from moto.server import ThreadedMotoServer
+
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print("listens on http://%s:%d" % server.get_host_and_port(), flush=True)
+threading.Event().wait()
+"""
+#: With a thread for each request, because who is in the middle of one file may ask for the next.
 _EMULATOR: Final = """
 import http.server
 
@@ -86,43 +94,35 @@ class Store:
 
 
 @contextmanager
-def amazons(_: Path) -> Iterator[Store]:
+def amazons(folder: Path) -> Iterator[Store]:
     """moto. It takes any key until it is told to count down to the first request that it checks."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from moto.server import ThreadedMotoServer
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host = f"127.0.0.1:{server.get_host_and_port()[1]}"
+    with _listening([sys.executable, "-c", _MOTO], folder) as host:
 
-    def demand(count: bytes) -> None:
-        request = urllib.request.Request(f"http://{host}/moto-api/reset-auth", count, {"Content-Type": "text/plain"})
-        with urllib.request.urlopen(request):
-            pass
+        def demand(count: bytes) -> None:
+            request = urllib.request.Request(f"http://{host}/moto-api/reset-auth", count, {"Content-Type": "text/plain"})
+            with urllib.request.urlopen(request):
+                pass
 
-    @contextmanager
-    def refusing() -> Iterator[None]:
-        demand(b"0")
-        try:
-            yield
-        finally:
-            demand(b"inf")
+        @contextmanager
+        def refusing() -> Iterator[None]:
+            demand(b"0")
+            try:
+                yield
+            finally:
+                demand(b"inf")
 
-    settings = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": SECRET}
-    with _environment("AWS_", AWS_ENDPOINT_URL=f"http://{host}", AWS_EC2_METADATA_DISABLED="true", **settings):
-        client = fs.S3FileSystem(endpoint_override=host, scheme="http", region="eu-central-1", allow_bucket_creation=True)
-        yield Store(
-            client,
-            root="s3://{}",
-            endpoint="AWS_ENDPOINT_URL",
-            credentials="AWS_ACCESS_KEY_ID",
-            unreachable="NETWORK_CONNECTION",
-            gone="AWS Error",
-            refused="ACCESS_DENIED|INVALID_ACCESS_KEY_ID",
-            refusing=refusing,
-        )
-    server.stop()
+        settings = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": SECRET}
+        with _environment("AWS_", AWS_ENDPOINT_URL=f"http://{host}", AWS_EC2_METADATA_DISABLED="true", **settings):
+            yield Store(
+                fs.S3FileSystem(endpoint_override=host, scheme="http", region="eu-central-1", allow_bucket_creation=True),
+                root="s3://{}",
+                endpoint="AWS_ENDPOINT_URL",
+                credentials="AWS_ACCESS_KEY_ID",
+                unreachable="NETWORK_CONNECTION",
+                gone="AWS Error",
+                refused="ACCESS_DENIED|INVALID_ACCESS_KEY_ID",
+                refusing=refusing,
+            )
 
 
 def googles(folder: Path) -> AbstractContextManager[Store]:

@@ -47,7 +47,11 @@ def may_be_plain(block: bytes) -> bool:
     lines = block.count(b"\n")
     if block.count(_NEXT_RECORD) + block.count(b"\n" + START) + block.startswith(START) != lines:
         return False
-    return all(label not in block for label in _CONTENTS)
+    return not _may_have_contents(block, len(block))
+
+
+def _may_have_contents(block: bytes, end: int) -> bool:
+    return any(block.find(label, 0, end) >= 0 for label in _CONTENTS)
 
 
 def read_plain_records(
@@ -133,7 +137,7 @@ def _have_header_keys(block: bytes, end: int, starts: Any, stops: Any, of_batch:
         head = _HEAD_OF_KEYS.match(block, starts[index], stops[index])
         if head is None or TIMESTAMP_TYPES[head[1].lower()] != timestamp_type:
             return None
-    if has_keys.any() and any(block.find(label, 0, end) >= 0 for label in _CONTENTS):
+    if has_keys.any() and _may_have_contents(block, end):
         return None
     for index in np.flatnonzero(is_control).tolist():
         marker = _read_control(block[starts[index] : stops[index]], timestamp_type)

@@ -66,9 +66,9 @@ class TextLines:
     def __next__(self) -> Line:
         line = next(self._lines, None)
         while line is None:
-            piece = self._pieces.popleft() if self._pieces else self._read_piece()
-            if piece is None:
+            if (piece := self._next_piece()) is None:
                 raise StopIteration
+            self._pieces.popleft()
             # `splitlines` would also split at a lone carriage return, which a payload may hold.
             self._lines = iter((piece,)) if type(piece) is LongLine else iter(io.BytesIO(piece).readlines())
             line = next(self._lines, None)
@@ -115,9 +115,8 @@ class TextLines:
             held.append(next(self))
         if held:
             return held[0][1].startswith(START)
-        if not self._pieces and (piece := self._read_piece()) is not None:
-            self._pieces.append(piece)
-        return bool(self._pieces) and self._pieces[0].startswith(START)
+        piece = self._next_piece()
+        return piece is not None and piece.startswith(START)
 
     def _take_block(self, held: deque[Line], *, is_deep: bool) -> bytes | None:
         """All lines that were read and not yet handed out for good; in a deep dump, if they may be plain, more behind them until
@@ -139,12 +138,10 @@ class TextLines:
         pieces = [block]
         size = len(block)
         while size < _LARGEST_BLOCK and batches < _ENOUGH:
-            piece = self._pieces.popleft() if self._pieces else self._read_piece()
+            piece = self._next_piece()
             if piece is None or type(piece) is LongLine:
-                if piece is not None:
-                    self._pieces.appendleft(piece)
                 break
-            pieces.append(piece)
+            pieces.append(self._pieces.popleft())
             size += len(piece)
             batches += piece.count(START)
         return b"".join(pieces)
@@ -156,6 +153,12 @@ class TextLines:
         while stops[-1] < len(block):
             stops.append(block.find(b"\n", stops[-1] + CHUNK_BYTES) + 1 or len(block))
         self._pieces.extendleft(block[start:stop] for start, stop in reversed(list(pairwise(stops))))
+
+    def _next_piece(self) -> bytes | None:
+        """The next piece, which stays to be taken; None at the end of the text."""
+        if not self._pieces and (piece := self._read_piece()) is not None:
+            self._pieces.append(piece)
+        return self._pieces[0] if self._pieces else None
 
     def _read_piece(self) -> bytes | None:
         """Reads on until there is a whole line: all whole lines that were read, or one too long. None at the end of the text."""

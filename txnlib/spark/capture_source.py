@@ -36,8 +36,8 @@ _MANY_TASKS: Final = 200
 def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
     """The files in lists of about the same work, in order: so many lists, or as many as keep each worth a task."""
     works = [_work(file) for file in files]
-    size = min(max(TASK_BYTES, sum(works) // tasks), MOST_TASK_BYTES)
-    count, whole = -(-sum(works) // size), max(sum(works), 1)
+    whole = max(sum(works), 1)
+    count = -(-whole // min(max(TASK_BYTES, whole // tasks), MOST_TASK_BYTES))
     bundles: list[list[CaptureFile]] = []
     done, last = 0, -1
     for file, work in zip(files, works, strict=True):
