@@ -80,9 +80,12 @@ def test_a_cut_changes_nothing_between_the_two_ways(cut, chunk):
         (b"baseOffset: 45 lastOffset: 46", b"baseOffset: 9223372036854775807 lastOffset: -9223372036854775808"),
         (b"magic: 2", b"magic: +2"),
         (b"magic: 2", b"magic:\t2"),
+        (b"baseOffset: 45", b"baseoffset: 45"),
+        (b"baseOffset: 45", b"\nbaseOffset: 45"),
+        (b"lastOffset: 46", b"lastoffset: 46"),
     ],
 )
-def test_what_one_way_takes_for_a_number_the_other_does(printed, changed):
+def test_what_one_way_takes_for_a_number_or_a_line_the_other_does(printed, changed):
     place = PLAIN.index(printed + b" ", PLAIN.index(b"baseOffset: 45 "))  # in the middle of a block
     text = PLAIN[:place] + changed + PLAIN[place + len(printed) :]
     same_both_ways(text, 1 << 20, TABLES)

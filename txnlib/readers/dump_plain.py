@@ -26,6 +26,8 @@ from txnlib.core.record_batch import HEADER
 from txnlib.core.sentinels import MAX_SEQUENCE
 
 START: Final = b"baseOffset: "
+#: In no other case, unlike those behind it: so the line reader knows a batch line.
+_FIRST_LABEL: Final = START.decode().rstrip()
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 _INT16: Final = (-(1 << 15), (1 << 15) - 1)
 _UINT32: Final = (0, (1 << 32) - 1)
@@ -89,7 +91,7 @@ def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
     """The batches of lines as such a matrix; None if one is no batch line of the first one's shape that continues the chain."""
     if not block.startswith(START) or not block.endswith(b"\n") or b"\r" in block:
         return None
-    if block.count(b"\n" + START) != block.count(b"\n") - 1 or any(letter in block for letter in _HEXADECIMAL):
+    if any(letter in block for letter in _HEXADECIMAL):
         return None
     first = block[: block.index(b"\n") + 1]
     if read_batch_line(first) is None:
@@ -135,7 +137,7 @@ def _fields(table: pa.Table, labels: list[bytes]) -> Any:
     """A column for each field of `DumpedBatch`. Raises KeyError for a label or a word that is not known."""
     for index, label in enumerate(labels):
         printed = {word for chunk in table[f"label {index}"].chunks for word in chunk.dictionary.to_pylist()}
-        if {word.lower() for word in printed} != {label.decode()}:
+        if {word.lower() for word in printed} != {label.decode()} or (index == 0 and printed != {_FIRST_LABEL}):
             raise KeyError(label)
     places = {label: f"value {index}" for index, label in enumerate(labels)}
     (stamp,) = places.keys() & TIMESTAMP_TYPES.keys()
