@@ -219,6 +219,16 @@ bootstrap_fetch() {
   rm -rf "$ivy"
 }
 
+# HDFS as Hadoop's own tests start it, which ask for JUnit; of the version whose client Spark brings. Exports HADOOP_CLASS_PATH.
+bootstrap_hadoop() {
+  local client=("$SPARK_HOME"/jars/hadoop-client-api-*.jar) version
+  version="${client[0]##*-api-}"
+  { bootstrap_fetch "org.apache.hadoop:hadoop-client-minicluster:${version%.jar}" "$VENV/hadoop" --exclude-packages "$(bootstrap_join , \
+      'org.apache.hadoop:hadoop-client-'{api,runtime} 'com.*:*' 'io.*:*' 'jakarta.*:*' 'javax.*:*' 'org.'{b,c,e,g,h,i,j,l,o,p,r,s,x,y}'*:*')" &&
+    bootstrap_fetch "org.junit.jupiter:junit-jupiter-api:5.13.4" "$VENV/junit"; } || bootstrap_die "no jars of Hadoop: see above"
+  export HADOOP_CLASS_PATH="$VENV/hadoop/*:$VENV/junit/*:$SPARK_HOME/jars/*"
+}
+
 # Kafka's broker and command-line tools, for tests and measurements. Exports KAFKA_VERSION and KAFKA_CLASS_PATH.
 bootstrap_kafka() {
   export KAFKA_VERSION=4.1.1

@@ -14,6 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source ./bootstrap.sh test
 if [[ "${1:-}" == slow ]]; then
   bootstrap_kafka                         # for the tests of scripts/capture.sh: a broker, from Maven
+  bootstrap_hadoop                        # for those of hdfs://: a cluster of one machine, from Maven
 fi
 
 export TXNLIB_DELTA_JARS="$DELTA_JARS"    # for the tests' session: spark.jars

@@ -11,7 +11,7 @@ import sys
 from machine import CORES
 from processes import output_of, timed
 
-RUNS = 4
+RUNS = 8
 NUMBERS = {
     "base_offset": 1,
     "last_offset": 3,

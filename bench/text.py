@@ -15,12 +15,13 @@ from table import Ratio, Table
 from txnlib.readers.capture import FileKind, list_capture
 
 TARGET = 0.5
+RUNS = 8
 SHAPES = {"shallow": (), "deep": ("--deep-iteration",)}
 ABOUT = f"""Lines/s of text that Kafka's tool printed of the segments with 500-byte batches, one file per partition. Ours: the
 reader of `record_batches`, in {CORES} processes, which also checks that every line continues the file before it. Polars:
 `scan_lines`, the lines of batches split at spaces into the same numbers and words and, for the deep text, the marker of a
 batch out of the line behind it; {CORES} threads; the faster of its two engines. (One regular expression with 18 groups, or 18
-with one, were slower.) Best of 4."""
+with one, were slower.) Best of {RUNS}."""
 
 
 def print_text(capture: Path, folder: Path, *options: str) -> None:
@@ -46,7 +47,7 @@ def measure(capture: Path, folder: Path) -> list[Ratio]:
         with ProcessPoolExecutor(CORES) as pool:
             lines = sum(pool.map(lines_of, [file.path for file in files]))
             batches = sum(pool.map(rows_of, files))
-            ours = min(timed(lambda: list(pool.map(rows_of, files))) for _ in range(4))  # noqa: B023
+            ours = min(timed(lambda: list(pool.map(rows_of, files))) for _ in range(RUNS))  # noqa: B023
         rows, seconds = polars_text.read_in_its_own_process([file.path for file in files], shape == "deep")
         assert rows == batches, f"Polars has {rows} batches of {batches}"
         ratios.append(Ratio(f"{shape}: {lines:,} lines, {batches:,} batches", lines / ours, lines / seconds, TARGET))

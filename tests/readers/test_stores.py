@@ -29,8 +29,14 @@ from txnlib.readers.capture import CaptureFile, FileKind, list_capture
 from txnlib.readers.stores import may_pass
 from txnlib.readers.tables import read_table
 
-SERVERS = {"s3": stores.amazons, "gs": stores.googles, "strict-gs": stores.strict_googles, "abfss": stores.microsofts}
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("strict-gs", "abfss")]
+SERVERS = {
+    "s3": stores.amazons,
+    "gs": stores.googles,
+    "strict-gs": stores.strict_googles,
+    "abfss": stores.microsofts,
+    "hdfs": stores.hadoops,
+}
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("strict-gs", "abfss", "hdfs")]
 ODD_NAME = "what a name & 100% #1?.txt"
 
 
@@ -168,7 +174,7 @@ def test_an_object_that_breaks_off_fails_rather_than_passing_for_read(store):
     uri = store.put(f"captures/broken/orders-0/{0:020}.log", bytes(50_000))
     with files.open_buffer(uri, block_bytes=1_000) as opened:
         assert opened.buffer[0:10] == bytes(10)
-        store.client.delete_file(f"captures/broken/orders-0/{0:020}.log")
+        store.delete(f"captures/broken/orders-0/{0:020}.log")
         with pytest.raises(UnreadableInputError, match="reading stopped at byte 30000") as caught:
             opened.buffer[30_000:30_010]
     assert caught.value.path == uri
@@ -197,7 +203,7 @@ def test_an_object_that_can_be_seen_but_not_read_is_a_row(store):
     """As archived ones are."""
     uri = store.put(f"captures/archived/orders-0/{0:020}.log", bytes(50_000))
     with files.open_buffer(uri) as opened:
-        store.client.delete_file(f"captures/archived/orders-0/{0:020}.log")
+        store.delete(f"captures/archived/orders-0/{0:020}.log")
         with pytest.raises(OSError, match=store.gone):
             opened.buffer[0:10]
 
@@ -295,6 +301,12 @@ def test_a_token_is_sent_where_the_endpoint_says_and_shown_to_nobody(asked, monk
         ("google::cloud::Status(DEADLINE_EXCEEDED: Retry policy exhausted, with a last message of PerformWork()", True),
         ("When reading information for key 'connect-status-0/0.log' in bucket 'c': AWS Error ACCESS_DENIED", False),
         ("When reading information for key 'x' in bucket 'c': AWS Error SLOW_DOWN during HeadObject", True),
+        (
+            'AccessControlException: Permission denied: user=x, access=EXECUTE, inode="/connect-status-0":root:root:drwx------',
+            False,
+        ),
+        ("StandbyException: Operation category READ is not supported in state standby.", True),
+        ("failed to lookup address information: Temporary failure in name resolution", True),
     ],
 )
 def test_a_refusal_of_one_file_is_told_from_one_of_all(problem, passes):

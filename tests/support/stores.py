@@ -1,4 +1,4 @@
-"""How does a test run a server that speaks as Amazon's, Google's or Microsoft's store does, and put things into it?"""
+"""How does a test run a server that speaks as Amazon's, Google's or Microsoft's store does, or Hadoop's, and put things into it?"""
 
 from __future__ import annotations
 
@@ -74,6 +74,10 @@ class Store:
     """What is said by it when it does not answer, has lost an object, refuses one."""
     refusing: Callable[[], AbstractContextManager[None]]
     """While this lasts, credentials with SECRET in them are offered or wanted in vain."""
+    nowhere: str = NOWHERE
+    """What the variable says where nobody listens."""
+    forgotten: Callable[[], object] = lambda: None
+    """Returns when nothing is left of a file that was deleted."""
 
     def uri(self, name: str) -> str:
         bucket, _, path = name.partition("/")
@@ -88,9 +92,14 @@ class Store:
     def away(self) -> Iterator[None]:
         """While this lasts, nobody listens."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(self.endpoint, NOWHERE)
+            patch.setenv(self.endpoint, self.nowhere)
             patch.setattr("txnlib.readers.stores.REQUEST_SECONDS", 1)
+            patch.setattr("txnlib.readers.hdfs.ATTEMPTS", 1)
             yield
+
+    def delete(self, name: str) -> None:
+        self.client.delete_file(name)
+        self.forgotten()
 
 
 @contextmanager
@@ -196,6 +205,74 @@ def _azurite(host: str) -> Store:
     )
 
 
+@contextmanager
+def hadoops(folder: Path) -> Iterator[Store]:
+    """HDFS of one machine, as Hadoop's own tests start it. A program in Java."""
+    if "HADOOP_CLASS_PATH" not in os.environ:
+        pytest.skip("no HADOOP_CLASS_PATH: `./run-tests.sh slow` fetches what it names")
+    java = Path(os.environ["JAVA_HOME"], "bin", "java")
+    # A datanode deletes what the namenode tells it to when it next says that it is alive.
+    given = [
+        "-D",
+        "dfs.heartbeat.interval=1",
+        "-D",
+        "dfs.namenode.redundancy.interval.seconds=1",
+        "-D",
+        f"hdfs.minidfs.basedir={folder}",
+    ]
+    asked = [str(java), "-Xmx256m", "-cp", os.environ["HADOOP_CLASS_PATH"], "org.apache.hadoop.test.MiniDFSClusterManager", *given]
+    told = folder / "details.json"
+    with _running([*asked, "-format", "-writeDetails", str(told)], told, r'"namenode_port":\s*(\d+)') as port:
+        settings = {"HADOOP_CONF_DIR": _core_site(folder / "conf", port)}
+        with _environment("HADOOP_", HADOOP_CLASS_PATH=os.environ["HADOOP_CLASS_PATH"], **settings):
+            yield _hadoop(folder, port)
+
+
+def _hadoop(folder: Path, port: str) -> Store:
+    from hdfs_native.fsspec import HdfsFileSystem
+
+    class Hdfs(HdfsFileSystem):
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return f"/{path.strip('/')}"  # theirs ends at a question mark
+
+    hadoop = Hdfs("127.0.0.1", int(port), skip_instance_cache=True)
+
+    @contextmanager
+    def refusing() -> Iterator[None]:
+        hadoop.client.set_permission("/captures", 0o700)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HADOOP_USER_NAME", "stranger")
+            yield
+        hadoop.client.set_permission("/captures", 0o755)
+
+    def blocks() -> int:
+        return sum(not name.endswith(".meta") for _, _, names in os.walk(folder) for name in names if name.startswith("blk_"))
+
+    def files() -> int:
+        return sum(status.length > 0 for status in hadoop.client.list_status("/", True) if not status.isdir)
+
+    return Store(
+        fs.PyFileSystem(fs.FSSpecHandler(hadoop)),
+        root="hdfs:///{}",
+        endpoint="HADOOP_CONF_DIR",
+        credentials="HADOOP_CONF_DIR",
+        unreachable="Connection refused",
+        gone="All DataNodes failed",
+        refused="AccessControlException: Permission denied: user=stranger",
+        refusing=refusing,
+        nowhere=_core_site(folder / "nowhere", NOWHERE.rpartition(":")[2]),
+        forgotten=lambda: wait_until(lambda: blocks() == files(), "the datanode to delete a block"),
+    )
+
+
+def _core_site(folder: Path, port: str) -> str:
+    folder.mkdir()
+    default = f"<property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:{port}</value></property>"
+    (folder / "core-site.xml").write_text(f"<configuration>{default}</configuration>")
+    return str(folder)
+
+
 def azure_token(permissions: str = "rl") -> str:
     """An account's token for Azurite, as Azure's tools print it: without a question mark."""
     said = {"sp": permissions, "ss": "b", "srt": "sco", "se": "2100-01-01T00:00:00Z", "spr": "https,http", "sv": "2020-08-04"}
@@ -225,17 +302,24 @@ def _program(name: str, variable: str, remedy: str) -> str:
 @contextmanager
 def _listening(command: list[str], folder: Path) -> Iterator[str]:
     """Host and port that a program says it listens on."""
-    told = folder / "told.txt"
-    with told.open("wb") as output:
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+    with _running(command, folder / "said.txt", r"(?:listens on|started at) http://([\d.]+:\d+)") as host:
+        yield host
 
-    def said_or_ended() -> Any:
-        return re.search(r"(?:listens on|started at) http://([\d.]+:\d+)", told.read_text()) or process.poll() is not None
+
+@contextmanager
+def _running(command: list[str], told: Path, pattern: str) -> Iterator[str]:
+    """What a program tells of itself in a file, which may be its output."""
+    said = told.parent / "said.txt"
+    with said.open("wb") as output:
+        process = subprocess.Popen(command, cwd=told.parent, stdout=output, stderr=subprocess.STDOUT)
+
+    def told_or_ended() -> Any:
+        return (told.exists() and re.search(pattern, told.read_text())) or process.poll() is not None
 
     with process:
         try:
-            found = wait_until(said_or_ended, f"{command[0]} to listen")
-            assert isinstance(found, re.Match), told.read_text()
+            found = wait_until(told_or_ended, f"{command[0]} to listen")
+            assert isinstance(found, re.Match), said.read_text()
             yield found[1]
         finally:
             process.terminate()

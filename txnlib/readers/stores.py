@@ -18,6 +18,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import fs
 
+from txnlib.readers import hdfs
+
 SCHEMES: Final = ("s3", "s3a", "gs", "abfss", "hdfs")
 CONNECT_SECONDS: Final = 10
 REQUEST_SECONDS: Final = 60
@@ -28,15 +30,16 @@ CREDENTIALS: Final = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "abfss": "AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, and AZURE_STORAGE_SERVICE_ENDPOINT",
-    "hdfs": "HADOOP_HOME, JAVA_HOME and CLASSPATH (`hadoop classpath --glob`)",
+    "hdfs": "HADOOP_CONF_DIR, HADOOP_USER_NAME or a ticket of `kinit`",
 }
 #: What stores say when it is not the file's fault: the network, the load, credentials that ran out during the audit.
 _PASSING: Final = re.compile(
-    r"network|curl|connect|time.?out|timed.?out|deadline|slow.?down|throttl|busy|unavailable|internal|expired|authenticat",
+    r"network|curl|connect|lookup|time.?out|timed.?out|deadline|slow.?down|throttl|busy|unavailable|internal|expired|authenticat|"
+    r"safe.?mode|standby",
     re.IGNORECASE,
 )
 #: Names of files: one of Kafka Connect's topics is no failed connection.
-_QUOTED: Final = re.compile(r"'[^']*'")
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 #: A token is the query of every address that Azure's client speaks of.
 _SIGNED_QUERY: Final = re.compile(r"\?\S*?\bsig=[^\s']*")
 
@@ -73,12 +76,13 @@ def remote_file(place: str) -> RemoteFile:
     if scheme == "abfss":
         container, _, host = authority.partition("@")
         return RemoteFile(_abfss(host, *_azure_settings()), container + path)
-    return RemoteFile(_hdfs(authority), path or "/")
+    return RemoteFile(_hdfs(authority, hdfs.settings()), path or "/")
 
 
 def may_pass(path: str, error: OSError) -> bool:
     """Whether a store that refused a file now may give it out the next time it is asked."""
-    return is_remote(path) and _PASSING.search(_QUOTED.sub("", str(error))) is not None
+    is_gone = isinstance(error, FileNotFoundError)  # HDFS says so without quotes
+    return is_remote(path) and not is_gone and _PASSING.search(_QUOTED.sub("", str(error))) is not None
 
 
 @contextmanager
@@ -162,10 +166,8 @@ def _abfss(host: str, endpoint: str | None, key: str | None, token: str | None) 
 
 
 @lru_cache(maxsize=16)
-def _hdfs(authority: str) -> Any:
-    """Without a host: `fs.defaultFS` of core-site.xml; without a port: a logical name of hdfs-site.xml."""
-    host, _, port = authority.partition(":")
-    return fs.HadoopFileSystem(host or "default", int(port or 0))
+def _hdfs(authority: str, _: tuple[str | None, ...]) -> Any:
+    return hdfs.hdfs(authority)
 
 
 def _scheme_and_host(endpoint: str, unsaid: str) -> tuple[str, str]:
