@@ -34,7 +34,7 @@ from processes import ROOT, timed
 from table import Table
 
 #: Bytes of a batch -> batches, so that the whole takes some minutes.
-BATCHES = {16_384: 500_000, 500: 2_000_000}
+BATCHES = {16_384: 500_000, 500: 4_000_000}
 FACTS = (
     "on {machine}; generated captures of {partitions} partitions. Load average {before:.1f} when it began and {after:.1f} when it "
     "ended: what was there at the beginning was others' work, and spoils ratios too."

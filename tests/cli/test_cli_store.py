@@ -9,7 +9,7 @@ import pytest
 from pyarrow import fs
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from tests.support.stores import Store, amazons, microsofts
+from tests.support.stores import Store, amazons, hadoops, microsofts
 
 BUCKET = "tables"
 
@@ -43,6 +43,13 @@ def test_tables_in_azure_are_read_as_those_in_a_folder(tmp_path: Path):
     with microsofts(tmp_path / "server") as azure:
         azure.client.create_dir(BUCKET)
         same_answers(tmp_path / "tables", azure.client, azure.uri(BUCKET))
+
+
+@pytest.mark.slow
+def test_tables_in_hdfs_are_read_as_those_in_a_folder(tmp_path: Path):
+    (tmp_path / "server").mkdir()
+    with hadoops(tmp_path / "server") as hadoop:
+        same_answers(tmp_path / "tables", hadoop.client, hadoop.uri(BUCKET))
 
 
 def test_a_folder_of_a_store_without_tables_is_named(amazon):
