@@ -5,8 +5,9 @@
     bench/run.sh --slopes [--partitions N] [--keep FOLDER]
 
 Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw.py) and Kafka's own dump tool
-(dump_tool.py), reading text against Polars (text.py), two cores against one, the memory of whole audits (scaling.py), and
-judging against the windows alone (judging.py). `--slopes` measures what docs/scale.md reckons with instead (slopes.py).
+(dump_tool.py), reading text against Polars (text.py), two cores against one, the memory of whole audits (scaling.py),
+judging against the windows alone (judging.py), and an incremental night against a full audit (night.py). `--slopes` measures
+what docs/scale.md reckons with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
 
@@ -24,6 +25,7 @@ from textwrap import fill
 
 import dump_tool
 import judging
+import night
 import raw
 import scaling
 import slopes
@@ -106,11 +108,13 @@ def measure(folder: Path, sizes: dict[int, int], partitions: int, judged: int | 
     audits, remark = scaling.measure_audits(few, captures[size], (batches // scaling.TIMES, batches), few.parent)
     for table in scaling.tables(reading, audits, remark):
         show(table)
-    if judged in (None, sizes[size]):
-        show(judging.table(judging.measure(few.parent / scaling.LARGE, batches)))
-    else:
+    capture, output, judged = captures[size], few.parent / scaling.LARGE, judged or sizes[size]
+    if judged != sizes[size]:
         capture = capture_of(folder, size, judged, partitions)
-        show(judging.table(judging.measure(judging.ingested(capture, capture.parent / "out"), judged)))
+        output = capture.parent / "out"
+        scaling.audit(capture, output)
+    show(judging.table(judging.measure(output, judged)))
+    show(night.table(night.measure(capture.parent, output, judged, size, partitions)))
 
 
 def capture_of(folder: Path, size: int, batches: int, partitions: int) -> Path:
