@@ -29,11 +29,11 @@ def hdfs(authority: str) -> Any:
 
     Raises OSError if there is no such setting, ImportError without hdfs-native.
     """
-    from hdfs_native import Client
+    from hdfs_native import Client  # 11 MB, for few: every Python worker imports this file
 
     with _as_os_error():
         client = Client(f"hdfs://{authority}" if authority else None, {"dfs.client.failover.max.attempts": str(ATTEMPTS)})
-    return fs.PyFileSystem(_Handler(client, authority))
+    return fs.PyFileSystem(_Handler(client))
 
 
 def settings() -> tuple[str | None, ...]:
@@ -44,8 +44,8 @@ def settings() -> tuple[str | None, ...]:
 class _Handler(fs.FileSystemHandler):  # type: ignore[misc]
     """What an audit asks of a filesystem: to list and to read."""
 
-    def __init__(self, client: Any, authority: str) -> None:
-        self._client, self._authority = client, authority
+    def __init__(self, client: Any) -> None:
+        self._client = client
 
     def get_type_name(self) -> str:
         return "hdfs"
