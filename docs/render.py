@@ -149,6 +149,10 @@ def _findings() -> list[str]:
     return [*lines, *[f"| `{f.value}` | {rule.severity.name} | {rule.meaning} |" for f, rule in FINDINGS.items()], ""]
 
 
+#: Of those whose metadata do not tell: what the file LICENSE says where their source is.
+LICENCES = {"hdfs-native": "Apache-2.0"}
+
+
 def notices() -> str:
     """Name, licence and home of each dependency that pyproject.toml declares, by the metadata of what is installed."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
@@ -177,7 +181,7 @@ def _licence(name: str) -> str:
     metadata = distribution(name).metadata
     classified = [line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier") or () if line.startswith("License ::")]
     short = (metadata.get("License") or "").partition("\n")[0]
-    return metadata.get("License-Expression") or ", ".join(classified) or short
+    return metadata.get("License-Expression") or ", ".join(classified) or short or LICENCES[name]
 
 
 def _home(name: str) -> str:

@@ -63,12 +63,16 @@ def test_keys_in_a_path_are_refused_and_not_repeated():
     assert "secret" not in str(caught.value)
 
 
-def test_what_pyarrow_cannot_open_from_here_is_named(monkeypatch):
-    monkeypatch.setenv("HADOOP_HOME", "/nowhere")
-    monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    with pytest.raises(UnreadableInputError, match="cannot be listed") as caught:
-        list_capture(["hdfs://127.0.0.1:1/capture"])
-    assert "CLASSPATH" in caught.value.remedy
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("hdfs://127.0.0.1:1/capture", "Connection refused"), ("hdfs:///capture", "fs.defaultFS"), ("hdfs://ns/x", "NameNode")],
+)
+def test_a_hadoop_that_is_not_there_is_named(monkeypatch, tmp_path, place, said):
+    monkeypatch.setattr("txnlib.readers.hdfs.ATTEMPTS", 1)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    with pytest.raises(UnreadableInputError, match=f"cannot be listed: .*{said}") as caught:
+        list_capture([place])
+    assert "HADOOP_CONF_DIR" in caught.value.remedy
 
 
 def test_a_link_to_nowhere_is_listed_and_said(tmp_path):
