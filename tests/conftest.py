@@ -81,5 +81,6 @@ def captures(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path
     """Copies of real captures, unpacked from tests/captures (see the README there)."""
     folder = tmp_path_factory.mktemp("captures")
     with tarfile.open(repository / "tests" / "captures" / "captures.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
+        archive.extractall(folder)
     return folder
