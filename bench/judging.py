@@ -6,11 +6,22 @@ As a program of its own it prints the seconds of both, measured in one warm sess
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from machine import CORES
 from processes import output_of, spark_python, timed
+from stored import reopened, store_again
 from table import Ratio, Table
+
+from jobs.outcome import telling
+from jobs.report_transactions import finish
+from txnlib.spark.producer_spans import producer_batches
+from txnlib.spark.producer_steps import with_states
+from txnlib.stages import reconstruct_state, report_transactions
+from txnlib.stages.steps import AT_ONCE, carry_out
 
 MOST = 1.5
 #: What a job may send to the driver; Spark fails it if it is more.
@@ -20,8 +31,8 @@ text) against the window pass alone: `record_batches` read from the same Delta t
 each batch of each partition and producer written to Spark's `noop` sink. One batch in a thousand is judged by the
 core. One session of {CORES} tasks, the second run of each, in which no job may send more than 2 MiB to the driver,
 broadcasts included. The target is for ten million batches (--judged-batches): with fewer, most of it is the commits
-of some twenty tables, however small they are. The second line holds the same against the window pass and the storing of the same
-tables, read as they are and written once more, as many at a time: what is left is judging."""
+of some twenty tables, however small they are. The second line holds the same against the window pass and the storing
+of the same tables, read as they are and written once more, as many at a time: what is left is judging."""
 
 
 def measure(output: Path, batches: int) -> list[Ratio]:
@@ -39,23 +50,7 @@ def table(ratios: list[Ratio]) -> Table:
 
 
 def main() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-    from contextlib import redirect_stdout
-    from tempfile import TemporaryDirectory
-
-    from jobs import options
-    from jobs.outcome import telling
-    from jobs.report_transactions import finish
-    from jobs.run import reopen_run
-    from txnlib.delta.store import RunStore, Store
-    from txnlib.spark.producer_spans import producer_batches
-    from txnlib.spark.producer_steps import with_states
-    from txnlib.stages import reconstruct_state, report_transactions
-    from txnlib.stages.steps import AT_ONCE, carry_out
-
-    given = options.parse(options.REPORT, "", ["--output", sys.argv[1]])
-    run = reopen_run(given)
-    run.spark.sparkContext.setLogLevel("ERROR")
+    given, run = reopened(sys.argv[1])
     steps = (*report_transactions.STEPS, *reconstruct_state.STEPS)  # as an audit does
 
     def judge() -> None:
@@ -64,9 +59,8 @@ def main() -> None:
             finish(run, given, to)
 
     def store(folder: str) -> None:
-        copy = RunStore(Store(run.spark, folder), run.tables.cluster, run.tables.run_id)
         with ThreadPoolExecutor(AT_ONCE) as workers:
-            list(workers.map(lambda step: copy.write(step.name, run.tables.read(step.name)), steps))
+            list(workers.map(lambda step: store_again(run, step.name, folder), steps))
 
     rows = producer_batches(*map(run.tables.read, ("record_batches", "producer_snapshots", "coverage")))
     windows = with_states(rows).write.format("noop").mode("overwrite")

@@ -14,6 +14,7 @@ from generate import generate
 from machine import CORES
 from processes import output_of, spark_python, timed
 from scaling import audit
+from stored import reopened, store_again
 from table import Ratio, Table
 
 ADDED, MOST = 0.01, 0.08
@@ -47,15 +48,9 @@ def table(ratios: list[Ratio]) -> Table:
 
 
 def main() -> None:
-    from jobs import options
-    from jobs.run import reopen_run
-    from txnlib.delta.store import RunStore, Store
-
-    run = reopen_run(options.parse(options.REPORT, "", ["--output", sys.argv[1]]))
-    run.spark.sparkContext.setLogLevel("ERROR")
+    _, run = reopened(sys.argv[1])
     with TemporaryDirectory() as folder:
-        copy = RunStore(Store(run.spark, folder), run.tables.cluster, run.tables.run_id)
-        print(min(timed(lambda: copy.write("record_batches", run.tables.read("record_batches"))) for _ in range(3)))
+        print(min(timed(lambda: store_again(run, "record_batches", folder)) for _ in range(3)))
 
 
 if __name__ == "__main__":

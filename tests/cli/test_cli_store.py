@@ -38,18 +38,12 @@ def test_tables_in_a_store_are_read_as_those_in_a_folder(amazon, tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_tables_in_azure_are_read_as_those_in_a_folder(tmp_path: Path):
+@pytest.mark.parametrize("server", [pytest.param(microsofts, id="abfss"), pytest.param(hadoops, id="hdfs")])
+def test_tables_in_other_stores_are_read_as_those_in_a_folder(tmp_path: Path, server):
     (tmp_path / "server").mkdir()
-    with microsofts(tmp_path / "server") as azure:
-        azure.client.create_dir(BUCKET)
-        same_answers(tmp_path / "tables", azure.client, azure.uri(BUCKET))
-
-
-@pytest.mark.slow
-def test_tables_in_hdfs_are_read_as_those_in_a_folder(tmp_path: Path):
-    (tmp_path / "server").mkdir()
-    with hadoops(tmp_path / "server") as hadoop:
-        same_answers(tmp_path / "tables", hadoop.client, hadoop.uri(BUCKET))
+    with server(tmp_path / "server") as store:
+        store.client.create_dir(BUCKET)
+        same_answers(tmp_path / "tables", store.client, store.uri(BUCKET))
 
 
 def test_a_folder_of_a_store_without_tables_is_named(amazon):

@@ -186,12 +186,6 @@ def microsofts(folder: Path) -> Iterator[Store]:
 
 
 def _azurite(host: str) -> Store:
-    @contextmanager
-    def refusing() -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("AZURE_STORAGE_KEY", SECRET)
-            yield
-
     at = {f"{api}_storage_{what}": value for api in ("blob", "dfs") for what, value in (("authority", host), ("scheme", "http"))}
     return Store(
         fs.AzureFileSystem(ACCOUNT, account_key=AZURITE_KEY, **at),
@@ -201,7 +195,7 @@ def _azurite(host: str) -> Store:
         unreachable="Could not connect",
         gone="BlobNotFound",
         refused="AuthorizationFailure",
-        refusing=refusing,
+        refusing=lambda: _environment("AZURE_STORAGE_KEY", AZURE_STORAGE_KEY=SECRET),
     )
 
 
@@ -212,14 +206,8 @@ def hadoops(folder: Path) -> Iterator[Store]:
         pytest.skip("no HADOOP_CLASS_PATH: `./run-tests.sh slow` fetches what it names")
     java = Path(os.environ["JAVA_HOME"], "bin", "java")
     # A datanode deletes what the namenode tells it to when it next says that it is alive.
-    given = [
-        "-D",
-        "dfs.heartbeat.interval=1",
-        "-D",
-        "dfs.namenode.redundancy.interval.seconds=1",
-        "-D",
-        f"hdfs.minidfs.basedir={folder}",
-    ]
+    seconds = {"dfs.heartbeat.interval": 1, "dfs.namenode.redundancy.interval.seconds": 1}
+    given = [word for name, value in {**seconds, "hdfs.minidfs.basedir": folder}.items() for word in ("-D", f"{name}={value}")]
     asked = [str(java), "-Xmx256m", "-cp", os.environ["HADOOP_CLASS_PATH"], "org.apache.hadoop.test.MiniDFSClusterManager", *given]
     told = folder / "details.json"
     with _running([*asked, "-format", "-writeDetails", str(told)], told, r'"namenode_port":\s*(\d+)') as port:
@@ -241,10 +229,11 @@ def _hadoop(folder: Path, port: str) -> Store:
     @contextmanager
     def refusing() -> Iterator[None]:
         hadoop.client.set_permission("/captures", 0o700)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("HADOOP_USER_NAME", "stranger")
-            yield
-        hadoop.client.set_permission("/captures", 0o755)
+        try:
+            with _environment("HADOOP_USER_NAME", HADOOP_USER_NAME="stranger"):
+                yield
+        finally:
+            hadoop.client.set_permission("/captures", 0o755)
 
     def blocks() -> int:
         return sum(not name.endswith(".meta") for _, _, names in os.walk(folder) for name in names if name.startswith("blk_"))

@@ -75,7 +75,7 @@ class _Handler(fs.FileSystemHandler):  # type: ignore[misc]
             return pa.PythonFile(_Reader(self._client.read(path)), mode="r")
 
     def _refuse(self, *_: Any) -> None:
-        raise NotImplementedError("captures are only read")
+        raise io.UnsupportedOperation("captures are only read")
 
     create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = move = copy_file = _refuse
     open_output_stream = open_append_stream = _refuse

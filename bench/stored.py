@@ -1,0 +1,23 @@
+"""How does a measurement take up the tables that an audit left, and store them once more?"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from jobs import options
+from jobs.run import reopen_run
+from txnlib.delta.store import RunStore, Store
+from txnlib.stages.run import Run
+
+
+def reopened(output: str) -> tuple[Namespace, Run]:
+    """What the job is asked, and the newest run of these tables, in a session that keeps quiet."""
+    given = options.parse(options.REPORT, "", ["--output", output])
+    run = reopen_run(given)
+    run.spark.sparkContext.setLogLevel("ERROR")
+    return given, run
+
+
+def store_again(run: Run, name: str, folder: str) -> None:
+    """Writes the rows that a run has in a table into one of the same name elsewhere."""
+    RunStore(Store(run.spark, folder), run.tables.cluster, run.tables.run_id).write(name, run.tables.read(name))
