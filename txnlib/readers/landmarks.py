@@ -1,8 +1,8 @@
 """By which batches is a segment known again, and where does reading it go on?
 
 A broker only appends to a segment, unless it truncates, compacts or deletes it. So whoever has read one notes some batches:
-the first of every 16 MiB, and the last. Where all of them stand as they stood, with the same size, offset and CRC, what lies
-before the last one need not be read again. A batch that is gone or came to be moves all those behind it.
+the first of every 16 MiB, and the last. Where all of them stand as they stood, with the same size, offset and CRC, what was
+read need not be read again. A batch that is gone or came to be moves all those behind it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any, Final
 import numpy as np
 
 from txnlib.core.record_batch import HEADER, LOG_OVERHEAD
-from txnlib.readers.headers import HEADER_DTYPE, Buffer, Headers, Pause, Positions, is_crc_valid
+from txnlib.readers.headers import HEADER_DTYPE, Buffer, Headers, Pause, Positions, is_crc_valid, is_zeros, last_offsets
 
 #: Bytes of a segment that have one landmark.
 LANDMARK_BYTES: Final = 16 << 20
+OFFSET_BYTES: Final = 8
 
 
 class Landmarks:
@@ -68,15 +69,33 @@ def _in_order(found: Sequence[Mapping[str, int]]) -> list[Any]:
     )
 
 
-def go_on(buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], last_offset_before: int) -> Pause | None:
-    """Where to go on reading a segment with these landmarks: at the last of them; None if one does not stand as it stood."""
+def go_on(buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], last_offset_before: int | None) -> Pause | None:
+    """Where to go on reading a segment with these landmarks; None if one does not stand as it stood.
+
+    Behind the last of them, or at it where what follows may tell that it is not what it seemed: no CRC covers an offset.
+    """
     if not landmarks or any(mark["position"] + mark["size"] > size or not _stands(buffer, mark) for mark in landmarks):
         return None
     position, end = landmarks[-1]["position"], landmarks[-1]["position"] + landmarks[-1]["size"]
-    return Pause(position, last_offset_before) if is_crc_valid(buffer, position, end) else None
+    if not is_crc_valid(buffer, position, end):
+        return None
+    last_offset = int(last_offsets(_header_at(buffer, position))[0])
+    if _is_followed_well(buffer, end, size, last_offset):
+        return Pause(end, last_offset)
+    return None if last_offset_before is None else Pause(position, last_offset_before)
+
+
+def _is_followed_well(buffer: Buffer, end: int, size: int, last_offset: int) -> bool:
+    """Whether nothing stands behind a batch, or nothing with an offset that denies its own."""
+    follows = buffer[end : end + OFFSET_BYTES]
+    is_higher = len(follows) < OFFSET_BYTES or int.from_bytes(follows, "big", signed=True) > last_offset
+    return is_higher or is_zeros(buffer, end, size)
 
 
 def _stands(buffer: Buffer, landmark: Mapping[str, int]) -> bool:
     position = landmark["position"]
-    header = np.frombuffer(buffer[position : position + HEADER.size].ljust(HEADER.size, b"\0"), dtype=HEADER_DTYPE)[0]
-    return _landmark(position, header) == dict(landmark)
+    return _landmark(position, _header_at(buffer, position)[0]) == dict(landmark)
+
+
+def _header_at(buffer: Buffer, position: int) -> Headers:
+    return np.frombuffer(buffer[position : position + HEADER.size].ljust(HEADER.size, b"\0"), dtype=HEADER_DTYPE)

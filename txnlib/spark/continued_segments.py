@@ -1,7 +1,7 @@
 """Which segments did the run before read already, and what of its rows still holds?
 
-Tasks look for the landmarks of a segment in its copy of tonight (`readers.landmarks`). Where all stand, the rows of what lies
-before the last batch are taken over, and reading goes on there; everything else is read as if for the first time:
+Tasks look for the landmarks of a segment in its copy of tonight (`readers.landmarks`). Where all stand, its rows are taken
+over, and reading goes on behind the last batch, or at it; everything else is read as if for the first time:
 coordinators' logs and those of groups, whose records are decoded, all text, and whatever was compacted or damaged.
 """
 
@@ -57,13 +57,12 @@ def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame
 
 
 def _worth_asking(segments: DataFrame) -> DataFrame:
-    """The segments whose rows may hold still: more than one batch, no holes, nothing unreadable before the last batch."""
+    """The segments whose rows may hold still: those with batches, no holes, and nothing unreadable before the last batch."""
     last = F.element_at("landmarks", -1)["position"]
     damaged = F.exists("unreadable", lambda stretch: is_harmful(stretch) & (stretch["position"] < last))
     return segments.where(
         (F.col("kind") == "raw")
         & ~F.col("topic").isin(*READ_WHOLE)
-        & F.col("last_offset_before").isNotNull()
         & (F.size("landmarks") > 0)
         & F.col("last_gap_offset").isNull()
         & ~damaged
@@ -83,7 +82,7 @@ def _ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield asked.filter(positions.is_valid())
 
 
-def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int) -> Pause | None:
+def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int | None) -> Pause | None:
     """A file that cannot be read is not continued, which whoever reads it whole will say."""
     try:
         with files.open_buffer(path) as opened:
@@ -102,16 +101,17 @@ def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:
     """What the run before has seen of each continued segment, as the first part of it. Columns: SEGMENT_PARTS."""
     before = F.filter("unreadable", lambda stretch: stretch["position"] < F.col("read_from"))
     landmarks = F.filter("landmarks", lambda mark: mark["position"] < F.col("read_from"))
+    is_last_held = F.element_at("landmarks", -1)["position"] < F.col("read_from")
     parts = _of_files(segments.where(F.col("kind") == "raw"), continued).withColumns(
         {
             "path": F.col("path_now"),
             "end_offset": F.col("read_until") + 1,
-            "batches": F.col("batches") - 1,
+            "batches": F.col("batches") - F.when(is_last_held, 0).otherwise(1),
             "tail": F.lit(None).cast("string"),
             "is_decoded": F.lit(None).cast("boolean"),
             "unreadable": before,
             "landmarks": landmarks,
-            "last_offset_before": F.lit(None).cast("long"),
+            "last_offset_before": F.when(is_last_held, F.col("last_offset_before")),
             "file_position": F.lit(0).cast("long"),
             "part_position": F.lit(0).cast("long"),
         }
