@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.options import AUDIT, parse
 from jobs.run import open_run
 from txnlib.delta.commits import Commit
+from txnlib.delta.held import Held
 from txnlib.errors import MissingTableError
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.stages.audit import STEPS
@@ -44,8 +45,14 @@ class MemoryTables:
     def read_all(self, name: str) -> DataFrame:
         raise MissingTableError(name, "audit")
 
-    def write(self, name: str, frame: DataFrame) -> None:
-        self.tables[name] = conform(frame, TABLES[name]).toArrow()
+    run_id: str = "kept"
+
+    def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
+        rows = conform(frame, TABLES[name])
+        self.tables[name] = (rows if held is None else rows.unionByName(held.rows(name))).toArrow()
+
+    def read_own(self, name: str) -> DataFrame:
+        return self.read(name)
 
     def commit(self, name: str) -> Commit:
         return Commit(self.tables[name].num_rows)
@@ -115,13 +122,17 @@ def _audit(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTabl
     return tables
 
 
+#: Of an earlier run, what a later one looks at.
+TAKEN_OVER = ("segments", "coverage", "producer_snapshots", "record_batches", "producer_spans", "partition_transactions")
+
+
 def audited_on(spark: SparkSession, earlier: MemoryTables, capture: Path, *options: str) -> MemoryTables:
     """The same of an incremental audit that goes on from an earlier one, whatever their instants."""
     tables = _audit(spark, [capture], *options)
     assert tables.run is not None
     assert tables.run.capture is not None
-    earlier.made("segments")
-    earlier.made("record_batches")
+    for name in TAKEN_OVER:
+        earlier.made(name)
     found = go_on_from(spark, tables.run.capture, earlier)  # type: ignore[arg-type]
     assert found is not None
     tables.run.capture, tables.run.earlier = found, earlier  # type: ignore[assignment]

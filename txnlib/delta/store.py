@@ -7,9 +7,14 @@ by running it again, and no run doubles another's rows.
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
+from deltalake.exceptions import CommitFailedError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
@@ -19,6 +24,8 @@ from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_
 
 from txnlib.delta.commits import Commit, newest_commit
 from txnlib.delta.constraints import options_of
+from txnlib.delta.held import Held, whole_files
+from txnlib.delta.linked_files import DataFile, files_of, link, move, replace_run
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform
 
@@ -40,7 +47,7 @@ CONFLICTS: Final = (
 
 def is_conflict(error: BaseException) -> bool:
     """Whether a write failed only because another writer was faster."""
-    return any(conflict in str(error) for conflict in CONFLICTS)
+    return isinstance(error, CommitFailedError) or any(conflict in str(error) for conflict in CONFLICTS)
 
 
 #: For what writes one commit: tries again, for up to a minute or two, while others are faster.
@@ -51,6 +58,9 @@ again_after_conflicts: Final = retry(
 #: Columns whose least and greatest value each file notes, so that queries skip files. Of all columns, as is Delta's default,
 #: they would cost a third of a large write.
 NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id")
+
+#: Folder beside the tables, where rows are written that a run has besides those it takes over.
+ASIDE: Final = "_aside"
 
 
 def stored_schema(name: str) -> StructType:
@@ -112,6 +122,10 @@ class Store:
             ]
         )
 
+    def read_with_files(self, name: str) -> DataFrame:
+        """A table as it was written, with the name of the file that each row is in, as column `file`."""
+        return self._load(name).withColumn("file", F.col("_metadata.file_name"))
+
     def sql_name(self, name: str) -> str:
         """A table's name in a SQL statement."""
         if self.output is None:
@@ -134,6 +148,9 @@ class RunStore:
     run_id: str
     #: Tables read since they were last written: opening one again costs Delta a look at its log.
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    #: Tables of which files were linked: the files that were not.
+    _own: dict[str, list[DataFile]] = field(default_factory=dict, repr=False, compare=False)
+    _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
         """A table's rows of this run, without the columns that name the run."""
@@ -149,23 +166,85 @@ class RunStore:
         """Adds rows to those that `write` gave the table in this run."""
         self._save(name, frame, "append")
 
-    def write(self, name: str, frame: DataFrame) -> None:
-        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be."""
-        self._save(name, frame, "overwrite")
+    def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
+        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be.
+
+        `held`: rows of an earlier run that are this one's, too.
+        """
+        if held is not None and self._link(name, frame, held):
+            return
+        rows = frame if held is None else conform(frame, TABLES[name]).unionByName(held.rows(name))
+        self._save(name, rows, "overwrite")
+
+    def read_own(self, name: str) -> DataFrame:
+        """The rows that this run wrote itself: all but those of files that it took over. Others may be among them."""
+        own = self._own.get(name)
+        return self.read(name) if own is None else self._rows_in(name, own)
 
     def commit(self, name: str) -> Commit:
         """What `write` gave the table last in this run, as far as its log tells."""
+        if name in self._commits:
+            return self._commits[name]
         folder = None if self.store.folder is None else f"{self.store.folder}/{name}"
         return newest_commit(self.store.spark, self.store.sql_name(name), self.run_id, folder=folder)
 
     @again_after_conflicts
     def compact(self, name: str) -> None:
         """Puts small files of this run's rows of a table together."""
-        self._opened.pop(name, None)
+        self._forget(name)
         self.store.spark.sql(f"OPTIMIZE {self.store.sql_name(name)} WHERE run_id = '{self.run_id}'")
 
+    def _link(self, name: str, frame: DataFrame, held: Held) -> bool:
+        """Writes a table of which whole files are taken over; False, and nothing is written, where that cannot be."""
+        self._forget(name)
+        if self.store.folder is None:
+            return False
+        table = Path(self.store.folder, name)
+        known = files_of(table, held.earlier.run_id)
+        if known is None or files_of(table, self.run_id) is None:
+            return False
+        of_earlier = self.store.read_with_files(name).where(F.col("run_id") == held.earlier.run_id)
+        whole = whole_files(held.mark(of_earlier))
+        torn = [file for file in known if file.path.name not in whole]
+        rows = conform(frame, TABLES[name]).unionByName(held.of(self._rows_in(name, torn), name))
+        with self._aside(name) as store:
+            RunStore(store, self.cluster, self.run_id).write(name, rows)
+            written = files_of(Path(str(store.folder), name), self.run_id)
+            assert written is not None
+            own = [move(file, table, self.run_id) for file in written]
+        files = [*own, *(link(file, table, self.run_id) for file in known if file.path.name in whole)]
+        again_after_conflicts(replace_run)(table, self.run_id, files)
+        self._own[name] = own
+        self._commits[name] = Commit(sum(file.rows for file in files), len(files), sum(file.bytes for file in files))
+        return True
+
+    def _rows_in(self, name: str, files: Sequence[DataFile]) -> DataFrame:
+        """The rows of some files of a table."""
+        spark, columns = self.store.spark, TABLES[name]
+        if not files:
+            return spark.createDataFrame([], columns)
+        return spark.read.schema(columns).parquet(*(str(file.path) for file in files))
+
+    @contextmanager
+    def _aside(self, name: str) -> Iterator[Store]:
+        """A store beside the tables, for one table, which is gone afterwards."""
+        folder = Path(str(self.store.folder), ASIDE, self.run_id, name)
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            yield Store(self.store.spark, str(folder))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                folder.parent.rmdir()
+                folder.parent.parent.rmdir()
+
+    def _forget(self, name: str) -> None:
+        """What was known of a table that is written again."""
+        for known in (self._opened, self._own, self._commits):
+            known.pop(name, None)
+
     def _save(self, name: str, frame: DataFrame, mode: str) -> None:
-        self._opened.pop(name, None)
+        self._forget(name)
         stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
         noted = ",".join(column for column in NOTED if column in TABLES[name].names) or "cluster"
         writer = (

@@ -24,7 +24,7 @@ from txnlib.readers.start import READ_WHOLE
 from txnlib.readers.text_files import READ_ERRORS
 from txnlib.spark.coverage import is_harmful
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import COPY, RECORD_BATCHES, SEGMENT_PARTS, conform
+from txnlib.spark.schemas import COPY, SEGMENT_PARTS, conform
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
 _FILES_PER_TASK: Final = 64
@@ -91,10 +91,11 @@ def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int |
         return None
 
 
-def continued_batches(record_batches: DataFrame, continued: DataFrame) -> DataFrame:
-    """The rows of the run before that still hold. Columns: RECORD_BATCHES."""
-    held = _of_files(record_batches, continued).where(F.col("position") < F.col("read_from"))
-    return conform(held, RECORD_BATCHES)
+def mark_continued(record_batches: DataFrame, continued: DataFrame) -> DataFrame:
+    """Rows of `record_batches` of the run before, with whether they hold still: column `holds`."""
+    read_on = continued.select(*_SEGMENT, F.col("position").alias("read_from"))
+    told = record_batches.join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
+    return told.withColumn("holds", F.coalesce(F.col("position") < F.col("read_from"), F.lit(False)))
 
 
 def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from txnlib.spark.decisions import batch_findings, coordinator_partition_of
 from txnlib.spark.gone_partitions import gone_partition_findings
 from txnlib.spark.marker_findings import marker_findings
 from txnlib.spark.producer_spans import SUSPECTS_KEPT
-from txnlib.spark.schemas import FINDINGS, conform
+from txnlib.spark.schemas import FINDINGS, PRODUCER, conform
 from txnlib.spark.transaction_index_findings import transaction_index_findings
 
 
@@ -68,7 +68,9 @@ def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **
 
 
 def _of_partitions(producer_spans: DataFrame, producer_id_expiration_ms: int) -> DataFrame:
-    named = producer_spans.where(F.col("suspect").isNotNull()).withColumn(
+    many = producer_spans.where(F.col("suspects_count") > SUSPECTS_KEPT).select(*PRODUCER, "suspects_count")
+    suspects = producer_spans.where(F.col("suspect").isNotNull()).drop("suspects_count").join(many, on=list(PRODUCER), how="left")
+    named = suspects.withColumn(
         "names",
         batch_findings()("topic", "suspect.before", "suspect.batch", "producer_id", F.lit(producer_id_expiration_ms).cast("long")),
     )

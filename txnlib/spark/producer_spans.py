@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from txnlib.spark import windows
 from txnlib.spark.coverage import begins_at_snapshot
-from txnlib.spark.producer_steps import now, sum_until_now, with_states
+from txnlib.spark.producer_steps import earlier_of, now, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, conform
 
 #: Batches of one producer in a partition that are kept for the core to judge; the rest is counted. A producer gone mad
@@ -23,22 +23,27 @@ SUSPECTS_KEPT: Final = 100
 
 def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per producer and span of the judged copies, and one per suspect batch. Columns: PRODUCER_SPANS."""
-    judged = _with_snapshot(coverage.where("is_judged"), producer_snapshots)
-    steps = with_states(_batches(record_batches, producer_snapshots, judged))
+    judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
+    return located_spans(spans_of(with_states(batches_of(record_batches, producer_snapshots, judged))), judged)
+
+
+def located_spans(spans: DataFrame, judged: DataFrame) -> DataFrame:
+    """Spans, each with whether its start was seen. Columns: PRODUCER_SPANS."""
     # A log captured from its middle may hide where a transaction began.
     hides = judged.select(*TOPIC_PARTITION, ((F.col("begins_at") > 0) & F.col("snapshot_offset").isNull()).alias("hides_starts"))
-    spans = spans_of(steps).join(F.broadcast(hides), on=list(TOPIC_PARTITION), how="left")
+    told = spans.join(F.broadcast(hides), on=list(TOPIC_PARTITION), how="left")
     is_start_exact = (F.col("span") > 0) | ~F.coalesce("hides_starts", F.lit(False))
-    return conform(spans.withColumn("is_start_exact", is_start_exact), PRODUCER_SPANS)
+    return conform(told.withColumn("is_start_exact", is_start_exact), PRODUCER_SPANS)
 
 
 def producer_batches(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per batch of a producer in the judged copies, and per producer of a snapshot: what the windows run over."""
-    return _batches(record_batches, producer_snapshots, _with_snapshot(coverage.where("is_judged"), producer_snapshots))
+    return batches_of(record_batches, producer_snapshots, with_snapshot(coverage.where("is_judged"), producer_snapshots))
 
 
-def _batches(record_batches: DataFrame, producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
-    return _seeds(producer_snapshots, judged).unionByName(_producer_batches(record_batches, judged))
+def batches_of(record_batches: DataFrame, producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
+    """The same of some judged copies, with their snapshots (`with_snapshot`)."""
+    return _seeds(producer_snapshots, judged).unionByName(read_batches_of(record_batches, judged))
 
 
 def begins_at() -> Column:
@@ -46,7 +51,7 @@ def begins_at() -> Column:
     return F.when(begins_at_snapshot(), F.col("read_from_offset")).otherwise(F.least("log_start_offset", "first_offset"))
 
 
-def _with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
+def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
     """The judged copies, each with the snapshot that tells what a log captured from its middle does not show.
 
     The newest at or before the first offset; else the oldest behind it, which knows what was open before and still is.
@@ -59,7 +64,7 @@ def _with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFram
     return begins.join(usable.groupBy(*copy).agg(chosen.alias("snapshot_offset")), on=copy, how="left")
 
 
-def _producer_batches(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
+def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
     """The batches that concern producers: neither those without an id, nor control batches without a marker."""
     is_text = ~F.col("source").startswith("raw:")
     has_marker = F.col("control_type").isNotNull() | (is_text & (F.coalesce("records_count", F.lit(1)) > 0))
@@ -117,7 +122,7 @@ def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
 
 def spans_of(steps: DataFrame) -> DataFrame:
     """The last batch of each span, with its span's sums, and each suspect; what is neither has told all it knows."""
-    window = windows.batches_of_producer()
+    window, earlier = windows.batches_of_producer(), earlier_of(steps)
     kept = steps.withColumn("is_end", F.col("is_marker") | F.col("is_newest")).where(F.col("is_end") | F.col("is_suspect"))
     sums = {name: F.when(F.col("is_marker"), sum_until_now(name)) for name in SUMS}
     is_suspect = F.count(F.when(F.col("is_suspect"), True))
@@ -132,9 +137,8 @@ def spans_of(steps: DataFrame) -> DataFrame:
     numbered = kept.withColumns(
         {f"{name}_at_marker": F.last(value, ignorenulls=True).over(windows.before_now(window)) for name, value in sums.items()}
         | {
-            "marker_before": last_marker.over(windows.before_now(window)),
-            "suspect_number": is_suspect.over(windows.until_now(window)),
-            "suspects_count": is_suspect.over(windows.whole(window)),
+            "marker_before": F.coalesce(last_marker.over(windows.before_now(window)), earlier("marker")),
+            "suspect_number": is_suspect.over(windows.until_now(window)) + F.coalesce(earlier("suspects"), F.lit(0)),
         }
     )
     is_shown = F.col("is_suspect") & (F.col("suspect_number") <= SUSPECTS_KEPT)
@@ -144,10 +148,14 @@ def spans_of(steps: DataFrame) -> DataFrame:
         "span",
         *[F.when(F.col("is_end"), value).alias(name) for name, value in _end().items()],
         F.when(is_shown, suspect).alias("suspect"),
-        F.when(is_shown, F.col("suspects_count")).alias("suspects_count"),
+        F.when(F.col("is_newest"), F.col("suspect_number")).alias("suspects_count"),
     )
 
 
+#: What a span has and a row of a suspect alone has not.
+END_OF_SPAN: Final = tuple(
+    name for name in PRODUCER_SPANS.names if name not in (*PRODUCER, "span", "is_start_exact", "state", "suspect", "suspects_count")
+)
 #: What is summed over a span: until now, less what it was at the marker before.
 SUMS: Final = ("batches", "records", "uncounted", "bytes", "client_clocks")
 

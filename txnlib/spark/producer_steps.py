@@ -16,6 +16,7 @@ row by row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -27,6 +28,8 @@ from txnlib.spark.schemas import STATE_FIELDS
 
 #: In a `_change`: from here on nothing is known, or nothing is open. NULL in a `_change` means that nothing changes.
 NOTHING: Final = -1
+#: Of batches that go on from an earlier run: what that remembered of their producer (`continued_spans.memory_of`).
+EARLIER: Final = "earlier"
 
 
 def with_states(batches: DataFrame) -> DataFrame:
@@ -37,18 +40,24 @@ def with_states(batches: DataFrame) -> DataFrame:
 
 def _neighboured(batches: DataFrame) -> DataFrame:
     """Each batch with the one before it, and whether it repeats that one, opens a transaction, or begins a span."""
-    window = windows.batches_of_producer()
+    window, earlier = windows.batches_of_producer(), earlier_of(batches)
     whole, before = windows.whole(window), windows.before_now(window)
     is_opening = F.col("opens_at").isNotNull()
+    is_first = F.lag("base_offset").over(window).isNull()
+
+    def one_before(name: str) -> Column:
+        return F.when(is_first, earlier(name)).otherwise(F.lag(name).over(window))
+
+    last_opening = F.last(F.when(is_opening, F.col("base_offset")), ignorenulls=True).over(before)
     seen = batches.withColumns(
         {
-            "offset_before": F.lag("base_offset").over(window),
-            "epoch_before": F.lag("producer_epoch").over(window),
-            "timestamp_before": F.lag("max_timestamp_ms").over(window),
-            "is_marker_before": F.coalesce(F.lag("is_marker").over(window), F.lit(False)),
+            "offset_before": one_before("base_offset"),
+            "epoch_before": one_before("producer_epoch"),
+            "timestamp_before": one_before("max_timestamp_ms"),
+            "is_marker_before": F.coalesce(one_before("is_marker"), F.lit(False)),
             "is_seed_before": F.coalesce(F.lag("is_seed").over(window), F.lit(False)),
             "last_marker": F.last(F.when(F.col("is_marker"), F.col("base_offset")), ignorenulls=True).over(before),
-            "last_opening": F.last(F.when(is_opening, F.col("base_offset")), ignorenulls=True).over(before),
+            "last_opening": F.coalesce(last_opening, earlier("start")),
             "newest_batch": F.max("base_offset").over(whole),
             "first_batch": F.min(F.when(~F.col("is_seed"), F.col("base_offset"))).over(whole),
             "seeded_until": F.max("snapshot_offset").over(whole),
@@ -82,7 +91,7 @@ def _neighboured(batches: DataFrame) -> DataFrame:
 
 def _remembered(batches: DataFrame) -> DataFrame:
     """Each batch with what it changes (`_change`) or adds (`_here`), and the same of all batches before it (`_before`)."""
-    before = windows.before_now(windows.batches_of_producer())
+    before, earlier = windows.before_now(windows.batches_of_producer()), earlier_of(batches)
     is_data = ~F.col("is_marker") & (~F.col("is_seed") | F.col("last_sequence").isNotNull())
     is_new_epoch = F.col("producer_epoch") != F.col("epoch_before")
     in_transaction = F.col("opens_at").isNotNull() & ~F.col("is_marker")
@@ -96,8 +105,10 @@ def _remembered(batches: DataFrame) -> DataFrame:
         "coordinator": F.col("coordinator_epoch"),
         "start": F.when(F.col("is_marker"), nothing.cast("long")).when(F.col("opens"), F.col("opens_at")),
         "first_epoch": F.when(F.col("begins_span"), F.col("producer_epoch")),
-        "first_timestamp": F.when(F.col("opens"), F.col("max_timestamp_ms")),
-        "newest_timestamp": F.when(in_transaction, F.col("max_timestamp_ms")),
+        "first_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", nothing)),
+        "newest_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", nothing)).when(
+            in_transaction, F.col("max_timestamp_ms")
+        ),
         "newest_offset": F.when(is_counted, F.col("last_offset")),
     }
     amounts = {
@@ -113,9 +124,20 @@ def _remembered(batches: DataFrame) -> DataFrame:
         | {f"{name}_here": F.coalesce(amount.cast("long"), F.lit(0)) for name, amount in amounts.items()}
     )
     return changed.withColumns(
-        {f"{name}_before": F.last(f"{name}_change", ignorenulls=True).over(before) for name in changes}
-        | {f"{name}_before": F.coalesce(F.sum(f"{name}_here").over(before), F.lit(0)) for name in amounts}
+        {f"{name}_before": F.coalesce(F.last(f"{name}_change", ignorenulls=True).over(before), earlier(name)) for name in changes}
+        | {f"{name}_before": _known_sum(F.sum(f"{name}_here").over(before)) + _known_sum(earlier(name)) for name in amounts}
     )
+
+
+def _known_sum(amount: Column) -> Column:
+    return F.coalesce(amount, F.lit(0))
+
+
+def earlier_of(rows: DataFrame) -> Callable[[str], Column]:
+    """By name, what an earlier run remembered of the producer of a row; NULL where there was none."""
+    if EARLIER not in rows.columns:
+        return lambda name: F.lit(None)
+    return lambda name: F.col(f"{EARLIER}.{name}")
 
 
 def now(name: str) -> Column:

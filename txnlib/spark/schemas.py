@@ -321,7 +321,7 @@ PRODUCER_SPANS: Final = StructType(
             "A batch that a native predicate could not clear, with the state before it; the core judges it. A row of its own "
             "with nothing else in it, unless the batch ends a span.",
         ),
-        column("suspects_count", _LONG, "Of a suspect: how many its producer has in the partition, kept or not."),
+        column("suspects_count", _LONG, "Of the newest span: how many suspects its producer has in the partition, kept or not."),
     ]
 )
 

@@ -16,7 +16,7 @@ from txnlib.errors import MissingTableError
 from txnlib.readers.capture import Capture
 from txnlib.readers.start import BEGINNING
 from txnlib.spark.capture_source import read_capture
-from txnlib.spark.continued_segments import CONTINUED, continue_segments, continued_batches, continued_parts
+from txnlib.spark.continued_segments import CONTINUED, continue_segments, continued_parts
 
 #: Finished audits looked at, newest first: the newest one may be of this very capture.
 _CANDIDATES: Final = 2
@@ -50,9 +50,12 @@ def go_on_from(spark: SparkSession, capture: Capture, earlier: RunStore) -> Capt
 
 
 def read_new(spark: SparkSession, capture: Capture, table: str, earlier: RunStore | None) -> DataFrame:
-    """`read_capture`, with the rows of `record_batches` and `segments` that are taken over from an earlier run."""
-    taken = {"record_batches": continued_batches, "segments": continued_parts}.get(table)
-    if taken is None or earlier is None or not capture.continued:
-        return read_capture(spark, capture, table)
-    continued = spark.createDataFrame([astuple(segment) for segment in capture.continued], CONTINUED)
-    return read_capture(spark, capture, table, taken(earlier.read(table), continued))
+    """`read_capture`, which of `segments` also tells what an earlier run has read."""
+    is_told = table == "segments" and earlier is not None and capture.continued
+    held = continued_parts(earlier.read(table), frame_of(spark, capture)) if earlier is not None and is_told else None
+    return read_capture(spark, capture, table, held)
+
+
+def frame_of(spark: SparkSession, capture: Capture) -> DataFrame:
+    """The segments that are read on. Columns: CONTINUED."""
+    return spark.createDataFrame([astuple(segment) for segment in capture.continued], CONTINUED)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from txnlib.config import default_of
 from txnlib.core.partitioner import count_partitions
 from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.delta.held import Grown
 from txnlib.readers.capture import FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.spark.capture_source import read_capture
@@ -19,11 +20,17 @@ from txnlib.spark.coverage import coverage
 from txnlib.spark.quarantine import quarantine
 from txnlib.stages.claim import claim
 from txnlib.stages.continuing import read_new
+from txnlib.stages.held_tables import batches_on, learn_grown
 from txnlib.stages.run import Run
 from txnlib.stages.steps import Step
 
 #: Transactional ids looked at to learn the number of coordinator partitions; each one more rules out most wrong numbers.
 IDS_TO_LEARN_FROM = 200
+
+
+def _record_batches(run: Run) -> DataFrame | Grown:
+    assert run.capture is not None
+    return batches_on(run) or read_capture(run.spark, run.capture, "record_batches")
 
 
 def _read(table: str) -> Step:
@@ -101,7 +108,7 @@ def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
 
 
 STEPS: Final = (
-    _read("record_batches"),  # the longest first
+    Step("record_batches", (), _record_batches),  # the longest first
     _read("transaction_log"),
     Step("committed_offsets", (), _committed_offsets),
     _read("segments"),
@@ -111,5 +118,6 @@ STEPS: Final = (
     Step("coordinator_partitions", ("transaction_log", "segments"), _learn_coordinator_partitions),
     Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
     Step("coverage", ("transaction_log", "segments", "console_records"), _coverage),
+    Step("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
     Step("quarantine", ("segments", "console_records"), lambda run: quarantine(run.tables.read("segments"))),
 )

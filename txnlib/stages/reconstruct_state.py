@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from txnlib.spark.coordinator_states import coordinator_states
@@ -12,6 +13,7 @@ from txnlib.spark.producer_spans import producer_spans
 from txnlib.spark.producer_states import producer_states
 from txnlib.spark.transactional_ids import transactional_ids
 from txnlib.spark.transactions import transactions
+from txnlib.stages.held_tables import spans_on, transactions_on
 from txnlib.stages.run import Run
 from txnlib.stages.steps import step_of
 
@@ -24,8 +26,12 @@ def _applications(run: Run) -> dict[str, object]:
     return {"application_patterns": run.settings.application_patterns}
 
 
+#: As a run makes them that goes on from no other.
+_SPANS: Final = step_of(producer_spans, "record_batches", "producer_snapshots", "coverage", after=("grown_partitions",))
+_TRANSACTIONS: Final = step_of(partition_transactions, "producer_spans", after=("grown_partitions",))
+
 STEPS: Final = (
-    step_of(producer_spans, "record_batches", "producer_snapshots", "coverage"),  # the longest first
+    replace(_SPANS, make=lambda run: spans_on(run) or _SPANS.make(run)),  # the longest first
     step_of(coordinator_states, "transaction_log", after=("console_records",)),
     step_of(producer_id_owners, "coordinator_states"),
     step_of(transactions, "coordinator_states", "producer_spans"),
@@ -45,7 +51,7 @@ STEPS: Final = (
         },
         after=("coordinator_partitions",),
     ),
-    step_of(partition_transactions, "producer_spans"),
+    replace(_TRANSACTIONS, make=lambda run: transactions_on(run) or _TRANSACTIONS.make(run)),
     step_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
     step_of(transactional_ids, "coordinator_states", "producer_spans", settings=_applications),
 )

@@ -40,7 +40,7 @@ OPEN_TRANSACTIONS: Final = step_of(
 
 def _with_history(run: Run) -> DataFrame:
     judged = OPEN_TRANSACTIONS.make(run)
-    assert judged is not None
+    assert isinstance(judged, DataFrame)
     earlier = _earlier_runs(run)
     return judged if earlier is None else with_history(judged, earlier)
 
@@ -96,7 +96,7 @@ BLOCKED_GROUPS: Final = step_of(
 )
 
 
-def _blocked_groups(run: Run) -> DataFrame | None:
+def _blocked_groups(run: Run) -> DataFrame:
     """Where `__consumer_offsets` was not captured there are no groups, and nothing is scanned to find that out.
 
     Nor was it by an `ingest_dumps` from before there was that table: the newest table, and the only one that may be missing.
@@ -105,7 +105,11 @@ def _blocked_groups(run: Run) -> DataFrame | None:
         is_captured = not run.tables.read("committed_offsets").isEmpty()
     except MissingTableError:
         is_captured = False
-    return BLOCKED_GROUPS.make(run) if is_captured else run.spark.createDataFrame([], TABLES["blocked_groups"])
+    if not is_captured:
+        return run.spark.createDataFrame([], TABLES["blocked_groups"])
+    found = BLOCKED_GROUPS.make(run)
+    assert isinstance(found, DataFrame)
+    return found
 
 
 STEPS: Final = (

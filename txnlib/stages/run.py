@@ -46,6 +46,8 @@ class Run:
     capture: Capture | None = None
     #: The run that an incremental one takes rows over from.
     earlier: RunStore | None = None
+    #: The partitions that only grew since then, as `grown_partitions.GROWN`.
+    grown: tuple[tuple[object, ...], ...] = ()
     #: The process that carries it out: host, process id, its start.
     owner: str = field(default_factory=this_process)
     #: Told of progress, a line at a time.

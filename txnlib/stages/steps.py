@@ -13,6 +13,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from txnlib.delta.held import Grown
 from txnlib.report.outcome import Written
 from txnlib.stages.clock import now
 from txnlib.stages.run import Run
@@ -23,11 +24,12 @@ AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One table of a run, the tables it is made from, and how; or a decision of the run, if `make` returns None."""
+    """One table of a run, the tables it is made from, and how: all its rows, or besides those that it holds of an earlier run; or
+    a decision of the run, if `make` returns None."""
 
     name: str
     reads: tuple[str, ...]
-    make: Callable[[Run], DataFrame | None]
+    make: Callable[[Run], DataFrame | Grown | None]
 
 
 def step_of(
@@ -69,9 +71,10 @@ def carry_out(run: Run, steps: Sequence[Step]) -> None:
 def _take(run: Run, step: Step) -> None:
     begun = now()
     run.begin(step.name)
-    frame = step.make(run)
-    if frame is not None:
-        run.tables.write(step.name, frame)
+    made = step.make(run)
+    if made is not None:
+        frame, held = (made.made, made.held) if isinstance(made, Grown) else (made, None)
+        run.tables.write(step.name, frame, held)
         commit = run.tables.commit(step.name)
         run.written[step.name] = Written(commit.rows, (now() - begun).total_seconds())
         if commit.is_scattered:

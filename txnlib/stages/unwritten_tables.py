@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.delta.commits import Commit
+from txnlib.delta.held import Held
 from txnlib.delta.store import RUN_COLUMNS, RunStore, Store
 from txnlib.spark.schemas import TABLES, conform
 
@@ -42,9 +43,14 @@ class UnwrittenTables:
         """Adds rows to a table that is not written."""
         self.frames[name] = self.read(name).union(conform(frame, TABLES[name]))
 
-    def write(self, name: str, frame: DataFrame) -> None:
+    def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
         """Puts a frame in a table's place."""
-        self.frames[name] = conform(frame, TABLES[name])
+        rows = conform(frame, TABLES[name])
+        self.frames[name] = rows if held is None else rows.unionByName(held.rows(name))
+
+    def read_own(self, name: str) -> DataFrame:
+        """A table's rows of this run; no files are taken over."""
+        return self.read(name)
 
     def commit(self, name: str) -> Commit:
         """Of a frame nobody counts the rows, and there are no files."""
