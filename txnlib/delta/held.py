@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.delta.linked_files import DataFile
 from txnlib.spark.schemas import TABLES
 
 #: The column by which rows are told.
@@ -31,6 +32,12 @@ class Held:
     earlier: Readable
     #: Adds the boolean column `holds` to rows of the earlier run, and takes none away.
     mark: Callable[[DataFrame], DataFrame]
+    #: Topics and partitions in which a row may not hold; None: in any.
+    doubtful: frozenset[tuple[str, int]] | None = None
+    #: Of which files that tells: those with these values of the columns by which the table is partitioned, and without a NULL in
+    #: these columns.
+    told_of: Mapping[str, str] = field(default_factory=dict)
+    without_null: tuple[str, ...] = ()
 
     def of(self, rows: DataFrame, name: str) -> DataFrame:
         """Those of some rows of the earlier run that hold."""
@@ -39,6 +46,14 @@ class Held:
     def rows(self, name: str) -> DataFrame:
         """All of them."""
         return self.of(self.earlier.read(name), name)
+
+    def is_whole(self, file: DataFile) -> bool:
+        """Whether all rows of a file hold, for all that the log says of it."""
+        is_told = self.told_of.items() <= file.values.items() and all(file.nulls.get(name) == 0 for name in self.without_null)
+        first, last, low, high = (bound.get(name) for name in ("topic", "partition") for bound in (file.least, file.most))
+        if self.doubtful is None or not is_told or first is None or last is None or low is None or high is None:
+            return False
+        return not any(first <= topic <= last and low <= partition <= high for topic, partition in self.doubtful)
 
 
 @dataclass(frozen=True, slots=True)

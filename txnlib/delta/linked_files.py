@@ -15,7 +15,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -42,9 +42,14 @@ class DataFile:
 
     #: Where it lies.
     path: Path
+    #: Of the columns by which the table is partitioned, `run_id` among them.
+    values: Mapping[str, str | None]
     bytes: int
     rows: int
-    stats: str
+    #: Least and greatest values, and how many are NULL, of some columns.
+    least: Mapping[str, Any]
+    most: Mapping[str, Any]
+    nulls: Mapping[str, int]
 
 
 def files_of(table: Path, run_id: str) -> list[DataFile] | None:
@@ -58,17 +63,26 @@ def files_of(table: Path, run_id: str) -> list[DataFile] | None:
         actions = pa.table(opened.get_add_actions()).to_pylist()
     except DeltaError:
         return None
-    return [_file(table, action) for action in actions if action["partition"] == {"run_id": run_id}]
+    return [_file(table, action) for action in actions if action["partition"]["run_id"] == run_id]
 
 
 def _file(table: Path, action: dict[str, Any]) -> DataFile:
-    stats = {
-        "numRecords": action["num_records"],
-        "minValues": _known(action["min"]),
-        "maxValues": _known(action["max"]),
-        "nullCount": _known(action["null_count"]),
-    }
-    return DataFile(table / unquote(action["path"]), action["size_bytes"], action["num_records"], json.dumps(stats))
+    return DataFile(
+        path=table / unquote(action["path"]),
+        values={name: _as_logged(value) for name, value in action["partition"].items()},
+        bytes=action["size_bytes"],
+        rows=action["num_records"],
+        least=_known(action["min"]),
+        most=_known(action["max"]),
+        nulls=_known(action["null_count"]),
+    )
+
+
+def _as_logged(value: Any) -> str | None:
+    """A partition's value, as the log has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
 
 
 def _known(values: dict[str, Any] | None) -> dict[str, Any]:
@@ -77,27 +91,28 @@ def _known(values: dict[str, Any] | None) -> dict[str, Any]:
 
 def link(file: DataFile, table: Path, run_id: str) -> DataFile:
     """The file under a name of its own, for a run."""
-    linked = _place(table, run_id)
+    linked = _place(file, table, run_id)
     try:
-        os.link(file.path, linked)
+        os.link(file.path, linked.path)
         # `VACUUM` deletes what is old and in no commit: this one is not yet in any.
-        os.utime(linked)
+        os.utime(linked.path)
     except OSError:
-        shutil.copyfile(file.path, linked)
-    return replace(file, path=linked)
+        shutil.copyfile(file.path, linked.path)
+    return linked
 
 
 def move(file: DataFile, table: Path, run_id: str) -> DataFile:
     """The file, written elsewhere on the same file system, for a run."""
-    moved = _place(table, run_id)
-    file.path.rename(moved)
-    return replace(file, path=moved)
+    moved = _place(file, table, run_id)
+    file.path.rename(moved.path)
+    return moved
 
 
-def _place(table: Path, run_id: str) -> Path:
-    folder = table / f"run_id={run_id}"
-    folder.mkdir(exist_ok=True)
-    return folder / f"part-{uuid4()}.snappy.parquet"
+def _place(file: DataFile, table: Path, run_id: str) -> DataFile:
+    values = {**file.values, "run_id": run_id}
+    folder = table.joinpath(*(f"{name}={value}" for name, value in values.items()))
+    folder.mkdir(parents=True, exist_ok=True)
+    return replace(file, path=folder / f"part-{uuid4()}.snappy.parquet", values=values)
 
 
 def replace_run(table: Path, run_id: str, files: Iterable[DataFile]) -> None:
@@ -107,10 +122,10 @@ def replace_run(table: Path, run_id: str, files: Iterable[DataFile]) -> None:
         AddAction(
             path=file.path.relative_to(table).as_posix(),
             size=file.bytes,
-            partition_values={"run_id": run_id},
+            partition_values=file.values,
             modification_time=int(file.path.stat().st_mtime * 1000),
             data_change=True,
-            stats=file.stats,
+            stats=json.dumps({"numRecords": file.rows, "minValues": file.least, "maxValues": file.most, "nullCount": file.nulls}),
         )
         for file in files
     ]
@@ -118,7 +133,7 @@ def replace_run(table: Path, run_id: str, files: Iterable[DataFile]) -> None:
         actions,
         mode="overwrite",
         schema=opened.schema(),
-        partition_by=["run_id"],
+        partition_by=opened.metadata().partition_columns,
         partition_filters=[("run_id", "=", run_id)],
         post_commithook_properties=_NOTHING_MORE,
     )

@@ -57,8 +57,12 @@ again_after_conflicts: Final = retry(
 
 #: Columns whose least and greatest value each file notes, so that queries skip files. Of all columns, as is Delta's default,
 #: they would cost a third of a large write.
-NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id")
+NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
 
+#: Columns of which each value has files of its own.
+APART: Final = {"producer_spans": ("is_newest",)}
+#: What Delta says where a table has other such columns.
+OTHER_PARTITIONS: Final = "DELTA_PARTITION"
 #: Folder beside the tables, where rows are written that a run has besides those it takes over.
 ASIDE: Final = "_aside"
 
@@ -121,10 +125,6 @@ class Store:
                 for field in stored_schema(name)
             ]
         )
-
-    def read_with_files(self, name: str) -> DataFrame:
-        """A table as it was written, with the name of the file that each row is in, as column `file`."""
-        return self._load(name).withColumn("file", F.col("_metadata.file_name"))
 
     def sql_name(self, name: str) -> str:
         """A table's name in a SQL statement."""
@@ -203,27 +203,33 @@ class RunStore:
         known = files_of(table, held.earlier.run_id)
         if known is None or files_of(table, self.run_id) is None:
             return False
-        of_earlier = self.store.read_with_files(name).where(F.col("run_id") == held.earlier.run_id)
-        whole = whole_files(held.mark(of_earlier))
-        torn = [file for file in known if file.path.name not in whole]
+        doubtful = [file for file in known if not held.is_whole(file)]
+        whole = whole_files(held.mark(self._rows_in(name, doubtful))) if doubtful else set()
+        torn = [file for file in doubtful if file.path.name not in whole]
+        taken = [file for file in known if file not in torn]
         rows = conform(frame, TABLES[name]).unionByName(held.of(self._rows_in(name, torn), name))
         with self._aside(name) as store:
             RunStore(store, self.cluster, self.run_id).write(name, rows)
             written = files_of(Path(str(store.folder), name), self.run_id)
             assert written is not None
             own = [move(file, table, self.run_id) for file in written]
-        files = [*own, *(link(file, table, self.run_id) for file in known if file.path.name in whole)]
+        files = [*own, *(link(file, table, self.run_id) for file in taken)]
         again_after_conflicts(replace_run)(table, self.run_id, files)
         self._own[name] = own
         self._commits[name] = Commit(sum(file.rows for file in files), len(files), sum(file.bytes for file in files))
         return True
 
     def _rows_in(self, name: str, files: Sequence[DataFile]) -> DataFrame:
-        """The rows of some files of a table."""
-        spark, columns = self.store.spark, TABLES[name]
-        if not files:
-            return spark.createDataFrame([], columns)
-        return spark.read.schema(columns).parquet(*(str(file.path) for file in files))
+        """The rows of some files of a table, each with the name of its file, as column `file`."""
+        rows = self.store.spark.createDataFrame([], TABLES[name]).withColumn("file", F.lit(""))
+        for values in {tuple(file.values.items()): file.values for file in files}.values():
+            # What the log says of all rows of a file is not in the file.
+            inside = StructType([field for field in TABLES[name] if field.name not in values])
+            told = {field.name: F.lit(values[field.name]).cast(field.dataType) for field in TABLES[name] if field.name in values}
+            paths = [str(file.path) for file in files if file.values == values]
+            read = self.store.spark.read.schema(inside).parquet(*paths)
+            rows = rows.unionByName(read.withColumns({**told, "file": F.col("_metadata.file_name")}))
+        return rows
 
     @contextmanager
     def _aside(self, name: str) -> Iterator[Store]:
@@ -253,11 +259,15 @@ class RunStore:
             .mode(mode)
             .option("mergeSchema", "true")
             .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)})
-            .partitionBy("run_id")
         )
         if mode == "overwrite":
             writer = writer.option("replaceWhere", f"run_id = '{self.run_id}'")
-        self._commit(writer, name)
+        try:
+            self._commit(writer.partitionBy("run_id", *APART.get(name, ())), name)
+        except AnalysisException as error:
+            if OTHER_PARTITIONS not in str(error):
+                raise
+            self._commit(writer.partitionBy("run_id"), name)  # as an older version made it
 
     @again_after_conflicts
     def _commit(self, writer: DataFrameWriter, name: str) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from txnlib.readers import columns
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.parts import put_together
+from txnlib.readers.start import READ_WHOLE
 from txnlib.readers.tables import ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_table
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
@@ -34,18 +35,22 @@ _MANY_TASKS: Final = 200
 
 
 def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
-    """The files in lists of about the same work, in order: so many lists, or as many as keep each worth a task."""
+    """The files in lists of about the same work, in order: so many lists, or as many as keep each worth a task.
+
+    Of several lists, none mixes topics that every audit reads whole with others: what a task writes is a file, and the next audit
+    takes over files of which all holds.
+    """
     works = [_work(file) for file in files]
     whole = max(sum(works), 1)
     count = -(-whole // min(max(TASK_BYTES, whole // tasks), MOST_TASK_BYTES))
     bundles: list[list[CaptureFile]] = []
-    done, last = 0, -1
+    done, last = 0, (-1, False)
     for file, work in zip(files, works, strict=True):
-        number = (2 * done + work) * count // (2 * whole)
-        if number != last or len(bundles[-1]) == TASK_FILES:
+        kind = ((2 * done + work) * count // (2 * whole), count > 1 and file.topic in READ_WHOLE)
+        if kind != last or len(bundles[-1]) == TASK_FILES:
             bundles.append([])
         bundles[-1].append(file)
-        done, last = done + work, number
+        done, last = done + work, kind
     return bundles
 
 

@@ -10,6 +10,7 @@ from txnlib.core.finding import Finding, Severity
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.core.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.spark.decisions import application_of
+from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import TOPIC_PARTITION
 
 _FOUND = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "severity", "evidence")
@@ -73,12 +74,16 @@ def _producer_ids(producer_spans: DataFrame) -> DataFrame:
     state = F.col("state")
     is_first_batch = (state["producer_epoch"] == 0) & (state["last_sequence"] == state["offset_delta"])
     is_plain = F.col("marker_offset").isNull() & F.col("first_offset").isNull() & (F.col("span") == 0)
-    once = producer_spans.where(is_first_batch & is_plain).select(
-        *TOPIC_PARTITION,
-        "producer_id",
-        state["last_offset"].alias("offset"),
-        state["last_timestamp"].alias("first_ms"),
-        state["last_timestamp"].alias("last_ms"),
+    once = (
+        newest_spans(producer_spans)
+        .where(is_first_batch & is_plain)
+        .select(
+            *TOPIC_PARTITION,
+            "producer_id",
+            state["last_offset"].alias("offset"),
+            state["last_timestamp"].alias("first_ms"),
+            state["last_timestamp"].alias("last_ms"),
+        )
     )
     newest = once.groupBy(*TOPIC_PARTITION).agg(F.max("first_ms").alias("newest_ms"))
     left = once.join(F.broadcast(newest), on=list(TOPIC_PARTITION), how="inner").where(_is_left_behind())

@@ -7,6 +7,7 @@ coordinators' logs and those of groups, whose records are decoded, all text, and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -51,7 +52,10 @@ def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame
     asked = known.join(listed, on=list(_SEGMENT), how="inner")
     tasks = asked.repartition(-(-len(raw) // _FILES_PER_TASK))
     found = tasks.select(*_SEGMENT, "path", "landmarks", "last_offset_before").mapInArrow(_ask, CONTINUED).collect()
-    continued = tuple(sorted((Continued(*row) for row in found), key=lambda segment: segment.path))
+    # Of a segment that was given twice nobody knows which one the rows are of.
+    times = Counter(row[: len(_SEGMENT)] for row in found)
+    once = (Continued(*row) for row in found if times[row[: len(_SEGMENT)]] == 1)
+    continued = tuple(sorted(once, key=lambda segment: segment.path))
     parts = {each.path: (Part(each.position, None, Pause(each.position, each.last_offset)),) for each in continued}
     return replace(capture, parts={**capture.parts, **parts}, continued=continued)
 
@@ -96,6 +100,13 @@ def mark_continued(record_batches: DataFrame, continued: DataFrame) -> DataFrame
     read_on = continued.select(*_SEGMENT, F.col("position").alias("read_from"))
     told = record_batches.join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
     return told.withColumn("holds", F.coalesce(F.col("position") < F.col("read_from"), F.lit(False)))
+
+
+def torn_segments(segments: DataFrame, continued: DataFrame) -> DataFrame:
+    """The segments of the run before of which some row may not hold. Columns: those of `segments`, and `read_from`."""
+    read_on = continued.select(*_SEGMENT, F.col("position").alias("read_from"))
+    told = segments.where(F.col("topic").isNotNull()).join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
+    return told.where(~F.coalesce(F.col("read_from") > F.element_at("landmarks", -1)["position"], F.lit(False)))
 
 
 def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:

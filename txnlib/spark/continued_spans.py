@@ -11,7 +11,15 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.spark.producer_spans import END_OF_SPAN, batches_of, located_spans, read_batches_of, spans_of, with_snapshot
+from txnlib.spark.producer_spans import (
+    END_OF_SPAN,
+    batches_of,
+    located_spans,
+    newest_spans,
+    read_batches_of,
+    spans_of,
+    with_snapshot,
+)
 from txnlib.spark.producer_steps import EARLIER, with_states
 from txnlib.spark.schemas import MARKER_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, conform
 
@@ -36,33 +44,33 @@ def continued_spans(
     others = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="left_anti")
     added = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner")
     new = read_batches_of(new_batches.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner").where(_is_new()), added)
-    newest = earlier_spans.where(F.col("state").isNotNull()).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
-    remembered = newest.select(*PRODUCER, memory().alias(EARLIER))
+    known = newest_spans(earlier_spans).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
+    remembered = known.select(*PRODUCER, memory().alias(EARLIER))
     gone_on = new.join(remembered, on=list(PRODUCER), how="left")
     whole = batches_of(record_batches, producer_snapshots, others)
     steps = with_states(gone_on.unionByName(whole, allowMissingColumns=True))
     spans = located_spans(spans_of(steps), judged)
-    return spans.unionByName(_left_behind(newest, new))
+    return spans.unionByName(_left_behind(known, new))
 
 
 def _is_new() -> Column:
     return F.col("base_offset") >= F.col("grows_at")
 
 
-def _left_behind(newest: DataFrame, new: DataFrame) -> DataFrame:
+def _left_behind(known: DataFrame, new: DataFrame) -> DataFrame:
     """The newest spans of the run before, as they are now: those of producers that wrote on are the newest no more."""
     wrote = new.select(*PRODUCER).distinct().withColumn("wrote", F.lit(True))
-    known = newest.join(wrote, on=list(PRODUCER), how="left").withColumn("wrote", F.coalesce("wrote", F.lit(False)))
+    told = known.join(wrote, on=list(PRODUCER), how="left").withColumn("wrote", F.coalesce("wrote", F.lit(False)))
     is_closed, wrote_on = F.col("marker_offset").isNotNull(), F.col("wrote")
-    left = known.where(~wrote_on | is_closed | F.col("suspect").isNotNull())
+    left = told.where(~wrote_on | is_closed | F.col("suspect").isNotNull())
     is_over = {name: F.when(~wrote_on | is_closed, F.col(name)).alias(name) for name in END_OF_SPAN}
     is_newest = {name: F.when(~wrote_on, F.col(name)).alias(name) for name in ("state", "suspects_count")}
-    return conform(left.withColumns({**is_over, **is_newest}), PRODUCER_SPANS)
+    return conform(left.withColumns({**is_over, **is_newest, "is_newest": ~wrote_on}), PRODUCER_SPANS)
 
 
 def mark_closed(spans: DataFrame, grown: DataFrame) -> DataFrame:
     """Rows of `producer_spans` of the run before, with whether they are among those of tonight as they are: column `holds`."""
-    return _in_grown(spans, grown, F.col("state").isNull())
+    return _in_grown(spans, grown, ~F.col("is_newest"))
 
 
 def mark_ended(partition_transactions: DataFrame, grown: DataFrame) -> DataFrame:

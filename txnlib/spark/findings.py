@@ -13,7 +13,7 @@ from txnlib.spark.copy_findings import copy_findings
 from txnlib.spark.decisions import batch_findings, coordinator_partition_of
 from txnlib.spark.gone_partitions import gone_partition_findings
 from txnlib.spark.marker_findings import marker_findings
-from txnlib.spark.producer_spans import SUSPECTS_KEPT
+from txnlib.spark.producer_spans import SUSPECTS_KEPT, newest_spans
 from txnlib.spark.schemas import FINDINGS, PRODUCER, conform
 from txnlib.spark.transaction_index_findings import transaction_index_findings
 
@@ -68,7 +68,7 @@ def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **
 
 
 def _of_partitions(producer_spans: DataFrame, producer_id_expiration_ms: int) -> DataFrame:
-    many = producer_spans.where(F.col("suspects_count") > SUSPECTS_KEPT).select(*PRODUCER, "suspects_count")
+    many = newest_spans(producer_spans).where(F.col("suspects_count") > SUSPECTS_KEPT).select(*PRODUCER, "suspects_count")
     suspects = producer_spans.where(F.col("suspect").isNotNull()).drop("suspects_count").join(many, on=list(PRODUCER), how="left")
     named = suspects.withColumn(
         "names",

@@ -18,6 +18,7 @@ from txnlib.core.transaction_state import COMPLETE_STATES
 from txnlib.spark import windows
 from txnlib.spark.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.decisions import application_of, judgement
+from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 from txnlib.spark.stretches import stretch_of
 from txnlib.spark.transactional_ids import is_two_phase_commit, last_records
@@ -66,7 +67,7 @@ def vars_of(thresholds: Thresholds) -> dict[str, int]:
 
 def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """The spans that nothing has ended, each with what is known of its copy."""
-    opened = producer_spans.where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
+    opened = newest_spans(producer_spans).where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
     judged = coverage.where("is_judged").select(
         *TOPIC_PARTITION,
         "source",

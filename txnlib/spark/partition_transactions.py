@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import PARTITION_TRANSACTIONS, PRODUCER, conform
 
 
@@ -14,20 +15,27 @@ def partition_transactions(producer_spans: DataFrame) -> DataFrame:
     Columns: PARTITION_TRANSACTIONS. Kafka: `ProducerAppendInfo.appendEndTxnMarker`.
     """
     outcome = F.when(F.col("marker_offset").isNull(), "OPEN").otherwise(F.col("marker_type"))
-    found = producer_spans.where(F.col("first_offset").isNotNull()).select(
-        *PRODUCER,
-        "producer_epoch",
-        "first_offset",
-        "last_offset",
-        "marker_offset",
-        outcome.alias("outcome"),
-        "marker_epoch",
-        F.col("marker_coordinator_epoch").alias("coordinator_epoch"),
-        F.timestamp_millis("marker_ms").alias("completed"),
-        "batches",
-        "records",
-        "bytes",
-        F.timestamp_millis("first_timestamp_ms").alias("first_timestamp"),
-        F.timestamp_millis("last_timestamp_ms").alias("last_timestamp"),
+    # Written by tasks of their own: the next run takes over files in which every transaction has ended.
+    ended = producer_spans.where(F.col("marker_offset").isNotNull())
+    opened = newest_spans(producer_spans).where(F.col("marker_offset").isNull())
+    found = (
+        ended.unionByName(opened)
+        .where(F.col("first_offset").isNotNull())
+        .select(
+            *PRODUCER,
+            "producer_epoch",
+            "first_offset",
+            "last_offset",
+            "marker_offset",
+            outcome.alias("outcome"),
+            "marker_epoch",
+            F.col("marker_coordinator_epoch").alias("coordinator_epoch"),
+            F.timestamp_millis("marker_ms").alias("completed"),
+            "batches",
+            "records",
+            "bytes",
+            F.timestamp_millis("first_timestamp_ms").alias("first_timestamp"),
+            F.timestamp_millis("last_timestamp_ms").alias("last_timestamp"),
+        )
     )
     return conform(found, PARTITION_TRANSACTIONS)

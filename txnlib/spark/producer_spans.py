@@ -120,6 +120,12 @@ def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
     )
 
 
+def newest_spans(producer_spans: DataFrame) -> DataFrame:
+    """The newest span of each producer. Columns: PRODUCER_SPANS."""
+    # The first condition spares Delta the files of all others; older versions noted the second only.
+    return producer_spans.where(F.coalesce("is_newest", F.lit(True)) & F.col("state").isNotNull())
+
+
 def spans_of(steps: DataFrame) -> DataFrame:
     """The last batch of each span, with its span's sums, and each suspect; what is neither has told all it knows."""
     window, earlier = windows.batches_of_producer(), earlier_of(steps)
@@ -148,13 +154,16 @@ def spans_of(steps: DataFrame) -> DataFrame:
         "span",
         *[F.when(F.col("is_end"), value).alias(name) for name, value in _end().items()],
         F.when(is_shown, suspect).alias("suspect"),
+        "is_newest",
         F.when(F.col("is_newest"), F.col("suspect_number")).alias("suspects_count"),
     )
 
 
 #: What a span has and a row of a suspect alone has not.
 END_OF_SPAN: Final = tuple(
-    name for name in PRODUCER_SPANS.names if name not in (*PRODUCER, "span", "is_start_exact", "state", "suspect", "suspects_count")
+    field
+    for field in PRODUCER_SPANS.names
+    if field not in (*PRODUCER, "span", "is_start_exact", "state", "suspect", "is_newest", "suspects_count")
 )
 #: What is summed over a span: until now, less what it was at the marker before.
 SUMS: Final = ("batches", "records", "uncounted", "bytes", "client_clocks")

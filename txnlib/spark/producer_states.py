@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import PRODUCER, PRODUCER_STATES, conform
 
 
@@ -14,7 +15,7 @@ def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_exp
     A producer without an open transaction is forgotten `producer_id_expiration_ms` after its last write; one with an open
     transaction never is. Kafka: `ProducerStateManager.removeExpiredProducers`.
     """
-    last = producer_spans.where(F.col("state").isNotNull())  # the newest span of each producer
+    last = newest_spans(producer_spans)
     is_open = F.col("state.current_txn_first_offset").isNotNull()
     is_fresh = F.lit(as_of_ms) - F.coalesce("state.last_timestamp", F.lit(-1)) < producer_id_expiration_ms
     remembered = last.where(is_open | is_fresh).select(

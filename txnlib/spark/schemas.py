@@ -321,6 +321,12 @@ PRODUCER_SPANS: Final = StructType(
             "A batch that a native predicate could not clear, with the state before it; the core judges it. A row of its own "
             "with nothing else in it, unless the batch ends a span.",
         ),
+        column(
+            "is_newest",
+            _BOOL,
+            "Whether it is the newest span of its producer. Those stand in files of their own, since all others stay as they are; "
+            "NULL in rows of older versions.",
+        ),
         column("suspects_count", _LONG, "Of the newest span: how many suspects its producer has in the partition, kept or not."),
     ]
 )

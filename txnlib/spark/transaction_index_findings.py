@@ -30,8 +30,12 @@ def transaction_index_findings(producer_spans: DataFrame, aborted_transactions: 
         F.max("gap_offset").alias("gap_offset"),
     )
     entries = index.where(F.col("producer_id").isNotNull()).withColumnRenamed("last_offset", "marker_offset")
-    derived = producer_spans.where((F.col("marker_type") == "ABORT") & F.col("first_offset").isNotNull()).select(*_ABORT)
-    markers = producer_spans.where(F.col("marker_type") == "ABORT").select(*_ABORT)
+    # Most captures have no index of most partitions.
+    aborts = producer_spans.where(F.col("marker_type") == "ABORT").join(
+        F.broadcast(files.select(*TOPIC_PARTITION)), on=list(TOPIC_PARTITION), how="left_semi"
+    )
+    derived = aborts.where(F.col("first_offset").isNotNull()).select(*_ABORT)
+    markers = aborts.select(*_ABORT)
     return _not_indexed(derived, entries, files).unionByName(_without_marker(entries, markers))
 
 

@@ -25,7 +25,7 @@ def transactional_ids(
     prepared = last.where(is_prepared())
     unmarked = (
         prepared.select(*_ID, "producer_id", F.inline("partitions"), *_DECISION)
-        .join(_markers(producer_spans), on=["topic", "partition", "producer_id"], how="left")
+        .join(_markers(producer_spans, prepared), on=["topic", "partition", "producer_id"], how="left")
         .withColumn("is_marked", F.coalesce(is_marker_of_decision(), F.lit(False)))
         .groupBy(*_ID, "topic", "partition")
         .agg(F.bool_or("is_marked").alias("is_marked"))
@@ -80,9 +80,11 @@ def is_prepared() -> Column:
 _DECISION = ("state", "producer_epoch", "coordinator_epoch", "last_update_ms")
 
 
-def _markers(producer_spans: DataFrame) -> DataFrame:
+def _markers(producer_spans: DataFrame, prepared: DataFrame) -> DataFrame:
+    """The markers of the producers of prepared ids, which are few; all markers of a log are many."""
     names = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms")
-    return producer_spans.where(F.col("marker_offset").isNotNull()).select("topic", "partition", "producer_id", *names)
+    markers = producer_spans.where(F.col("marker_offset").isNotNull()).select("topic", "partition", "producer_id", *names)
+    return markers.join(F.broadcast(prepared.select("producer_id").distinct()), on="producer_id", how="left_semi")
 
 
 def is_marker_of_decision() -> Column:

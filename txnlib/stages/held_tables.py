@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from txnlib.delta.held import Grown, Held
+from pyspark.sql import DataFrame
+
+from txnlib.delta.held import Grown, Held, Readable
 from txnlib.spark.capture_source import read_capture
-from txnlib.spark.continued_segments import mark_continued
+from txnlib.spark.continued_segments import mark_continued, torn_segments
 from txnlib.spark.continued_spans import continued_spans, mark_closed, mark_ended, not_ended_before
 from txnlib.spark.grown_partitions import GROWN, grown_partitions
 from txnlib.spark.partition_transactions import partition_transactions
+from txnlib.spark.schemas import TOPIC_PARTITION
 from txnlib.stages.continuing import frame_of
 from txnlib.stages.run import Run
 
@@ -18,8 +21,15 @@ def batches_on(run: Run) -> Grown | None:
     """`record_batches`: those of known segments, and those behind them."""
     if run.earlier is None or run.capture is None or not run.capture.continued:
         return None
-    mark = partial(mark_continued, continued=frame_of(run.spark, run.capture))
-    return Grown(read_capture(run.spark, run.capture, "record_batches"), Held(run.earlier, mark))
+    continued = frame_of(run.spark, run.capture)
+    held = Held(run.earlier, partial(mark_continued, continued=continued), _not_whole(run.earlier, continued))
+    return Grown(read_capture(run.spark, run.capture, "record_batches"), held)
+
+
+def _not_whole(earlier: Readable, continued: DataFrame) -> frozenset[tuple[str, int]]:
+    """Topics and partitions with segments of the earlier run that are not read on behind their last batch."""
+    found = torn_segments(earlier.read("segments"), continued).select(*TOPIC_PARTITION).distinct().collect()
+    return frozenset((row["topic"], row["partition"]) for row in found)
 
 
 def learn_grown(run: Run) -> None:
@@ -36,7 +46,7 @@ def learn_grown(run: Run) -> None:
         read_before("producer_snapshots"),
         frame_of(run.spark, run.capture),
     )
-    run.grown = tuple(map(tuple, found.collect()))
+    run.grown = tuple((row["topic"], row["partition"], row["source"], row["grows_at"]) for row in found.collect())
 
 
 def spans_on(run: Run) -> Grown | None:
@@ -45,7 +55,7 @@ def spans_on(run: Run) -> Grown | None:
         return None
     grown = run.spark.createDataFrame(run.grown, GROWN)
     # Of other partitions all batches are new, unless the run read on in some of their segments.
-    grew = {(topic, partition) for topic, partition, *_ in run.grown}
+    grew = _grew(run)
     are_new = all((each.topic, each.partition) in grew for each in run.capture.continued)
     new = run.tables.read_own("record_batches")
     made = continued_spans(
@@ -56,7 +66,7 @@ def spans_on(run: Run) -> Grown | None:
         run.earlier.read("producer_spans"),
         grown,
     )
-    return Grown(made, Held(run.earlier, partial(mark_closed, grown=grown)))
+    return Grown(made, Held(run.earlier, partial(mark_closed, grown=grown), _not_grown(run), told_of={"is_newest": "false"}))
 
 
 def transactions_on(run: Run) -> Grown | None:
@@ -65,4 +75,16 @@ def transactions_on(run: Run) -> Grown | None:
         return None
     grown = run.spark.createDataFrame(run.grown, GROWN)
     made = partition_transactions(not_ended_before(run.tables.read_own("producer_spans"), grown))
-    return Grown(made, Held(run.earlier, partial(mark_ended, grown=grown)))
+    held = Held(run.earlier, partial(mark_ended, grown=grown), _not_grown(run), without_null=("marker_offset",))
+    return Grown(made, held)
+
+
+def _not_grown(run: Run) -> frozenset[tuple[str, int]]:
+    """Topics and partitions that the earlier run knew, and that did not only grow."""
+    assert run.earlier is not None
+    known = run.earlier.read("coverage").select(*TOPIC_PARTITION).distinct().collect()
+    return frozenset((row["topic"], row["partition"]) for row in known) - _grew(run)
+
+
+def _grew(run: Run) -> frozenset[tuple[str, int]]:
+    return frozenset((topic, partition) for topic, partition, *_ in run.grown)

@@ -47,7 +47,7 @@ class Run:
     #: The run that an incremental one takes rows over from.
     earlier: RunStore | None = None
     #: The partitions that only grew since then, as `grown_partitions.GROWN`.
-    grown: tuple[tuple[object, ...], ...] = ()
+    grown: tuple[tuple[str, int, str, int], ...] = ()
     #: The process that carries it out: host, process id, its start.
     owner: str = field(default_factory=this_process)
     #: Told of progress, a line at a time.
@@ -96,6 +96,7 @@ def open_run(asked: Asked, say: Callable[[str], object] = silent) -> Run:
     tune_for(spark, capture.size)
     store = _store(asked, spark)
     capture, earlier, newest_ms = _continued(asked, given, capture, store, say)
+    tune_for(spark, capture.size_to_read, capture.size - capture.size_to_read)
     capture = split_large_files(spark, capture)
     settings = _decide(asked, given, capture, spark, earlier, newest_ms)
     tables = RunStore(store, settings.cluster, settings.run_id)
