@@ -38,6 +38,17 @@ def test_writing_a_run_again_replaces_its_rows_and_no_others(spark, store):
     assert (positions(monday), positions(tuesday)) == ([4], [])
 
 
+@pytest.mark.parametrize("cluster", ["o'brien", "a\\b", '50% of "eu"', "é/ü"])
+def test_a_cluster_is_named_as_people_please(spark, store, cluster):
+    run, other = RunStore(store, cluster, f"{cluster}-1"), RunStore(store, cluster, f"{cluster}-2")
+    other.write("quarantine", rows(spark, 1))
+    for position in (2, 3):
+        run.write("quarantine", rows(spark, position))
+    run.compact("quarantine")
+    assert (positions(run), positions(other)) == ([3], [1])
+    assert run.commit("quarantine").rows == 1
+
+
 def test_every_row_names_cluster_and_run_and_every_column_keeps_its_comment(spark, store):
     RunStore(store, "eu", "eu-1").write("quarantine", rows(spark, 1))
     table = store.read_all("quarantine")

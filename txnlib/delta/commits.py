@@ -18,6 +18,11 @@ MANY_FILES: Final = 64
 SMALL_FILE_BYTES: Final = 16 << 20
 
 
+def quoted(text: str) -> str:
+    """The text as a literal of Spark's SQL: clusters are named as people please."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """The rows of a run in a table, as far as the log tells, in how many files of how many bytes together."""
@@ -56,7 +61,7 @@ def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:
     for commit in history:
         replaced = str((commit.get("operationParameters") or {}).get("predicate"))
         are_told = are_told or "run_id = '" in replaced
-        if f"run_id = '{run_id}'" in replaced:
+        if f"run_id = {quoted(run_id)}" in replaced:
             written = commit.get("operationMetrics") or {}
             if "numFiles" not in written:
                 return Commit(None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from txnlib.delta.linked_files import DataFile
 from txnlib.spark.schemas import TABLES
@@ -55,6 +56,13 @@ class Held:
             return False
         return not any(first <= topic <= last and low <= partition <= high for topic, partition in self.doubtful)
 
+    def in_files(self, spark: SparkSession, name: str, files: Sequence[DataFile]) -> tuple[list[DataFile], DataFrame]:
+        """Those of the earlier run's files in which every row holds, and the rows that hold in the others."""
+        doubtful = [file for file in files if not self.is_whole(file)]
+        whole = whole_files(self.mark(rows_in(spark, name, doubtful))) if doubtful else set()
+        torn = [file for file in doubtful if file.path.name not in whole]
+        return [file for file in files if file not in torn], self.of(rows_in(spark, name, torn), name)
+
 
 @dataclass(frozen=True, slots=True)
 class Grown:
@@ -68,3 +76,16 @@ def whole_files(marked: DataFrame) -> set[str]:
     """Of rows with their file, as column `file`: the files in which every row holds."""
     told = marked.groupBy("file").agg(F.bool_and(HOLDS).alias(HOLDS))
     return {row["file"] for row in told.where(HOLDS).collect()}
+
+
+def rows_in(spark: SparkSession, name: str, files: Sequence[DataFile]) -> DataFrame:
+    """The rows of some files of a table, each with the name of its file, as column `file`."""
+    rows = spark.createDataFrame([], TABLES[name]).withColumn("file", F.lit(""))
+    for values in {tuple(file.values.items()): file.values for file in files}.values():
+        # What the log says of all rows of a file is not in the file.
+        inside = StructType([field for field in TABLES[name] if field.name not in values])
+        told = {field.name: F.lit(values[field.name]).cast(field.dataType) for field in TABLES[name] if field.name in values}
+        paths = [str(file.path) for file in files if file.values == values]
+        read = spark.read.schema(inside).parquet(*paths)
+        rows = rows.unionByName(read.withColumns({**told, "file": F.col("_metadata.file_name")}))
+    return rows

@@ -66,6 +66,11 @@ def files_of(table: Path, run_id: str) -> list[DataFile] | None:
     return [_file(table, action) for action in actions if action["partition"]["run_id"] == run_id]
 
 
+def partition_columns(table: Path) -> list[str]:
+    """The columns of which the log has the values, and the files have not."""
+    return list(DeltaTable(table).metadata().partition_columns)
+
+
 def _file(table: Path, action: dict[str, Any]) -> DataFile:
     return DataFile(
         path=table / unquote(action["path"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from txnlib.delta.commits import quoted
 from txnlib.delta.store import Store, again_after_conflicts
 from txnlib.spark.schemas import TABLES
 
@@ -28,7 +29,7 @@ def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
 @again_after_conflicts
 def _remove(store: Store, name: str, run_ids: list[str]) -> None:
     """Whole partitions, so nothing is rewritten."""
-    listed = ", ".join(f"'{run_id}'" for run_id in run_ids)
+    listed = ", ".join(map(quoted, run_ids))
     store.spark.sql(f"DELETE FROM {store.sql_name(name)} WHERE run_id IN ({listed})")
 
 

@@ -22,10 +22,10 @@ from pyspark.sql.types import StringType, StructType
 from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from txnlib.delta.commits import Commit, newest_commit
+from txnlib.delta.commits import Commit, newest_commit, quoted
 from txnlib.delta.constraints import options_of
-from txnlib.delta.held import Held, whole_files
-from txnlib.delta.linked_files import DataFile, files_of, link, move, replace_run
+from txnlib.delta.held import Held, rows_in
+from txnlib.delta.linked_files import DataFile, files_of, link, move, partition_columns, replace_run
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform
 
@@ -55,6 +55,7 @@ again_after_conflicts: Final = retry(
     retry=retry_if_exception(is_conflict), wait=wait_random_exponential(0.5, max=20), stop=stop_after_attempt(8), reraise=True
 )
 
+
 #: Columns whose least and greatest value each file notes, so that queries skip files. Of all columns, as is Delta's default,
 #: they would cost a third of a large write.
 NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
@@ -62,7 +63,7 @@ NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id",
 #: Columns of which each value has files of its own.
 APART: Final = {"producer_spans": ("is_newest",)}
 #: What Delta says where a table has other such columns.
-OTHER_PARTITIONS: Final = "DELTA_PARTITION"
+OTHER_PARTITIONS: Final = "Partition columns do not match"
 #: Folder beside the tables, where rows are written that a run has besides those it takes over.
 ASIDE: Final = "_aside"
 
@@ -179,7 +180,7 @@ class RunStore:
     def read_own(self, name: str) -> DataFrame:
         """The rows that this run wrote itself: all but those of files that it took over. Others may be among them."""
         own = self._own.get(name)
-        return self.read(name) if own is None else self._rows_in(name, own)
+        return self.read(name) if own is None else rows_in(self.store.spark, name, own)
 
     def commit(self, name: str) -> Commit:
         """What `write` gave the table last in this run, as far as its log tells."""
@@ -192,7 +193,7 @@ class RunStore:
     def compact(self, name: str) -> None:
         """Puts small files of this run's rows of a table together."""
         self._forget(name)
-        self.store.spark.sql(f"OPTIMIZE {self.store.sql_name(name)} WHERE run_id = '{self.run_id}'")
+        self.store.spark.sql(f"OPTIMIZE {self.store.sql_name(name)} WHERE run_id = {quoted(self.run_id)}")
 
     def _link(self, name: str, frame: DataFrame, held: Held) -> bool:
         """Writes a table of which whole files are taken over; False, and nothing is written, where that cannot be."""
@@ -203,13 +204,10 @@ class RunStore:
         known = files_of(table, held.earlier.run_id)
         if known is None or files_of(table, self.run_id) is None:
             return False
-        doubtful = [file for file in known if not held.is_whole(file)]
-        whole = whole_files(held.mark(self._rows_in(name, doubtful))) if doubtful else set()
-        torn = [file for file in doubtful if file.path.name not in whole]
-        taken = [file for file in known if file not in torn]
-        rows = conform(frame, TABLES[name]).unionByName(held.of(self._rows_in(name, torn), name))
+        taken, beside = held.in_files(self.store.spark, name, known)
+        rows = conform(frame, TABLES[name]).unionByName(beside)
         with self._aside(name) as store:
-            RunStore(store, self.cluster, self.run_id).write(name, rows)
+            RunStore(store, self.cluster, self.run_id)._save(name, rows, "overwrite", partition_columns(table))
             written = files_of(Path(str(store.folder), name), self.run_id)
             assert written is not None
             own = [move(file, table, self.run_id) for file in written]
@@ -219,17 +217,10 @@ class RunStore:
         self._commits[name] = Commit(sum(file.rows for file in files), len(files), sum(file.bytes for file in files))
         return True
 
-    def _rows_in(self, name: str, files: Sequence[DataFile]) -> DataFrame:
-        """The rows of some files of a table, each with the name of its file, as column `file`."""
-        rows = self.store.spark.createDataFrame([], TABLES[name]).withColumn("file", F.lit(""))
-        for values in {tuple(file.values.items()): file.values for file in files}.values():
-            # What the log says of all rows of a file is not in the file.
-            inside = StructType([field for field in TABLES[name] if field.name not in values])
-            told = {field.name: F.lit(values[field.name]).cast(field.dataType) for field in TABLES[name] if field.name in values}
-            paths = [str(file.path) for file in files if file.values == values]
-            read = self.store.spark.read.schema(inside).parquet(*paths)
-            rows = rows.unionByName(read.withColumns({**told, "file": F.col("_metadata.file_name")}))
-        return rows
+    def sweep(self) -> None:
+        """Removes what the run left beside the tables when it died."""
+        if self.store.folder is not None:
+            shutil.rmtree(Path(self.store.folder, ASIDE, self.run_id), ignore_errors=True)
 
     @contextmanager
     def _aside(self, name: str) -> Iterator[Store]:
@@ -249,7 +240,7 @@ class RunStore:
         for known in (self._opened, self._own, self._commits):
             known.pop(name, None)
 
-    def _save(self, name: str, frame: DataFrame, mode: str) -> None:
+    def _save(self, name: str, frame: DataFrame, mode: str, by: Sequence[str] = ()) -> None:
         self._forget(name)
         stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
         noted = ",".join(column for column in NOTED if column in TABLES[name].names) or "cluster"
@@ -261,9 +252,9 @@ class RunStore:
             .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)})
         )
         if mode == "overwrite":
-            writer = writer.option("replaceWhere", f"run_id = '{self.run_id}'")
+            writer = writer.option("replaceWhere", f"run_id = {quoted(self.run_id)}")
         try:
-            self._commit(writer.partitionBy("run_id", *APART.get(name, ())), name)
+            self._commit(writer.partitionBy(*by or ("run_id", *APART.get(name, ()))), name)
         except AnalysisException as error:
             if OTHER_PARTITIONS not in str(error):
                 raise

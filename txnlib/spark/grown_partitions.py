@@ -55,7 +55,7 @@ def _held_copies(earlier_segments: DataFrame, continued: DataFrame) -> DataFrame
         earlier_segments.join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
         .groupBy(*COPY)
         .agg(
-            (F.bool_and(is_whole) & _is_each_once()).alias("is_held"),
+            F.bool_and(is_whole).alias("is_held"),
             F.max("segment_base_offset").alias("newest_segment"),
             F.max("end_offset").alias("grows_at"),
             F.max_by("end_offset", "segment_base_offset").alias("newest_end"),
@@ -78,7 +78,7 @@ def _only_grew(segments: DataFrame, earlier_segments: DataFrame, held: DataFrame
 
 
 def _is_each_once() -> Column:
-    """Whether no segment of a copy was given twice."""
+    """Whether no segment of a copy was given twice, tonight or before."""
     return F.count("*") == F.size(F.collect_set("segment_base_offset"))
 
 

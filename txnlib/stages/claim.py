@@ -25,7 +25,9 @@ def refuse_if_busy(run: Run, *, take_over: bool = False) -> None:
         if row["run_id"] != run.tables.run_id:
             values = {**row.asDict(), "status": "DIED"}
             died = run.spark.createDataFrame([tuple(values[name] for name in AUDIT_RUNS.names)], AUDIT_RUNS)
-            RunStore(run.tables.store, run.settings.cluster, row["run_id"]).write("audit_runs", died)
+            its_tables = RunStore(run.tables.store, run.settings.cluster, row["run_id"])
+            its_tables.write("audit_runs", died)
+            its_tables.sweep()
 
 
 def claim(run: Run) -> None:
