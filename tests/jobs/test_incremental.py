@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 
+from jobs.options import AUDIT, parse
+from jobs.run import open_run
 from tests.support.memory import audited, audited_on
+from txnlib.delta import store
+from txnlib.delta.linked_files import files_of
 from txnlib.spark.schemas import TABLES
+from txnlib.stages import held_tables
+from txnlib.stages.audit import STEPS
+from txnlib.stages.steps import carry_out
 
 #: All but the run's own row, which says how it was made.
 SAME = sorted(TABLES.keys() - {"audit_runs"})
 READ = ("record_batches", "segments", "coverage", "quarantine", "producer_spans", "open_transactions")
+
+
+@pytest.fixture(autouse=True)
+def little_is_worth_it(monkeypatch):
+    monkeypatch.setattr(held_tables, "WORTH_GOING_ON", 0)
+    monkeypatch.setattr(store, "WORTH_LINKING", 0)
 
 
 def same_tables(incremental, full, names):
@@ -32,6 +46,7 @@ def test_three_nights_read_on_are_three_nights_read_whole(spark, captures):
     assert len(positions_read(second)) >= 6
     assert len(positions_read(third)) >= 10
     same_tables(third, audited(spark, nights[2]), SAME)
+    assert third.run.grown
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -66,3 +81,44 @@ def test_what_was_damaged_the_night_before_is_read_again(spark, captures, tmp_pa
     tables = audited_on(spark, audited(spark, night), whole)
     assert str(whole / segment.relative_to(night)) not in positions_read(tables)
     same_tables(tables, audited(spark, whole), READ)
+
+
+#: What of an earlier run is taken over, file by file.
+LINKED = ("record_batches", "producer_spans", "partition_transactions")
+
+
+def written(capture, output, *options):
+    """A run whose tables are real, as far as those are needed that are taken over."""
+    run = open_run(parse(AUDIT, "", ["--input", str(capture), "--output", str(output), "--cluster", "eu", *options]))
+    carry_out(run, [step for step in STEPS if step.name in NEEDED])
+    run.note("DONE")
+    return run
+
+
+NEEDED = {*LINKED, "transaction_log", "segments", "producer_snapshots", "coordinator_partitions", "console_records", "coverage"}
+NEEDED |= {"grown_partitions", "audit_runs"}
+
+
+@pytest.mark.slow
+def test_nights_that_link_files_have_the_rows_of_a_full_audit(spark, captures, tmp_path):
+    """Real tables, two nights of logs that were cut, and one that finds nothing new."""
+    whole, night, out = captures / "causes-3.9" / "brokers", tmp_path / "night", tmp_path / "out"
+    chance = random.Random(4)
+    shutil.copytree(whole, night)
+    for segment in night.rglob("*.log"):
+        segment.write_bytes(segment.read_bytes()[: int(segment.stat().st_size * chance.uniform(0.3, 1))])
+    before, full = written(night, out, "--as-of", "1000"), audited(spark, whole)
+    linked = set()
+    for as_of in ("2000", "3000"):
+        run = written(whole, out, "--as-of", as_of, "--mode", "incremental")
+        assert run.grown
+        for name in LINKED:
+            told = run.tables.read(name).toArrow().to_pylist()
+            assert sorted(map(repr, told)) == sorted(map(repr, full.rows(name))), name
+            linked |= {name for known in inodes(before, name) if known in inodes(run, name)}
+        before = run
+    assert linked == set(LINKED)
+
+
+def inodes(run, name):
+    return {file.path.stat().st_ino for file in files_of(Path(run.tables.store.folder, name), run.tables.run_id)}

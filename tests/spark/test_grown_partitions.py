@@ -11,10 +11,6 @@ from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, SEGMENTS
 COPY = {"topic": "orders", "partition": 0, "source": "raw:1"}
 
 
-def frame(spark, schema, rows):
-    return spark.createDataFrame([[row.get(name) for name in schema.names] for row in rows], schema)
-
-
 def segment(base, end, last_position=500, **more):
     landmarks = [{"position": position, "size": 100, "base_offset": 0, "crc": 1} for position in (0, last_position)]
     known = {"kind": "raw", "path": f"{base}.log", "segment_base_offset": base, "first_offset": base, "end_offset": end}
@@ -84,17 +80,30 @@ CASES = {
 }
 
 
+@pytest.fixture(scope="module")
+def found(spark):
+    """By case, what is found of its partition: each has one of its own, so that all cases are one question."""
+
+    def frame(schema, name):
+        cases = ((number, (GREW | given)[name]) for number, (given, _) in enumerate(CASES.values()))
+        rows = [row | {"partition": number} for number, found in cases for row in found]
+        return spark.createDataFrame([[row.get(column) for column in schema.names] for row in rows], schema)
+
+    tonight = [frame(SEGMENTS, "segments"), frame(COVERAGE, "coverage"), frame(PRODUCER_SNAPSHOTS, "snapshots")]
+    before = [frame(SEGMENTS, "earlier_segments"), frame(COVERAGE, "earlier_coverage")]
+    continued = [
+        (topic, number, *rest)
+        for number, (given, _) in enumerate(CASES.values())
+        for topic, _, *rest in (GREW | given)["continued"]
+    ]
+    grown = grown_partitions(
+        *tonight, *before, frame(PRODUCER_SNAPSHOTS, "earlier_snapshots"), spark.createDataFrame(continued, CONTINUED)
+    )
+    return {row["partition"]: (row["topic"], row["source"], row["grows_at"]) for row in grown.collect()}
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_a_partition_only_grew_if_all_it_held_stands(spark, case):
-    given, grows_at = CASES[case]
-    rows = GREW | given
-    found = grown_partitions(
-        frame(spark, SEGMENTS, rows["segments"]),
-        frame(spark, COVERAGE, rows["coverage"]),
-        frame(spark, PRODUCER_SNAPSHOTS, rows["snapshots"]),
-        frame(spark, SEGMENTS, rows["earlier_segments"]),
-        frame(spark, COVERAGE, rows["earlier_coverage"]),
-        frame(spark, PRODUCER_SNAPSHOTS, rows["earlier_snapshots"]),
-        spark.createDataFrame(rows["continued"], CONTINUED),
-    ).collect()
-    assert [tuple(row) for row in found] == ([] if grows_at is None else [(*COPY.values(), grows_at)])
+def test_a_partition_only_grew_if_all_it_held_stands(found, case):
+    _, grows_at = CASES[case]
+    expected = None if grows_at is None else (COPY["topic"], COPY["source"], grows_at)
+    assert found.get(list(CASES).index(case)) == expected

@@ -64,6 +64,8 @@ NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id",
 APART: Final = {"producer_spans": ("is_newest",)}
 #: What Delta says where a table has other such columns.
 OTHER_PARTITIONS: Final = "Partition columns do not match"
+#: Of a table with fewer bytes than these, files are not linked: to write them again takes no longer, and keeps them few.
+WORTH_LINKING: Final = 32 << 20
 #: Folder beside the tables, where rows are written that a run has besides those it takes over.
 ASIDE: Final = "_aside"
 
@@ -202,7 +204,7 @@ class RunStore:
             return False
         table = Path(self.store.folder, name)
         known = files_of(table, held.earlier.run_id)
-        if known is None or files_of(table, self.run_id) is None:
+        if known is None or sum(file.bytes for file in known) < WORTH_LINKING or files_of(table, self.run_id) is None:
             return False
         taken, beside = held.in_files(self.store.spark, name, known)
         rows = conform(frame, TABLES[name]).unionByName(beside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from pyspark.sql import DataFrame
 
@@ -15,6 +16,10 @@ from txnlib.spark.partition_transactions import partition_transactions
 from txnlib.spark.schemas import TOPIC_PARTITION
 from txnlib.stages.continuing import frame_of
 from txnlib.stages.run import Run
+
+#: Where segments of fewer bytes are known, the windows run over all batches in the time that it takes to find out where they
+#: could go on.
+WORTH_GOING_ON: Final = 64 << 20
 
 
 def batches_on(run: Run) -> Grown | None:
@@ -33,8 +38,8 @@ def _not_whole(earlier: Readable, continued: DataFrame) -> frozenset[tuple[str, 
 
 
 def learn_grown(run: Run) -> None:
-    """Settles which partitions only grew since the earlier run."""
-    if run.earlier is None or run.capture is None or not run.capture.continued:
+    """Settles which partitions only grew since the earlier run, if that is worth asking."""
+    if run.earlier is None or run.capture is None or run.capture.size - run.capture.size_to_read < WORTH_GOING_ON:
         return
     read, read_before = run.tables.read, run.earlier.read
     found = grown_partitions(
