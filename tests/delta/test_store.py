@@ -12,7 +12,7 @@ from txnlib.delta.constraints import CONSTRAINTS, options_of
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore, Store, stored_schema
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.spark.schemas import AUDIT_RUNS, QUARANTINE, TABLES
+from txnlib.spark.schemas import AUDIT_RUNS, PRODUCER_SPANS, QUARANTINE, TABLES
 
 
 def rows(spark, *positions):
@@ -62,6 +62,22 @@ def test_a_column_younger_than_the_table_is_not_known(spark, store):
     old.write.format("delta").partitionBy("run_id").save(f"{store.output}/quarantine")
     (row,) = RunStore(store, "eu", "eu-1").read("quarantine").collect()
     assert (row["position"], row["next_offset"], row["reason"]) == (1, None, None)
+
+
+def test_a_table_of_a_catalog_that_an_older_version_made_gets_its_new_columns_and_keeps_its_layout(spark):
+    spark.sql("CREATE DATABASE older")
+    try:
+        row = [None] * len(PRODUCER_SPANS)
+        old = spark.createDataFrame([row], PRODUCER_SPANS).drop("is_newest", "suspects_count")
+        stamps = [F.lit("eu").alias("cluster"), F.lit("eu-0").alias("run_id")]
+        old.select(*stamps, *old.columns).write.format("delta").partitionBy("run_id").saveAsTable("older.producer_spans")
+        run = RunStore(Store(spark, schema="older"), "eu", "eu-1")
+        for count in (2, 1):
+            run.write("producer_spans", spark.createDataFrame([row] * count, PRODUCER_SPANS).withColumn("is_newest", F.lit(True)))
+            assert [row["is_newest"] for row in run.read("producer_spans").collect()] == [True] * count
+        assert run.store.read_all("producer_spans").count() == 2
+    finally:
+        spark.sql("DROP DATABASE older CASCADE")
 
 
 def test_a_table_that_was_never_written_is_missing(store):

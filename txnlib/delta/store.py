@@ -129,6 +129,13 @@ class Store:
             ]
         )
 
+    def is_older(self, name: str) -> bool:
+        """Whether a table is there that lacks columns."""
+        try:
+            return not set(stored_schema(name).names) <= set(self._load(name).columns)
+        except AnalysisException:
+            return False
+
     def sql_name(self, name: str) -> str:
         """A table's name in a SQL statement."""
         if self.output is None:
@@ -246,9 +253,12 @@ class RunStore:
         self._forget(name)
         stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
         noted = ",".join(column for column in NOTED if column in TABLES[name].names) or "cluster"
+        stored = _as_stored(stamped, stored_schema(name))
+        if self.store.output is None and self.store.is_older(name):
+            self._evolve(stored, name, mode)
+            return
         writer = (
-            _as_stored(stamped, stored_schema(name))
-            .write.format("delta")
+            stored.write.format("delta")
             .mode(mode)
             .option("mergeSchema", "true")
             .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)})
@@ -261,6 +271,15 @@ class RunStore:
             if OTHER_PARTITIONS not in str(error):
                 raise
             self._commit(writer.partitionBy("run_id"), name)  # as an older version made it
+
+    @again_after_conflicts
+    def _evolve(self, rows: DataFrame, name: str, mode: str) -> None:
+        """Writes to a table of a catalog that lacks columns, which `saveAsTable` fails to add (Spark 4.2, Delta 4.4)."""
+        writer = rows.writeTo(f"{self.store.schema}.{name}").option("mergeSchema", "true")
+        if mode == "overwrite":
+            writer.overwrite(F.col("run_id") == self.run_id)
+        else:
+            writer.append()
 
     @again_after_conflicts
     def _commit(self, writer: DataFrameWriter, name: str) -> None:

@@ -70,7 +70,7 @@ def _left_behind(known: DataFrame, new: DataFrame) -> DataFrame:
 
 def mark_closed(spans: DataFrame, grown: DataFrame) -> DataFrame:
     """Rows of `producer_spans` of the run before, with whether they are among those of tonight as they are: column `holds`."""
-    return _in_grown(spans, grown, ~F.col("is_newest"))
+    return _in_grown(spans, grown, F.col("state").isNull())
 
 
 def mark_ended(partition_transactions: DataFrame, grown: DataFrame) -> DataFrame:
