@@ -140,8 +140,8 @@ def test_a_file_is_told_of_only_if_it_is_of_the_kind(spark):
     ]
 
 
-@pytest.mark.parametrize("run_id", ["é-2", "50%-2"])
-def test_a_run_with_letters_that_writers_escape_writes_its_rows(spark, store, run_id):
+def test_a_run_with_letters_that_writers_escape_writes_its_rows(spark, store):
+    run_id = "50% é-2"
     monday, other = earlier_run(spark, store, [1], [2]), RunStore(store, "eu", run_id)
     for _ in range(2):
         other.write(NAME, rows(spark, 3), held_below(monday, 2))
@@ -154,9 +154,8 @@ def inodes_named(store, run_id):
     return files_of(Path(store.output, NAME), run_id)
 
 
-@pytest.mark.parametrize("folder", ["a[b]c", "50%25"])
-def test_a_folder_whose_name_is_a_pattern_is_written_by_spark_alone(spark, tmp_path, folder):
-    store = Store(spark, str(tmp_path / folder))
+def test_a_folder_whose_name_is_a_pattern_is_written_by_spark_alone(spark, tmp_path):
+    store = Store(spark, str(tmp_path / "a[b]c"))
     monday, tuesday = earlier_run(spark, store, [1], [2]), RunStore(store, "eu", "eu-2")
     tuesday.write(NAME, rows(spark, 3), held_below(monday, 2))
     assert positions(tuesday) == [1, 3]

@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from txnlib.delta.commits import MANY_FILES, Commit
+from txnlib.delta.held import Grown
 from txnlib.spark.schemas import TABLES
 from txnlib.stages import audit, ingest_dumps, reconstruct_state, report_transactions
 from txnlib.stages.steps import Step, carry_out
@@ -20,7 +21,7 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
     """A run whose tables only note that they are written and put together."""
     lock = threading.Lock()
 
-    def note(name: str, frame: object = None) -> None:
+    def note(name: str, frame: object = None, held: object = None) -> None:
         with lock:
             written.append(name)
 
@@ -46,7 +47,7 @@ def test_every_step_comes_after_the_steps_it_reads():
 
 def test_the_jobs_write_every_table_once():
     names = [step.name for job in (ingest_dumps, reconstruct_state, report_transactions) for step in job.STEPS]
-    assert sorted(names) == sorted([*TABLES, "coordinator_partitions", "console_records"])
+    assert sorted(names) == sorted([*TABLES, "coordinator_partitions", "console_records", "grown_partitions"])
 
 
 def test_after_a_failure_nothing_new_begins_and_the_failure_is_raised():
@@ -72,6 +73,14 @@ def test_a_decision_writes_no_table():
     carry_out(run, [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
     assert written == ["a"]
     assert run.begun == ["number", "a"]
+
+
+def test_rows_that_a_run_holds_are_handed_on_with_those_it_makes():
+    handed: list[object] = []
+    run = run_of([])
+    run.tables.write = lambda *given: handed.append(given)
+    carry_out(run, [Step("a", (), lambda run: Grown("made", "held")), Step("b", ("a",), lambda run: "all")])
+    assert handed == [("a", "made", "held"), ("b", "all", None)]
 
 
 def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):
