@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from pyspark.sql.utils import is_remote
 
-from txnlib.report.text import duration, size
+from txnlib.core.durations import duration
+from txnlib.report.text import size
 from txnlib.stages.run import Run
 
 #: The step that reads everything; others do so beside it.

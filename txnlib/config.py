@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 from pydantic.fields import FieldInfo
 
 from txnlib.core.application import compiled
+from txnlib.core.copies import CountBasis
 from txnlib.errors import ConfigError
 
 
@@ -136,7 +137,14 @@ class Settings(_Section):
     producer_id_expiration_ms: int = Field(default=86_400_000, description="How long a producer is remembered.")
     coordinator_partitions: int = Field(default=50, description="Partitions of `__transaction_state`.")
     coordinator_partitions_basis: str = Field(
-        default="Kafka's default", description="Where that number comes from: given, or learned."
+        default=CountBasis.DEFAULT.value,
+        description="How that number is known: GIVEN, DEFAULT, ASSUMED (the one number that the ids allow), or AMBIGUOUS.",
+    )
+    transaction_version: int | None = Field(
+        default=None, description="Level of the feature `transaction.version`, by capture.json; null: not known."
+    )
+    is_transaction_max_timeout_assumed: bool = Field(
+        default=False, description="Whether nobody said `transaction.max.timeout.ms`: a larger stored timeout refutes the default."
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, by capture.json.")
     application_patterns: tuple[str, ...] = Field(default=(), description="Own patterns of transactional ids.")

@@ -9,6 +9,7 @@ import pytest
 
 from txnlib.core.abort_plan import ACTIONS, Action, OpenTransaction, plan
 from txnlib.core.commands import (
+    abort,
     abort_on_old_brokers,
     describe,
     force_terminate,
@@ -16,7 +17,7 @@ from txnlib.core.commands import (
     knows_force_terminate,
     tool_version,
 )
-from txnlib.core.verdict import Reason, Verdict
+from txnlib.core.reason import Reason, Verdict
 
 HANGING = OpenTransaction(
     topic="payments",
@@ -29,6 +30,10 @@ HANGING = OpenTransaction(
     verdict="HANGING",
     reason=Reason.WRITTEN_AFTER_MARKER.value,
     safe_to_abort=True,
+    abort_command=abort("payments", 0, 9173),
+    coordinator_partition=3,
+    coordinator_state="CompleteAbort",
+    records=12,
 )
 
 
@@ -39,7 +44,9 @@ def test_every_verdict_has_its_action():
 @pytest.mark.parametrize("verdict", Verdict)
 @pytest.mark.parametrize("is_safe", [True, False])
 def test_only_a_hanging_one_gets_a_marker_by_hand(verdict, is_safe):
-    found = plan(replace(HANGING, verdict=verdict.value, reason=Reason.EXPECTED.value, safe_to_abort=is_safe))
+    command = HANGING.abort_command if verdict is Verdict.HANGING else None
+    row = replace(HANGING, verdict=verdict.value, reason=Reason.EXPECTED.value, safe_to_abort=is_safe, abort_command=command)
+    found = plan(row)
     has_abort = found is not None and found.command is not None and " abort " in found.command
     assert has_abort == (verdict is Verdict.HANGING)
     assert (found is None) == (verdict is Verdict.OPEN)
@@ -48,6 +55,63 @@ def test_only_a_hanging_one_gets_a_marker_by_hand(verdict, is_safe):
 def test_what_is_not_safe_is_for_later():
     assert plan(HANGING).action is Action.ABORT
     assert plan(replace(HANGING, safe_to_abort=False)).action is Action.ABORT_LATER
+
+
+def test_where_a_marker_by_hand_would_be_wrong_the_plan_has_no_command():
+    found = plan(replace(HANGING, safe_to_abort=False, abort_command=None, do_not_abort_because="a COMMIT marker is due here"))
+    assert (found.action, found.command, found.command_for_old_brokers) == (Action.DO_NOT_ABORT, None, None)
+    assert found.notes == ("a COMMIT marker is due here",)
+
+
+@pytest.mark.parametrize("version", [None, "2.8.2", "3.9.1"])
+def test_the_plan_and_the_row_have_one_command(version):
+    assert plan(HANGING, version).command == HANGING.abort_command
+
+
+def test_an_abort_says_what_it_discards_and_what_it_needs():
+    notes = plan(replace(HANGING, committed_siblings=("orders-1", "orders-2"))).notes
+    assert "it discards 12 records of producer 12345 from offset 9173 on" in notes[0]
+    assert "since then the producer committed on orders-1, orders-2" in notes[0]
+    assert "ClusterAction" in notes[1]
+
+
+#: Prepare state of a marker that the partition refuses -> what to do.
+REFUSED = [("PrepareAbort", Action.ABORT_AS_DECIDED, "abort"), ("PrepareCommit", Action.DO_NOT_ABORT, None)]
+
+
+@pytest.mark.parametrize(("state", "action", "command"), REFUSED)
+def test_a_refused_abort_is_written_by_hand_and_a_refused_commit_never(state, action, command):
+    row = replace(HANGING, verdict="STUCK", reason="MARKER_REFUSED", coordinator_state=state, safe_to_abort=False)
+    row = replace(row, abort_command=HANGING.abort_command if command else None)
+    found = plan(row, "3.9.1")
+    assert found.action is action
+    assert found.command == row.abort_command
+    if command is None:
+        assert "type COMMIT, producer id 12345" in found.notes[-1]
+
+
+def test_an_overdue_marker_is_sent_again_by_a_new_leader_of_the_coordinator_partition():
+    row = replace(HANGING, verdict="STUCK", reason="MARKER_OVERDUE", coordinator_state="PrepareCommit", abort_command=None)
+    found = plan(row, "3.9.1")
+    assert found.action is Action.REVIVE_COORDINATOR
+    assert found.command.endswith("--topic __transaction_state --partition 3")
+    assert found.command.startswith("kafka-leader-election.sh")
+    assert "in that broker's log" in found.notes[0]
+
+
+def test_an_epoch_out_of_reach_is_ended_in_the_order_that_works():
+    row = replace(HANGING, reason="EPOCH_AHEAD_OF_COORDINATOR", safe_to_abort=False, abort_command=None, do_not_abort_because="x")
+    notes = plan(row, "3.9.1").notes
+    assert [note[:2] for note in notes] == ["x", "1.", "2.", "3.", "4."]
+    assert "stop the application" in notes[1]
+    assert abort("payments", 0, 9173) in notes[2]
+
+
+def test_a_transaction_in_time_by_its_coordinator_is_not_terminated():
+    row = replace(HANGING, verdict="LATE", reason="TIMEOUT_NOT_PASSED", safe_to_abort=False, abort_command=None)
+    found = plan(row, "4.1.1")
+    assert (found.action, found.command) == (Action.CHECK_TIMESTAMPS, None)
+    assert not any("forceTerminate" in text for text in (*found.notes, *(step.command for step in found.before)))
 
 
 def test_A17_the_start_offset_is_looked_up_first_and_gone_afterwards():
@@ -73,9 +137,9 @@ def test_A18_old_brokers_are_told_the_producer_and_an_unknown_coordinator_epoch_
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [("2.7.2", False), ("2.8.0", True), ("4.1.1", True), ("0.11.0.3", False), (None, True), ("trunk", True)],
+    [("2.7.2", False), ("2.8.2", False), ("3.0.0", True), ("4.1.1", True), ("0.11.0.3", False), (None, True), ("trunk", True)],
 )
-def test_brokers_describe_producers_from_2_8_on(version, expected):
+def test_brokers_describe_producers_from_3_0_on(version, expected):
     assert knows_describe_producers(version) is expected
 
 
@@ -98,17 +162,17 @@ def test_force_terminate_exists_from_4_1_on(version, expected):
 
 @pytest.mark.parametrize(("verdict", "reason"), HELD)
 @pytest.mark.parametrize(
-    ("version", "action", "checks"),
+    ("version", "checks"),
     [
-        ("4.0.1", Action.RECOVER_APPLICATION, [describe("i")]),
-        ("4.1.1", Action.END_AT_COORDINATOR, [describe("i")]),
-        (None, Action.END_AT_COORDINATOR, [tool_version(), describe("i")]),
-        ("trunk", Action.END_AT_COORDINATOR, [tool_version(), describe("i")]),
+        ("4.0.1", [tool_version(), describe("i")]),
+        ("4.1.1", [describe("i")]),
+        (None, [tool_version(), describe("i")]),
+        ("trunk", [tool_version(), describe("i")]),
     ],
 )
-def test_before_4_1_an_application_recovers_itself_and_an_unknown_version_is_looked_up(verdict, reason, version, action, checks):
-    held = replace(HANGING, transactional_id="i", verdict=verdict, reason=reason.value, safe_to_abort=False)
+def test_terminating_needs_a_tool_of_4_1_and_any_brokers(verdict, reason, version, checks):
+    held = replace(HANGING, transactional_id="i", verdict=verdict, reason=reason.value, safe_to_abort=False, abort_command=None)
     found = plan(held, version)
-    assert found.action is action
+    assert found.action is Action.END_AT_COORDINATOR
     assert [step.command for step in found.before] == checks
-    assert found.command == (None if action is Action.RECOVER_APPLICATION else force_terminate("i"))
+    assert found.command == force_terminate("i")

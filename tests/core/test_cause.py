@@ -8,8 +8,8 @@ import pytest
 
 from tests.core.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
 from txnlib.core.cause import CAUSES, Likelihood, causes
-from txnlib.core.evidence import Evidence
-from txnlib.core.verdict import Reason
+from txnlib.core.evidence import Decided, Evidence
+from txnlib.core.reason import Reason
 
 AFTER = replace(MARKED, producer_epoch=MARKED.marker_epoch)
 MINUTE = 60_000
@@ -69,10 +69,22 @@ def test_a_partition_that_was_never_added_has_no_marker():
     assert "KAFKA-12671" in first(Reason.PARTITION_NOT_IN_TRANSACTION, PARTITION, ONGOING)[1]
 
 
-def test_a_completed_transaction_whose_marker_is_gone_is_told_from_a_write_that_was_never_added():
-    lost = replace(COMPLETE, last_prepared_ms=1_000_000)
-    assert "marker is gone" in first(Reason.PARTITION_NOT_IN_TRANSACTION, PARTITION, lost)[1]
-    assert not has(Reason.PARTITION_NOT_IN_TRANSACTION, PARTITION, ONGOING, "marker is gone")
+LOST = Decided(type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=1, completed_ms=2, is_marked=False)
+
+
+@pytest.mark.parametrize(
+    "reason", [Reason.PARTITION_NOT_IN_TRANSACTION, Reason.TRANSACTIONAL_ID_EXPIRED, Reason.PRODUCER_ID_ROTATED]
+)
+@pytest.mark.parametrize("partition", [PARTITION, MARKED])
+def test_a_decided_transaction_whose_marker_is_gone_is_told_from_a_write_that_was_never_added(reason, partition):
+    assert "marker is gone" in first(reason, partition, replace(COMPLETE, decision=LOST))[1]
+    assert not has(reason, partition, replace(COMPLETE, decision=LOST), "without adding the partition")
+    assert not has(reason, partition, ONGOING, "marker is gone")
+
+
+def test_a_cause_does_not_contradict_a_finding():
+    found = replace(PARTITION, alarms=("MARKER_MISSING",))
+    assert not has(Reason.PARTITION_NOT_IN_TRANSACTION, found, COMPLETE, "without adding the partition")
 
 
 def test_a_refusal_names_the_epoch_that_refuses():
@@ -92,3 +104,4 @@ def test_old_timestamps_are_told_from_a_coordinator_that_sleeps():
     assert "old timestamps" in first(Reason.OVERDUE, PARTITION, started)[1]
     honest = replace(ONGOING, transaction_start_ms=PARTITION.last_timestamp_ms)
     assert not has(Reason.OVERDUE, PARTITION, honest, "old timestamps")
+    assert has(Reason.TIMEOUT_NOT_PASSED, PARTITION, started, "old timestamps")

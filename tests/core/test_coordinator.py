@@ -220,7 +220,7 @@ PHANTOMS = [
     (ONGOING, rec("E", P, 4), True),
     (ONGOING, rec("E", Q, 0), False),
     (replace(ONGOING, producer_epoch=32766), rec("E", Q, 0), True),  # anew, with a new producer id
-    (ONGOING, None, True),  # and the id expired
+    (ONGOING, None, False),  # an Ongoing id never expires, whatever was taken back in memory
     (None, ONGOING, False),
 ]
 

@@ -148,6 +148,8 @@ def histories_with_phantoms(draw: st.DrawFn) -> list[CoordinatorRecord]:
 @given(histories_with_phantoms())
 def test_appends_that_timed_out_are_called_phantoms_and_nothing_worse(history: list[CoordinatorRecord]) -> None:
     for before, after in pairwise(history):
+        if after.entry is None and before.entry is not None and before.entry.transaction_state is STATES["O"]:
+            continue  # an Ongoing id that expires is never explained away
         found = set(transition(before, after, is_consecutive=True).findings)
 
         assert found <= {Finding.SUSPICIOUS_PHANTOM_APPEND}, (before, after)

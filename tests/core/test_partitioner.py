@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from txnlib.core.copies import CountBasis
 from txnlib.core.partitioner import count_partitions, java_string_hash, partition_for
 
 #: id, its hash in Java, its partition of 50, of 3.
@@ -58,7 +59,7 @@ def owned(transactional_ids: list[str], partitions: int) -> list[tuple[str, int]
 @given(st.lists(ids, max_size=30, unique=True), numbers, st.integers(1, 20))
 def test_the_number_found_puts_every_id_where_it_was(found: list[str], partitions: int, default: int) -> None:
     pairs = owned(found, partitions)
-    counted = count_partitions(pairs, at_least=1, default=default)
+    counted, _ = count_partitions(pairs, at_least=1, default=default)
 
     if pairs:
         assert pairs == owned(found, counted)
@@ -67,7 +68,7 @@ def test_the_number_found_puts_every_id_where_it_was(found: list[str], partition
 
 @given(st.lists(ids, max_size=30), numbers, numbers)
 def test_no_fewer_partitions_are_counted_than_were_seen(found: list[str], partitions: int, at_least: int) -> None:
-    assert count_partitions(owned(found, partitions), at_least=at_least, default=50) >= at_least
+    assert count_partitions(owned(found, partitions), at_least=at_least, default=50)[0] >= at_least
 
 
 @given(st.lists(ids, min_size=1, max_size=6), numbers)
@@ -80,32 +81,39 @@ def test_an_id_seen_again_proves_nothing_more(found: list[str], partitions: int)
 
 MANY = [f"app-{number}" for number in range(200)]
 
-#: ids and where they were found, how many partitions were seen, the default -> the count.
+BY_DEFAULT, ASSUMED, AMBIGUOUS = CountBasis.DEFAULT, CountBasis.ASSUMED, CountBasis.AMBIGUOUS
+
+#: ids and where they were found, how many partitions were seen, the default -> the count, and how it is known.
 COUNTS = [
-    pytest.param([], 1, 50, 50, id="nothing found: the default"),
-    pytest.param([], 50, 50, 50, id="nothing found in as many partitions as the default"),
-    pytest.param([], 51, 50, 51, id="nothing found, but more partitions seen than the default"),
-    pytest.param([], 2000, 50, 2000, id="nothing found, in more partitions than are tried"),
-    pytest.param([], 1, 2000, 2000, id="nothing found, and a default above what is tried"),
-    pytest.param(owned(MANY, 50), 1, 50, 50, id="many ids prove the default"),
-    pytest.param(owned(MANY, 7), 1, 50, 7, id="many ids prove another number"),
-    pytest.param(owned(MANY, 1000), 1, 50, 1000, id="as many as are tried"),
-    pytest.param(owned(MANY, 1001), 1, 50, 50, id="more than are tried"),
-    pytest.param(owned(MANY, 7), 8, 50, 50, id="more partitions seen than fit: mixed clusters"),
-    pytest.param(owned(MANY, 7), 60, 50, 60, id="the same, with more partitions than the default"),
-    pytest.param([("app-1", 0), ("app-1", 1)], 1, 50, 50, id="an id in two partitions: mixed clusters"),
-    pytest.param(owned(MANY[:2], 50), 1, 50, 50, id="two ids prove little: the default, if it fits"),
-    pytest.param([("b", 0)], 1, 50, 1, id="one id at which the default does not fit"),
-    pytest.param([("b", 0)], 0, 50, 1, id="there is at least one partition"),
-    pytest.param([("polygenelubricants", 0)] * 3, 1, 50, 50, id="one id, seen in three records"),
+    pytest.param([], 1, 50, 50, BY_DEFAULT, id="nothing found: the default"),
+    pytest.param([], 50, 50, 50, BY_DEFAULT, id="nothing found in as many partitions as the default"),
+    pytest.param([], 51, 50, 51, AMBIGUOUS, id="nothing found, but more partitions seen than the default"),
+    pytest.param([], 2000, 50, 2000, AMBIGUOUS, id="nothing found, in more partitions than are tried"),
+    pytest.param([], 1, 2000, 2000, BY_DEFAULT, id="nothing found, and a default above what is tried"),
+    pytest.param(owned(MANY, 50), 1, 50, 50, BY_DEFAULT, id="many ids fit the default"),
+    pytest.param(owned(MANY, 7), 1, 50, 7, ASSUMED, id="many ids leave one other number"),
+    pytest.param(owned(MANY, 1000), 1, 50, 1000, ASSUMED, id="as many as are tried"),
+    pytest.param(owned(MANY, 1001), 1, 50, 50, AMBIGUOUS, id="more than are tried"),
+    pytest.param(owned(MANY, 7), 8, 50, 50, AMBIGUOUS, id="more partitions seen than fit: mixed clusters"),
+    pytest.param(owned(MANY, 7), 60, 50, 60, AMBIGUOUS, id="the same, with more partitions than the default"),
+    pytest.param([("app-1", 0), ("app-1", 1)], 1, 50, 50, AMBIGUOUS, id="an id in two partitions: mixed clusters"),
+    pytest.param(owned(MANY[:2], 50), 1, 50, 50, BY_DEFAULT, id="two ids fit the default"),
+    pytest.param([("b", 0)], 1, 50, 1, AMBIGUOUS, id="one id at which the default does not fit"),
+    pytest.param([("polygenelubricants", 0)] * 3, 1, 50, 50, BY_DEFAULT, id="one id, seen in three records"),
     # "aa" hashes to 3104 and "BB" to 2112: what fits 4 and 12 divides both 3100 and 2100, and is above 12.
-    pytest.param(owned(["aa", "BB", "polygenelubricants"], 50), 1, 50, 20, id="three ids prove the smallest that fits"),
-    pytest.param(owned(["aa", "BB"], 50), 1, 50, 50, id="the same without the third"),
+    pytest.param(owned(["aa", "BB", "polygenelubricants"], 50), 1, 50, 50, BY_DEFAULT, id="three ids fit 20, and the default"),
+    *[
+        pytest.param(
+            [(i, p) for i, p in owned(MANY, 50) if p < part], 1, 50, 50, BY_DEFAULT, id=f"the first {part} of 50 fit {part}, too"
+        )
+        for part in (1, 2, 5, 10, 25)
+    ],
+    pytest.param([(i, p) for i, p in owned(MANY, 60) if p < 12], 12, 50, 12, AMBIGUOUS, id="the first 12 of 60 fit 12, 15, 20 …"),
 ]
 
 
-@pytest.mark.parametrize(("pairs", "at_least", "default", "expected"), COUNTS)
-def test_partitions_are_counted_from_what_ids_prove(
-    pairs: list[tuple[str, int]], at_least: int, default: int, expected: int
+@pytest.mark.parametrize(("pairs", "at_least", "default", "expected", "basis"), COUNTS)
+def test_ids_refute_numbers_of_partitions_and_prove_none(
+    pairs: list[tuple[str, int]], at_least: int, default: int, expected: int, basis: CountBasis
 ) -> None:
-    assert count_partitions(pairs, at_least=at_least, default=default) == expected
+    assert count_partitions(pairs, at_least=at_least, default=default) == (expected, basis)

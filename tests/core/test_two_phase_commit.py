@@ -13,9 +13,9 @@ from txnlib.core.coordinator import CoordinatorRecord, Transition, transition
 from txnlib.core.evidence import CoordinatorSide, Owner, PartitionSide
 from txnlib.core.finding import Finding
 from txnlib.core.partition_state import PartitionState
+from txnlib.core.standing import is_decision_marker
 from txnlib.core.transaction_log import TransactionLogEntry, read_transaction_log_value
 from txnlib.core.transaction_state import PREPARED_STATES, Step
-from txnlib.core.verdict import is_decision_marker
 
 MAX = 32767
 FOREVER = {"transaction_timeout_ms": 2147483647}
@@ -104,7 +104,7 @@ MARKED = PartitionSide(
 
 @pytest.mark.parametrize(("marker", "is_decision"), [({}, True), ({"marker_epoch": 0}, False), ({"marker_type": "ABORT"}, False)])
 def test_M07_only_the_marker_at_MAX_is_the_decision(marker: dict[str, object], is_decision: bool) -> None:
-    assert is_decision_marker(replace(MARKED, **marker), DECIDED, 0) is is_decision
+    assert is_decision_marker(replace(MARKED, **marker), DECIDED) is is_decision
 
 
 def test_M07_an_abort_at_MAX_ends_the_transaction_too() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from txnlib.core.finding import Finding
-from txnlib.core.verdict import Verdict
+from txnlib.core.reason import Verdict
 
 
 @pytest.fixture(scope="module")

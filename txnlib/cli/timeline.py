@@ -9,9 +9,10 @@ from typing import Final
 from txnlib.answers.tables import Filter, Row, Run
 from txnlib.cli.explain import RECORD
 from txnlib.cli.output import Answer
+from txnlib.core.durations import duration
 from txnlib.errors import UsageError
 from txnlib.report.explained import clock
-from txnlib.report.text import duration, instant, printable
+from txnlib.report.text import instant, printable
 from txnlib.report.timeline import (
     CLIENT,
     COLUMNS,

@@ -1,32 +1,44 @@
-"""What to do about each open transaction, in which order, and what must be seen before and after? A verdict to steps.
+"""What to do about each open transaction, in which order, and what must be seen before and after: a verdict to steps.
 
-Only a hanging transaction is ended by a marker by hand. What a coordinator holds is ended by that coordinator.
+Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. What a coordinator holds is
+ended by that coordinator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from txnlib.core import commands
-from txnlib.core.verdict import Reason, Verdict
+from txnlib.core.reason import Reason, Verdict
+from txnlib.core.transaction_state import TransactionState
 
 
 class Action(IntEnum):
     """What to do, in the order in which it is done."""
 
     ABORT = 0
-    #: Hanging, but something speaks against aborting it now.
+    #: Hanging, but something that time or another copy may settle speaks against aborting it now.
     ABORT_LATER = 1
-    END_AT_COORDINATOR = 2
-    #: The same where Kafka has no command for it: by the owner's own recovery.
-    RECOVER_APPLICATION = 3
+    #: The coordinator's ABORT is refused: a marker by hand agrees with it.
+    ABORT_AS_DECIDED = 2
+    END_AT_COORDINATOR = 3
     REVIVE_COORDINATOR = 4
+    #: A marker by hand would be wrong, and no tool writes the right one.
+    DO_NOT_ABORT = 5
+    #: In time by its coordinator: look at what timestamps its producer writes.
+    CHECK_TIMESTAMPS = 6
     #: Young: audit again.
-    WAIT = 5
-    CAPTURE_MORE = 6
+    WAIT = 7
+    CAPTURE_MORE = 8
+
+
+#: Actions that end nothing: they come last.
+IDLE: Final = frozenset({Action.CHECK_TIMESTAMPS, Action.WAIT, Action.CAPTURE_MORE})
+#: Actions that a coordinator takes for all partitions of a transaction at once: one step of the plan.
+OF_WHOLE_TRANSACTION: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR, Action.CHECK_TIMESTAMPS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +51,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """The steps for one open transaction; `notes` are what to know before the command is run."""
+
     action: Action
     command: str | None
     command_for_old_brokers: str | None
     before: tuple[Step, ...]
     after: tuple[Step, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """The fields of an open transaction that a plan needs."""
+    """The fields of an open transaction that a plan needs; names are the columns of `open_transactions`."""
 
     topic: str
     partition: int
@@ -60,6 +75,12 @@ class OpenTransaction:
     verdict: str
     reason: str
     safe_to_abort: bool
+    abort_command: str | None = None
+    do_not_abort_because: str | None = None
+    coordinator_partition: int | None = None
+    coordinator_state: str | None = None
+    records: int | None = None
+    committed_siblings: tuple[str, ...] = ()
 
 
 ACTIONS: Final[Mapping[Verdict, Action | None]] = {
@@ -70,53 +91,160 @@ ACTIONS: Final[Mapping[Verdict, Action | None]] = {
     Verdict.OPEN: None,
     Verdict.UNKNOWN: Action.CAPTURE_MORE,
 }
+#: reason -> another action than that of its verdict.
+ACTIONS_BY_REASON: Final[Mapping[Reason, Action]] = {
+    Reason.TWO_PHASE_COMMIT: Action.END_AT_COORDINATOR,
+    Reason.TIMEOUT_NOT_PASSED: Action.CHECK_TIMESTAMPS,
+}
+#: Prepare state of a refused marker -> what to do about it.
+ACTIONS_OF_REFUSED: Final[Mapping[str, Action]] = {
+    TransactionState.PREPARE_ABORT.kafka_name: Action.ABORT_AS_DECIDED,
+    TransactionState.PREPARE_COMMIT.kafka_name: Action.DO_NOT_ABORT,
+}
 
 
 def action_for(transaction: OpenTransaction) -> Action | None:
     """What to do; None for what is in progress. A two-phase commit is ended by its owner or at its coordinator."""
-    if transaction.reason == Reason.TWO_PHASE_COMMIT:
-        return Action.END_AT_COORDINATOR
-    action = ACTIONS[Verdict(transaction.verdict)]
-    return Action.ABORT_LATER if action is Action.ABORT and not transaction.safe_to_abort else action
+    if transaction.reason == Reason.MARKER_REFUSED:
+        return ACTIONS_OF_REFUSED.get(transaction.coordinator_state or "", Action.DO_NOT_ABORT)
+    action = ACTIONS_BY_REASON.get(Reason(transaction.reason), ACTIONS[Verdict(transaction.verdict)])
+    if action is not Action.ABORT or transaction.safe_to_abort:
+        return action
+    return Action.DO_NOT_ABORT if transaction.abort_command is None else Action.ABORT_LATER
 
 
 def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan | None:
     """The steps for one open transaction, on brokers of a version if that is known; None for what is in progress."""
     action = action_for(transaction)
-    if action is None:
-        return None
-    if action in (Action.ABORT, Action.ABORT_LATER):
-        return _abort(transaction, action)
-    if action is Action.END_AT_COORDINATOR and transaction.transactional_id is not None:
-        return _end_at_coordinator(transaction, transaction.transactional_id, kafka_version)
-    return Plan(action, None, None, (), ())
+    return None if action is None else _PLANS[action](transaction, action, kafka_version)
 
 
-def _abort(transaction: OpenTransaction, action: Action) -> Plan:
+def _acl(*names: str) -> str:
+    return "permissions: " + "; ".join(f"{name} needs {commands.ACLS[name]}" for name in names)
+
+
+def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     topic, partition, producer_id = transaction.topic, transaction.partition, transaction.producer_id
     producers = commands.describe_producers(topic, partition)
     before = [Step(producers, f"producer {producer_id} with CurrentTransactionStartOffset {transaction.start_offset}")]
     if transaction.transactional_id is not None:
         shown = commands.describe(transaction.transactional_id)
-        before.append(Step(shown, f"no {topic}-{partition} among TopicPartitions, and no PrepareCommit of producer {producer_id}"))
+        must_print = f"no {topic}-{partition} among TopicPartitions, and no PrepareCommit of producer {producer_id}"
+        if action is Action.ABORT_AS_DECIDED:
+            must_print = f"TransactionState PrepareAbort, producer {producer_id}"
+        before.append(Step(shown, must_print))
     after = (
         Step(producers, f"producer {producer_id} with CurrentTransactionStartOffset None"),
         Step(commands.find_hanging(topic, partition), f"no row of producer {producer_id}"),
     )
     old = commands.abort_on_old_brokers(topic, partition, producer_id, transaction.producer_epoch, transaction.coordinator_epoch)
-    return Plan(action, commands.abort(topic, partition, transaction.start_offset), old, tuple(before), after)
+    has_steps = commands.knows_describe_producers(kafka_version)
+    notes = [_discards(transaction), _acl("abort", *(("describe-producers", "describe") if has_steps else ()))]
+    if not commands.is_version_known(kafka_version):
+        notes.append(
+            "brokers before 3.0 cannot look up a start offset: they need the second form of the command, and no checks exist"
+        )
+    if action is Action.ABORT_AS_DECIDED:
+        notes.append("the coordinator stays in PrepareAbort until the partition forgets the producer (producer.id.expiration.ms)")
+    return Plan(
+        action,
+        transaction.abort_command,
+        None if commands.is_version_known(kafka_version) else old,
+        tuple(before) if has_steps else (),
+        after if has_steps else (),
+        tuple(notes),
+    )
 
 
-def _end_at_coordinator(transaction: OpenTransaction, transactional_id: str, kafka_version: str | None) -> Plan:
-    shown = commands.describe(transactional_id)
-    ongoing = f"TransactionState Ongoing, producer {transaction.producer_id}"
-    ended = "TransactionState CompleteAbort or Empty"
-    has_command = commands.knows_force_terminate(kafka_version)
-    if has_command is False:
-        # Its commit is as good an end: the owner decides.
-        after = Step(shown, f"{ended}, CompleteCommit, or a later transaction")
-        return Plan(Action.RECOVER_APPLICATION, None, None, (Step(shown, ongoing),), (after,))
-    before = [Step(shown, f"{ongoing}; and its owner says that it is given up")]
-    if has_command is None:
-        before.insert(0, Step(commands.tool_version(), "4.1 or newer; else its application's own recovery ends it"))
-    return Plan(Action.END_AT_COORDINATOR, commands.force_terminate(transactional_id), None, tuple(before), (Step(shown, ended),))
+def _discards(transaction: OpenTransaction) -> str:
+    """What an abort takes away."""
+    count = "an unknown number of" if transaction.records is None else str(transaction.records)
+    records = f"it discards {count} records of producer {transaction.producer_id} from offset {transaction.start_offset} on"
+    siblings = transaction.committed_siblings
+    if not siblings:
+        return records
+    return f"{records}; since then the producer committed on {', '.join(siblings)}"
+
+
+def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    if transaction.transactional_id is None:
+        return Plan(action, None, None, (), (), ())
+    shown = commands.describe(transaction.transactional_id)
+    ongoing = f"TransactionState Ongoing, producer {transaction.producer_id}; and its owner says that it is given up"
+    before = [Step(shown, ongoing)]
+    if commands.knows_force_terminate(kafka_version) is not True:
+        before.insert(0, Step(commands.tool_version(), "4.1 or newer; older clients have Admin.fenceProducers since 3.2"))
+    after = (Step(shown, "TransactionState CompleteAbort or Empty"),)
+    notes = (
+        "it aborts the whole transaction, on all its partitions, and fences the producer that has it",
+        _acl("forceTerminateTransaction", "describe"),
+    )
+    return Plan(action, commands.force_terminate(transaction.transactional_id), None, tuple(before), after, notes)
+
+
+def _revive(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    coordinator, transactional_id = transaction.coordinator_partition, transaction.transactional_id
+    if coordinator is None or transactional_id is None:
+        return Plan(action, None, None, (), (), ())
+    state = transaction.coordinator_state or "PrepareCommit or PrepareAbort"
+    before = (
+        Step(commands.describe(transactional_id), f"TransactionState {state}, producer {transaction.producer_id}"),
+        Step(commands.describe_coordinators(), f"the leader of partition {coordinator}: the broker to look at"),
+    )
+    after = (Step(commands.describe(transactional_id), f"TransactionState {state.replace('Prepare', 'Complete')}"),)
+    notes = (
+        f"look in that broker's log for '{transactional_id}' with 'transaction marker', 'permanently failed' or 'retrying', and "
+        f"for the leader of {transaction.topic}-{transaction.partition} being unavailable",
+        f"the command moves the leadership of __transaction_state-{coordinator}, so that its markers are sent again; where the "
+        "preferred replica leads already, restart that broker, or reassign the partition",
+        _acl("kafka-leader-election.sh", "describe"),
+    )
+    return Plan(action, commands.move_coordinator(coordinator), None, before, after, notes)
+
+
+def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    notes = []
+    if transaction.reason == Reason.MARKER_REFUSED:
+        notes = [
+            "no tool of Kafka's writes a COMMIT marker: look for another replica that has it, or wait until the partition forgets "
+            "the producer (producer.id.expiration.ms after its last write) and move the leadership of "
+            f"__transaction_state-{transaction.coordinator_partition} then, so that the marker is sent again",
+            f"a marker would need type COMMIT, producer id {transaction.producer_id}, producer epoch "
+            f"{transaction.producer_epoch} or higher, and a coordinator epoch of {transaction.coordinator_epoch or 0} or higher",
+        ]
+    elif transaction.reason == Reason.EPOCH_AHEAD_OF_COORDINATOR:
+        notes = [
+            "1. stop the application, so that it does not commit",
+            f"2. {commands.abort(transaction.topic, transaction.partition, transaction.start_offset)}",
+            "3. let the coordinator abort the rest at its timeout; its marker is refused here until the partition forgets the "
+            "producer (producer.id.expiration.ms)",
+            f"4. move the leadership of __transaction_state-{transaction.coordinator_partition} then: its transactional id is free",
+        ]
+    because = transaction.do_not_abort_because
+    return Plan(action, None, None, (), (), (*([because] if because else []), *notes))
+
+
+def _check_timestamps(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    notes = ("look at the timestamps that the producer writes: they are older than its transaction; nothing needs to be ended",)
+    if transaction.transactional_id is None:
+        return Plan(action, None, None, (), (), notes)
+    shown = Step(commands.describe(transaction.transactional_id), "TransactionState Ongoing, with a StartTime that is recent")
+    return Plan(action, None, None, (shown,), (), notes)
+
+
+def _idle(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    because = transaction.do_not_abort_because
+    return Plan(action, None, None, (), (), (because,) if because else ())
+
+
+_PLANS: Final[Mapping[Action, Callable[[OpenTransaction, Action, str | None], Plan]]] = {
+    Action.ABORT: _abort,
+    Action.ABORT_LATER: _abort,
+    Action.ABORT_AS_DECIDED: _abort,
+    Action.END_AT_COORDINATOR: _end_at_coordinator,
+    Action.REVIVE_COORDINATOR: _revive,
+    Action.DO_NOT_ABORT: _do_not_abort,
+    Action.CHECK_TIMESTAMPS: _check_timestamps,
+    Action.WAIT: _idle,
+    Action.CAPTURE_MORE: _idle,
+}

@@ -1,4 +1,4 @@
-"""What probably brought it about? Known causes with their signatures, ranked, each with what in the records speaks for it.
+"""Probable causes: known ones with their signatures, ranked, each with what in the records speaks for it.
 
 A signature is a question to the evidence; where it is not met, the cause is not named. Versions are those with the fault:
 where the capture says that its brokers are newer, the cause is UNLIKELY, since the fault may still date from before an upgrade.
@@ -14,9 +14,11 @@ from typing import Final
 
 from txnlib.core.evidence import Evidence
 from txnlib.core.find_hanging import MS_PER_MINUTE
-from txnlib.core.sentinels import CLOCKS_DIFFER_MS, EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
-from txnlib.core.transaction_state import COMPLETE_STATES
-from txnlib.core.verdict import Reason, follows_last_transaction, is_ahead
+from txnlib.core.finding import Finding
+from txnlib.core.kafka_version import is_from
+from txnlib.core.reason import Reason
+from txnlib.core.sentinels import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
+from txnlib.core.standing import is_ahead
 
 
 class Likelihood(IntEnum):
@@ -40,7 +42,7 @@ class CauseRule:
     likelihood: Likelihood
     shows: str
     applies: Callable[[Evidence], bool] = lambda evidence: True
-    fixed_in: tuple[int, ...] | None = None
+    fixed_in: tuple[int, int] | None = None
 
 
 def _is_offsets_topic(evidence: Evidence) -> bool:
@@ -60,12 +62,12 @@ def _is_v2(evidence: Evidence) -> bool:
     return (evidence.at_coordinator.transaction_version or 0) >= 2
 
 
-def _lacks_last_marker(evidence: Evidence) -> bool:
-    """Its coordinator completed a transaction with this partition, whose marker is not here."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    if coordinator.state not in COMPLETE_STATES or coordinator.last_prepared_ms is None:
-        return False
-    return not follows_last_transaction(partition, coordinator, CLOCKS_DIFFER_MS)
+def _lacks_marker(evidence: Evidence) -> bool:
+    """Its coordinator decided a transaction with this partition, and the marker is not here."""
+    decision = evidence.at_coordinator.decision
+    if decision is not None and decision.is_marked is False and decision.lists_partition:
+        return True
+    return evidence.at_coordinator.commit_due is not None or Finding.MARKER_MISSING.value in evidence.on_partition.alarms
 
 
 def _is_epoch_ahead(evidence: Evidence) -> bool:
@@ -103,12 +105,18 @@ _OFFSETS: Final = CauseRule(
     (3, 7),
 )
 _LOST_MARKER: Final = CauseRule(
-    "its coordinator completed a transaction here, and the marker is gone: the topic was created again, the log was truncated "
-    "(unclean election), or the copy is an older one",
+    "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created again, the log was "
+    "truncated (unclean election), or the copy is an older one",
     _L,
-    "{transactional_id} is in {state} at offset {record_offset} of __transaction_state-{coordinator_partition}, and no marker "
-    "follows that decision here",
-    _lacks_last_marker,
+    "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows it here",
+    _lacks_marker,
+)
+
+_OLD_TIMESTAMPS: Final = CauseRule(
+    "the producer writes old timestamps: by its coordinator's clock it is younger than its last write claims",
+    _L,
+    "the last write claims to be older than the transaction's start at the coordinator",
+    _is_in_time_at_coordinator,
 )
 
 #: reason -> candidates, likeliest first.
@@ -138,7 +146,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "transaction.partition.verification.enable off)",
             _L,
             "no record of {transactional_id} that holds now lists {topic}-{partition}, and no marker of it stands there",
-            lambda evidence: not _has_marker(evidence) and not _lacks_last_marker(evidence),
+            lambda evidence: not _has_marker(evidence) and not _lacks_marker(evidence),
         ),
         _LATE_AT_MARKERS_EPOCH,
         CauseRule(
@@ -146,7 +154,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "transaction.partition.verification.enable off)",
             _P,
             "the producer's last marker here, at offset {marker_offset}, ended an earlier transaction",
-            _has_marker,
+            lambda evidence: _has_marker(evidence) and not _lacks_marker(evidence),
         ),
     ),
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
@@ -170,6 +178,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
+        _LOST_MARKER,
         CauseRule(
             "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile",
             _L,
@@ -180,10 +189,12 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.PRODUCER_ID_ROTATED: (
+        _LOST_MARKER,
         CauseRule(
             "late produce request of a producer id that its transactional id has given up (epochs exhausted, or reborn)",
             _L,
             "{transactional_id} had producer {producer_id} before, not now",
+            lambda evidence: not _lacks_marker(evidence),
         ),
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
@@ -230,13 +241,9 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             _is_v2,
         ),
     ),
+    Reason.TIMEOUT_NOT_PASSED: (_OLD_TIMESTAMPS,),
     Reason.OVERDUE: (
-        CauseRule(
-            "the producer writes old timestamps: by its coordinator's clock it is younger than its last write claims",
-            _L,
-            "the last write claims to be older than the transaction's start at the coordinator",
-            _is_in_time_at_coordinator,
-        ),
+        _OLD_TIMESTAMPS,
         CauseRule(
             "the epoch is exhausted, so its coordinator cannot fence it (KAFKA-20090)",
             _L,
@@ -267,11 +274,7 @@ def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None)
 
 
 def _is_fixed(rule: CauseRule, kafka_version: str | None) -> bool:
-    if rule.fixed_in is None or kafka_version is None:
-        return False
-    parts = kafka_version.split(".")
-    numbers = tuple(int(part) for part in parts[: len(rule.fixed_in)] if part.isdigit())
-    return len(numbers) == len(rule.fixed_in) and numbers >= rule.fixed_in
+    return rule.fixed_in is not None and is_from(rule.fixed_in, kafka_version) is True
 
 
 def _fields(evidence: Evidence) -> dict[str, object]:
@@ -291,4 +294,5 @@ def _fields(evidence: Evidence) -> dict[str, object]:
         "coordinator_producer_epoch": coordinator.producer_epoch,
         "newest_coordinator_epoch": coordinator.newest_coordinator_epoch,
         "record_offset": coordinator.record_offset,
+        "decision": "not known" if coordinator.decision is None else coordinator.decision.type,
     }

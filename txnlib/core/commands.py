@@ -1,22 +1,38 @@
-"""Which command of Kafka's own tools does what? `kafka-transactions.sh`, with arguments that a shell may be given.
+"""Commands of Kafka's own tools, with arguments that a shell may be given, and the permissions they need.
 
-Kafka: `TransactionsCommand`; KIP-664, and for forceTerminateTransaction KIP-939.
+Kafka: `TransactionsCommand`; KIP-664, and for forceTerminateTransaction KIP-939. `kafka-transactions.sh` looks up what it needs
+from brokers, so what a command needs is a version of the brokers, of the tool, or both.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
-_TOOL: Final = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
-#: From here on brokers describe producers, so that a start offset finds the transaction (KIP-664).
-_DESCRIBES_PRODUCERS: Final = (2, 8)
-#: From here on there is forceTerminateTransaction (KIP-939).
+from txnlib.core.kafka_version import is_from
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+
+_BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
+_TOOL: Final = f"kafka-transactions.sh {_BOOTSTRAP}"
+#: Brokers from here on describe producers and transactions, so that a start offset finds the transaction (KIP-664).
+_DESCRIBES_PRODUCERS: Final = (3, 0)
+#: Tools from here on have forceTerminateTransaction (KIP-939), for brokers of any version: it is `Admin.fenceProducers`.
 _FORCES_TERMINATION: Final = (4, 1)
+
+#: command -> the permissions it needs.
+ACLS: Final[Mapping[str, str]] = {
+    "abort": "ClusterAction on the cluster, or Alter on it (newer brokers)",
+    "describe-producers": "Read on the topic",
+    "describe": "Describe on the transactional id",
+    "find-hanging": "Read on the topic, Describe on transactional ids",
+    "forceTerminateTransaction": "Write on the transactional id",
+    "kafka-leader-election.sh": "Alter on the cluster",
+}
 
 
 def abort(topic: str, partition: int, start_offset: int) -> str:
-    """Ends the open transaction that begins at an offset: the tool looks up its producer."""
+    """Ends the open transaction that begins at an offset: the tool looks up its producer. Brokers 3.0 and newer."""
     return f"{_TOOL} abort --topic {shlex.quote(topic)} --partition {partition} --start-offset {start_offset}"
 
 
@@ -31,17 +47,17 @@ def abort_on_old_brokers(topic: str, partition: int, producer_id: int, producer_
 
 def knows_describe_producers(kafka_version: str | None) -> bool:
     """Whether brokers of a version describe producers; True where the version is not known."""
-    return _is_from(_DESCRIBES_PRODUCERS, kafka_version) is not False
+    return is_from(_DESCRIBES_PRODUCERS, kafka_version) is not False
+
+
+def is_version_known(kafka_version: str | None) -> bool:
+    """Whether a version tells which form of a command brokers understand."""
+    return is_from(_DESCRIBES_PRODUCERS, kafka_version) is not None
 
 
 def knows_force_terminate(kafka_version: str | None) -> bool | None:
-    """Whether Kafka of a version has forceTerminateTransaction; None where the version is not known."""
-    return _is_from(_FORCES_TERMINATION, kafka_version)
-
-
-def _is_from(first: tuple[int, int], kafka_version: str | None) -> bool | None:
-    numbers = [int(part) for part in (kafka_version or "").split(".")[:2] if part.isdigit()]
-    return None if len(numbers) < 2 else tuple(numbers) >= first
+    """Whether the tool of a version has forceTerminateTransaction; None where the version is not known."""
+    return is_from(_FORCES_TERMINATION, kafka_version)
 
 
 def tool_version() -> str:
@@ -50,20 +66,33 @@ def tool_version() -> str:
 
 
 def describe_producers(topic: str, partition: int) -> str:
-    """Prints the producers of a partition, each with the start offset of its open transaction."""
+    """Prints the producers of a partition, each with the start offset of its open transaction. Brokers 3.0 and newer."""
     return f"{_TOOL} describe-producers --topic {shlex.quote(topic)} --partition {partition}"
 
 
 def describe(transactional_id: str) -> str:
-    """Prints what the coordinator of a transactional id holds."""
+    """Prints what the coordinator of a transactional id holds. Brokers 3.0 and newer."""
     return f"{_TOOL} describe --transactional-id {shlex.quote(transactional_id)}"
 
 
 def find_hanging(topic: str, partition: int) -> str:
-    """Prints what hangs in one partition."""
+    """Prints what hangs in one partition. Brokers 3.0 and newer."""
     return f"{_TOOL} find-hanging --topic {shlex.quote(topic)} --partition {partition}"
 
 
 def force_terminate(transactional_id: str) -> str:
-    """Has the coordinator abort what a transactional id has open; see `knows_force_terminate`."""
+    """Has the coordinator abort what a transactional id has open. A tool of 4.1 or newer, any brokers."""
     return f"{_TOOL} forceTerminateTransaction --transactionalId {shlex.quote(transactional_id)}"
+
+
+def describe_coordinators() -> str:
+    """Prints the leader of every coordinator partition."""
+    return f"kafka-topics.sh {_BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}"
+
+
+def move_coordinator(coordinator_partition: int) -> str:
+    """Has the preferred replica of a coordinator partition lead it: the new leader loads its log and sends its markers again."""
+    return (
+        f"kafka-leader-election.sh {_BOOTSTRAP} --election-type PREFERRED --topic {TRANSACTION_STATE_TOPIC} "
+        f"--partition {coordinator_partition}"
+    )

@@ -120,11 +120,12 @@ def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) 
     """A record taken back in memory (semantics.md 1.9), so that what follows does not follow from it.
 
     A Prepare, whose transaction then goes on, or ends the other way; or the first record of a transaction (Ongoing, or the
-    abort of nothing), whose id then begins anew, or expires, as if it had never begun one.
+    abort of nothing), whose id then begins anew, as if it had never begun one. Only an abort of nothing may expire so: an id
+    that expires while it is Ongoing is never explained away.
     """
     is_first = before.transaction_state is _S.ONGOING or _aborts_nothing(before)
     if after is None:
-        return is_first
+        return _aborts_nothing(before)
     if is_first and after.transaction_state is _S.EMPTY:
         return _initialises_instead(before, after)
     return (

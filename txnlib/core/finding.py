@@ -1,4 +1,4 @@
-"""What can be odd about a record, or between records? One row each: how bad it is and what it means.
+"""What can be odd about a record, or between records: one row each, with how bad it is and what it means.
 
 A finding carries the name of the error a broker would have returned, where there is one (Kafka: `Errors`). A dump is a
 replay: what a leader would have refused is accepted here, as replication and recovery do, and reported.
@@ -27,7 +27,10 @@ class Finding(Enum):
     OUT_OF_ORDER_SEQUENCE_NUMBER = "OUT_OF_ORDER_SEQUENCE_NUMBER"
     INVALID_TXN_STATE = "INVALID_TXN_STATE"
     TRANSACTION_COORDINATOR_FENCED = "TRANSACTION_COORDINATOR_FENCED"
+    TIMESTAMP_IN_FUTURE = "TIMESTAMP_IN_FUTURE"
+    CORRUPT_MESSAGE = "CORRUPT_MESSAGE"
     # The coordinator's log
+    INVALID_TRANSACTION_TIMEOUT = "INVALID_TRANSACTION_TIMEOUT"
     ILLEGAL_TRANSITION = "ILLEGAL_TRANSITION"
     SUSPICIOUS_PHANTOM_APPEND = "SUSPICIOUS_PHANTOM_APPEND"
     STATE_NEVER_WRITTEN = "STATE_NEVER_WRITTEN"
@@ -50,6 +53,7 @@ class Finding(Enum):
     MARKER_MISSING = "MARKER_MISSING"
     MARKER_WITHOUT_DECISION = "MARKER_WITHOUT_DECISION"
     MARKER_OF_DEPOSED_COORDINATOR = "MARKER_OF_DEPOSED_COORDINATOR"
+    ABORTED_WHILE_ONGOING = "ABORTED_WHILE_ONGOING"
     DUPLICATE_MARKER = "DUPLICATE_MARKER"
     WRITTEN_BEFORE_TRANSACTION = "WRITTEN_BEFORE_TRANSACTION"
     UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -81,6 +85,16 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
     Finding.INVALID_TXN_STATE: FindingRule(_E, "A non-transactional batch stands inside an open transaction of the same producer."),
     Finding.TRANSACTION_COORDINATOR_FENCED: FindingRule(
         _E, "A marker of an older coordinator epoch follows a newer one: a deposed coordinator was still writing."
+    ),
+    Finding.TIMESTAMP_IN_FUTURE: FindingRule(
+        _W,
+        "The last write of a producer is stamped later than the audit's instant: the client's clock is wrong, and ages by it lie.",
+    ),
+    Finding.CORRUPT_MESSAGE: FindingRule(
+        _E, "The CRC of a batch of an open transaction does not fit: nothing in its header can be believed."
+    ),
+    Finding.INVALID_TRANSACTION_TIMEOUT: FindingRule(
+        _W, "A transactional id has a timeout of 0 or below, or above transaction.max.timeout.ms: brokers refuse such a one."
     ),
     Finding.ILLEGAL_TRANSITION: FindingRule(
         _E, "Two consecutive records of a transactional id make a step that the coordinator never takes."
@@ -124,13 +138,22 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
         _C, "A marker contradicts the coordinator's decision: one transaction is committed here and aborted there."
     ),
     Finding.MARKER_MISSING: FindingRule(
-        _C, "A completed transaction has no marker in one of its partitions, whose log reaches from before it to behind it."
+        _C,
+        "A completed transaction has no marker in one of its partitions, whose log reaches from before it to behind it (WARNING "
+        "where it was aborted: an abort by hand repairs that).",
     ),
     Finding.MARKER_WITHOUT_DECISION: FindingRule(
-        _W, "A marker that no coordinator decided: kafka-transactions.sh abort, or another tool."
+        _W,
+        "No captured decision explains a marker. An ABORT may be one by hand (kafka-transactions.sh abort); no tool of Kafka's "
+        "writes a COMMIT.",
     ),
     Finding.MARKER_OF_DEPOSED_COORDINATOR: FindingRule(
         _E, "A marker carries an older coordinator epoch than its decision: a deposed coordinator wrote it."
+    ),
+    Finding.ABORTED_WHILE_ONGOING: FindingRule(
+        _E,
+        "An ABORT marker stands inside a transaction that is still Ongoing with the partition: if the transaction commits, its "
+        "outcome is split. Stop its application before it commits.",
     ),
     Finding.DUPLICATE_MARKER: FindingRule(_I, "A marker was written twice, as after a failover of its coordinator; harmless."),
     Finding.WRITTEN_BEFORE_TRANSACTION: FindingRule(

@@ -1,4 +1,4 @@
-"""Does a marker carry what its coordinator decided? A marker between two decisions of its producer id, to a finding.
+"""Whether a marker carries what its coordinator decided: a marker between two decisions of its producer id, to a finding.
 
 A marker by hand (`kafka-transactions.sh abort`) is written without the coordinator. It is right after a transaction that
 nobody will end; inside a live one it splits the outcome. Kafka: `TransactionsCommand.AbortTransactionCommand`; semantics.md
@@ -41,16 +41,18 @@ class Marker:
     #: Between these two instants no record of the coordinator's log is missing.
     complete_since_ms: int | None
     known_until_ms: int | None
+    #: How far the clock of the partition's leader and that of the coordinator may differ.
+    clocks_differ_ms: int = CLOCKS_DIFFER_MS
 
 
 def marker_finding(marker: Marker) -> Finding | None:
     """What is odd about a marker; None for one that carries a decision, and where missing records may explain it."""
     before, after = marker.before, marker.after
-    if after is not None and _carries(marker, after) and after.decided_ms - marker.ms <= CLOCKS_DIFFER_MS:
+    if after is not None and _carries(marker, after) and after.decided_ms - marker.ms <= marker.clocks_differ_ms:
         return None
     if before is not None and _carries(marker, before):
         return _of_carried(marker, before)
-    if before is not None and _is_within(marker, before) and marker.type not in (None, before.type):
+    if before is not None and _is_within(marker, before) and marker.type not in (None, before.type) and _is_about(marker, before):
         return Finding.SPLIT_OUTCOME
     if _is_inside_live(marker):
         return Finding.SPLIT_OUTCOME
@@ -79,7 +81,19 @@ def _precedes(marker: Marker, before: Decision) -> bool:
 
 def _is_within(marker: Marker, decision: Decision) -> bool:
     """Whether the coordinator was writing the decision's markers at the time."""
-    return decision.completed_ms is None or marker.ms <= decision.completed_ms
+    is_after = marker.ms >= decision.decided_ms + _margin(marker)
+    return is_after and (decision.completed_ms is None or marker.ms <= decision.completed_ms)
+
+
+def _is_about(marker: Marker, decision: Decision) -> bool:
+    """Whether a marker may be about the transaction of a decision: by hand it carries the data's epoch, under transactions v2 the
+    decision the one after."""
+    return decision.epoch is None or marker.epoch in (decision.epoch, decision.epoch - 1)
+
+
+def _margin(marker: Marker) -> int:
+    """What a clock that was never compared may be off; one that was is not that far off within a transaction."""
+    return 0 if marker.clocks_differ_ms <= CLOCKS_DIFFER_MS else marker.clocks_differ_ms
 
 
 def _is_inside_live(marker: Marker) -> bool:
@@ -87,20 +101,22 @@ def _is_inside_live(marker: Marker) -> bool:
     after = marker.after
     if after is None or after.start_ms is None or not marker.ends_data or marker.type in (None, after.type):
         return False
+    if not _is_about(marker, after):
+        return False
     # A marker of a transaction before, whose records are gone, cannot be that late.
-    margin = 0 if _is_history_complete(marker) else CLOCKS_DIFFER_MS
+    margin = _margin(marker) if _is_history_complete(marker) else marker.clocks_differ_ms
     return after.start_ms + margin <= marker.ms
 
 
 def _is_apart(marker: Marker, before: Decision) -> bool:
     """Whether nothing of the producer id was going on at the time, by more than clocks differ."""
     after = marker.after
-    is_over = before.completed_ms is not None and marker.ms > before.completed_ms + CLOCKS_DIFFER_MS
-    return is_over and (after is None or after.start_ms is None or marker.ms < after.start_ms - CLOCKS_DIFFER_MS)
+    is_over = before.completed_ms is not None and marker.ms > before.completed_ms + marker.clocks_differ_ms
+    return is_over and (after is None or after.start_ms is None or marker.ms < after.start_ms - marker.clocks_differ_ms)
 
 
 def _is_history_complete(marker: Marker) -> bool:
     since, until = marker.complete_since_ms, marker.known_until_ms
     if since is None or until is None:
         return False
-    return since + CLOCKS_DIFFER_MS <= marker.ms <= until - CLOCKS_DIFFER_MS
+    return since + marker.clocks_differ_ms <= marker.ms <= until - marker.clocks_differ_ms

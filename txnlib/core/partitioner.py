@@ -1,8 +1,14 @@
-"""Which partition of `__transaction_state` owns a transactional id? Kafka: `TransactionStateManager.partitionFor`."""
+"""Which partition of `__transaction_state` owns a transactional id. Kafka: `TransactionStateManager.partitionFor`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
+
+from txnlib.core.copies import CountBasis
+
+#: Numbers of coordinator partitions that are tried.
+MOST_PARTITIONS: Final = 1_000
 
 
 def java_string_hash(text: str) -> int:
@@ -20,16 +26,16 @@ def partition_for(transactional_id: str, partitions: int) -> int:
     return 0 if value == -(1 << 31) else abs(value) % partitions
 
 
-def count_partitions(owned: Iterable[tuple[str, int]], *, at_least: int, default: int) -> int:
-    """The number of coordinator partitions that `(transactional_id, partition)` pairs of records prove or allow.
+def count_partitions(owned: Iterable[tuple[str, int]], *, at_least: int, default: int) -> tuple[int, CountBasis]:
+    """The number of coordinator partitions that `(transactional_id, partition)` pairs of records allow, and how it is known.
 
-    The smallest number that puts every id where it was found, from `at_least` up; `default` where nothing was found or
-    nothing fits (mixed clusters). One or two ids prove little: then the default wins if it fits.
+    Ids refute numbers and prove none: those of 50 partitions, found in the first 10, fit 10, too. So the default is taken while
+    it fits, and the partitions that were not captured are missing. Where it is refuted, the smallest number that puts every id
+    where it was found is assumed, from `at_least` up; the default, or more if more were seen, where none does (mixed clusters).
     """
     pairs = set(owned)
-    fits = [n for n in range(max(at_least, 1), 1001) if all(partition_for(i, n) == p for i, p in pairs)]
-    if not fits or (not pairs and at_least <= default):
-        return max(default, at_least)
-    if default in fits and len(pairs) < 3:
-        return default
-    return fits[0]
+    fits = [n for n in range(max(at_least, 1), MOST_PARTITIONS + 1) if all(partition_for(i, n) == p for i, p in pairs)]
+    if not fits or default in fits or not pairs:
+        count = max(default, at_least)
+        return count, CountBasis.DEFAULT if count == default and (fits or not pairs) else CountBasis.AMBIGUOUS
+    return fits[0], CountBasis.ASSUMED if len(fits) == 1 else CountBasis.AMBIGUOUS

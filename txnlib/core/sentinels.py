@@ -28,5 +28,7 @@ PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 
-#: How far the clocks of two brokers may be apart where a marker is held against a decision.
+#: How far the clocks of two brokers may still differ after their offset was estimated, or where both are one broker's.
 CLOCKS_DIFFER_MS: Final = 1_000
+#: How far they may differ where nothing tells their offset.
+UNKNOWN_CLOCKS_DIFFER_MS: Final = 300_000

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from txnlib.core.finding import Severity
-from txnlib.core.verdict import Verdict
+from txnlib.core.reason import Verdict
 
 
 def _is_known(column: str, *values: str) -> str:

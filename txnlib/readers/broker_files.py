@@ -106,11 +106,11 @@ def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     rows = []
     for words in _checkpoint_of(file).entries:
         if name == LEADER_EPOCH:
-            topic, partition, value = file.topic, file.partition, words[0]
+            topic, partition, value, start_offset = file.topic, file.partition, words[0], int(words[1])
         else:
-            topic, partition, value = words[0], int(words[1]), words[2]
+            topic, partition, value, start_offset = words[0], int(words[1]), words[2], None
         row = {"source": file.source, "path": file.path, "name": name, "topic": topic, "partition": partition}
-        rows.append({**row, "value": int(value)})
+        rows.append({**row, "value": int(value), "start_offset": start_offset})
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=columns.CHECKPOINTS)
 

@@ -181,6 +181,8 @@ CHECKPOINTS: Final = pa.schema(
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("value", pa.int64()),
+        # Of a leader epoch: its first offset.
+        ("start_offset", pa.int64()),
     ]
 )
 

@@ -115,6 +115,16 @@ def read_head(path: str, count: int) -> bytes:
         return read_at(0, min(count, size))
 
 
+def read_range(path: str, position: int, count: int) -> bytes:
+    """Bytes of a file from a position on, at most `count`. Raises OSError if it cannot be opened."""
+    if not is_remote(path):
+        with Path(path).open("rb") as stream:
+            stream.seek(position)
+            return stream.read(count)
+    with _open_ranges(path) as (read_at, size):
+        return read_at(position, max(min(count, size - position), 0))
+
+
 @contextmanager
 def open_stream(path: str, start: int = 0) -> Iterator[BinaryIO]:
     """A file to be read once, front to back, from a byte of it on, without buffering of its own, or little.

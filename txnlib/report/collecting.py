@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from txnlib.core.reason import Reason
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdict import Reason
 from txnlib.report.summary import Row
 from txnlib.report.text import printable
 

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from txnlib.core.durations import duration
 from txnlib.report.story import Step
 from txnlib.report.summary import Row
-from txnlib.report.text import WIDTH, duration, instant, printable, size
+from txnlib.report.text import WIDTH, instant, printable, size
 
 _LABEL: Final = 9
 

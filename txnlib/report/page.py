@@ -16,6 +16,7 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from txnlib.core.durations import duration
 from txnlib.report import explained, page_answer, page_charts, page_rows, text
 from txnlib.report.page_rows import Page, Story
 from txnlib.report.page_timeline import HEIGHT, LEFT, RIGHT, WIDTH, clock, plot
@@ -135,7 +136,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "columns": explained.columns,
     "columns_of": page_charts.columns_of,
     "command_of": command_of,
-    "duration": text.duration,
+    "duration": duration,
     "explain_command": explain_command,
     "heading": page_answer.heading,
     "instant": text.instant,

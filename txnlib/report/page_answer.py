@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.durations import duration
 from txnlib.report.page_rows import Page
 from txnlib.report.summary import PREPARED, SECTIONS
-from txnlib.report.text import HEADLINES, duration, instant, where
+from txnlib.report.text import HEADLINES, instant, where
 
 #: verdict -> how its number of transactions is told, for one and for more.
 _TOLD: Final = {

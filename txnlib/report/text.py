@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from txnlib.core.durations import duration
 from txnlib.report.summary import PREPARED, SECTIONS, SHOWN, Row, Summary
 
 WIDTH: Final = 132
@@ -68,18 +69,6 @@ def instant(ms: int | None) -> str:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
-
-
-def duration(ms: int | None) -> str:
-    """38 s, 23 min, 5 h 10 min, 3 d 4 h."""
-    if ms is None:
-        return "unknown"
-    sign, seconds = ("-" if ms < 0 else ""), abs(ms) // 1000
-    for size, unit, below, lower in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min")):
-        if seconds >= size:
-            rest = seconds % size // below
-            return f"{sign}{seconds // size} {unit}" + (f" {rest} {lower}" if rest else "")
-    return f"{sign}{seconds // 60} min" if seconds >= 60 else f"{sign}{seconds} s"
 
 
 def size(count: int | None) -> str:

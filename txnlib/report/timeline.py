@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.durations import duration
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.report.summary import Row
-from txnlib.report.text import duration
 
 COLUMNS: Final = (
     "at_ms",

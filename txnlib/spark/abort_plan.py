@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.verdict import Reason
+from txnlib.core.reason import Reason
 from txnlib.spark import windows
 from txnlib.spark.decisions import plan
 from txnlib.spark.schemas import ABORT_PLAN, PRODUCER, conform
@@ -19,6 +19,12 @@ _NEEDED = (
     "verdict",
     "reason",
     "safe_to_abort",
+    "abort_command",
+    "do_not_abort_because",
+    "coordinator_partition",
+    "coordinator_state",
+    "records",
+    "committed_siblings",
 )
 
 
@@ -30,8 +36,24 @@ def needs_somebody(transaction_max_timeout_ms: int) -> Column:
 
 
 def abort_plan(open_transactions: DataFrame, *, transaction_max_timeout_ms: int, kafka_version: str | None) -> DataFrame:
-    """One row per open transaction that needs somebody, in order of what to do first. Columns: ABORT_PLAN."""
-    needy = open_transactions.where(needs_somebody(transaction_max_timeout_ms))
+    """One row per step, in the order of what frees consumers first. Columns: ABORT_PLAN.
+
+    What a coordinator does for all partitions of a transaction at once is one step. In each partition the open transaction with
+    the lowest start offset holds the last stable offset; the others wait behind it.
+    """
+    holds = F.col("start_offset") == F.min("start_offset").over(windows.whole_partition())
+    placed = F.concat(F.concat_ws("-", "topic", "partition"), F.lit(" offset "), F.col("start_offset"))
+    needy = open_transactions.withColumns({"is_holder": holds, "place": placed}).where(needs_somebody(transaction_max_timeout_ms))
     version = F.lit(kafka_version).cast("string")
     planned = needy.withColumn("plan", plan()(F.struct(*_NEEDED), version)).where(F.col("plan").isNotNull()).select("*", "plan.*")
-    return conform(planned.withColumn("number", F.row_number().over(windows.plan_in_order())), ABORT_PLAN)
+    own = F.concat_ws("-", "topic", "partition", "start_offset")
+    step = F.when(F.col("is_of_whole_transaction"), F.lit("")).otherwise(own)
+    grouped = planned.withColumns({"step": step, "is_waiting": ~F.col("is_holder")})
+    whole = windows.step_of_plan()
+    first = grouped.withColumns(
+        {
+            "places": F.sort_array(F.collect_set("place").over(windows.whole(whole))),
+            "rank": F.row_number().over(windows.first_of_step(whole)),
+        }
+    ).where("rank = 1")
+    return conform(first.withColumn("number", F.row_number().over(windows.plan_in_order())), ABORT_PLAN)

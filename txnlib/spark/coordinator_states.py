@@ -1,4 +1,4 @@
-"""What did each coordinator record change, and was the step legal? Every record with the state before it.
+"""What each coordinator record changed, and whether the step was legal: every record with the state before it.
 
 A record carries the whole state, so one `lag` remembers. Compaction may have removed records between two survivors; a
 step is judged only where every offset between them is present.
@@ -40,12 +40,12 @@ _PREPARED: Final = [state.kafka_name for state in sorted(PREPARED_STATES)]
 _ACTIVE: Final = [state.kafka_name for state in sorted(ACTIVE_STATES)]
 
 
-def coordinator_states(transaction_log: DataFrame) -> DataFrame:
+def coordinator_states(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per coordinator record. Columns: COORDINATOR_STATES. Kafka: `TransactionMetadata.prepareTransitionTo`."""
     window = windows.records_of_id()
     # Offsets less their rank: equal for two records exactly if nothing is missing between them.
     dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
-    log = coordinator_log(transaction_log).withColumn("dense", dense)
+    log = coordinator_log(transaction_log, coverage).withColumn("dense", dense)
     log = log.withColumnRenamed("partition", "coordinator_partition")
     remembered = log.withColumn("before", F.lag(F.struct(*_REMEMBERED)).over(window))
     is_consecutive = F.coalesce(F.col("before.dense") == F.col("dense"), F.lit(False))

@@ -1,6 +1,7 @@
-"""What of each partition was captured, how far, how whole, and which copy is judged?
+"""What of each partition was captured: how far, how whole, up to when it is known, and which copy is judged.
 
-One row per copy, and one with status MISSING for each partition that something names but no file holds.
+One row per copy, and one with status MISSING for each partition that something names but no file holds. What a copy proves is
+decided by the table of `core.copies`; here its rows are found. Source: DESIGN.md 5.3, rules 1 and 2.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.copies import End, KnownBy, Role
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
+from txnlib.spark.decisions import known_by
 from txnlib.spark.gone_partitions import with_gone
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
@@ -24,7 +27,12 @@ PRINTED: Final = "printed"
 
 
 def coverage(
-    segments: DataFrame, checkpoints: DataFrame, partition_notes: DataFrame, instants: DataFrame, expected: DataFrame
+    segments: DataFrame,
+    record_batches: DataFrame,
+    checkpoints: DataFrame,
+    partition_notes: DataFrame,
+    instants: DataFrame,
+    expected: DataFrame,
 ) -> DataFrame:
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
 
@@ -35,6 +43,9 @@ def coverage(
     copies = _summaries(segments)
     copies = _with_checkpoints(copies, checkpoints)
     copies = _with_notes(copies, partition_notes, instants)
+    copies = _with_leader_epochs(copies, record_batches, checkpoints)
+    copies = _with_noted_high_watermark(copies, checkpoints, instants)
+    copies = _with_role(copies)
     copies = _with_known_until(copies)
     copies = _with_judged(_with_status(copies))
     marks = checkpoints.where(F.col("name") == "high_watermark")
@@ -43,7 +54,7 @@ def coverage(
     missing = named.join(copies, on=list(TOPIC_PARTITION), how="left_anti").join(noted, on=list(TOPIC_PARTITION), how="left")
     listed = marks.select(*TOPIC_PARTITION, broker().alias("broker"))
     missing = with_gone(missing, listed, partition_notes, instants)
-    missing = missing.join(F.broadcast(_leaders(partition_notes)), on=list(TOPIC_PARTITION), how="left")
+    missing = missing.join(F.broadcast(_notes_of(partition_notes)), on=list(TOPIC_PARTITION), how="left")
     detail = F.when(F.col("is_gone"), "its topic no longer exists").otherwise("not captured")
     absent = missing.withColumns({"status": F.lit("MISSING"), "detail": detail, "is_judged": F.lit(False)})
     return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
@@ -65,6 +76,15 @@ def shows_absence() -> Column:
     return F.coalesce(
         (F.col("status") != "MISSING") & F.col("is_decoded") & F.col("damaged_offset").isNull() & ~is_console, F.lit(False)
     )
+
+
+def survives() -> Column:
+    """Whether a batch or record is history: no newer leader truncated it. Columns: truncated, leader_epoch, at_offset."""
+
+    def cuts(cut: Column) -> Column:
+        return (cut["leader_epoch"] == F.col("leader_epoch")) & (cut["from_offset"] <= F.col("at_offset"))
+
+    return ~F.coalesce(F.exists("truncated", cuts), F.lit(False))
 
 
 def broker() -> Column:
@@ -145,8 +165,10 @@ def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
     return joined.withColumn("log_start_offset", F.greatest("log_start_offset", "first_segment_offset"))
 
 
-def _leaders(partition_notes: DataFrame) -> DataFrame:
-    return partition_notes.select(*TOPIC_PARTITION, F.col("leader").cast("string").alias("leader"))
+def _notes_of(partition_notes: DataFrame) -> DataFrame:
+    return partition_notes.select(
+        *TOPIC_PARTITION, F.col("leader").cast("string").alias("leader"), F.col("replicas").cast("array<string>").alias("replicas")
+    )
 
 
 def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFrame) -> DataFrame:
@@ -158,7 +180,7 @@ def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFra
         .join(F.broadcast(of_place), on=["place", "folder"], how="left")
         .join(F.broadcast(noted), on=["broker", "folder"], how="left")
         .join(F.broadcast(default), how="left")
-        .join(F.broadcast(_leaders(partition_notes)), on=list(TOPIC_PARTITION), how="left")
+        .join(F.broadcast(_notes_of(partition_notes)), on=list(TOPIC_PARTITION), how="left")
     )
     return joined.withColumns(
         {
@@ -168,21 +190,115 @@ def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFra
     )
 
 
-def _with_known_until(copies: DataFrame) -> DataFrame:
-    """A whole copy shows everything up to its capture; of a torn one only its newest record is known to be in it."""
+def _with_leader_epochs(copies: DataFrame, record_batches: DataFrame, checkpoints: DataFrame) -> DataFrame:
+    """Each copy with its newest leader epoch, and with what a newer leader truncated: `truncated`, and where what is left ends.
+
+    Leader epochs never fall as offsets rise. So a batch at or above the first offset of a higher epoch, in any copy, did not
+    survive. Kafka: `LeaderEpochFileCache`, KIP-101.
+    """
+    of_batches = (
+        record_batches.where(F.col("partition_leader_epoch").isNotNull())
+        .groupBy(*COPY, F.col("partition_leader_epoch").alias("epoch"))
+        .agg(F.min("base_offset").alias("begins"), F.max("last_offset").alias("ends"))
+    )
+    of_checkpoints = checkpoints.where((F.col("name") == "leader_epoch") & F.col("start_offset").isNotNull()).select(
+        *COPY,
+        F.col("value").cast("int").alias("epoch"),
+        F.col("start_offset").alias("begins"),
+        F.lit(None).cast("long").alias("ends"),
+    )
+    begins_above = F.min("begins").over(windows.higher_leader_epochs())
+    epochs = of_batches.unionByName(of_checkpoints).withColumn("begins_above", begins_above)
+    is_truncated = F.col("ends") >= F.col("begins_above")
+    cut = F.struct(F.col("epoch").alias("leader_epoch"), F.col("begins_above").alias("from_offset"))
+    of_copies = epochs.groupBy(*COPY).agg(
+        F.max("epoch").alias("leader_epoch"),
+        F.collect_list(F.when(is_truncated, cut)).alias("truncated"),
+        F.max(F.least(F.col("ends") + 1, F.col("begins_above"))).alias("survives_until"),
+    )
+    joined = copies.join(of_copies, on=list(COPY), how="left")
+    has_cut = F.size("truncated") > 0
+    return joined.withColumns(
+        {
+            "truncated": F.when(has_cut, F.sort_array("truncated")),
+            "survives_until": F.when(has_cut, F.col("survives_until")).otherwise(F.col("end_offset")),
+        }
+    )
+
+
+def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instants: DataFrame) -> DataFrame:
+    """Each copy with the highest high watermark that any broker's checkpoint notes, unless that was taken after the copy.
+
+    What a broker notes of records that were truncated since does not count.
+    """
+    default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("checkpoints_ms"))
+    is_data = ~F.col("broker").contains("/") & ~F.col("folder").startswith(TRANSACTION_STATE_TOPIC)
+    of_broker = instants.where(F.col("broker").isNotNull()).groupBy(F.col("broker").alias("noted_by"))
+    # Checkpoints are copied before the partitions of a log directory (scripts/capture.sh).
+    own = of_broker.agg(
+        F.coalesce(
+            F.min(F.when(F.col("folder") == "replication-offset-checkpoint", F.col("captured_at_ms"))),
+            F.min(F.when(is_data, F.col("captured_at_ms"))),
+        ).alias("checkpoint_ms")
+    )
+    cuts = copies.where("truncated IS NOT NULL").select(*COPY, F.array_min("truncated.from_offset").alias("cut_offset"))
+    noted = (
+        checkpoints.where(F.col("name") == "high_watermark")
+        .select(*COPY, "value", broker().alias("noted_by"))
+        .join(cuts, on=list(COPY), how="left")
+        .join(F.broadcast(own), on="noted_by", how="left")
+        .join(F.broadcast(default), how="left")
+        .select(
+            *TOPIC_PARTITION,
+            F.least("value", "cut_offset").alias("noted_offset"),
+            F.coalesce("checkpoint_ms", "checkpoints_ms").alias("noted_ms"),
+        )
+    )
+    is_earlier = F.coalesce(F.col("noted_ms") <= F.col("captured_at_ms"), F.lit(True))
+    highest = (
+        copies.select(*COPY, "captured_at_ms")
+        .join(noted, on=list(TOPIC_PARTITION), how="inner")
+        .groupBy(*COPY)
+        .agg(F.max(F.when(is_earlier, F.col("noted_offset"))).alias("noted_high_watermark"))
+    )
+    return copies.join(highest, on=list(COPY), how="left")
+
+
+def _with_role(copies: DataFrame) -> DataFrame:
+    """Each copy with its role and its end (`core.copies`)."""
     ends_whole = F.col("tail").isin("CLEAN", "ZEROS")
-    reaches = F.col("high_watermark") <= F.col("end_offset")
-    # A torn copy may have lost what was written since the high watermark was noted, which is up to five seconds before.
-    is_whole = ends_whole & F.coalesce(reaches, F.lit(True)) & ~F.col("is_printed")
-    by_records = F.least("captured_at_ms", "newest_broker_ms")
-    known_until = F.when(is_whole & F.col("captured_at_ms").isNotNull(), F.col("captured_at_ms")).otherwise(by_records)
+    is_short = (F.col("tail") == "CORRUPT") | (F.col("noted_high_watermark") > F.col("survives_until"))
+    end = F.when(F.coalesce(is_short, F.lit(False)), End.SHORT.value).when(
+        F.coalesce(ends_whole, F.lit(False)) & ~F.col("is_printed"), End.WHOLE.value
+    )
+    copies = copies.withColumn("ends", end.otherwise(End.TORN.value))
+    whole = windows.whole_partition()
+    epoch = F.coalesce("leader_epoch", F.lit(-1))
+    reach = F.struct(epoch, F.coalesce("survives_until", F.lit(0).cast("long")))
+    is_furthest = reach == F.max(reach).over(whole)
+    held_by = F.collect_set("broker").over(whole)
+    is_replicated = F.coalesce(F.size(F.array_except("replicas", held_by)) == 0, F.lit(False)) & (F.size("replicas") > 0)
+    role = (
+        F.when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
+        .when(F.col("leader") == "-1", F.when(is_furthest & is_replicated, Role.LAST_LEADER.value))
+        .when(F.col("is_leader"), Role.LEADER.value)
+    )
+    return copies.withColumn("role", F.coalesce(role, F.lit(Role.OTHER.value)))
+
+
+def _with_known_until(copies: DataFrame) -> DataFrame:
+    """Each copy with the instant up to which it shows everything: `core.copies.known_until_ms` over columns."""
+    is_current = known_by("role", "ends") == KnownBy.CAPTURE.value
+    by_records = F.when(F.col("newest_broker_ms").isNotNull(), F.least("captured_at_ms", "newest_broker_ms"))
+    known_until = F.when(is_current & F.col("captured_at_ms").isNotNull(), F.col("captured_at_ms")).otherwise(by_records)
     return copies.withColumns(
         {
+            "is_current": is_current,
             "captured_at": F.timestamp_millis("captured_at_ms"),
             # Checkpoints lie beside the partitions' folders, so the default instant is theirs.
             "checkpointed_at": F.timestamp_millis(F.when(F.col("high_watermark").isNotNull(), F.col("default_ms"))),
-            "known_until": F.timestamp_millis(F.when(F.col("newest_broker_ms").isNull() & ~is_whole, None).otherwise(known_until)),
-            "is_instant_assumed": F.col("captured_at_ms").isNull() | ~is_whole,
+            "known_until": F.timestamp_millis(known_until),
+            "is_instant_assumed": F.col("captured_at_ms").isNull() | ~is_current,
         }
     )
 
@@ -195,7 +311,8 @@ def _with_status(copies: DataFrame) -> DataFrame:
         "damaged stretches": F.col("harm") > 0,
         "unbelievable end": F.col("tail") == "CORRUPT",
         "ends inside a batch": F.col("tail") == "TORN",
-        "ends below the high watermark": F.col("high_watermark") > F.col("end_offset"),
+        "ends below the high watermark": F.col("noted_high_watermark") > F.col("survives_until"),
+        "a newer leader truncated some of its batches": F.col("truncated").isNotNull(),
         "offsets missing between segments": lacks_segment,
         "markers or coordinator records not printed": ~F.col("is_decoded"),
         "a console consumer's text, which does not tell where it began": F.col("is_printed"),
@@ -209,10 +326,12 @@ def _with_status(copies: DataFrame) -> DataFrame:
 
 
 def _with_judged(copies: DataFrame) -> DataFrame:
+    is_led = (F.col("role") == Role.LEADER.value) & (F.col("ends") != End.SHORT.value)
     keys = {
         "lacks_records": ~F.col("is_decoded") | F.col("is_printed"),
-        "is_no_leader": ~F.coalesce("is_leader", F.lit(False)),
-        "negative_end_offset": -F.coalesce("end_offset", F.lit(0)),
+        "is_no_leader": ~is_led,
+        "negative_leader_epoch": -F.coalesce("leader_epoch", F.lit(-1)),
+        "negative_end_offset": -F.coalesce("survives_until", F.lit(0).cast("long")),
         "is_text": ~F.col("source").startswith("raw:"),
     }
     return copies.withColumns(keys).withColumn("is_judged", F.row_number().over(windows.copies_of_partition()) == 1)

@@ -1,7 +1,8 @@
-"""Which marker carried which decision? The decisions of coordinators beside the markers of partitions, in time order.
+"""Which marker carried which decision: the decisions of coordinators beside the markers of partitions, in time order.
 
 Time and epoch join them: in transactions v0 and v1 many transactions share an epoch, and a decision is followed by its
-markers within moments. Looking back and ahead by a running `last` keeps that linear, however often a producer commits.
+markers within moments. Times of markers are first put on the coordinator's clock (`broker_clocks`). Looking back and ahead by a
+running `last` keeps that linear, however often a producer commits.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.sentinels import CLOCKS_DIFFER_MS
 from txnlib.spark import windows
+from txnlib.spark.broker_clocks import broker_clocks
 from txnlib.spark.schemas import MARKERS, TOPIC_PARTITION
 
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
@@ -28,7 +29,7 @@ _MARKER: Final = (
 )
 
 
-def decision_markers(instances: DataFrame, producer_spans: DataFrame) -> DataFrame:
+def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """For each decided transaction, `markers`: its partitions, each with the marker that carried the decision, or none.
 
     The nearest marker behind the decision counts, or one just before it, if clocks differ; type and epoch must agree. A marker
@@ -37,30 +38,52 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame) -> DataFra
     decided = instances.where(F.col("decided_ms").isNotNull()).select(
         F.col("decided_producer_id").alias("producer_id"),
         F.inline("partitions"),
+        "coordinator_partition",
         F.col("decided_ms").alias("at_ms"),
+        F.col("outcome").alias("type"),
+        F.col("decided_epoch").alias("epoch"),
+        F.col("completed_ms").isNotNull().alias("is_complete"),
         F.struct(*_INSTANCE, F.col("outcome").alias("type"), F.col("decided_epoch").alias("epoch")).alias("decision"),
     )
     written = markers_of(producer_spans)
-    both = decided.unionByName(written, allowMissingColumns=True)
+    clocks = broker_clocks(decided, written, coverage)
+    known = ["producer_id", *TOPIC_PARTITION, "at_ms", "decision", "clock_offset_ms", "clocks_differ_ms"]
+    told = decided.join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*known)
+    both = told.unionByName(on_coordinators_clock(written, decided, clocks), allowMissingColumns=True)
     prior = F.when(F.col("decision").isNotNull(), F.struct("decision.type", "decision.epoch", "at_ms"))
+    before_ms, after_ms = F.col("before.at_ms"), F.col("after.at_ms")
+    at = F.struct("at_ms", "marker")
+    placed_marker = F.when(F.col("marker").isNotNull(), at)
     forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
     seen = both.withColumns(
         {
-            "before": F.last("marker", ignorenulls=True).over(windows.before_now(forth)),
-            "after": F.last("marker", ignorenulls=True).over(windows.before_now(back)),
+            "before": F.last(placed_marker, ignorenulls=True).over(windows.before_now(forth)),
+            "after": F.last(placed_marker, ignorenulls=True).over(windows.before_now(back)),
             "prior": F.last(prior, ignorenulls=True).over(windows.before_now(forth)),
         }
     ).where(F.col("decision").isNotNull())
-    since_before, until_after = F.col("at_ms") - F.col("before.marker_ms"), F.col("after.marker_ms") - F.col("at_ms")
-    is_near = since_before <= CLOCKS_DIFFER_MS
-    is_of_prior = agrees("before", "prior") & (F.abs(F.col("before.marker_ms") - F.col("prior.at_ms")) <= since_before)
-    is_before = agrees("before", "decision") & is_near & ~is_of_prior
-    is_after = agrees("after", "decision") & ~(is_before & (since_before < until_after))
-    marker = F.when(is_after, F.col("after")).when(is_before, F.col("before"))
+    since_before, until_after = F.col("at_ms") - before_ms, after_ms - F.col("at_ms")
+    is_near = since_before <= F.col("clocks_differ_ms")
+    is_of_prior = agrees("before.marker", "prior") & (F.abs(before_ms - F.col("prior.at_ms")) <= since_before)
+    is_before = agrees("before.marker", "decision") & is_near & ~is_of_prior
+    is_after = agrees("after.marker", "decision") & ~(is_before & (since_before < until_after))
+    marker = F.when(is_after, F.col("after.marker")).when(is_before, F.col("before.marker"))
     is_followed = (F.col("after").isNotNull() | F.coalesce(is_near, F.lit(False))).alias("is_followed")
-    placed = F.struct("topic", "partition", *[marker[name].alias(name) for name in _MARKER], is_followed)
+    clock = ("clock_offset_ms", "clocks_differ_ms")
+    placed = F.struct("topic", "partition", *[marker[name].alias(name) for name in _MARKER], is_followed, *clock)
     listed = F.sort_array(F.collect_list(placed)).cast(MARKERS)
     return seen.groupBy(*[F.col(f"decision.{name}").alias(name) for name in _INSTANCE]).agg(listed.alias("markers"))
+
+
+def on_coordinators_clock(markers: DataFrame, decided: DataFrame, clocks: DataFrame) -> DataFrame:
+    """Markers with `at_ms` by the clock of the coordinator that decides for their producer, where the two were compared."""
+    owners = decided.groupBy("producer_id").agg(F.max("coordinator_partition").alias("coordinator_partition"))
+    offsets = F.broadcast(clocks.where("clock_offset_ms <> 0"))
+    told = markers.join(owners, on="producer_id", how="left").join(
+        offsets.drop("clocks_differ_ms"), on=["coordinator_partition", *TOPIC_PARTITION], how="left"
+    )
+    at_ms = F.col("at_ms") - F.coalesce("clock_offset_ms", F.lit(0))
+    return told.select("producer_id", *TOPIC_PARTITION, at_ms.alias("at_ms"), "marker")
 
 
 def markers_of(producer_spans: DataFrame) -> DataFrame:

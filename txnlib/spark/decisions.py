@@ -1,4 +1,4 @@
-"""How does Spark ask the core? Core tables as map literals, core steps as Arrow UDFs; the only file with `F.udf`.
+"""How Spark asks the core: core tables as map literals, core steps as Arrow UDFs. The only file with `F.udf`.
 
 UDFs see few rows: what a native predicate could not clear, and what is open at the end.
 """
@@ -13,15 +13,16 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
-from txnlib.core.abort_plan import OpenTransaction
+from txnlib.core.abort_plan import IDLE, OF_WHOLE_TRANSACTION, OpenTransaction
 from txnlib.core.abort_plan import plan as plan_of
 from txnlib.core.application import application_of as application_in
 from txnlib.core.application import compiled
 from txnlib.core.cause import causes
 from txnlib.core.coordinator import CoordinatorRecord, transition
+from txnlib.core.copies import KNOWN_BY, CountBasis, End, Role
 from txnlib.core.ending import Ending
 from txnlib.core.ending import ended_by as by_records
-from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.evidence import CoordinatorSide, Crc, Decided, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.evidence_records import evidence_records
 from txnlib.core.marker import Decision, Marker
 from txnlib.core.marker import marker_finding as finding_of_marker
@@ -29,11 +30,15 @@ from txnlib.core.partitioner import partition_for
 from txnlib.core.producer_state import ProducerState, append, append_origin
 from txnlib.core.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.remedy import remedy
+from txnlib.core.safety import CONDITIONS
 from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.transaction_state import BY_KAFKA_NAME, STEPS
 from txnlib.core.verdict import judge
+from txnlib.errors import UnreadableInputError
+from txnlib.readers.files import read_range
+from txnlib.readers.headers import is_crc_valid
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import CAUSE, EVIDENCE_RECORD
+from txnlib.spark.schemas import CAUSE, CHECK, EVIDENCE_RECORD
 from txnlib.spark.schemas import STEPS as PLAN_STEPS
 
 NO_STATE = "none"
@@ -52,6 +57,8 @@ JUDGEMENT = StructType(
         StructField("do_not_abort_because", StringType()),
         StructField("causes", ArrayType(CAUSE)),
         StructField("evidence", ArrayType(EVIDENCE_RECORD)),
+        StructField("safe_from_ms", LongType()),
+        StructField("safety", ArrayType(CHECK)),
     ]
 )
 
@@ -67,6 +74,13 @@ def legality(state_before: Column, state_after: Column) -> Column:
     return table[step]
 
 
+def known_by(role: str, end: str) -> Column:
+    """What bounds the knowledge of a copy, by the columns with its role and its end, from the core's table."""
+    rows = {f"{role} > {end}": bound.value for (role, end), bound in KNOWN_BY.items()}
+    table = F.create_map(*[F.lit(text) for item in rows.items() for text in item])
+    return table[F.concat_ws(" > ", F.col(role), F.col(end))]
+
+
 def _udf(decide: Callable[..., Any], returns: DataType) -> Any:
     @wraps(decide)
     def decided(*values: Any) -> Any:
@@ -80,6 +94,22 @@ def _udf(decide: Callable[..., Any], returns: DataType) -> Any:
 def coordinator_partition_of() -> Any:
     """UDF (transactional_id, partitions) -> the partition its hash leads to."""
     return _udf(partition_for, IntegerType())
+
+
+@lru_cache
+def is_batch_valid() -> Any:
+    """UDF (path, position, size) -> whether the CRC of the batch there fits; null without a path, or if it cannot be read."""
+
+    def valid(path: str | None, position: int | None, size: int | None) -> bool | None:
+        if path is None or position is None or size is None:
+            return None
+        try:
+            content = read_range(path, position, size)
+        except (OSError, UnreadableInputError):
+            return None
+        return len(content) == size and is_crc_valid(content, 0, size)
+
+    return _udf(valid, BooleanType())
 
 
 @lru_cache
@@ -207,6 +237,9 @@ PLAN = StructType(
         StructField("command_for_old_brokers", StringType()),
         StructField("before", PLAN_STEPS),
         StructField("after", PLAN_STEPS),
+        StructField("notes", ArrayType(StringType())),
+        StructField("is_idle", BooleanType()),
+        StructField("is_of_whole_transaction", BooleanType()),
     ]
 )
 
@@ -216,7 +249,9 @@ def plan() -> Any:
     """UDF (the fields of `core.abort_plan.OpenTransaction`, Kafka's version) -> PLAN, null for what is in progress."""
 
     def planned(row: Row, kafka_version: str | None) -> dict[str, Any] | None:
-        found = plan_of(OpenTransaction(**row.asDict()), kafka_version)
+        fields = row.asDict()
+        fields["committed_siblings"] = tuple(fields["committed_siblings"] or ())
+        found = plan_of(OpenTransaction(**fields), kafka_version)
         if found is None:
             return None
         steps = {"before": found.before, "after": found.after}
@@ -225,6 +260,9 @@ def plan() -> Any:
             "action_order": int(found.action),
             "command": found.command,
             "command_for_old_brokers": found.command_for_old_brokers,
+            "notes": list(found.notes),
+            "is_idle": found.action in IDLE,
+            "is_of_whole_transaction": found.action in OF_WHOLE_TRANSACTION,
             **{name: [{"command": step.command, "must_print": step.must_print} for step in part] for name, part in steps.items()},
         }
 
@@ -236,9 +274,9 @@ def judgement() -> Any:
     """UDF (partition side, coordinator side, thresholds, Kafka's version) -> JUDGEMENT, with the core's field names."""
 
     def judged(on_partition: Row, at_coordinator: Row, limits: Row, kafka_version: str | None) -> dict[str, Any]:
-        evidence = Evidence(PartitionSide(**on_partition.asDict()), _coordinator_side(at_coordinator.asDict()))
+        evidence = Evidence(_partition_side(on_partition.asDict()), _coordinator_side(at_coordinator.asDict(recursive=True)))
         thresholds = Thresholds(**limits.asDict())
-        judgement = judge(evidence, thresholds)
+        judgement = judge(evidence, thresholds, kafka_version)
         cure = remedy(evidence, judgement, thresholds, kafka_version)
         return {
             "verdict": judgement.verdict.value,
@@ -259,16 +297,31 @@ def judgement() -> Any:
                 {"topic": r.topic, "partition": r.partition, "offset": r.offset, "record": r.record, "says": r.says}
                 for r in evidence_records(evidence)
             ],
+            "safe_from_ms": cure.safe_from_ms,
+            "safety": [
+                {"condition": c.condition.value, "holds": c.problem is None, "says": c.problem or CONDITIONS[c.condition]}
+                for c in cure.checks
+            ],
         }
 
     return _udf(judged, JUDGEMENT)
 
 
+def _partition_side(fields: dict[str, Any]) -> PartitionSide:
+    alarms, role, end, crc = (fields.pop(name) for name in ("alarms", "role", "end", "crc"))
+    return PartitionSide(**fields, role=Role(role), end=End(end), crc=Crc(crc), alarms=tuple(sorted(alarms or ())))
+
+
 def _coordinator_side(fields: dict[str, Any]) -> CoordinatorSide:
-    state = fields.pop("state")
-    missing = fields.pop("missing_partitions")
+    state, missing, role, end = (fields.pop(name) for name in ("state", "missing_partitions", "role", "end"))
+    decision, due, basis = (fields.pop(name) for name in ("decision", "commit_due", "count_basis"))
     return CoordinatorSide(
         **{**fields, "owner": Owner(fields["owner"])},
         state=None if state is None else BY_KAFKA_NAME[state],
         missing_partitions=tuple(missing or ()),
+        role=Role(role),
+        end=End(end),
+        count_basis=CountBasis(basis),
+        decision=None if decision is None else Decided(**decision),
+        commit_due=None if due is None else Decided(**due),
     )

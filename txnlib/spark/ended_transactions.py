@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from txnlib.core.evidence import Owner
 from txnlib.core.finding import Finding
+from txnlib.core.reason import Reason
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.verdict import Reason
 from txnlib.spark.abort_plan import needs_somebody
 from txnlib.spark.coverage import shows_absence
 from txnlib.spark.schemas import ENDED_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform

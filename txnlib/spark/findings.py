@@ -1,4 +1,4 @@
-"""What is odd in the logs? One row per finding, from the partitions' side, the coordinators' side, and between them."""
+"""What is odd in the logs: one row per finding, from the partitions' side, the coordinators' side, and between them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding import FINDINGS as RULES
 from txnlib.core.finding import Finding
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.spark.churn_findings import churn_findings
 from txnlib.spark.copy_findings import copy_findings
 from txnlib.spark.decisions import batch_findings, coordinator_partition_of
@@ -26,9 +26,13 @@ def findings(
     producer_id_owners: DataFrame,
     aborted_transactions: DataFrame,
     coverage: DataFrame,
+    checked_batches: DataFrame,
     *,
     producer_id_expiration_ms: int,
     coordinator_partitions: int,
+    as_of_ms: int,
+    transaction_max_timeout_ms: int,
+    clock_tolerance_ms: int,
     application_patterns: tuple[str, ...] = (),
 ) -> DataFrame:
     """One row per finding. Columns: FINDINGS; names, severities and meanings are `core.finding.FINDINGS`."""
@@ -37,6 +41,9 @@ def findings(
         .unionByName(_of_coordinators(coordinator_states))
         .unionByName(of_owners(producer_id_owners))
         .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
+        .unionByName(_of_timeouts(coordinator_states, transaction_max_timeout_ms))
+        .unionByName(_of_corrupt_batches(checked_batches))
+        .unionByName(_of_timestamps(producer_spans, as_of_ms + clock_tolerance_ms))
         .unionByName(_located(marker_findings(transactions, producer_spans, coordinator_states, coverage)))
         .unionByName(_located(gone_partition_findings(coordinator_states, coverage)))
         .unionByName(_located(churn_findings(coordinator_states, producer_spans, application_patterns)))
@@ -109,6 +116,60 @@ def _of_coordinators(coordinator_states: DataFrame) -> DataFrame:
             offset=F.col("offset"),
             producer_id=F.col("producer_id"),
             transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _of_timeouts(coordinator_states: DataFrame, transaction_max_timeout_ms: int) -> DataFrame:
+    """Timeouts that no broker accepts. Kafka: `TransactionManager.validateTransactionTimeoutMs`."""
+    timeout = F.col("transaction_timeout_ms")
+    is_refused = ~timeout.isin(*TWO_PHASE_COMMIT_TIMEOUTS) & ((timeout <= 0) | (timeout > transaction_max_timeout_ms))
+    ids = (
+        coordinator_states.where(is_refused)
+        .groupBy("transactional_id", "coordinator_partition")
+        .agg(F.max(F.struct("offset", "producer_id", "transaction_timeout_ms")).alias("last"))
+    )
+    return ids.select(
+        *_row(
+            F.lit(Finding.INVALID_TRANSACTION_TIMEOUT.value),
+            evidence=F.concat(F.lit("timeout of "), F.col("last.transaction_timeout_ms"), F.lit(" ms")),
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("last.offset"),
+            producer_id=F.col("last.producer_id"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _of_corrupt_batches(checked_batches: DataFrame) -> DataFrame:
+    return (
+        checked_batches.where(~F.col("is_crc_valid"))
+        .select(
+            *_row(
+                F.lit(Finding.CORRUPT_MESSAGE.value),
+                evidence=F.concat("path", F.lit(" at byte "), "position", F.lit(": "), "size", F.lit(" bytes")),
+                topic=F.col("topic"),
+                partition=F.col("partition"),
+                offset=F.col("base_offset"),
+                producer_id=F.col("producer_id"),
+            )
+        )
+        .distinct()
+    )
+
+
+def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
+    """Producers with something open whose last write is stamped later than an instant."""
+    opened = newest_spans(producer_spans).where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
+    return opened.where(F.col("state.last_timestamp") > latest_ms).select(
+        *_row(
+            F.lit(Finding.TIMESTAMP_IN_FUTURE.value),
+            evidence=F.concat(F.lit("last write stamped "), F.col("state.last_timestamp"), F.lit(" ms")),
+            topic=F.col("topic"),
+            partition=F.col("partition"),
+            offset=F.col("last_offset"),
+            producer_id=F.col("producer_id"),
         )
     )
 

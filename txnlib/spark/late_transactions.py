@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.verdict import Verdict
+from txnlib.core.reason import Verdict
 from txnlib.spark.schemas import LATE_TRANSACTIONS, conform
 
 

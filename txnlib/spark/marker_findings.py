@@ -1,4 +1,4 @@
-"""Which markers say something else than their coordinators decided, and which decisions lack a marker?"""
+"""Markers that say something else than their coordinators decided, and decisions that lack a marker."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.finding import Finding
-from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
+from txnlib.core.finding import Finding, Severity
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark import windows
 from txnlib.spark.coverage import begins_at_snapshot
-from txnlib.spark.decision_markers import agrees, markers_of
+from txnlib.spark.decision_markers import agrees, markers_of, on_coordinators_clock
 from txnlib.spark.decisions import marker_finding
 from txnlib.spark.schemas import TOPIC_PARTITION
 
-_FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence")
+_FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence", "severity")
+_PRODUCER: Final = ("producer_id", *TOPIC_PARTITION)
+#: That of the finding's rule.
+_NO_SEVERITY: Final = "CAST(NULL AS STRING)"
 #: Of writes that came before their transaction so many are looked at for each partition.
 _SUSPECTS_OF_PARTITION: Final = 100
 
@@ -28,6 +31,16 @@ def marker_findings(
         _odd_markers(transactions, producer_spans, coordinator_states, coverage)
         .unionByName(_missing_markers(transactions, producer_spans, coverage))
         .unionByName(_written_before(transactions, producer_spans))
+        .unionByName(_aborted_while_ongoing(transactions, producer_spans, coverage))
+    )
+
+
+def _clocks(transactions: DataFrame) -> DataFrame:
+    """How the clocks of coordinators and partitions were compared: `broker_clocks`, as `transactions` kept it."""
+    pair = ("coordinator_partition", *TOPIC_PARTITION)
+    each = transactions.select("coordinator_partition", F.inline("markers"))
+    return each.groupBy(*pair).agg(
+        F.max("clock_offset_ms").alias("clock_offset_ms"), F.max("clocks_differ_ms").alias("clocks_differ_ms")
     )
 
 
@@ -53,12 +66,15 @@ def _odd_markers(
         "producer_id",
         F.inline("partitions"),
         _decided_ms().alias("at_ms"),
+        "coordinator_partition",
         F.struct(*ids).alias("owner"),
         decision.alias("decision"),
     )
+    clocks = _clocks(transactions)
     # A marker is odd only beside a decision: sorting those of producers without one would be most of the work of a report.
     spans = producer_spans.join(decided.select("producer_id"), on="producer_id", how="left_semi")
-    both = decided.unionByName(markers_of(spans), allowMissingColumns=True)
+    markers = on_coordinators_clock(markers_of(spans), decided, clocks)
+    both = decided.drop("coordinator_partition").unionByName(markers, allowMissingColumns=True)
     forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
     beside = both.withColumns(
         {
@@ -68,25 +84,29 @@ def _odd_markers(
                 F.last("owner", ignorenulls=True).over(windows.before_now(forth)),
                 F.last("owner", ignorenulls=True).over(windows.before_now(back)),
             ),
-            "marker_before_ms": F.last("marker.marker_ms", ignorenulls=True).over(windows.before_now(forth)),
+            "marker_before_ms": F.last(F.when(F.col("marker").isNotNull(), F.col("at_ms")), ignorenulls=True).over(
+                windows.before_now(forth)
+            ),
         }
     ).where(F.col("marker").isNotNull() & F.col("owner").isNotNull())
     is_first = F.coalesce(F.col("marker_before_ms") < F.col("before.decided_ms"), F.col("marker_before_ms").isNull())
     suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
     known = suspects.join(
         F.broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
-    )
+    ).withColumn("coordinator_partition", F.col("owner.coordinator_partition"))
+    known = known.join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
     facts = F.struct(
         F.col("marker.marker_type").alias("type"),
         F.col("marker.marker_epoch").alias("epoch"),
         F.col("marker.marker_coordinator_epoch").alias("coordinator_epoch"),
-        F.col("marker.marker_ms").alias("ms"),
+        F.col("at_ms").alias("ms"),
         F.col("marker.first_offset").isNotNull().alias("ends_data"),
         "before",
         "after",
         "is_first",
         "complete_since_ms",
         "known_until_ms",
+        F.coalesce("clocks_differ_ms", F.lit(UNKNOWN_CLOCKS_DIFFER_MS).cast("long")).alias("clocks_differ_ms"),
     )
     shown = F.concat(
         F.coalesce(F.col("marker.marker_type"), F.lit("a")),
@@ -104,6 +124,7 @@ def _odd_markers(
         "producer_id",
         F.col("owner.transactional_id").alias("transactional_id"),
         shown.alias("evidence"),
+        F.expr(_NO_SEVERITY).alias("severity"),
     )
 
 
@@ -147,7 +168,7 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
     stamps = markers_of(producer_spans).groupBy(*TOPIC_PARTITION).agg(F.min("at_ms").alias("oldest_ms"))
     found = (
         unmarked.join(F.broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
-        .where(F.col("known_until_ms") > F.unix_millis("completed") + CLOCKS_DIFFER_MS)
+        .where(F.col("known_until_ms") > F.unix_millis("completed") + F.col("clocks_differ_ms"))
         .join(stamps, on=list(TOPIC_PARTITION), how="inner")
         # A log whose oldest marker is younger may be that of a topic deleted and created again.
         .where(F.col("oldest_ms") < F.unix_millis("start"))
@@ -155,7 +176,72 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
     shown = F.concat(
         F.lit("Complete"), F.initcap("outcome"), F.lit(" at "), F.col("completed").cast("string"), F.lit(", no marker")
     )
-    named = found.withColumns({"name": F.lit(Finding.MARKER_MISSING.value), "offset": F.lit(None).cast("long"), "evidence": shown})
+    # An abort by hand repairs what a lost ABORT left, and destroys what a lost COMMIT did.
+    severity = F.when(F.col("outcome") == "ABORT", Severity.WARNING.name)
+    named = found.withColumns(
+        {"name": F.lit(Finding.MARKER_MISSING.value), "offset": F.lit(None).cast("long"), "evidence": shown, "severity": severity}
+    )
+    return named.select(*_FOUND)
+
+
+def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """ABORT markers inside transactions that are still Ongoing with the partition: nobody decided them."""
+    known = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
+        F.col("partition").alias("coordinator_partition"),
+        F.unix_millis("known_until").alias("known_until_ms"),
+        F.col("leader").alias("coordinator_leader"),
+    )
+    leaders = coverage.where("is_judged").select(*TOPIC_PARTITION, "leader")
+    ongoing = (
+        transactions.where((F.col("outcome") == "OPEN") & F.col("start").isNotNull())
+        .select(
+            "producer_id",
+            "producer_epoch",
+            "transactional_id",
+            "coordinator_partition",
+            F.unix_millis("start").alias("start_ms"),
+            F.inline("partitions"),
+        )
+        .join(F.broadcast(known), on="coordinator_partition", how="inner")
+        .join(F.broadcast(_clocks(transactions)), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
+        .join(F.broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
+    )
+    decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull())
+    written = (
+        producer_spans.where((F.col("marker_type") == "ABORT") & F.col("first_offset").isNotNull())
+        .select(
+            "producer_id",
+            *TOPIC_PARTITION,
+            "marker_offset",
+            "marker_epoch",
+            "marker_ms",
+            F.col("first_offset").alias("from_offset"),
+        )
+        .join(decided.select("producer_id", *TOPIC_PARTITION, "marker_offset"), on=[*_PRODUCER, "marker_offset"], how="left_anti")
+    )
+    is_one = (F.col("leader") == F.col("coordinator_leader")) & (F.col("leader") != "-1")
+    differ = F.coalesce("clocks_differ_ms", F.when(is_one, F.lit(CLOCKS_DIFFER_MS)), F.lit(UNKNOWN_CLOCKS_DIFFER_MS))
+    at_ms = F.col("marker_ms") - F.coalesce("clock_offset_ms", F.lit(0))
+    found = (
+        written.join(F.broadcast(ongoing), on=list(_PRODUCER), how="inner")
+        .where((F.col("marker_epoch") == F.col("producer_epoch")) & (at_ms > F.col("start_ms") + differ))
+        .where(at_ms < F.col("known_until_ms") - differ)
+    )
+    shown = F.concat(
+        F.lit("ended the records from offset "),
+        F.col("from_offset"),
+        F.lit("; the transaction began at "),
+        F.timestamp_millis("start_ms").cast("string"),
+        F.lit(" and is Ongoing: stop its application before it commits, so that the coordinator aborts the rest"),
+    )
+    named = found.withColumns(
+        {
+            "name": F.lit(Finding.ABORTED_WHILE_ONGOING.value),
+            "offset": F.col("marker_offset"),
+            "evidence": shown,
+            "severity": F.expr(_NO_SEVERITY),
+        }
+    )
     return named.select(*_FOUND)
 
 
@@ -163,8 +249,10 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     """Records whose first batch a broker's clock proves older than the transaction that ended them."""
     early = (
         transactions.where(F.col("start").isNotNull())
-        .select("transactional_id", "producer_id", F.unix_millis("start").alias("start_ms"), F.inline("markers"))
-        .where(F.col("first_offset").isNotNull() & (F.col("first_timestamp_ms") < F.col("start_ms") - CLOCKS_DIFFER_MS))
+        .select("transactional_id", "producer_id", F.unix_millis("start").alias("began_ms"), F.inline("markers"))
+        # By the partition's clock, as far as it was compared.
+        .withColumn("start_ms", F.col("began_ms") + F.col("clock_offset_ms") - F.col("clocks_differ_ms"))
+        .where(F.col("first_offset").isNotNull() & (F.col("first_timestamp_ms") < F.col("start_ms")))
         .withColumn("number", F.row_number().over(windows.spans_of_partition()))
         .where(F.col("number") <= _SUSPECTS_OF_PARTITION)
     )
@@ -184,15 +272,20 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     proven = (
         early.join(oldest, on=key, how="left")
         .withColumn("proof_ms", F.when(F.col("is_broker_clock"), F.col("first_timestamp_ms")).otherwise(F.col("stamp_ms")))
-        .where(F.col("proof_ms") < F.col("start_ms") - CLOCKS_DIFFER_MS)
+        .where(F.col("proof_ms") < F.col("start_ms"))
     )
     shown = F.concat(
         F.lit("written before "),
         F.timestamp_millis("proof_ms").cast("string"),
         F.lit(" by the broker's clock; the transaction began at "),
-        F.timestamp_millis("start_ms").cast("string"),
+        F.timestamp_millis("began_ms").cast("string"),
     )
     named = proven.withColumns(
-        {"name": F.lit(Finding.WRITTEN_BEFORE_TRANSACTION.value), "offset": F.col("first_offset"), "evidence": shown}
+        {
+            "name": F.lit(Finding.WRITTEN_BEFORE_TRANSACTION.value),
+            "offset": F.col("first_offset"),
+            "evidence": shown,
+            "severity": F.expr(_NO_SEVERITY),
+        }
     )
     return named.select(*_FOUND)

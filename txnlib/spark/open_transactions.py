@@ -1,4 +1,4 @@
-"""Which transactions are open, who would end each, and what is the verdict?
+"""The open transactions, who would end each, and the verdict.
 
 Reads as the live tool works: candidates, their owners, what the owner expects, the verdict. Spark gathers the evidence of
 both sides into two structs with the field names of `core.evidence`; the core judges.
@@ -11,21 +11,22 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.copies import End, Role
 from txnlib.core.evidence import Owner, Thresholds
 from txnlib.core.find_hanging import MS_PER_MINUTE
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
-from txnlib.core.transaction_state import COMPLETE_STATES
 from txnlib.spark import windows
+from txnlib.spark.checked_batches import CHECKED_WHEN_READ
 from txnlib.spark.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.decisions import application_of, judgement
+from txnlib.spark.open_decisions import decisions, siblings
+from txnlib.spark.open_evidence import alarms, compacted, start_checks, superseded
 from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 from txnlib.spark.stretches import stretch_of
 from txnlib.spark.transactional_ids import is_two_phase_commit, last_records
 
-_COMPLETE: Final = [state.kafka_name for state in COMPLETE_STATES]
-#: Later than any: an end whose time nothing bounds.
-_NO_INSTANT: Final = 1 << 62
+_IDENTITY: Final = (*PRODUCER, "start_offset")
 
 
 def open_transactions(
@@ -35,30 +36,45 @@ def open_transactions(
     transactions: DataFrame,
     producer_id_owners: DataFrame,
     coverage: DataFrame,
+    transaction_log: DataFrame,
+    checked_batches: DataFrame,
+    findings: DataFrame,
     *,
     thresholds: Thresholds,
     kafka_version: str | None,
+    transaction_version: int | None = None,
+    coordinator_partitions_basis: str = "GIVEN",
     application_patterns: tuple[str, ...] = (),
+    earlier: DataFrame | None = None,
 ) -> DataFrame:
-    """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS, without the history of runs.
+    """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS.
 
+    `earlier`: the stored table of other runs of the cluster. What they saw open was open then.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
-    opened = _open_spans(producer_spans, coverage)
+    opened = _with_history(_open_spans(producer_spans, coverage), earlier)
     surroundings = _surroundings(opened, record_batches)
+    around = opened.join(surroundings, on=[*TOPIC_PARTITION, "start_offset"], how="left")
+    owned = _owned(opened, producer_id_owners, coordinator_states)
+    decided = decisions(opened, transactions)
     evidence = (
-        opened.join(surroundings, on=[*TOPIC_PARTITION, "start_offset"], how="left")
-        .join(_owners(producer_id_owners, coordinator_states), on="producer_id", how="left")
-        .join(_ended(opened, transactions), on=[*PRODUCER, "start_offset"], how="left")
+        around.join(owned, on=list(_IDENTITY), how="left")
+        .join(decided, on=list(_IDENTITY), how="left")
+        .join(siblings(around, producer_spans, transactions), on=list(_IDENTITY), how="left")
         .join(F.broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
         .join(F.broadcast(_all_coordinators(coverage)), how="left")
+        .join(compacted(opened, owned, coordinator_states), on=list(_IDENTITY), how="left")
+        .join(superseded(owned, transaction_log, coverage), on=list(_IDENTITY), how="left")
+        .join(start_checks(opened, checked_batches, coverage), on=list(_IDENTITY), how="left")
+        .join(alarms(opened, owned, findings), on=list(_IDENTITY), how="left")
     )
     limits = F.struct(*[F.lit(value).cast("long").alias(name) for name, value in vars_of(thresholds).items()])
+    coordinator_side = _coordinator_side(coordinator_partitions_basis, transaction_version)
     judged = evidence.withColumn(
-        "judgement", judgement()(_partition_side(), _coordinator_side(), limits, F.lit(kafka_version).cast("string"))
+        "judgement", judgement()(_partition_side(), coordinator_side, limits, F.lit(kafka_version).cast("string"))
     )
-    owned = _reported(judged, thresholds).withColumn("application", application_of(application_patterns)("transactional_id"))
-    return conform(owned, OPEN_TRANSACTIONS)
+    reported = _reported(judged, thresholds).withColumn("application", application_of(application_patterns)("transactional_id"))
+    return conform(reported, OPEN_TRANSACTIONS)
 
 
 def vars_of(thresholds: Thresholds) -> dict[str, int]:
@@ -79,10 +95,24 @@ def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
         F.unix_millis("known_until").alias("partition_known_ms"),
         F.unix_millis("captured_at").alias("partition_taken_ms"),
         F.col("is_instant_assumed").alias("is_partition_assumed"),
+        F.col("role").alias("partition_role"),
+        F.col("ends").alias("partition_end"),
+        F.when(F.col("leader").isNotNull(), F.col("leader") != "-1").alias("has_leader"),
+        F.col("damaged_offset").alias("partition_damaged_offset"),
         F.when(begins_at_snapshot(), F.col("read_from_offset")).alias("snapshot_from_offset"),
     )
     known = opened.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
     return known.withColumn("start_offset", F.col("first_offset"))
+
+
+def _with_history(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
+    """Open spans with the instant of the oldest earlier audit that saw each, and how many did."""
+    if earlier is None:
+        return opened.withColumns({"earliest": F.lit(None).cast("timestamp"), "earlier_runs": F.lit(None).cast("int")})
+    seen = earlier.groupBy(*_IDENTITY).agg(
+        F.min("as_of").alias("earliest"), F.count_distinct("run_id").cast("int").alias("earlier_runs")
+    )
+    return opened.join(seen, on=list(_IDENTITY), how="left")
 
 
 def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
@@ -95,6 +125,8 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     copies = starts.select(*TOPIC_PARTITION, "source").distinct()
     cuts = starts.groupBy(*TOPIC_PARTITION, "stretch").agg(F.sort_array(F.collect_set("start_offset")).alias("cuts"))
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
+    # Of larger data batches no CRC was checked, so that their times prove nothing.
+    is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (F.col("size") <= CHECKED_WHEN_READ)
     pieces = (
         record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
         .withColumn("stretch", stretch_of("base_offset"))
@@ -104,7 +136,7 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
             "stretch",
             F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
             F.lit(None).cast("long").alias("start_offset"),
-            F.when(is_marker | (F.col("timestamp_type") == "LOG_APPEND_TIME"), F.col("max_timestamp_ms")).alias("stamped_ms"),
+            F.when(is_marker | is_stamped, F.col("max_timestamp_ms")).alias("stamped_ms"),
             F.col("size").cast("long").alias("size"),
         )
     )
@@ -138,13 +170,10 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     return around.where(F.col("start_offset").isNotNull())
 
 
-def _owners(producer_id_owners: DataFrame, coordinator_states: DataFrame) -> DataFrame:
-    """The id of each producer id, with its last record. One owner each: a second claim is a finding, not a second row."""
-    ranks = F.create_map(F.lit("CURRENT"), F.lit(0), F.lit("ROTATED"), F.lit(1), F.lit("EXPIRED"), F.lit(2))
-    ranked = producer_id_owners.withColumns(
-        {"rank": ranks[F.col("owner")], "negative_last_record_offset": -F.col("last_record_offset")}
-    )
-    first = ranked.withColumn("claim", F.row_number().over(windows.owners_of_producer_id())).where("claim = 1")
+def _owned(opened: DataFrame, producer_id_owners: DataFrame, coordinator_states: DataFrame) -> DataFrame:
+    """The transactional id of each open transaction, with its last record. Of several that claim the producer id, one that lists
+    the partition wins, then one that has it now: a second claim is a finding, not a second row (DESIGN.md 5.3, rule 9)."""
+    ranks = F.create_map(*[F.lit(x) for rank, owner in enumerate(_BY_CLAIM) for x in (owner.value, rank)])
     last = last_records(coordinator_states).select(
         "transactional_id",
         "coordinator_partition",
@@ -159,43 +188,23 @@ def _owners(producer_id_owners: DataFrame, coordinator_states: DataFrame) -> Dat
         "client_transaction_version",
         F.col("partitions").alias("coordinator_partitions"),
     )
-    return first.select("producer_id", "transactional_id", "coordinator_partition", "owner").join(
-        last, on=["transactional_id", "coordinator_partition"], how="left"
-    )
-
-
-def _ended(opened: DataFrame, transactions: DataFrame) -> DataFrame:
-    """For each open one: when the newest transaction of its producer id that lists the partition was decided or completed."""
-    ended = transactions.where(F.col("prepared").isNotNull() | F.col("state").isin(_COMPLETE)).select(
-        "producer_id",
-        F.unix_millis(F.greatest("prepared", "completed")).alias("ended_at_ms"),
-        F.unix_millis("prepared").alias("prepared_ms"),
-        (F.col("state").isin(_COMPLETE) & F.col("completed").isNull()).alias("is_end_untimed"),
-        "partitions",
-    )
-    here = F.struct("topic", "partition")
-    # Of a transaction with its last record only, no partition is known: it may have been this one.
-    lists_it = F.coalesce(F.array_contains("partitions", here), F.lit(True))
-    return (
-        opened.select(*PRODUCER, "start_offset")
-        .join(ended, on="producer_id", how="inner")
-        .where(lists_it)
-        .groupBy(*PRODUCER, "start_offset")
-        .agg(
-            F.max("ended_at_ms").alias("ended_at_ms"),
-            F.max("prepared_ms").alias("last_prepared_ms"),
-            F.bool_or("is_end_untimed").alias("is_end_untimed"),
+    claims = producer_id_owners.select("producer_id", "transactional_id", "coordinator_partition", "owner", "last_record_offset")
+    claimed = (
+        claims.join(F.broadcast(opened.select(*_IDENTITY)), on="producer_id", how="inner")
+        .join(last, on=["transactional_id", "coordinator_partition"], how="left")
+        .withColumns(
+            {
+                "is_listed": F.coalesce(F.array_contains("coordinator_partitions", F.struct("topic", "partition")), F.lit(False)),
+                "rank": ranks[F.col("owner")],
+            }
         )
+        .withColumns({"is_not_listed": ~F.col("is_listed"), "negative_last_record_offset": -F.col("last_record_offset")})
     )
+    return claimed.withColumn("claim", F.row_number().over(windows.owners_of_open_transaction())).where("claim = 1")
 
 
-def _ended_ms() -> Column:
-    """When the newest such transaction ended at the latest. An end of unknown time may be as young as its copy, unless its
-    marker is here."""
-    has_marker = F.coalesce(F.col("marker_before.ms") >= F.col("last_prepared_ms"), F.lit(False))
-    may_be_younger = F.coalesce(F.col("is_end_untimed"), F.lit(False)) & ~has_marker
-    latest = F.coalesce("coordinator_captured_ms", F.lit(_NO_INSTANT))
-    return F.when(may_be_younger, F.greatest("ended_at_ms", latest)).otherwise(F.col("ended_at_ms"))
+#: The owners that claim a producer id, the one with the best claim first.
+_BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
 
 
 def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFrame:
@@ -208,6 +217,7 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
         .groupBy(F.col("partition").alias("coordinator_partition"))
         .agg(
             F.max(F.when(F.col("is_decoded"), F.unix_millis("known_until"))).alias("coordinator_known_ms"),
+            F.max_by(F.struct("role", "ends", "high_watermark"), _standing_of_copy()).alias("best"),
             # Nobody notes when a console consumer ended.
             F.max(F.when(shows_absence(), F.unix_millis("captured_at"))).alias("coordinator_captured_ms"),
             F.bool_and("is_instant_assumed").alias("is_coordinator_assumed"),
@@ -219,6 +229,12 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
     return healed.join(newest_epochs, on="coordinator_partition", how="left")
 
 
+def _standing_of_copy() -> Column:
+    """Copies in the order in which they are trusted: current ones, whole ones, the one that is judged."""
+    is_current, is_whole = F.coalesce("is_current", F.lit(False)), F.coalesce(F.col("ends") == End.WHOLE.value, F.lit(False))
+    return F.struct(is_current, is_whole, F.coalesce("is_judged", F.lit(False)), F.coalesce("end_offset", F.lit(-1).cast("long")))
+
+
 def _all_coordinators(coverage: DataFrame) -> DataFrame:
     """One row: the earliest instant up to which every coordinator is known, and the partitions that are not whole."""
     each = (
@@ -227,6 +243,8 @@ def _all_coordinators(coverage: DataFrame) -> DataFrame:
         .agg(
             F.max(F.unix_millis("known_until")).alias("known_ms"),
             F.bool_or(shows_absence()).alias("is_whole"),
+            F.max_by(F.struct("role", "ends"), _standing_of_copy()).alias("best"),
+            F.bool_or(F.coalesce("is_current", F.lit(False))).alias("is_current"),
         )
     )
     is_missing = ~F.coalesce("is_whole", F.lit(False))
@@ -234,6 +252,7 @@ def _all_coordinators(coverage: DataFrame) -> DataFrame:
         F.sort_array(F.collect_list(F.when(is_missing, F.col("partition")))).alias("missing_partitions"),
         F.when(F.bool_and(F.col("known_ms").isNotNull()), F.min("known_ms")).alias("all_coordinators_known_ms"),
         F.count("*").alias("coordinators_count"),
+        F.min_by("best", "is_current").alias("worst_coordinator"),
     )
 
 
@@ -249,7 +268,7 @@ def _partition_side() -> Column:
         "last_timestamp_ms": F.col("state.last_timestamp"),
         "is_broker_clock": F.coalesce("is_broker_clock", F.lit(False)),
         "first_timestamp_ms": F.coalesce("first_timestamp_ms", "state.last_timestamp"),
-        "is_start_exact": F.col("is_start_exact"),
+        "is_start_exact": F.col("is_start_exact") & F.coalesce("is_start_proven", F.lit(True)),
         "stamped_before_ms": F.col("stamped_before_ms"),
         "stamped_after_ms": F.col("stamped_after_ms"),
         "hides_stamps": F.col("snapshot_from_offset").isNotNull() & F.col("stamped_before_ms").isNull(),
@@ -257,7 +276,20 @@ def _partition_side() -> Column:
         "gap_offset": F.when(gap > F.col("start_offset"), gap),
         "captured_at_ms": F.col("partition_known_ms"),
         "taken_at_ms": F.col("partition_taken_ms"),
-        "is_capture_instant_assumed": F.col("is_partition_assumed"),
+        "is_capture_instant_assumed": F.coalesce("is_partition_assumed", F.lit(True)),
+        "role": F.coalesce("partition_role", F.lit(Role.OTHER.value)),
+        "end": F.coalesce("partition_end", F.lit(End.TORN.value)),
+        "has_leader": F.col("has_leader"),
+        "is_tail_lost": F.coalesce(F.col("partition_damaged_offset") > F.col("start_offset"), F.lit(False)),
+        "is_disputed": F.coalesce("is_disputed", F.lit(False)) & (F.col("partition_role") != Role.LEADER.value),
+        "is_start_committed": F.col("start_offset") < F.col("checkpoint_offset"),
+        "crc": F.coalesce("crc", F.lit("NOT_CHECKED")),
+        "first_seen_ms": F.unix_millis("earliest"),
+        "sibling_commit_ms": F.col("sibling_commit_ms"),
+        "newest_marker_ms": F.col("newest_marker_ms"),
+        "newest_commit_ms": F.col("newest_commit_ms"),
+        "clocks_differ_ms": F.coalesce("clocks_differ_ms", F.lit(1000).cast("long")),
+        "alarms": F.col("alarms"),
         "marker_offset": F.col("marker_before.offset"),
         "marker_type": F.col("marker_before.type"),
         "marker_epoch": F.col("marker_before.epoch"),
@@ -267,14 +299,10 @@ def _partition_side() -> Column:
     return F.struct(*[value.alias(name) for name, value in fields.items()])
 
 
-def _is_listed() -> Column:
-    here = F.struct("topic", "partition")
-    return F.coalesce(F.array_contains("coordinator_partitions", here), F.lit(False))
-
-
-def _coordinator_side() -> Column:
+def _coordinator_side(count_basis: str, transaction_version: int | None) -> Column:
     is_owned = F.col("transactional_id").isNotNull()
     no_coordinator = F.coalesce("coordinators_count", F.lit(0)) == 0
+    high_watermark = F.col("best.high_watermark")
     fields = {
         "owner": F.coalesce("owner", F.lit(Owner.NOBODY.value)),
         "transactional_id": F.col("transactional_id"),
@@ -288,7 +316,7 @@ def _coordinator_side() -> Column:
         "record_ms": F.col("record_ms"),
         "record_coordinator_epoch": F.col("record_coordinator_epoch"),
         "newest_coordinator_epoch": F.col("newest_coordinator_epoch"),
-        "is_listed": _is_listed(),
+        "is_listed": F.coalesce("is_listed", F.lit(False)),
         "transaction_version": F.col("client_transaction_version"),
         "captured_at_ms": F.when(is_owned, F.col("coordinator_known_ms")).otherwise(F.col("all_coordinators_known_ms")),
         "is_capture_instant_assumed": F.coalesce("is_coordinator_assumed", F.lit(True)),
@@ -296,9 +324,48 @@ def _coordinator_side() -> Column:
         # Without any coordinator log every partition is missing; -1 stands for "all of them".
         "missing_partitions": F.when(no_coordinator, F.array(F.lit(-1))).otherwise(F.col("missing_partitions")),
         "ended_ms": _ended_ms(),
-        "last_prepared_ms": F.col("last_prepared_ms"),
+        "decision": F.when(F.col("decision").isNotNull(), _decided("decision")),
+        "commit_due": F.when(F.col("commit_due").isNotNull(), _decided("commit_due")),
+        "role": F.coalesce(
+            F.when(is_owned, F.col("best.role")).otherwise(F.col("worst_coordinator.role")), F.lit(Role.OTHER.value)
+        ),
+        "end": F.coalesce(F.when(is_owned, F.col("best.ends")).otherwise(F.col("worst_coordinator.ends")), F.lit(End.TORN.value)),
+        "is_record_committed": F.coalesce(F.col("record_offset") < high_watermark, F.lit(True)),
+        "count_basis": F.lit(count_basis),
+        "compacted_ms": F.col("compacted_ms"),
+        "is_superseded": F.coalesce("is_superseded", F.lit(False)),
+        "cluster_transaction_version": F.lit(transaction_version).cast("int"),
     }
     return F.struct(*[value.alias(name) for name, value in fields.items()])
+
+
+def _decided(name: str) -> Column:
+    """A decision of `open_decisions` as the core's `Decided`."""
+    of = F.col(name)
+    fields = {
+        "type": of["type"],
+        "producer_epoch": of["producer_epoch"],
+        "coordinator_epoch": F.coalesce("newest_coordinator_epoch", of["coordinator_epoch"]),
+        "decided_ms": of["decided_ms"],
+        "completed_ms": of["completed_ms"],
+        "transaction_version": of["transaction_version"],
+        "is_marked": of["is_marked"],
+        "lists_partition": of["lists_partition"],
+    }
+    return F.struct(*[value.alias(field) for field, value in fields.items()])
+
+
+#: Later than any: an end whose time nothing bounds.
+_NO_INSTANT: Final = 1 << 62
+
+
+def _ended_ms() -> Column:
+    """When the newest such transaction ended at the latest. An end of unknown time may be as young as its copy, unless its
+    marker is here."""
+    has_marker = F.coalesce(F.col("marker_before.ms") >= F.col("last_prepared_ms"), F.lit(False))
+    may_be_younger = F.coalesce(F.col("is_end_untimed"), F.lit(False)) & ~has_marker
+    latest = F.coalesce("coordinator_captured_ms", F.lit(_NO_INSTANT))
+    return F.when(may_be_younger, F.greatest("ended_at_ms", latest)).otherwise(F.col("ended_at_ms"))
 
 
 def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
@@ -320,12 +387,15 @@ def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
         F.col("transaction_timeout_ms").cast("long").alias("transaction_timeout_ms"),
         F.coalesce(is_two_phase_commit(), F.lit(False)).alias("is_two_phase_commit"),
         "judgement.*",
+        F.timestamp_millis("judgement.safe_from_ms").alias("safe_from"),
+        "records",
+        "committed_siblings",
         F.greatest(F.col("high_watermark") - F.col("start_offset"), F.lit(0)).alias("blocked_offsets"),
         # Bytes that a snapshot stands for were not counted.
         F.when(~F.coalesce(F.col("start_offset") < F.col("snapshot_from_offset"), F.lit(False)), F.col("bytes_from_here")).alias(
             "blocked_bytes"
         ),
         F.timestamp_millis(F.coalesce(proven, "first_timestamp_ms", last_ms)).alias("blocks_since"),
-        as_of.alias("first_seen"),
-        F.lit(1).alias("runs_seen"),
+        F.coalesce("earliest", as_of).alias("first_seen"),
+        (F.lit(1) + F.coalesce("earlier_runs", F.lit(0))).alias("runs_seen"),
     )

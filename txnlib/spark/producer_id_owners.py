@@ -1,4 +1,4 @@
-"""Which transactional id has, or had, each producer id? From every surviving record, not only the last ones.
+"""Which transactional id has, or had, each producer id: from every surviving record, not only the last ones.
 
 A producer id belongs to at most one transactional id, ever, so a map from all records is a safe join, and a richer one
 than the live tool's, which knows only the id's current producer id.
@@ -38,15 +38,21 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
     last = coordinator_states.groupBy(*ids).agg(
         F.max_by("is_tombstone", "offset").alias("is_expired"),
         F.max_by("producer_id", "offset").alias("producer_id_now"),
+        F.max("offset").alias("newest_record_offset"),
         F.max(F.when(F.col("is_tombstone"), F.col("offset"))).alias("tombstone_offset"),
     )
+    is_next = F.col("known_from") == "next_producer_id"
     owner = (
         F.when(F.col("is_expired"), Owner.EXPIRED.value)
         .when(F.col("named_id") == F.col("producer_id_now"), Owner.CURRENT.value)
+        # A next producer id is a coming identity, as long as the id's newest record names it.
+        .when(is_next & (F.col("last_record_offset") == F.col("newest_record_offset")), Owner.NEXT.value)
         .otherwise(Owner.ROTATED.value)
     )
     is_expired = F.col("tombstone_offset") > F.col("last_record_offset")
-    given_up = F.when(F.col("owner") != Owner.CURRENT.value, F.when(is_expired, "EXPIRED").otherwise(_without_expiry()))
+    given_up = F.when(
+        ~F.col("owner").isin(Owner.CURRENT.value, Owner.NEXT.value), F.when(is_expired, "EXPIRED").otherwise(_without_expiry())
+    )
     found = owners.join(last, on=list(ids), how="left").withColumn("owner", owner).withColumn("given_up", given_up)
     return conform(found.withColumnRenamed("named_id", "producer_id"), PRODUCER_ID_OWNERS)
 

@@ -1,4 +1,4 @@
-"""What happened to each producer of a partition between two of its markers? The windows over every batch, once.
+"""What happened to each producer of a partition between two of its markers: the windows over every batch, once.
 
 Several tables read the result, so it is stored. A span ends with a marker, or is the newest one; its last batch has seen
 everything in it, so nothing needs to be grouped.
@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.spark import windows
-from txnlib.spark.coverage import begins_at_snapshot
+from txnlib.spark.coverage import begins_at_snapshot, survives
 from txnlib.spark.producer_steps import earlier_of, now, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, conform
 
@@ -54,12 +54,13 @@ def begins_at() -> Column:
 def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
     """The judged copies, each with the snapshot that tells what a log captured from its middle does not show.
 
-    The newest at or before the first offset; else the oldest behind it, which knows what was open before and still is.
+    The oldest at or above the first offset: it knows what was open before and still is. A snapshot below the first offset has a
+    hole behind it, in which what was open may have ended (DESIGN.md 5.3, rule 5).
     """
     copy = [*TOPIC_PARTITION, "source"]
-    begins = judged.select(*copy, begins_at().alias("begins_at"))
+    begins = judged.select(*copy, begins_at().alias("begins_at"), "truncated")
     offset, beginning = F.col("snapshot_offset"), F.col("begins_at")
-    chosen = F.coalesce(F.max(F.when(offset <= beginning, offset)), F.min(F.when(offset > beginning, offset)))
+    chosen = F.min(F.when(offset >= beginning, offset))
     usable = producer_snapshots.join(F.broadcast(begins), on=copy, how="inner").where(beginning > 0)
     return begins.join(usable.groupBy(*copy).agg(chosen.alias("snapshot_offset")), on=copy, how="left")
 
@@ -71,6 +72,8 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
     return (
         record_batches.where(F.col("producer_id").isNotNull() & (~F.col("is_control") | has_marker))
         .join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source"], how="inner")
+        .withColumns({"leader_epoch": F.col("partition_leader_epoch"), "at_offset": F.col("base_offset")})
+        .where(survives())
         .select(
             *PRODUCER,
             "base_offset",

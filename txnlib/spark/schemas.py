@@ -125,16 +125,44 @@ COVERAGE: Final = StructType(
     [
         *_COPY,
         column("broker", _STRING, "Broker the copy came from, by the name of its folder."),
-        column("is_judged", _BOOL, "Whether verdicts rest on this copy (the leader's, else the longest whole one)."),
+        column(
+            "is_judged",
+            _BOOL,
+            "Whether verdicts rest on this copy: the leader's, else that of the newest leader epoch, the longest.",
+        ),
         column("leader", _STRING, "Broker that leads the partition, by capture.json; NULL where that names none."),
         column("is_leader", _BOOL, "Whether the copy is the leader's, by capture.json."),
+        column("leader_epoch", _INT, "Newest leader epoch in the copy, by its batches and its leader-epoch-checkpoint."),
+        column(
+            "role",
+            _STRING,
+            "LEADER; LAST_LEADER (no broker leads the partition, and this copy would be elected); FURTHEST (the leader is not "
+            "noted, and no other copy reaches further); or OTHER.",
+        ),
+        column(
+            "is_current",
+            _BOOL,
+            "Whether the copy shows everything up to the instant at which it was taken; else up to its newest broker stamp.",
+        ),
+        column(
+            "truncated",
+            ArrayType(StructType([StructField("leader_epoch", _INT), StructField("from_offset", _LONG)])),
+            "Leader epochs of which batches from an offset on were truncated by a newer leader: no history; NULL: none.",
+        ),
         column("first_offset", _LONG, "Offset of the first batch that was read."),
         column("end_offset", _LONG, "Offset after the last batch that was read."),
+        column("survives_until", _LONG, "Offset after the last batch that no newer leader truncated."),
         column("log_start_offset", _LONG, "Log start by its checkpoint, else the base offset of the first segment."),
         column(
             "read_from_offset", _LONG, "Base offset of the first segment read; above the log start, a snapshot stands for the rest."
         ),
         column("high_watermark", _LONG, "High watermark by its checkpoint; NULL where none was captured."),
+        column(
+            "noted_high_watermark",
+            _LONG,
+            "Highest high watermark of the partition in any captured checkpoint of any broker that is not younger than the copy.",
+        ),
+        column("ends", _STRING, "WHOLE; TORN (inside a batch); or SHORT (below that high watermark, or in unreadable bytes)."),
         column("checkpointed_at", _TIME, "When that checkpoint was copied, by capture.json."),
         column("captured_at", _TIME, "When the copy was taken, by capture.json."),
         column(
@@ -170,6 +198,24 @@ QUARANTINE: Final = StructType(
         column("reason", _STRING, "Why it could not be read."),
         column("sample", _STRING, "Its first bytes, as hex or text."),
         column("next_offset", _LONG, "Offset of the first batch read after it; NULL if none followed."),
+    ]
+)
+
+CHECKED_BATCHES: Final = StructType(
+    [
+        *_COPY,
+        column("producer_id", _LONG, "Producer with an open transaction."),
+        column("start_offset", _LONG, "First offset of that transaction."),
+        column("place", _STRING, "before (the producer's last data batch before it), first, or last (of the transaction)."),
+        column("base_offset", _LONG, "Offset of the batch's first record."),
+        column("last_offset", _LONG, "Offset of its last record."),
+        column("path", _STRING, "File it lies in."),
+        column("position", _LONG, "Byte position in that file."),
+        column("size", _INT, "Bytes of the batch."),
+        column("producer_epoch", _INT, "Producer epoch."),
+        column("base_sequence", _INT, "Sequence of its first record."),
+        column("last_sequence", _INT, "Sequence of its last record."),
+        column("is_crc_valid", _BOOL, "Whether its CRC fits; NULL: it could not be checked (text, or a file that is gone)."),
     ]
 )
 
@@ -255,6 +301,7 @@ CHECKPOINTS: Final = StructType(
         column("name", _STRING, "high_watermark, recovery_point, log_start_offset, cleaner_offset or leader_epoch."),
         *_WHERE,
         column("value", _LONG, "Offset, or leader epoch."),
+        column("start_offset", _LONG, "Of a leader epoch: the first offset of it."),
     ]
 )
 
@@ -427,6 +474,8 @@ MARKERS: Final = ArrayType(
             StructField("first_timestamp_ms", _LONG),
             StructField("is_broker_clock", _BOOL),
             StructField("is_followed", _BOOL),
+            StructField("clock_offset_ms", _LONG),
+            StructField("clocks_differ_ms", _LONG),
         ]
     )
 )
@@ -452,7 +501,8 @@ TRANSACTIONS: Final = StructType(
             "markers",
             MARKERS,
             "Its partitions, each with the marker that carried the decision (NULL: none found), the first offset that it ended and "
-            "its time, and whether any marker of the producer follows the decision.",
+            "its time, whether any marker of the producer follows the decision, the clock of the partition's leader less the "
+            "coordinator's as estimated, and how far the two may still differ.",
         ),
         column("transaction_timeout_ms", _INT, "Timeout the client asked for."),
         column("is_two_phase_commit", _BOOL, "Whether it never times out (KIP-939)."),
@@ -467,7 +517,7 @@ PRODUCER_ID_OWNERS: Final = StructType(
         column("producer_id", _LONG, "Producer id."),
         *_ID,
         column("known_from", _STRING, "Which field names it: producer_id, previous_producer_id or next_producer_id."),
-        column("owner", _STRING, "CURRENT, ROTATED (the id has another one now) or EXPIRED (the id's tombstone)."),
+        column("owner", _STRING, "CURRENT, NEXT (a coming one), ROTATED (the id has another one now) or EXPIRED (its tombstone)."),
         column("given_up", _STRING, "Why it has it no longer: EPOCHS_EXHAUSTED, EXPIRED, or UNKNOWN; NULL for the current one."),
         column("first_record_offset", _LONG, "Offset of the first surviving record that names it."),
         column("last_record_offset", _LONG, "Offset of the last record that names it."),
@@ -476,6 +526,7 @@ PRODUCER_ID_OWNERS: Final = StructType(
     ]
 )
 
+CHECK: Final = StructType([StructField("condition", _STRING), StructField("holds", _BOOL), StructField("says", _STRING)])
 CAUSE: Final = StructType([StructField("cause", _STRING), StructField("likelihood", _STRING), StructField("evidence", _STRING)])
 EVIDENCE_RECORD: Final = StructType(
     [
@@ -521,6 +572,10 @@ OPEN_TRANSACTIONS: Final = StructType(
         column("first_seen", _TIME, "as_of of the first audit that saw it."),
         column("runs_seen", _INT, "Audits that saw it, this one included."),
         column("application", _STRING, "Application of the transactional id, by its form."),
+        column("safe_from", _TIME, "From when on an abort would be safe, if only its age is not proven yet; NULL otherwise."),
+        column("safety", ArrayType(CHECK), "The conditions of a safe abort, each with whether it holds, or why not."),
+        column("records", _LONG, "Records of the open transaction: what an abort discards; NULL where they were not counted."),
+        column("committed_siblings", ArrayType(_STRING), "Other partitions on which the producer committed since, at most 20."),
     ]
 )
 HANGING_TRANSACTIONS: Final = OPEN_TRANSACTIONS
@@ -579,8 +634,9 @@ ABORT_PLAN: Final = StructType(
         column(
             "action",
             _STRING,
-            "ABORT, ABORT_LATER (something speaks against it now), END_AT_COORDINATOR, RECOVER_APPLICATION (the same before Kafka "
-            "4.1, which has no command for it), REVIVE_COORDINATOR, WAIT or CAPTURE_MORE.",
+            "ABORT, ABORT_LATER (something speaks against it now), ABORT_AS_DECIDED (the coordinator's ABORT is refused), "
+            "END_AT_COORDINATOR, REVIVE_COORDINATOR, DO_NOT_ABORT (a marker by hand would be wrong), CHECK_TIMESTAMPS, WAIT or "
+            "CAPTURE_MORE.",
         ),
         *_WHERE,
         column("producer_id", _LONG, "Producer id."),
@@ -592,8 +648,13 @@ ABORT_PLAN: Final = StructType(
         column("do_not_abort_because", _STRING, "Why no marker may be written by hand, or not yet."),
         column("before", STEPS, "Commands to run first, and what they must print."),
         column("command", _STRING, "The command that ends it; NULL where none should be run."),
-        column("command_for_old_brokers", _STRING, "The same for brokers that cannot describe producers (before 2.8)."),
+        column(
+            "command_for_old_brokers", _STRING, "The same for brokers before 3.0, where the version of the brokers is not known."
+        ),
         column("after", STEPS, "Commands that show whether it took effect."),
+        column("notes", ArrayType(_STRING), "What to know before: what it discards, the permissions it needs, the order of steps."),
+        column("is_holder", _BOOL, "Whether it holds the last stable offset; else it waits behind another."),
+        column("places", ArrayType(_STRING), "Every partition of the transaction that the step ends, with its start offset."),
         column("blocked_offsets", _LONG, "Offsets from its start to the high watermark."),
         column("blocks_since", _TIME, "Since when it blocks."),
     ]
@@ -681,6 +742,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "producer_snapshots": PRODUCER_SNAPSHOTS,
     "aborted_transactions": ABORTED_TRANSACTIONS,
     "producer_spans": PRODUCER_SPANS,
+    "checked_batches": CHECKED_BATCHES,
     "coordinator_states": COORDINATOR_STATES,
     "transactional_ids": TRANSACTIONAL_IDS,
     "transactions": TRANSACTIONS,

@@ -1,4 +1,4 @@
-"""Which transactions did each transactional id begin, how did they end and by whom, and which partitions were marked when?"""
+"""The transactions of each transactional id: how they ended and by whom, and which partitions were marked when."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ONGOING: Final = TransactionState.ONGOING.kafka_name
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
 
 
-def transactions(coordinator_states: DataFrame, producer_spans: DataFrame) -> DataFrame:
+def transactions(coordinator_states: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per transaction of a transactional id, from what survived of its records. Columns: TRANSACTIONS.
 
     Identity is (id, first record): in transactions v0 and v1 many transactions share an epoch. A Complete record's update
@@ -27,7 +27,7 @@ def transactions(coordinator_states: DataFrame, producer_spans: DataFrame) -> Da
     """
     found = _with_ending(_instances(coordinator_states))
     known = coordinator_states.where(F.col("transaction_number").isNotNull()).select("producer_id")
-    markers = decision_markers(found, producer_spans.join(known, on="producer_id", how="left_semi"))
+    markers = decision_markers(found, producer_spans.join(known, on="producer_id", how="left_semi"), coverage)
     return conform(found.join(markers, on=list(_INSTANCE), how="left"), TRANSACTIONS)
 
 

@@ -1,4 +1,4 @@
-"""In what order, and over which rows, does a log remember? The named windows; the only file that imports Window.
+"""The named windows: in what order, and over which rows, a log remembers. The only file that imports Window.
 
 They are functions: a window needs a session to exist.
 """
@@ -53,10 +53,20 @@ def segments_of_copy() -> WindowSpec:
 
 
 def copies_of_partition() -> WindowSpec:
-    """The copies of one partition, the one to judge first: unharmed, printed whole, the leader's, the longest, raw."""
+    """The copies of one partition, the one to judge first: unharmed, printed whole, the leader's, of the newest leader, longest."""
     return Window.partitionBy(*TOPIC_PARTITION).orderBy(
-        "is_damaged", "lacks_records", "is_no_leader", "negative_end_offset", "is_text", "source"
+        "is_damaged", "lacks_records", "is_no_leader", "negative_leader_epoch", "negative_end_offset", "is_text", "source"
     )
+
+
+def whole_partition() -> WindowSpec:
+    """All copies of one partition."""
+    return Window.partitionBy(*TOPIC_PARTITION)
+
+
+def higher_leader_epochs() -> WindowSpec:
+    """Of the leader epochs in all copies of one partition, those above the row's."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("epoch")).rangeBetween(Window.unboundedPreceding, -1)
 
 
 def copies_of_record() -> WindowSpec:
@@ -89,10 +99,27 @@ def spans_of_partition() -> WindowSpec:
     return Window.partitionBy(*TOPIC_PARTITION).orderBy("first_offset")
 
 
+def step_of_plan() -> WindowSpec:
+    """The open transactions that one step of a plan ends. Few rows."""
+    return Window.partitionBy("as_of", "action", "transactional_id", "producer_id", "step").orderBy("is_waiting")
+
+
+def first_of_step(step: WindowSpec) -> WindowSpec:
+    """The same, the one that holds a partition, and blocks most, first."""
+    return step.orderBy("is_waiting", F.desc_nulls_last("blocked_offsets"), *TOPIC_PARTITION, "start_offset")
+
+
 def plan_in_order() -> WindowSpec:
-    """All open transactions that need somebody, by what to do and by what they block. Few rows."""
+    """All open transactions that need somebody, by what frees consumers first. Few rows."""
     return Window.partitionBy("as_of").orderBy(
-        "action_order", F.desc_nulls_last("blocked_offsets"), "blocks_since", *TOPIC_PARTITION, "producer_id", "start_offset"
+        "is_idle",
+        "is_waiting",
+        "action_order",
+        F.desc_nulls_last("blocked_offsets"),
+        "blocks_since",
+        *TOPIC_PARTITION,
+        "producer_id",
+        "start_offset",
     )
 
 
@@ -101,11 +128,18 @@ def records_of_coordinator() -> WindowSpec:
     return Window.partitionBy("partition").orderBy("offset")
 
 
+def states_of_coordinator() -> WindowSpec:
+    """The same of `coordinator_states`."""
+    return Window.partitionBy("coordinator_partition").orderBy("offset")
+
+
 def records_of_id() -> WindowSpec:
     """The records of one transactional id, in offset order."""
     return Window.partitionBy("coordinator_partition", "transactional_id").orderBy("offset")
 
 
-def owners_of_producer_id() -> WindowSpec:
-    """The ids that claim a producer id, the one that has it now first."""
-    return Window.partitionBy("producer_id").orderBy("rank", "negative_last_record_offset", "transactional_id")
+def owners_of_open_transaction() -> WindowSpec:
+    """The ids that claim the producer id of an open transaction, the one with the best claim first."""
+    return Window.partitionBy(*TOPIC_PARTITION, "producer_id", "start_offset").orderBy(
+        "is_not_listed", "rank", "negative_last_record_offset", "transactional_id"
+    )

@@ -19,7 +19,12 @@ from txnlib.stages.steps import Step, carry_out
 
 #: The three stages as one: a table is written as soon as those it reads are, whichever stage it belongs to. What everything
 #: waits for goes first.
-STEPS: Final[tuple[Step, ...]] = (*report_transactions.STEPS, *reconstruct_state.STEPS, *ingest_dumps.STEPS)
+_LATER: Final = (*report_transactions.STEPS, *reconstruct_state.STEPS)
+#: A table that two stages write is written by the later one.
+STEPS: Final[tuple[Step, ...]] = (
+    *_LATER,
+    *[step for step in ingest_dumps.STEPS if step.name not in {later.name for later in _LATER}],
+)
 
 
 def carry_out_all(run: Run, *, take_over: bool = False) -> None:

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.config import default_of
+from txnlib.core.copies import CountBasis
 from txnlib.core.partitioner import count_partitions
-from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.delta.held import Grown
 from txnlib.readers.capture import FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
@@ -48,16 +49,33 @@ def _committed_offsets(run: Run) -> DataFrame:
     return read_capture(run.spark, replace(run.capture, files=files), "committed_offsets")
 
 
+def _learn_settings(run: Run) -> None:
+    """Settles what the records refute or allow of the settings that nobody gave."""
+    _learn_transaction_max_timeout(run)
+    _learn_coordinator_partitions(run)
+
+
+def _learn_transaction_max_timeout(run: Run) -> None:
+    """Brokers validate timeouts, so that a stored one above `transaction.max.timeout.ms` refutes the default of that."""
+    if not run.settings.is_transaction_max_timeout_assumed:
+        return
+    timeout = F.col("transaction_timeout_ms")
+    stored = run.tables.read("transaction_log").where(~timeout.isin(*TWO_PHASE_COMMIT_TIMEOUTS))
+    largest = stored.agg(F.max(timeout)).first()
+    if largest is not None and largest[0] is not None and largest[0] > run.settings.transaction_max_timeout_ms:
+        run.settings = run.settings.model_copy(update={"transaction_max_timeout_ms": largest[0]})
+
+
 def _learn_coordinator_partitions(run: Run) -> None:
-    """Settles the number of coordinator partitions: as given, else as the ids in the records prove it."""
-    if run.settings.coordinator_partitions_basis == "given":
+    """Settles the number of coordinator partitions: as given, else as the ids in the records allow it."""
+    if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return
     log = run.tables.read("transaction_log").where(F.col("partition").isNotNull())
     pairs = [(row[0], row[1]) for row in log.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()]
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
     at_least = 0 if highest is None or highest[0] is None else highest[0] + 1
-    count = count_partitions(pairs, at_least=at_least, default=default_of("coordinator_partitions"))
-    learned = {"coordinator_partitions": count, "coordinator_partitions_basis": "learned from the captured ids"}
+    count, basis = count_partitions(pairs, at_least=at_least, default=default_of("coordinator_partitions"))
+    learned = {"coordinator_partitions": count, "coordinator_partitions_basis": basis.value}
     run.settings = run.settings.model_copy(update=learned)
 
 
@@ -76,6 +94,7 @@ def _coverage(run: Run) -> DataFrame:
     notes = run.capture.notes
     return coverage(
         run.tables.read("segments"),
+        run.tables.read("record_batches"),
         read_capture(run.spark, run.capture, "checkpoints"),
         _partition_notes(run, notes),
         _instants(run, notes),
@@ -115,9 +134,9 @@ STEPS: Final = (
     _read("producer_snapshots"),
     _read("aborted_transactions"),
     Step("audit_runs", (), claim),
-    Step("coordinator_partitions", ("transaction_log", "segments"), _learn_coordinator_partitions),
+    Step("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),
     Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
-    Step("coverage", ("transaction_log", "segments", "console_records"), _coverage),
+    Step("coverage", ("transaction_log", "segments", "record_batches", "console_records"), _coverage),
     Step("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
     Step("quarantine", ("segments", "console_records"), lambda run: quarantine(run.tables.read("segments"))),
 )

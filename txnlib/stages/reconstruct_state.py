@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from txnlib.spark.checked_batches import checked_batches
 from txnlib.spark.coordinator_states import coordinator_states
 from txnlib.spark.findings import findings
 from txnlib.spark.partition_transactions import partition_transactions
 from txnlib.spark.producer_id_owners import producer_id_owners
 from txnlib.spark.producer_spans import producer_spans
 from txnlib.spark.producer_states import producer_states
+from txnlib.spark.quarantine import quarantine
 from txnlib.spark.transactional_ids import transactional_ids
 from txnlib.spark.transactions import transactions
 from txnlib.stages.held_tables import spans_on, transactions_on
@@ -32,9 +34,12 @@ _TRANSACTIONS: Final = step_of(partition_transactions, "producer_spans", after=(
 
 STEPS: Final = (
     replace(_SPANS, make=lambda run: spans_on(run) or _SPANS.make(run)),  # the longest first
-    step_of(coordinator_states, "transaction_log", after=("console_records",)),
+    step_of(coordinator_states, "transaction_log", "coverage", after=("console_records",)),
+    step_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments", after=("console_records",)),
+    # `ingest_dumps` wrote it without the batches that were refuted since.
+    step_of(quarantine, "segments", "checked_batches", after=("console_records",)),
     step_of(producer_id_owners, "coordinator_states"),
-    step_of(transactions, "coordinator_states", "producer_spans"),
+    step_of(transactions, "coordinator_states", "producer_spans", "coverage"),
     step_of(
         findings,
         "record_batches",
@@ -44,8 +49,12 @@ STEPS: Final = (
         "producer_id_owners",
         "aborted_transactions",
         "coverage",
+        "checked_batches",
         settings=lambda run: {
             "coordinator_partitions": run.settings.coordinator_partitions,
+            "as_of_ms": run.settings.as_of_ms,
+            "transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms,
+            "clock_tolerance_ms": run.settings.clock_tolerance_ms,
             **_expiration(run),
             **_applications(run),
         },

@@ -1,4 +1,4 @@
-"""Which tables say what is hanging, late and stuck, and what to do about it? Made from those that `reconstruct_state` wrote."""
+"""The tables that say what is hanging, late and stuck, and what to do about it. Made from those that `reconstruct_state` wrote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from txnlib.spark.blocked_groups import blocked_groups
 from txnlib.spark.brokers import brokers
 from txnlib.spark.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.hanging_transactions import hanging_transactions
-from txnlib.spark.history import with_history
 from txnlib.spark.late_transactions import late_transactions
 from txnlib.spark.open_transactions import open_transactions
 from txnlib.spark.partitions import partitions
@@ -30,19 +29,18 @@ OPEN_TRANSACTIONS: Final = step_of(
     "transactions",
     "producer_id_owners",
     "coverage",
+    "transaction_log",
+    "checked_batches",
+    "findings",
     settings=lambda run: {
         "thresholds": run.thresholds,
         "kafka_version": run.settings.kafka_version,
+        "transaction_version": run.settings.transaction_version,
+        "coordinator_partitions_basis": run.settings.coordinator_partitions_basis,
+        "earlier": _earlier_runs(run),
         "application_patterns": run.settings.application_patterns,
     },
 )
-
-
-def _with_history(run: Run) -> DataFrame:
-    judged = OPEN_TRANSACTIONS.make(run)
-    assert isinstance(judged, DataFrame)
-    earlier = _earlier_runs(run)
-    return judged if earlier is None else with_history(judged, earlier)
 
 
 def _earlier_runs(run: Run) -> DataFrame | None:
@@ -113,7 +111,7 @@ def _blocked_groups(run: Run) -> DataFrame:
 
 
 STEPS: Final = (
-    replace(OPEN_TRANSACTIONS, make=_with_history),
+    OPEN_TRANSACTIONS,
     step_of(
         partitions,
         "coverage",

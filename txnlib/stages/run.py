@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from txnlib import __version__
 from txnlib.config import Settings, SettingsFile, default_of, read_settings_file
+from txnlib.core.copies import CountBasis
 from txnlib.core.evidence import Thresholds
 from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
@@ -173,8 +174,12 @@ def _decide(
             cluster.producer_id_expiration_ms, notes.producer_id_expiration_ms, default_of("producer_id_expiration_ms")
         ),
         coordinator_partitions=noted or default_of("coordinator_partitions"),
-        coordinator_partitions_basis="given" if noted else "unknown",
+        coordinator_partitions_basis=CountBasis.GIVEN if noted else CountBasis.DEFAULT,
+        is_transaction_max_timeout_assumed=asked.transaction_max_timeout_ms is None
+        and limits.transaction_max_timeout_ms is None
+        and notes.transaction_max_timeout_ms is None,
         kafka_version=notes.kafka_version,
+        transaction_version=notes.transaction_version,
         application_patterns=given.applications.patterns,
         start=asked.start,
         continues=None if earlier is None else earlier.run_id,

@@ -1,0 +1,49 @@
+"""Up to when a copy is known: the table in full against a grid written by hand (DESIGN.md 5.3, rule 1)."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from txnlib.core.copies import KNOWN_BY, ROLES, Copy, End, KnownBy, Role, is_current, known_until_ms
+
+#: Rows: role. Columns: WHOLE, TORN, SHORT. C: known up to its capture, S: up to its newest broker-stamped record.
+GRID = """
+LEADER       C S S
+LAST_LEADER  C S S
+FURTHEST     C S S
+OTHER        S S S
+"""
+CELLS = {"C": KnownBy.CAPTURE, "S": KnownBy.NEWEST_STAMP}
+
+
+def test_a_copy_is_known_up_to_its_capture_only_where_it_is_whole_and_the_leaders():
+    written = {}
+    for line in GRID.strip().splitlines():
+        role, *cells = line.split()
+        written |= {(Role(role), end): CELLS[cell] for end, cell in zip(End, cells, strict=True)}
+    assert written == KNOWN_BY
+    assert set(KNOWN_BY) == set(product(Role, End))
+    assert set(ROLES) == set(Role)
+
+
+#: captured, newest stamp -> known until, of a current copy and of another.
+INSTANTS = [
+    (100, 60, 100, 60),
+    (100, 120, 100, 100),  # a broker's clock ahead of the operator's
+    (100, None, 100, None),
+    (None, 60, 60, 60),  # without a noted instant it is assumed
+    (None, None, None, None),
+]
+
+
+@pytest.mark.parametrize(("captured", "stamped", "current", "other"), INSTANTS)
+def test_what_is_not_current_is_as_old_as_its_newest_stamp(captured, stamped, current, other):
+    times = {"captured_at_ms": captured, "newest_broker_ms": stamped}
+    assert known_until_ms(Copy(role=Role.LEADER, end=End.WHOLE, **times)) == current
+    assert known_until_ms(Copy(role=Role.OTHER, end=End.WHOLE, **times)) == other
+
+
+def test_only_one_end_is_current():
+    assert [end for end in End if is_current(Copy(end=end))] == [End.WHOLE]

@@ -1,0 +1,195 @@
+"""What a copy proves: each rule of DESIGN.md 5.3, with the evidence on both sides of its limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED, judged
+from txnlib.core.copies import CountBasis, End, Role
+from txnlib.core.evidence import Crc, Decided, Evidence, Owner
+from txnlib.core.reason import Reason, Verdict
+from txnlib.core.verdict import judge
+
+ONE = AT_ONE.as_of_ms
+#: An Ongoing transaction that began before noon.
+LONG = replace(ONGOING, transaction_start_ms=NOON - MINUTE, last_update_ms=NOON - MINUTE, record_ms=NOON - MINUTE)
+EXPIRED = replace(COMPLETE, owner=Owner.EXPIRED, state=None)
+ROTATED = replace(COMPLETE, owner=Owner.ROTATED)
+
+
+@pytest.mark.parametrize("coordinator", [NOBODY, ONGOING, COMPLETE, PREPARED, EXPIRED, ROTATED])
+@pytest.mark.parametrize(
+    ("loss", "reason"),
+    [
+        ({"is_tail_lost": True}, Reason.PARTITION_LOG_INCOMPLETE),
+        ({"end": End.SHORT}, Reason.PARTITION_LOG_INCOMPLETE),
+        ({"gap_offset": 29999}, Reason.PARTITION_LOG_INCOMPLETE),
+        ({"is_disputed": True}, Reason.COPIES_DISAGREE),
+        ({"crc": Crc.INVALID}, Reason.CORRUPT_MESSAGE),
+    ],
+)
+def test_a_partition_that_cannot_be_believed_makes_every_standing_unknown(coordinator, loss, reason):
+    assert judged(replace(PARTITION, **loss), coordinator)[:2] == (Verdict.UNKNOWN, reason)
+
+
+def test_a_copy_that_is_not_current_still_shows_what_hung_before_its_newest_stamp():
+    old = replace(PARTITION, role=Role.OTHER, captured_at_ms=NOON + 30 * MINUTE)
+    assert judged(old, NOBODY)[0] is Verdict.HANGING
+    # A quarter of an hour at the newest stamp is not enough, whatever the audit's instant is.
+    assert judged(replace(old, captured_at_ms=NOON + 15 * MINUTE), NOBODY)[:2] == (
+        Verdict.UNKNOWN,
+        Reason.PARTITION_COPY_NOT_CURRENT,
+    )
+
+
+def test_what_was_decided_after_the_newest_stamp_of_an_old_disk_is_not_hanging():
+    old = replace(PARTITION, role=Role.OTHER, captured_at_ms=NOON + 30 * MINUTE)
+    assert judged(old, replace(COMPLETE, ended_ms=NOON + 30 * MINUTE + 1))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+
+
+@pytest.mark.parametrize("standing", [ONGOING, COMPLETE, PREPARED, replace(COMPLETE, owner=Owner.NEXT)])
+@pytest.mark.parametrize("copy", [{"role": Role.OTHER}, {"end": End.SHORT}])
+def test_an_id_that_lives_may_have_gone_on_since_an_old_copy_of_its_coordinator(standing, copy):
+    assert judged(PARTITION, replace(standing, **copy))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_COPY_NOT_CURRENT)
+
+
+@pytest.mark.parametrize("standing", [EXPIRED, ROTATED])
+def test_what_an_id_gave_up_stays_given_up_unless_an_election_took_that_back(standing):
+    old = replace(standing, role=Role.OTHER)
+    assert judged(PARTITION, old)[0] is Verdict.HANGING
+    assert judged(PARTITION, replace(old, is_record_committed=False))[:2] == (
+        Verdict.UNKNOWN,
+        Reason.COORDINATOR_COPY_NOT_CURRENT,
+    )
+
+
+@pytest.mark.parametrize("basis", CountBasis)
+def test_nobody_has_a_producer_id_only_where_the_number_of_coordinator_partitions_has_one_answer(basis):
+    expected = Verdict.UNKNOWN if basis is CountBasis.AMBIGUOUS else Verdict.HANGING
+    found = judge(Evidence(PARTITION, replace(NOBODY, count_basis=basis)), AT_ONE)
+    assert found.verdict is expected
+    assert ("--coordinator-partitions" in found.explanation) == (expected is Verdict.UNKNOWN)
+    assert judged(PARTITION, replace(COMPLETE, count_basis=basis))[0] is Verdict.HANGING
+
+
+@pytest.mark.parametrize("coordinator", [ONGOING, COMPLETE, PREPARED, EXPIRED])
+def test_damage_to_the_newest_records_of_a_coordinator_puts_every_statement_in_doubt(coordinator):
+    assert judged(PARTITION, replace(coordinator, damaged_offset=78))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_LOG_DAMAGED)
+
+
+@pytest.mark.parametrize("coordinator", [ONGOING, replace(ONGOING, transaction_timeout_ms=2**31 - 1)])
+def test_a_marker_younger_than_the_coordinators_copy_ends_what_is_ongoing_there(coordinator):
+    young = replace(PARTITION, newest_marker_ms=ONE)
+    assert judged(young, coordinator)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+    assert judged(replace(young, newest_marker_ms=ONE - 1_000), coordinator)[0] is not Verdict.UNKNOWN
+    unknown = replace(young, newest_marker_ms=ONE - 299_999, clocks_differ_ms=300_000)
+    assert judged(unknown, coordinator)[0] is Verdict.UNKNOWN
+
+
+def test_a_commit_younger_than_the_last_record_of_an_id_shows_that_its_coordinators_copy_is_old():
+    """Only a coordinator writes a COMMIT marker, after it has recorded the decision."""
+    recorded = replace(COMPLETE, record_ms=NOON)
+    later = replace(PARTITION, newest_commit_ms=NOON + 1_001)
+    assert judged(later, recorded)[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_COPY_NOT_CURRENT)
+    assert judged(replace(later, newest_commit_ms=NOON + 1_000), recorded)[0] is Verdict.HANGING
+    assert judged(replace(later, clocks_differ_ms=300_000), recorded)[0] is Verdict.HANGING
+
+
+def test_what_the_coordinator_began_after_an_older_copy_of_the_partition_is_another_transaction():
+    older = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    assert judged(older, LONG)[0] is Verdict.LATE
+    later = replace(LONG, transaction_start_ms=NOON + 31 * MINUTE)
+    assert judged(older, later)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+
+
+@pytest.mark.parametrize("coordinator", [NOBODY, COMPLETE, EXPIRED, ROTATED])
+def test_records_that_compaction_removed_after_the_partitions_copy_may_have_ended_it(coordinator):
+    taken = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    cleaned = replace(coordinator, compacted_ms=NOON + 30 * MINUTE + 1)
+    assert judged(taken, cleaned)[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_RECORDS_COMPACTED)
+    assert judged(taken, replace(cleaned, compacted_ms=NOON + 30 * MINUTE))[0] is Verdict.HANGING
+
+
+def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
+    taken = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    cleaned = replace(COMPLETE, compacted_ms=ONE, transaction_version=2, cluster_transaction_version=2)
+    assert judged(taken, cleaned)[0] is Verdict.HANGING
+    assert judged(taken, replace(cleaned, producer_epoch=6))[0] is Verdict.UNKNOWN
+
+
+def test_an_id_whose_last_record_the_current_copy_has_cleaned_away_has_expired_since():
+    assert judged(PARTITION, replace(LONG, is_superseded=True))[:2] == (
+        Verdict.UNKNOWN,
+        Reason.COORDINATOR_RECORDS_COMPACTED,
+    )
+
+
+# Age, rule 6.
+
+
+@pytest.mark.parametrize("later", [0, 10 * MINUTE])
+def test_a_decision_is_as_old_as_the_copies_not_as_the_audit(later):
+    second = replace(PREPARED, record_ms=NOON, captured_at_ms=NOON + 1_000)
+    taken = replace(PARTITION, captured_at_ms=NOON + 1_000)
+    assert judged(taken, second, replace(AT_ONE, as_of_ms=NOON + 1_000 + later))[:2] == (Verdict.OPEN, Reason.MARKER_PENDING)
+    overdue = replace(taken, captured_at_ms=NOON + 6 * MINUTE), replace(second, captured_at_ms=NOON + 6 * MINUTE)
+    assert judged(*overdue)[1] is Reason.MARKER_OVERDUE
+
+
+def test_an_audit_later_than_the_capture_makes_nothing_older():
+    late = replace(AT_ONE, as_of_ms=ONE + 600 * MINUTE)
+    young = replace(PARTITION, last_timestamp_ms=ONE - MINUTE)
+    assert judged(young, NOBODY, late)[0] is Verdict.SUSPECT
+    assert judged(young, ONGOING, late)[0] is Verdict.OPEN
+
+
+@pytest.mark.parametrize("claimed", [0, -1, None])
+def test_a_time_that_no_clock_shows_is_no_age(claimed):
+    broken = replace(PARTITION, last_timestamp_ms=claimed, first_timestamp_ms=None)
+    young = replace(ONGOING, transaction_start_ms=ONE - 1_000)
+    assert judged(broken, young)[0] is Verdict.OPEN
+    assert judged(broken, NOBODY)[0] is Verdict.HANGING  # a marker proves half an hour
+    assert judged(replace(broken, stamped_after_ms=None), NOBODY)[0] is Verdict.SUSPECT
+
+
+def test_a_write_stamped_in_the_future_is_as_old_as_brokers_prove():
+    ahead = replace(PARTITION, last_timestamp_ms=ONE + 30 * 86_400_000)
+    assert judged(ahead, NOBODY)[0] is Verdict.HANGING
+    assert judged(replace(ahead, stamped_after_ms=ONE - 15 * MINUTE), NOBODY)[0] is Verdict.SUSPECT
+    # A clock that is a little ahead is no reason to distrust it.
+    assert judged(replace(PARTITION, last_timestamp_ms=ONE + 5 * MINUTE), NOBODY)[0] is Verdict.SUSPECT
+
+
+# Late by the client's clock alone.
+
+
+def test_late_by_old_timestamps_alone_is_said_to_be_in_time_by_its_coordinator():
+    replayed = replace(ONGOING, transaction_start_ms=ONE - 2_000)
+    found = judge(Evidence(PARTITION, replayed), AT_ONE)
+    assert (found.verdict, found.reason, found.late_by) == (Verdict.LATE, Reason.TIMEOUT_NOT_PASSED, "LAST_WRITE")
+    assert "began it 2 s ago by its coordinator's clock" in found.explanation
+
+
+def test_without_a_start_at_the_coordinator_nothing_is_known_of_its_timeout():
+    found = judge(Evidence(PARTITION, replace(ONGOING, transaction_start_ms=None)), AT_ONE)
+    assert (found.verdict, found.reason) == (Verdict.LATE, Reason.OVERDUE)
+
+
+# Decisions and their markers.
+
+COMMITTED = Decided(type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=NOON, completed_ms=NOON + 1, is_marked=False)
+
+
+@pytest.mark.parametrize(
+    ("is_marked", "reason"),
+    [
+        (True, Reason.WRITTEN_AFTER_MARKER),
+        (False, Reason.PARTITION_NOT_IN_TRANSACTION),
+        (None, Reason.WRITTEN_AFTER_MARKER),
+    ],
+)
+def test_the_newest_decision_says_whether_its_marker_is_here(is_marked, reason):
+    coordinator = replace(COMPLETE, decision=replace(COMMITTED, is_marked=is_marked))
+    assert judged(MARKED, coordinator)[:2] == (Verdict.HANGING, reason)

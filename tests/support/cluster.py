@@ -1,0 +1,258 @@
+"""A small cluster written down event by event, and captures of it: whole, or as operators really bring them.
+
+Times are milliseconds after `NOON` by a true clock. Each log keeps its entries in the order of time; a copy is what a broker's disk
+held at an instant, less what a test takes away. Everything is written as real brokers write it (`log_bytes`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.support.log_bytes import encode_batch, encode_marker, encode_transaction_log_batch
+from txnlib.core.partitioner import partition_for
+from txnlib.core.record_batch import ControlType, Record, TimestampType
+from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.transaction_state import BY_KAFKA_NAME
+
+NOON = 1_710_000_000_000
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+COORDINATORS = 50
+TXN = "__transaction_state"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One batch of a log, with the true time of its append."""
+
+    at: int
+    offset: int = -1
+    leader_epoch: int = 0
+    #: Of a data log.
+    producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+    stamp: int = 0
+    marker: str | None = None
+    coordinator_epoch: int = 0
+    is_transactional: bool = True
+    is_broker_clock: bool = False
+    payload: int = 5
+    #: Of a coordinator's log; None in `value` is a tombstone.
+    key: str | None = None
+    value: TransactionLogEntry | None = None
+
+    def encode(self) -> bytes:
+        envelope = {"leader_epoch": self.leader_epoch}
+        if self.key is not None:
+            written = self.key if self.value is None else self.value
+            return encode_transaction_log_batch([written], at=self.offset, ts=NOON + self.stamp, **envelope)
+        if self.marker is not None:
+            kind = ControlType[self.marker]
+            place = {"at": self.offset, "ts": NOON + self.stamp}
+            return encode_marker(self.producer_id, self.producer_epoch, kind, self.coordinator_epoch, **place, **envelope)
+        return encode_batch(
+            [Record(self.offset, NOON + self.stamp, b"key", b"v" * self.payload)],
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.sequence,
+            is_transactional=self.is_transactional,
+            timestamp_type=TimestampType.LOG_APPEND_TIME if self.is_broker_clock else TimestampType.CREATE_TIME,
+            **envelope,
+        )
+
+
+Place = tuple[str, int]
+Keep = Callable[[Entry], bool]
+
+
+@dataclass
+class Copy:
+    """A copy of one partition from one broker: what its disk held at an instant, less what is taken away."""
+
+    broker: int
+    #: The disk's last instant: later entries never reached it.
+    until: int
+    #: When the file was copied, which may be long after.
+    taken: int | None = None
+    keep: Keep = lambda entry: True
+    #: Entries that only this disk has: written by a leader that an election deposed.
+    own: tuple[Entry, ...] = ()
+    #: Done to the bytes of the segment.
+    damage: Callable[[bytes], bytes] = lambda content: content
+    #: High watermark in the broker's checkpoint; None: where the disk ends.
+    high_watermark: int | None = None
+    #: Folder within the broker's, as `first`.
+    folder: str = ""
+    #: Of a coordinator's log: up to this instant only the newest record of each id is left.
+    is_compacted_until: int | None = None
+
+
+@dataclass
+class Cluster:
+    """Logs of data partitions and of coordinators, and the copies that a capture has of them."""
+
+    logs: dict[Place, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    copies: dict[Place, list[Copy]] = field(default_factory=dict)
+    leaders: dict[Place, int | None] = field(default_factory=dict)
+    #: Clock of the leader of a data partition, less the true one.
+    skews: dict[Place, int] = field(default_factory=dict)
+    #: High watermarks in checkpoints of brokers whose copies are not in the capture.
+    noted: list[tuple[int, Place, int]] = field(default_factory=list)
+    _sequences: dict[tuple[Place, int, int], int] = field(default_factory=dict)
+
+    # ---- What happens
+
+    def write(self, place: Place, producer_id: int, epoch: int, at: int, **changes: object) -> None:
+        """A batch of one record."""
+        key = (place, producer_id, epoch)
+        sequence = self._sequences.get(key, 0)
+        self._sequences[key] = sequence + 1
+        entry = Entry(at=at, producer_id=producer_id, producer_epoch=epoch, sequence=sequence, stamp=at)
+        self.logs[place].append(replace(entry, **changes))
+
+    def mark(self, place: Place, producer_id: int, epoch: int, kind: str, at: int, **changes: object) -> None:
+        """A marker, stamped by the clock of the partition's leader."""
+        stamp = at + self.skews.get(place, 0)
+        entry = Entry(at=at, producer_id=producer_id, producer_epoch=epoch, marker=kind, stamp=stamp)
+        self.logs[place].append(replace(entry, **changes))
+
+    def note(
+        self, id_: str, state: str | None, producer_id: int, epoch: int, places: Iterable[Place], at: int, **more: object
+    ) -> None:
+        """A record of the id's coordinator; no state is a tombstone."""
+        place = (TXN, partition_for(id_, COORDINATORS))
+        value = None
+        start = more.pop("start", at)
+        envelope = {name: more.pop(name) for name in ("leader_epoch",) if name in more}
+        if state is not None:
+            is_empty = state == "Empty"
+            listed = None if is_empty else tuple(sorted(TopicPartition(*each) for each in places))
+            fields: dict[str, object] = {
+                "transaction_timeout_ms": 60_000,
+                "last_update_timestamp_ms": NOON + at,
+                "start_timestamp_ms": -1 if is_empty else NOON + start,
+                "version": 0,
+            }
+            value = TransactionLogEntry(
+                transactional_id=id_,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                transaction_state=BY_KAFKA_NAME[state],
+                transaction_partitions=listed,
+                **(fields | more),
+            )
+        self.logs[place].append(Entry(at=at, key=id_, value=value, stamp=at, **envelope))
+
+    def begin(self, id_: str, producer_id: int, epoch: int, places: Iterable[Place], at: int, **more: object) -> None:
+        """Ongoing, and a batch on each partition."""
+        places = tuple(places)
+        self.note(id_, "Ongoing", producer_id, epoch, places, at, start=at, **more)
+        for place in places:
+            self.write(place, producer_id, epoch, at + 5)
+
+    def end(
+        self,
+        id_: str,
+        producer_id: int,
+        epoch: int,
+        places: Iterable[Place],
+        at: int,
+        kind: str = "COMMIT",
+        *,
+        start: int,
+        lost: Iterable[Place] = (),
+        takes: int = 20,
+        marker_epoch: int | None = None,
+        complete: bool = True,
+        **more: object,
+    ) -> None:
+        """The decision, its markers, but for those that are lost, and the completion."""
+        places, lost = tuple(places), set(lost)
+        name = kind.capitalize()
+        decided = epoch if marker_epoch is None else marker_epoch
+        self.note(id_, f"Prepare{name}", producer_id, decided, places, at, start=start, **more)
+        for place in places:
+            if place not in lost:
+                self.mark(place, producer_id, decided, kind, at + takes // 2)
+        if complete:
+            self.note(id_, f"Complete{name}", producer_id, decided, (), at + takes, start=start, **more)
+
+    def transaction(
+        self, id_: str, producer_id: int, epoch: int, places: Iterable[Place], at: int, kind: str = "COMMIT", **more: object
+    ) -> None:
+        """A whole transaction that takes a second."""
+        places = tuple(places)
+        self.begin(id_, producer_id, epoch, places, at)
+        self.end(id_, producer_id, epoch, places, at + SECOND, kind, start=at, **more)
+
+    def beat(self, place: Place, times: Iterable[int], producer_id: int) -> None:
+        """Transactions of another producer, whose markers show a broker's clock."""
+        for at in times:
+            self.transaction(f"beat-{place[0]}-{place[1]}", producer_id, 0, [place], at)
+
+    # ---- What is captured
+
+    def capture(self, folder: Path, at: int, *, notes: Mapping[str, object] | None = None) -> Path:
+        """Writes what the copies hold; a partition without any was copied from its leader, broker 1, at that instant."""
+        for entries in self.logs.values():
+            entries.sort(key=lambda entry: entry.at)
+            entries[:] = [replace(entry, offset=offset) for offset, entry in enumerate(entries)]
+        marks: dict[int, list[str]] = defaultdict(list)
+        instants = {"default": NOON + at}
+        for number in range(COORDINATORS):
+            self.logs.setdefault((TXN, number), [])
+        for place, entries in self.logs.items():
+            for copy in self.copies.get(place, [Copy(1, at)]):
+                held = [e for e in entries if e.at <= copy.until and copy.keep(e)]
+                if copy.is_compacted_until is not None:
+                    newest = {e.key: e.offset for e in held}
+                    held = [e for e in held if e.at > copy.is_compacted_until or newest[e.key] == e.offset]
+                written = sorted([*held, *copy.own], key=lambda e: e.offset)
+                name = f"{place[0]}-{place[1]}"
+                inside = folder / str(copy.broker) / copy.folder / name
+                inside.mkdir(parents=True)
+                content = copy.damage(b"".join(entry.encode() for entry in written))
+                (inside / f"{0:020}.log").write_bytes(content)
+                whole = max((e.offset + 1 for e in entries if e.at <= copy.until), default=0)
+                mark = whole if copy.high_watermark is None else copy.high_watermark
+                if not copy.folder:
+                    marks[copy.broker].append(f"{place[0]} {place[1]} {mark}")
+                if copy.taken is not None:
+                    instants["/".join(filter(None, [str(copy.broker), copy.folder, name]))] = NOON + copy.taken
+        for broker, (topic, partition), mark in self.noted:
+            marks[broker].append(f"{topic} {partition} {mark}")
+        for broker, lines in marks.items():
+            text = "\n".join(["0", str(len(lines)), *lines, ""])
+            (folder / str(broker) / "replication-offset-checkpoint").write_text(text)
+        partitions = {
+            f"{t}-{p}": {
+                "leader": self.leaders.get((t, p), 1),
+                "replicas": sorted({c.broker for c in self.copies.get((t, p), [Copy(1, at)])}),
+            }
+            for t, p in self.logs
+            if self.leaders.get((t, p), 1) is not None
+        }
+        told = {
+            "cluster": "small",
+            "kafka_version": "3.9.1",
+            "captured_at_ms": instants,
+            "coordinator_partitions": COORDINATORS,
+            "partitions": partitions,
+        }
+        told |= dict(notes or {})
+        (folder / "capture.json").write_text(json.dumps({key: value for key, value in told.items() if value is not None}))
+        return folder
+
+
+def id_in(coordinator_partition: int, stem: str) -> str:
+    """An id that a coordinator partition owns."""
+    return next(f"{stem}-{n}" for n in range(10_000) if partition_for(f"{stem}-{n}", COORDINATORS) == coordinator_partition)
+
+
+def start_of(cluster: Cluster, place: Place, producer_id: int, at: int) -> int:
+    """The offset of the first batch of a producer from an instant on, after `capture`."""
+    return next(e.offset for e in cluster.logs[place] if e.producer_id == producer_id and e.at >= at and e.marker is None)

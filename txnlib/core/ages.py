@@ -1,0 +1,85 @@
+"""How old an open transaction is, by whose clock, and up to which instant that can be said.
+
+What only the absence of later records shows is as old as the oldest copy it was looked for in, not as old as the audit
+(DESIGN.md 5.3, rule 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from txnlib.core.evidence import Evidence, Thresholds
+from txnlib.core.find_hanging import is_candidate
+from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS
+
+
+class LateBy(StrEnum):
+    LAST_WRITE = "LAST_WRITE"
+    COORDINATOR_START = "COORDINATOR_START"
+    BOTH = "BOTH"
+
+
+#: (the last write is older than the brokers' limit, the coordinator's timeout has passed) -> how it is late.
+LATE_BY: Final[Mapping[tuple[bool, bool], LateBy | None]] = {
+    (False, False): None,
+    (True, False): LateBy.LAST_WRITE,
+    (False, True): LateBy.COORDINATOR_START,
+    (True, True): LateBy.BOTH,
+}
+
+
+def known_at_ms(evidence: Evidence, thresholds: Thresholds) -> int:
+    """The instant at which absence is judged: the earliest of `as_of` and of what both copies are known until."""
+    known = (evidence.on_partition.captured_at_ms, evidence.at_coordinator.captured_at_ms)
+    return min([thresholds.as_of_ms, *[each for each in known if each is not None]])
+
+
+def last_write_ms(evidence: Evidence) -> int | None:
+    """The time that the last write claims; None for one that no clock shows (0 and below)."""
+    claimed = evidence.on_partition.last_timestamp_ms
+    return claimed if claimed is not None and claimed > 0 else None
+
+
+def is_old_enough(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> bool:
+    """Whether an instant lies further from the last write than the timeout: Kafka's own rule for a hanging transaction.
+
+    Where the client's clock is ahead of that instant, or shows nothing, the age that brokers prove counts in its place.
+    """
+    written = last_write_ms(evidence)
+    if written is None or written - at_ms > thresholds.clock_tolerance_ms:
+        proven = proven_age_ms(evidence, at_ms)
+        return proven is not None and proven > thresholds.max_transaction_timeout_ms
+    return is_candidate(written, at_ms, thresholds.max_transaction_timeout_ms)
+
+
+def proven_since_ms(evidence: Evidence) -> int | None:
+    """The oldest instant at which brokers' clocks prove the transaction to have been open; None where none does."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    proofs = [partition.stamped_after_ms, partition.first_seen_ms]
+    if partition.is_broker_clock:
+        proofs.append(partition.first_timestamp_ms)
+    if coordinator.is_active and coordinator.is_listed:
+        proofs.append(coordinator.transaction_start_ms)
+    known = [proof for proof in proofs if proof is not None and proof > 0]
+    return min(known) if known else None
+
+
+def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:
+    """How long brokers' clocks prove the transaction to be open at an instant; None where nothing broker-stamped is near it."""
+    since = proven_since_ms(evidence)
+    return None if since is None else max(at_ms - since, 0)
+
+
+def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy | None:
+    """By which rule an expected transaction is overdue: the brokers' metric, the coordinator's timeout, both, or none.
+
+    Kafka: `ProducerStateManager.hasLateTransaction`, `TransactionStateManager.timedOutTransactions`.
+    """
+    written, coordinator = last_write_ms(evidence), evidence.at_coordinator
+    limit = thresholds.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+    by_write = written is not None and at_ms - written > limit
+    start, timeout = coordinator.transaction_start_ms, coordinator.transaction_timeout_ms
+    by_start = start is not None and timeout is not None and at_ms > start + timeout + thresholds.timeout_scan_interval_ms
+    return LATE_BY[by_write, by_start]

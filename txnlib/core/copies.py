@@ -1,0 +1,110 @@
+"""Up to when a copy of a log is known, and whether it is whole.
+
+A copy proves what it holds. That something is *not* there it proves only up to an instant, which `KNOWN_BY` decides. Every
+verdict asks here, and nowhere else. Source: DESIGN.md 5.3, rules 1 and 5; Kafka: `ReplicaManager.checkpointHighWatermarks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Role(StrEnum):
+    """What a copy is among the copies of its partition."""
+
+    #: Its broker leads the partition, as noted.
+    LEADER = "LEADER"
+    #: The partition has no leader, all its replicas were captured, and this one would be elected.
+    LAST_LEADER = "LAST_LEADER"
+    #: The leader is not noted, and no other copy or checkpoint reaches further.
+    FURTHEST = "FURTHEST"
+    #: A follower's, a dead broker's, or one that another copy or checkpoint reaches beyond.
+    OTHER = "OTHER"
+
+
+class End(StrEnum):
+    """How a copy ends."""
+
+    #: With a whole batch, at or above the highest high watermark that any captured checkpoint notes.
+    WHOLE = "WHOLE"
+    #: Inside a batch, as the copy of a busy log may, but not below that high watermark.
+    TORN = "TORN"
+    #: Below that high watermark, or in bytes that cannot be read: records are missing.
+    SHORT = "SHORT"
+
+
+class KnownBy(StrEnum):
+    """What bounds the instant up to which a copy shows everything."""
+
+    #: The instant at which it was taken: the copy is current.
+    CAPTURE = "CAPTURE"
+    #: Its newest broker-stamped record: it may be as old as that.
+    NEWEST_STAMP = "NEWEST_STAMP"
+
+
+#: (role, end) -> what bounds the knowledge of a copy.
+KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
+    (Role.LEADER, End.WHOLE): KnownBy.CAPTURE,
+    (Role.LEADER, End.TORN): KnownBy.NEWEST_STAMP,
+    (Role.LEADER, End.SHORT): KnownBy.NEWEST_STAMP,
+    (Role.LAST_LEADER, End.WHOLE): KnownBy.CAPTURE,
+    (Role.LAST_LEADER, End.TORN): KnownBy.NEWEST_STAMP,
+    (Role.LAST_LEADER, End.SHORT): KnownBy.NEWEST_STAMP,
+    (Role.FURTHEST, End.WHOLE): KnownBy.CAPTURE,
+    (Role.FURTHEST, End.TORN): KnownBy.NEWEST_STAMP,
+    (Role.FURTHEST, End.SHORT): KnownBy.NEWEST_STAMP,
+    (Role.OTHER, End.WHOLE): KnownBy.NEWEST_STAMP,
+    (Role.OTHER, End.TORN): KnownBy.NEWEST_STAMP,
+    (Role.OTHER, End.SHORT): KnownBy.NEWEST_STAMP,
+}
+
+#: What a role means, for a reader of a report.
+ROLES: Final[Mapping[Role, str]] = {
+    Role.LEADER: "the leader's copy",
+    Role.LAST_LEADER: "the last leader's copy of a partition without a leader",
+    Role.FURTHEST: "the copy that reaches furthest; the leader is not noted",
+    Role.OTHER: "not the leader's copy, or another copy or checkpoint reaches beyond it",
+}
+
+
+class CountBasis(StrEnum):
+    """How the number of coordinator partitions is known (DESIGN.md 5.3, rule 3)."""
+
+    #: By an option, the settings or capture.json.
+    GIVEN = "GIVEN"
+    #: Kafka's default of 50, which no captured id refutes.
+    DEFAULT = "DEFAULT"
+    #: Ids refute 50, and of all numbers up to 1,000 they leave one.
+    ASSUMED = "ASSUMED"
+    #: Ids refute 50, and leave several: the smallest is taken.
+    AMBIGUOUS = "AMBIGUOUS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """What is known of one copy; times in epoch ms by the clock of whoever took it, None where nothing is noted."""
+
+    role: Role = Role.LEADER
+    end: End = End.WHOLE
+    captured_at_ms: int | None = None
+    newest_broker_ms: int | None = None
+
+
+def is_current(copy: Copy) -> bool:
+    """Whether a copy shows everything up to the instant at which it was taken."""
+    return KNOWN_BY[copy.role, copy.end] is KnownBy.CAPTURE
+
+
+def known_until_ms(copy: Copy) -> int | None:
+    """The instant up to which a copy shows everything, in epoch ms; None where nothing tells.
+
+    Without a noted instant of capture it is assumed to be that of the newest broker-stamped record (DESIGN.md 5.2).
+    """
+    if is_current(copy) and copy.captured_at_ms is not None:
+        return copy.captured_at_ms
+    if copy.newest_broker_ms is None or copy.captured_at_ms is None:
+        return copy.newest_broker_ms
+    return min(copy.captured_at_ms, copy.newest_broker_ms)

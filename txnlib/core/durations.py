@@ -1,0 +1,27 @@
+"""Spans of time and instants in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def duration(ms: int | None) -> str:
+    """38 s, 23 min, 5 h 10 min, 3 d 4 h; of milliseconds."""
+    if ms is None:
+        return "unknown"
+    sign, seconds = ("-" if ms < 0 else ""), abs(ms) // 1000
+    for size, unit, below, lower in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min")):
+        if seconds >= size:
+            rest = seconds % size // below
+            return f"{sign}{seconds // size} {unit}" + (f" {rest} {lower}" if rest else "")
+    return f"{sign}{seconds // 60} min" if seconds >= 60 else f"{sign}{seconds} s"
+
+
+def instant(ms: int | None) -> str:
+    """2026-11-21T07:46:12Z; "no known instant" where there is none, or no calendar reaches it."""
+    if ms is None:
+        return "no known instant"
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"

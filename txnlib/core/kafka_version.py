@@ -1,0 +1,9 @@
+"""Versions of Kafka as people note them."""
+
+from __future__ import annotations
+
+
+def is_from(first: tuple[int, int], kafka_version: str | None) -> bool | None:
+    """Whether a version is at least `first`, (major, minor); None where it is not known."""
+    numbers = [int(part) for part in (kafka_version or "").split(".")[:2] if part.isdigit()]
+    return None if len(numbers) < 2 else tuple(numbers) >= first

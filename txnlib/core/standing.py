@@ -1,0 +1,158 @@
+"""What, by the records alone, holds an open transaction.
+
+Kafka's live tool compares neither epochs nor states and stays silent about stuck and refused markers; this is the strict
+reading (semantics.md 4.4), and `find_hanging` beside it the exact one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide
+from txnlib.core.marker_acceptance import Acceptance, acceptance
+from txnlib.core.reason import Reason
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS
+from txnlib.core.transaction_state import TransactionState
+
+
+class Holds(Enum):
+    """What the id's last record makes of this partition."""
+
+    NOTHING = "NOTHING"  # Empty, Complete, or a transaction without this partition
+    ONGOING = "ONGOING"
+    PREPARED = "PREPARED"
+
+
+class Marker(Enum):
+    """Where the decision's marker stands on this partition; the epoch check applies to a coming marker too."""
+
+    NOT_WRITTEN = "NOT_WRITTEN"
+    WRITTEN = "WRITTEN"
+    REFUSED = "REFUSED"
+    #: Refused or not, by a version of the brokers that is not known.
+    MAY_BE_REFUSED = "MAY_BE_REFUSED"
+
+
+#: What holds the transaction when its id still has the producer id.
+CURRENT_STANDINGS: Final[Mapping[tuple[Holds, Marker], Reason]] = {
+    (Holds.NOTHING, Marker.NOT_WRITTEN): Reason.PARTITION_NOT_IN_TRANSACTION,
+    (Holds.NOTHING, Marker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
+    (Holds.NOTHING, Marker.REFUSED): Reason.PARTITION_NOT_IN_TRANSACTION,
+    (Holds.NOTHING, Marker.MAY_BE_REFUSED): Reason.PARTITION_NOT_IN_TRANSACTION,
+    (Holds.ONGOING, Marker.NOT_WRITTEN): Reason.EXPECTED,
+    (Holds.ONGOING, Marker.WRITTEN): Reason.EXPECTED,
+    (Holds.ONGOING, Marker.REFUSED): Reason.EPOCH_AHEAD_OF_COORDINATOR,
+    (Holds.ONGOING, Marker.MAY_BE_REFUSED): Reason.BROKER_VERSION_UNKNOWN,
+    (Holds.PREPARED, Marker.NOT_WRITTEN): Reason.MARKER_PENDING,
+    (Holds.PREPARED, Marker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
+    (Holds.PREPARED, Marker.REFUSED): Reason.MARKER_REFUSED,
+    (Holds.PREPARED, Marker.MAY_BE_REFUSED): Reason.MARKER_PENDING,
+}
+
+#: What holds the transaction when the id does not have the producer id any more, or never had; None: as its record says.
+OTHER_STANDINGS: Final[Mapping[Owner, Reason]] = {
+    Owner.NOBODY: Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
+    Owner.ROTATED: Reason.PRODUCER_ID_ROTATED,
+    Owner.EXPIRED: Reason.TRANSACTIONAL_ID_EXPIRED,
+    # Its id has not begun anything with it yet, so no transaction of it can list the partition.
+    Owner.NEXT: Reason.PARTITION_NOT_IN_TRANSACTION,
+}
+
+#: Acceptance of the marker that a coordinator will send -> where that marker stands.
+_COMING_MARKERS: Final[Mapping[Acceptance, Marker]] = {
+    Acceptance.ACCEPTED: Marker.NOT_WRITTEN,
+    Acceptance.REFUSED: Marker.REFUSED,
+    Acceptance.DEPENDS_ON_VERSION: Marker.MAY_BE_REFUSED,
+}
+
+#: Prepare state -> the marker that carries the decision.
+MARKER_TYPES: Final[Mapping[TransactionState, str]] = {
+    TransactionState.PREPARE_COMMIT: "COMMIT",
+    TransactionState.PREPARE_ABORT: "ABORT",
+}
+
+
+def standing(evidence: Evidence, kafka_version: str | None = None) -> Reason:
+    """What, by the records alone, holds the transaction; a decision without its marker is `MARKER_PENDING` at any age."""
+    coordinator = evidence.at_coordinator
+    if coordinator.owner in OTHER_STANDINGS:
+        return OTHER_STANDINGS[coordinator.owner]
+    reason = CURRENT_STANDINGS[holds(coordinator), marker(evidence, kafka_version)]
+    return Reason.TWO_PHASE_COMMIT if reason is Reason.EXPECTED and coordinator.is_two_phase_commit else reason
+
+
+def holds(coordinator: CoordinatorSide) -> Holds:
+    """What the id's last record makes of this partition."""
+    if not coordinator.is_listed:
+        return Holds.NOTHING
+    if coordinator.state is TransactionState.ONGOING:
+        return Holds.ONGOING
+    return Holds.PREPARED if coordinator.is_prepared else Holds.NOTHING
+
+
+def marker(evidence: Evidence, kafka_version: str | None) -> Marker:
+    """Where the marker of the id's decision, or of the one to come, stands."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    if coordinator.is_prepared and coordinator.is_listed:
+        if is_decision_marker(partition, coordinator):
+            return Marker.WRITTEN
+        if is_ahead(partition.coordinator_epoch, coordinator.newest_coordinator_epoch):
+            return Marker.REFUSED
+        return _coming(partition, coordinator.producer_epoch, kafka_version, coordinator.transaction_version)
+    if coordinator.is_active and coordinator.is_listed:
+        return _coming(partition, _next_epoch(coordinator), kafka_version, cluster_version(coordinator))
+    return Marker.WRITTEN if follows_last_transaction(partition, coordinator) else Marker.NOT_WRITTEN
+
+
+def _next_epoch(coordinator: CoordinatorSide) -> int | None:
+    """The epoch of the abort that ends an Ongoing transaction at the latest, as of every end under transactions v2."""
+    return None if coordinator.producer_epoch is None else coordinator.producer_epoch + 1
+
+
+def cluster_version(coordinator: CoordinatorSide) -> int | None:
+    """The transaction version of a coordinator's own abort: the cluster's, which a client of version 2 shows."""
+    if coordinator.cluster_transaction_version is not None:
+        return coordinator.cluster_transaction_version
+    shown = coordinator.transaction_version
+    return shown if shown is not None and shown >= 2 else None
+
+
+def _coming(
+    partition: PartitionSide, marker_epoch: int | None, kafka_version: str | None, transaction_version: int | None
+) -> Marker:
+    if marker_epoch is None:
+        return Marker.NOT_WRITTEN
+    return _COMING_MARKERS[acceptance(partition.producer_epoch, marker_epoch, kafka_version, transaction_version)]
+
+
+def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
+    """Whether the producer's last marker here is the one that the Prepare record promises (semantics.md 4.4).
+
+    TV0 and TV1 reuse an epoch for many transactions, so the time counts too. What a dump does not print cannot disagree.
+    """
+    decision = None if coordinator.state is None else MARKER_TYPES.get(coordinator.state)
+    if partition.marker_offset is None or decision is None:
+        return False
+    if is_ahead(coordinator.record_coordinator_epoch, partition.marker_coordinator_epoch):
+        return False
+    if coordinator.decision is not None and coordinator.decision.is_marked is not None:
+        return coordinator.decision.is_marked
+    agrees = partition.marker_type in (None, decision) and partition.marker_epoch == coordinator.producer_epoch
+    if partition.marker_ms is not None and coordinator.last_update_ms is not None:
+        agrees &= partition.marker_ms >= coordinator.last_update_ms - CLOCKS_DIFFER_MS
+    return agrees
+
+
+def is_ahead(seen: int | None, held: int | None) -> bool:
+    """Whether an epoch seen in a partition is newer than the one its coordinator holds; what is not known is not."""
+    return seen is not None and held is not None and seen > held
+
+
+def follows_last_transaction(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
+    """Whether the id's *last* decision about the partition is marked here, so that the open batches came too late for it."""
+    decision = coordinator.decision
+    if decision is None or decision.is_marked is None:
+        return partition.marker_offset is not None
+    return decision.is_marked
