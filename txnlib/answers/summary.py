@@ -1,4 +1,4 @@
-"""How much of a run fits on a page? Counts, and the rows that need somebody."""
+"""What of a run fits on a page: counts, and the rows that need somebody."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from txnlib.answers.tables import Filter, Row, Run, ms
+from txnlib.core.abort_plan import OF_WHOLE_TRANSACTION
 from txnlib.core.finding import FINDINGS, Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.report.summary import PREPARED, SHOWN, SHOWN_COPIES, Summary
@@ -38,10 +39,19 @@ _OPEN: Final = (
     "blocks_since",
     "first_seen",
     "runs_seen",
+    "late_by",
+    "safe_from",
 )
-_INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen")
-_PLAN: Final = ("number", "action", "before", "command", "after")
-_BEHIND: Final = ("blocking_producer_id", "next_blocking_offset", "next_blocking_producer_id", "next_blocking_transactional_id")
+_INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
+_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "notes")
+_BEHIND: Final = (
+    "last_stable_offset",
+    "blocking_producer_id",
+    "blocking_transactional_id",
+    "next_blocking_offset",
+    "next_blocking_producer_id",
+    "next_blocking_transactional_id",
+)
 _MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
 _STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
 
@@ -62,6 +72,7 @@ def summarise(run: Run) -> Summary:
         severities[severity] = severities.get(severity, 0) + number
     counts = {
         "verdicts": verdicts,
+        "transactions": verdicts | _owned(run, verdicts),
         "findings": severities,
         "coverage": covered.pop("statuses"),
         "rows": {"open_transactions": sum(verdicts.values()), "record_batches": covered.pop("batches")},
@@ -93,6 +104,20 @@ def summarise(run: Run) -> Summary:
     )
 
 
+#: Verdicts of which one transaction on several partitions counts once: its coordinator ends it on all of them.
+_OF_COORDINATOR: Final = ("LATE",)
+
+
+def _owned(run: Run, verdicts: dict[str, int]) -> dict[str, int]:
+    """Transactions, not partitions, of the verdicts that a coordinator answers for."""
+    counted = "count(DISTINCT concat(\"producer_id\", ':', coalesce(\"transactional_id\", '')))"
+    return {
+        verdict: run.number("open_transactions", counted, [("verdict", "=", verdict)]) or 0
+        for verdict in _OF_COORDINATOR
+        if verdicts.get(verdict)
+    }
+
+
 def _transactions(run: Run, verdicts: dict[str, int]) -> dict[str, list[Row]]:
     """The first rows of each section, each with its plan, what blocks next, and who waits."""
     shown = {}
@@ -113,8 +138,10 @@ def _complete(run: Run, rows: list[Row]) -> None:
     """Puts to each row its plan, what blocks its partition next, and the groups that wait there; instants become epoch ms."""
     if not rows:
         return
-    planned = run.rows("abort_plan", (*_KEY, *_PLAN), _among(rows, *_KEY))
+    planned = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), _among(rows, "producer_id"))
     plans = {_key(plan): plan for plan in planned}
+    # A step that a coordinator takes for all partitions of a transaction stands in the plan once.
+    whole = {(plan["producer_id"], plan["transactional_id"]): plan for plan in planned if plan["action"] in _WHOLE}
     here = _among(rows, "topic", "partition")
     behind = {(row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)}
     waiting: dict[tuple[str, int], set[str]] = {}
@@ -122,10 +149,19 @@ def _complete(run: Run, rows: list[Row]) -> None:
         waiting.setdefault((row["topic"], row["partition"]), set()).add(row["group_id"])
     for row in rows:
         place = row["topic"], row["partition"]
-        row.update({name: plans.get(_key(row), {}).get(name) for name in _PLAN})
+        planned_for = plans.get(_key(row)) or (whole.get((row["producer_id"], row["transactional_id"])) if _is_held(row) else None)
+        row.update({name: (planned_for or {}).get(name) for name in _PLAN})
         row.update({name: behind.get(place, {}).get(name) for name in _BEHIND})
         row["groups"] = sorted(waiting.get(place, ()))
         row.update({name: ms(row[name]) for name in _INSTANTS})
+
+
+_WHOLE: Final = {action.name for action in OF_WHOLE_TRANSACTION}
+
+
+def _is_held(row: Row) -> bool:
+    """Whether a coordinator answers for the transaction on all its partitions."""
+    return row["verdict"] in ("LATE", "STUCK", "OPEN")
 
 
 def _key(row: Row) -> tuple[Any, ...]:

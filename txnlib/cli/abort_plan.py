@@ -1,4 +1,4 @@
-"""What to do, in which order, and what must be seen before and after? The plan of an audit, as steps to follow."""
+"""What to do, in which order, and what must be seen before and after: the plan of an audit, as steps to follow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS: Final = (
     "command",
     "command_for_old_brokers",
 )
-_STEPS: Final = ("before", "after")
+_STEPS: Final = ("before", "after", "notes", "places")
 _SHOWN: Final = ("number", "action", "topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict")
 
 
@@ -36,7 +36,7 @@ def abort_plan(run: Run, options: Namespace) -> Answer:
 
 def _steps(row: Row) -> str:
     """The steps of one row, as a person follows them."""
-    where = f"{row['topic']}-{row['partition']} from offset {row['start_offset']}"
+    where = ", ".join(row["places"] or [f"{row['topic']}-{row['partition']} offset {row['start_offset']}"])
     lines = ["", f"{row['number']}. {row['action']}  {where}, producer {row['producer_id']}"]
     if row["do_not_abort_because"] is not None:
         lines.append(f"   why no abort now: {row['do_not_abort_because']}")
@@ -44,8 +44,9 @@ def _steps(row: Row) -> str:
     if row["command"] is not None:
         lines.append(f"   do      {row['command']}")
     if row["command_for_old_brokers"] is not None:
-        lines.append(f"   or      {row['command_for_old_brokers']}   (brokers before 2.8)")
+        lines.append(f"   or      {row['command_for_old_brokers']}   (brokers before 3.0)")
     lines += [line for step in row["after"] for line in _checked("after", step)]
+    lines += [f"   note    {note}" for note in row["notes"] or () if note != row["do_not_abort_because"]]
     return "".join(f"{printable(line)}\n" for line in lines)
 
 

@@ -32,7 +32,7 @@ _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 def collect_plan(run: Run, options: Namespace) -> Answer:
     """What to copy, what helps most first, and the command for each broker."""
     undecided = run.rows(
-        "open_transactions", ("topic", "partition", "coordinator_partition", "reason"), [("verdict", "=", "UNKNOWN")]
+        "open_transactions", ("topic", "partition", "coordinator_partition", "verdict", "reason"), [("verdict", "=", "UNKNOWN")]
     )
     listed: dict[tuple[str, int], int] = {}
     for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):

@@ -1,4 +1,4 @@
-"""What is the story of one open transaction? Reads both sides of it, a bounded stretch around its start, and the verdict."""
+"""The story of one open transaction. Reads both sides of it, a bounded stretch around its start, and the verdict."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ EARLIER_BATCHES: Final = 200
 OPEN_BATCHES: Final = 5_000
 #: Coordinator records shown up to the start, after it, and at the end of the log.
 RECORDS_BEFORE, RECORDS_AFTER, RECORDS_LAST = 8, 6, 2
+#: Copies of a partition that are told.
+COPIES: Final = 5
 #: Offsets in which the nearest broker-stamped batches are looked for first.
 NEARBY: Final = 50_000
 
@@ -53,7 +55,9 @@ _VERDICT: Final = (
     "blocks_since",
     "first_seen",
     "runs_seen",
+    "safety",
 )
+_COPY: Final = ("topic", "partition", "source", "role", "ends", "known_until", "leader", "is_judged")
 _BATCH: Final = (
     "base_offset",
     "last_offset",
@@ -126,7 +130,23 @@ def story(run: Run, topic: str, partition: int, start_offset: int) -> Explained:
     records = _records(run, verdict, _start_ms(place, batches, stamps))
     left_out += _left_out(run, verdict, records)
     steps = tell(place, batches, stamps, records)
-    return Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, _printed(run, verdict, copy))
+    evidence = _printed(run, verdict, copy)
+    return Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, evidence, _copies(run, verdict))
+
+
+def _copies(run: Run, verdict: Row) -> list[Row]:
+    """The copies that the verdict leans on: those of the partition, and of its coordinator partition; of an unknown owner, those
+    of the coordinator partitions that are known least."""
+    here: list[Filter] = [("topic", "=", verdict["topic"]), ("partition", "=", verdict["partition"])]
+    found = run.rows("coverage", _COPY, here, order='"is_judged" DESC, "source"', limit=COPIES)
+    number = verdict["coordinator_partition"]
+    of_coordinator: list[Filter] = [("topic", "=", TRANSACTION_STATE_TOPIC)]
+    if number is not None:
+        of_coordinator.append(("partition", "=", number))
+    found += run.rows("coverage", _COPY, of_coordinator, order='"known_until" NULLS FIRST, "partition", "source"', limit=COPIES)
+    for row in found:
+        row["known_until"] = ms(row["known_until"])
+    return found
 
 
 def _verdict(run: Run, topic: str, partition: int, start_offset: int) -> Row:

@@ -1,4 +1,4 @@
-"""Which rows does the report page need? Asked of the tables, each question with a limit."""
+"""The rows that the report page needs: asked of the tables, each question with a limit."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ _PLAN: Final = (
     "command",
     "command_for_old_brokers",
     "after",
+    "notes",
+    "places",
     "blocked_offsets",
 )
 _TWO_PHASE: Final = (
@@ -79,6 +81,8 @@ _BROKER: Final = (
 _JUDGED: Final[tuple[Filter, ...]] = (("is_judged", "=", True), ("status", "=", "MISSING"))
 #: Broker-stamped batches behind a start, on each end of the stretch.
 GROWTH: Final = 100
+#: Transactions of a verdict looked at to find the oldest that holds consumers.
+OLDEST_READ: Final = 20
 #: Runs looked at to find the newest finished ones of the cluster.
 RUNS_READ: Final = 500
 
@@ -130,13 +134,28 @@ def _with_ms(rows: list[Row], *names: str) -> list[Row]:
 
 
 def _oldest(run: Run) -> Row | None:
-    columns = ("topic", "partition", "verdict", "blocks_since")
+    """The one that has held consumers for longest, of the worst verdict that holds any; else the oldest of the worst."""
+    columns = ("topic", "partition", "producer_id", "verdict", "blocks_since")
+    first: Row | None = None
     for verdict in _WRONG:
         where: list[Filter] = [("verdict", "=", verdict), ("blocks_since", "IS NOT", None)]
-        found = run.rows("open_transactions", columns, where, order='"blocks_since"', limit=1)
-        if found:
-            return _with_ms(found, "blocks_since")[0]
-    return None
+        found = run.rows("open_transactions", columns, where, order='"blocks_since"', limit=OLDEST_READ)
+        held = _with_holders(run, found)
+        first = first or (found[0] if found else None)
+        if held:
+            return _with_ms(held, "blocks_since")[0]
+    return None if first is None else _with_ms([first], "blocks_since")[0]
+
+
+def _with_holders(run: Run, rows: list[Row]) -> list[Row]:
+    """Those that hold the last stable offset of their partition, with that offset."""
+    held = []
+    for row in rows:
+        here: list[Filter] = [("topic", "=", row["topic"]), ("partition", "=", row["partition"])]
+        stable = run.rows("partitions", ("last_stable_offset", "blocking_producer_id"), here, limit=1)
+        if stable and stable[0]["blocking_producer_id"] == row["producer_id"]:
+            held.append(row | {"last_stable_offset": stable[0]["last_stable_offset"]})
+    return held
 
 
 def _stories(run: Run, shown: Summary, told_of: Mapping[str, int]) -> dict[Key, Story]:

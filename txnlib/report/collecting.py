@@ -1,4 +1,4 @@
-"""What else is to be copied, and why? From what was captured, and from what could not be decided for want of more."""
+"""What else is to be copied, and why: from what was captured, and from what could not be decided for want of more."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from txnlib.core.reason import Reason
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.report.needs import Wanted, wanted_for
 from txnlib.report.summary import Row
 from txnlib.report.text import printable
 
@@ -60,14 +60,15 @@ def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dic
     unclear = [place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)]
     found: dict[Place, int] = {}
     for row in undecided:
-        own = (TRANSACTION_STATE_TOPIC, row["coordinator_partition"])
-        match row["reason"]:
-            case Reason.PARTITION_LOG_INCOMPLETE:
+        match wanted_for(row):
+            case Wanted.PARTITION:
                 places = [(row["topic"], row["partition"])]
-            case Reason.COORDINATOR_PARTITION_NOT_CAPTURED if row["coordinator_partition"] is None:
+            case Wanted.COORDINATOR:
+                places = [(TRANSACTION_STATE_TOPIC, row["coordinator_partition"])]
+            case Wanted.EVERY_COORDINATOR:
                 places = unclear
             case _:
-                places = [own]
+                places = []
         for place in places:
             found[place] = found.get(place, 0) + 1
     return found

@@ -1,4 +1,4 @@
-"""How is the story of an open transaction put before a reader? Its steps as lines of a table, what they come to below.
+"""The story of an open transaction, put before a reader: its steps as lines of a table, what they come to below.
 
 Repeats what the audit decided and decides nothing.
 """
@@ -33,6 +33,8 @@ class Explained:
     left_out: Sequence[str]
     #: Evidence, with the lines that Kafka's dump tool prints.
     evidence: Sequence[Mapping[str, Any]]
+    #: Rows of coverage that the verdict leans on; instants as epoch ms.
+    copies: Sequence[Row] = ()
 
 
 def columns(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -79,6 +81,8 @@ def tail(told: Explained, width: int = WIDTH) -> str:
     for cause in row["causes"] or ():
         out += labelled("cause", f"{cause['likelihood'].lower()}: {cause['cause']} ({cause['evidence']})")
     out += _remedy(row, width)
+    out += _copies(told)
+    out += _safety(row)
     out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if told.evidence else []
     for each in told.evidence:
         out.append(f"  {printable(each['topic'])}-{each['partition']} offset {each['offset']}: {printable(each['says'])}")
@@ -109,7 +113,31 @@ def whole(told: Explained) -> dict[str, Any]:
         ],
         "left_out": list(told.left_out),
         "evidence": [dict(each) for each in told.evidence],
+        "copies": [dict(each) for each in told.copies],
     }
+
+
+def _copies(told: Explained) -> list[str]:
+    """Which copies the verdict leans on, and up to when each is known."""
+    out = ["", "COPIES that this leans on"] if told.copies else []
+    for copy in told.copies:
+        place = f"{printable(copy['topic'])}-{copy['partition']}"
+        if copy["role"] is None:
+            out.append(f"  {place}   not captured")
+            continue
+        known = "known until no instant" if copy["known_until"] is None else f"known until {instant(copy['known_until'])}"
+        judged = ", judged" if copy["is_judged"] else ""
+        out.append(f"  {place}   {printable(copy['source'])}   {copy['role']}, ends {copy['ends']}: {known}{judged}")
+    return out
+
+
+def _safety(row: Row) -> list[str]:
+    """The conditions of a safe abort, each with a tick, or with what speaks against it."""
+    if not row["safety"]:
+        return []
+    return ["", "SAFE TO ABORT only if all hold"] + [
+        f"  [{'x' if check['holds'] else ' '}] {printable(check['says'])}" for check in row["safety"]
+    ]
 
 
 #: kafka_find_hanging -> in words.

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from txnlib.core.durations import duration
 from txnlib.report import explained, page_answer, page_charts, page_rows, text
+from txnlib.report.needs import needed_for
 from txnlib.report.page_rows import Page, Story
 from txnlib.report.page_timeline import HEIGHT, LEFT, RIGHT, WIDTH, clock, plot
 from txnlib.report.summary import PREPARED, SECTIONS, Row
@@ -130,6 +131,8 @@ _GLOBALS: Final[dict[str, Any]] = {
     "stacked": page_charts.STACKED,
     "at_once": at_once,
     "behind": text.behind,
+    "blocks": text.blocks,
+    "needed_for": needed_for,
     "can_be_pasted": can_be_pasted,
     "cards": cards,
     "clock": clock,

@@ -25,7 +25,9 @@ TO_DO: Final = {
     "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
     "ABORT_LATER": ("hanging, but not to be aborted now: see what speaks against it", ("HANGING",)),
     "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no marker by hand", ("LATE", PREPARED)),
-    "RECOVER_APPLICATION": ("to be ended by the application's own recovery: no marker by hand", ("LATE", PREPARED)),
+    "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: a marker by hand agrees with it", ("STUCK",)),
+    "DO_NOT_ABORT": ("hanging or stuck, and never to be aborted by hand: see what is due", ("HANGING", "STUCK")),
+    "CHECK_TIMESTAMPS": ("late by their timestamps alone: look at what their producers write", ("LATE",)),
     "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no marker by hand", ("STUCK",)),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
@@ -63,6 +65,7 @@ class Answer:
 def answer(page: Page) -> Answer:
     """The first screen of a page."""
     verdicts = page.summary.counts.get("verdicts", {})
+    counted = page.summary.counts.get("transactions") or verdicts
     return Answer(
         level=_level(page),
         headline=_headline(page),
@@ -73,7 +76,7 @@ def answer(page: Page) -> Answer:
             if page.actions.get(action)
         ],
         tiles=[
-            Tile(name, verdicts[name], HEADLINES[name], ANCHORS[name] if page.summary.transactions.get(name) else None)
+            Tile(name, counted[name], HEADLINES[name], ANCHORS[name] if page.summary.transactions.get(name) else None)
             for name in (*SECTIONS, "OPEN")
             if verdicts.get(name)
         ],
@@ -89,7 +92,7 @@ def _level(page: Page) -> str:
 
 
 def _headline(page: Page) -> str:
-    verdicts = page.summary.counts.get("verdicts", {})
+    verdicts = page.summary.counts.get("transactions") or page.summary.counts.get("verdicts", {})
     told = [
         (one if verdicts[name] == 1 else more.format(verdicts[name])) for name, (one, more) in _TOLD.items() if verdicts.get(name)
     ]
@@ -109,7 +112,8 @@ def _since(page: Page) -> str:
         opened = page.summary.counts.get("verdicts", {}).get("OPEN", 0)
         return f"{opened} open transaction{'' if opened == 1 else 's'}, in time."
     since = page.oldest["blocks_since"]
-    blocked = f"{where(page.oldest)} is blocked since {instant(since)}, for {duration(page.summary.as_of_ms - since)}"
+    stops = "" if page.oldest.get("last_stable_offset") is None else f" at offset {page.oldest['last_stable_offset']}"
+    blocked = f"{where(page.oldest)} is blocked{stops} since {instant(since)}, for {duration(page.summary.as_of_ms - since)}"
     return f"{blocked}, by a transaction that is {page.oldest['verdict']}."
 
 

@@ -1,4 +1,4 @@
-"""What does an on-call engineer read first? One screen of text: the answer, then why, then what to do.
+"""What an on-call engineer reads first: one screen of text with the answer, then why, then what to do.
 
 Reads a Summary and computes no verdict.
 """
@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from txnlib.core.durations import duration
+from txnlib.core.reason import Reason
+from txnlib.report.needs import needed_for
 from txnlib.report.summary import PREPARED, SECTIONS, SHOWN, Row, Summary
 
 WIDTH: Final = 132
@@ -27,11 +29,14 @@ _FEW: Final = 2
 #: A line, or a line that may be wrapped, with how far what follows is indented.
 Line = str | tuple[str, int]
 
+#: Reason of what is late by its timestamps alone.
+_IN_TIME: Final = Reason.TIMEOUT_NOT_PASSED.value
+
 #: verdict -> what it means in one line.
 HEADLINES: Final = {
     "HANGING": "nobody will ever end it",
     "STUCK": "its coordinator decided, but the marker does not arrive",
-    "LATE": "its coordinator still expects it, and it has outlived its time",
+    "LATE": "its coordinator still expects it, and it is counted as late",
     "SUSPECT": "nobody will end it, but it is young",
     PREPARED: "two-phase commits that have been open for long: their owners decide",
     "UNKNOWN": "the captured files do not allow a verdict",
@@ -96,7 +101,7 @@ def _head(summary: Summary) -> list[Line]:
 
 
 def _answer(summary: Summary) -> list[Line]:
-    verdicts = summary.counts.get("verdicts", {})
+    verdicts = summary.counts.get("transactions") or summary.counts.get("verdicts", {})
     alarming = {name: verdicts.get(name, 0) for name in HEADLINES if verdicts.get(name, 0) and name != "OPEN"}
     opened = verdicts.get("OPEN", 0)
     if not alarming:
@@ -116,7 +121,7 @@ def _answer(summary: Summary) -> list[Line]:
 def _extent(verdict: str, total: int, summary: Summary) -> str:
     """How many partitions those of a verdict block, and for how long; nothing where not all are at hand."""
     rows = summary.transactions.get(verdict, [])
-    if verdict not in ("HANGING", "STUCK", "LATE") or len(rows) != total:
+    if verdict not in ("HANGING", "STUCK", "LATE") or len(rows) < summary.counts.get("verdicts", {}).get(verdict, total):
         return ""
     places = len({where(row) for row in rows})
     since = [row["blocks_since"] for row in rows if row["blocks_since"] is not None]
@@ -146,6 +151,7 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
     total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
     lines: list[Line] = ["", verdict]
     groups = by_owner(rows) if verdict in ("LATE", PREPARED) else [[row] for row in rows]
+    groups.sort(key=lambda group: group[0]["reason"] == _IN_TIME)  # what is late by its timestamps alone comes last
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
     in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
     for group in groups[:in_full]:
@@ -184,19 +190,19 @@ def where(row: Row) -> str:
 def _transaction(row: Row, summary: Summary) -> list[Line]:
     lines: list[Line] = [(f"  {where(row)}   offset {row['start_offset']}   {producer(row)}   {owner(row)}", 2 + _LABEL)]
     lines += _labelled("why", printable(row["explanation"]))
-    since = instant(row["blocks_since"])
-    lines += _labelled(
-        "blocks",
-        f"read_committed consumers at offset {row['start_offset']} since {since}: {row['blocked_offsets']} offsets, "
-        f"{size(row['blocked_bytes'])}; compaction too",
-    )
+    lines += _labelled("blocks", blocks(row))
     lines += _labelled("behind", behind(row))
     lines += _labelled("waiting", waiting(row))
     for cause in row["causes"][:SHOWN_CAUSES]:
         lines += _labelled("cause", f"{cause['likelihood'].lower()}: {printable(cause['cause'])}")
     lines += _labelled("seen", seen(row))
     if row["abort_command"] is None:
-        return lines + _labelled("do not", f"write a marker by hand: {printable(row['do_not_abort_because'])}")
+        lines += _labelled("do not", f"write a marker by hand: {printable(row['do_not_abort_because'])}")
+        lines += _labelled("capture", needed_for(row))
+        lines += _labelled("do", "" if row["command"] is None else printable(row["command"]), wrap=False)
+        for note in _notes(row):
+            lines += _labelled("note", note)
+        return lines
     if row["safe_to_abort"]:
         age = duration(row["broker_clock_age_ms"])
         lines += _labelled("safe", f"yes: open for {age} by the brokers' clocks, and nobody will end it")
@@ -205,9 +211,41 @@ def _transaction(row: Row, summary: Summary) -> list[Line]:
                 lines += _labelled(label, f"{_short(step['command'])}   must show: {printable(step['must_print'])}", wrap=False)
             if steps is None:
                 lines += _labelled(label, printable(row["abort_command"]), wrap=False)
+                lines += _labelled("or", on_old_brokers(row), wrap=False)
+        for note in _notes(row):
+            lines += _labelled("note", note)
         return lines
     lines += _labelled("not yet", printable(row["do_not_abort_because"]))
-    return lines + _labelled("then", row["abort_command"], wrap=False)
+    lines += _labelled("then", printable(row["abort_command"]), wrap=False)
+    return lines + _labelled("or", on_old_brokers(row), wrap=False)
+
+
+def _notes(row: Row) -> list[str]:
+    """What to know before a step; not what is said of it already."""
+    return [printable(note) for note in row["notes"] or () if note != row["do_not_abort_because"]]
+
+
+def on_old_brokers(row: Row) -> str:
+    """The other form of an abort, where the version of the brokers is not known."""
+    other = row["command_for_old_brokers"]
+    return "" if other is None else f"{printable(other)}   (brokers before 3.0)"
+
+
+def is_holder(row: Row) -> bool:
+    """Whether the transaction holds the last stable offset of its partition; else it waits behind another."""
+    return row["blocking_producer_id"] in (None, row["producer_id"])
+
+
+def blocks(row: Row) -> str:
+    """Where consumers stop, and who holds them there."""
+    extent = f"{row['blocked_offsets']} offsets, {size(row['blocked_bytes'])}; compaction too"
+    since = instant(row["blocks_since"])
+    if is_holder(row):
+        stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
+        return f"read_committed consumers at offset {stable} since {since}: {extent}"
+    other = row["blocking_transactional_id"]
+    named = f"producer {row['blocking_producer_id']}" + ("" if other is None else f" ({printable(other)})")
+    return f"nothing yet: it waits behind {named}, which holds consumers at offset {row['last_stable_offset']}; then {extent}"
 
 
 def seen(row: Row) -> str:
@@ -237,7 +275,10 @@ def _late(rows: list[Row]) -> list[Line]:
     lines += _labelled("since", f"began {instant(first['transaction_start'])} by its coordinator; {seen(first)}")
     lines += _labelled("waiting", ", ".join(filter(None, map(waiting, rows))))
     lines += _labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
-    return lines + _labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
+    lines += _labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
+    for note in _notes(first):
+        lines += _labelled("note", note)
+    return lines
 
 
 def _short(command: str) -> str:

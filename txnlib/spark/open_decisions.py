@@ -105,9 +105,10 @@ def _seems_marked() -> Column:
 
 
 def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFrame) -> DataFrame:
-    """Per open transaction, what its producer's markers on all partitions show: newest_marker_ms, of those that
-    no known transaction explains, and newest_commit_ms, of the COMMITs among them; sibling_commit_ms, the newest COMMIT elsewhere since it may have begun that no known transaction explains; committed_siblings, the partitions with a COMMIT.
+    """Per open transaction, what its producer's markers on all partitions show.
 
+    Columns: newest_marker_ms, of those that no known transaction explains; newest_commit_ms, of the COMMITs among them;
+    sibling_commit_ms, the newest of those elsewhere since it may have begun; committed_siblings, the partitions with a COMMIT.
     `opened`: PRODUCER, start_offset, state, stamped_before_ms.
     """
     written = producer_spans.where(F.col("marker_offset").isNotNull()).select(

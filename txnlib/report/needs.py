@@ -1,0 +1,57 @@
+"""Which copy would settle what could not be judged, by the reason; `txn-audit collect-plan` says how to take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from txnlib.core.reason import Reason
+from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.report.summary import Row
+
+
+class Wanted(Enum):
+    """What is to be copied, or noted."""
+
+    PARTITION = "PARTITION"
+    COORDINATOR = "COORDINATOR"
+    EVERY_COORDINATOR = "EVERY_COORDINATOR"
+    NOTES = "NOTES"
+
+
+#: reason of an UNKNOWN -> what would settle it.
+WANTED: Final[Mapping[Reason, Wanted]] = {
+    Reason.PARTITION_LOG_INCOMPLETE: Wanted.PARTITION,
+    Reason.PARTITION_COPY_NOT_CURRENT: Wanted.PARTITION,
+    Reason.COORDINATOR_RECORDS_COMPACTED: Wanted.PARTITION,
+    Reason.COPIES_DISAGREE: Wanted.PARTITION,
+    Reason.CORRUPT_MESSAGE: Wanted.PARTITION,
+    Reason.COORDINATOR_PARTITION_NOT_CAPTURED: Wanted.EVERY_COORDINATOR,
+    Reason.COORDINATOR_LOG_DAMAGED: Wanted.COORDINATOR,
+    Reason.COORDINATOR_COPY_NOT_CURRENT: Wanted.COORDINATOR,
+    Reason.CAPTURE_SKEW: Wanted.COORDINATOR,
+    Reason.BROKER_VERSION_UNKNOWN: Wanted.NOTES,
+}
+
+
+def wanted_for(row: Row) -> Wanted | None:
+    """What would settle an open transaction; None where it is judged. An unknown owner may be with any coordinator."""
+    wanted = WANTED.get(Reason(row["reason"])) if row["verdict"] == "UNKNOWN" else None
+    is_unowned = row["coordinator_partition"] is None
+    return Wanted.EVERY_COORDINATOR if wanted is Wanted.COORDINATOR and is_unowned else wanted
+
+
+def needed_for(row: Row) -> str:
+    """The line of `collect-plan` that would settle an open transaction; nothing where it is judged."""
+    wanted = wanted_for(row)
+    if wanted is None:
+        return ""
+    if wanted is Wanted.NOTES:
+        return "note kafka_version in capture.json"
+    what = {
+        Wanted.PARTITION: f"{row['topic']}-{row['partition']} from its leader",
+        Wanted.COORDINATOR: f"{TRANSACTION_STATE_TOPIC}-{row['coordinator_partition']} from its leader, after the partitions",
+        Wanted.EVERY_COORDINATOR: f"every partition of {TRANSACTION_STATE_TOPIC} from its leader, after the partitions",
+    }[wanted]
+    return f"{what} (txn-audit collect-plan)"
