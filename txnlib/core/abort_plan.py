@@ -41,6 +41,10 @@ IDLE: Final = frozenset({Action.CHECK_TIMESTAMPS, Action.WAIT, Action.CAPTURE_MO
 OF_WHOLE_TRANSACTION: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR, Action.CHECK_TIMESTAMPS})
 
 
+#: How a note about permissions begins.
+PERMISSIONS: Final = "permissions: "
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A command, and what it must print."""
@@ -120,7 +124,7 @@ def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan
 
 
 def _acl(*names: str) -> str:
-    return "permissions: " + "; ".join(f"{name} needs {commands.ACLS[name]}" for name in names)
+    return PERMISSIONS + "; ".join(f"{name} needs {commands.ACLS[name]}" for name in names)
 
 
 def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
@@ -158,8 +162,9 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
 
 def _discards(transaction: OpenTransaction) -> str:
     """What an abort takes away."""
-    count = "an unknown number of" if transaction.records is None else str(transaction.records)
-    records = f"it discards {count} records of producer {transaction.producer_id} from offset {transaction.start_offset} on"
+    number = transaction.records
+    count = "an unknown number of records" if number is None else f"{number} record{'' if number == 1 else 's'}"
+    records = f"it discards {count} of producer {transaction.producer_id} from offset {transaction.start_offset} on"
     siblings = transaction.committed_siblings
     if not siblings:
         return records

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from txnlib.core.abort_plan import PERMISSIONS
 from txnlib.core.durations import duration
 from txnlib.core.reason import Reason
 from txnlib.report.needs import needed_for
@@ -221,8 +222,9 @@ def _transaction(row: Row, summary: Summary) -> list[Line]:
 
 
 def _notes(row: Row) -> list[str]:
-    """What to know before a step; not what is said of it already."""
-    return [printable(note) for note in row["notes"] or () if note != row["do_not_abort_because"]]
+    """What to know before a step; not what is said of it already, nor permissions, which the plan has."""
+    known = (row["do_not_abort_because"],)
+    return [printable(note) for note in row["notes"] or () if note not in known and not note.startswith(PERMISSIONS)]
 
 
 def on_old_brokers(row: Row) -> str:
