@@ -22,9 +22,15 @@ from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
+from txnlib.core.ages import LATE_BY  # noqa: E402
+from txnlib.core.copies import KNOWN_BY, ROLES, CountBasis, End, Role  # noqa: E402
+from txnlib.core.doubt import DOUBTS  # noqa: E402
 from txnlib.core.finding import FINDINGS  # noqa: E402
+from txnlib.core.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
+from txnlib.core.reason import EXPLANATIONS  # noqa: E402
+from txnlib.core.safety import CONDITIONS  # noqa: E402
+from txnlib.core.standing import CURRENT_STANDINGS, OTHER_STANDINGS  # noqa: E402
 from txnlib.core.transaction_state import STEPS, TransactionState  # noqa: E402
-from txnlib.core.verdict import CURRENT_STANDINGS, DOUBTS, EXPLANATIONS, LATE_BY, OTHER_STANDINGS  # noqa: E402
 from txnlib.delta.store import stored_schema  # noqa: E402
 from txnlib.delta.views import VIEWS  # noqa: E402
 from txnlib.report.metrics import METRICS  # noqa: E402
@@ -92,7 +98,8 @@ def _prose(thing: object) -> str:
 
 
 def rules() -> str:
-    return "\n".join([NOTE, "# Rules\n", *_steps(), *_standings(), *_lateness(), *_doubts(), *_reasons(), *_findings()])
+    parts = (_steps, _standings, _markers, _lateness, _copies, _counts, _doubts, _safety, _reasons, _findings)
+    return "\n".join([NOTE, "# Rules\n", *[line for part in parts for line in part()]])
 
 
 def _name(state: TransactionState | None) -> str:
@@ -134,9 +141,57 @@ def _lateness() -> list[str]:
     return [*lines, ""]
 
 
+def _markers() -> list[str]:
+    head = [
+        "## Which markers a partition accepts\n",
+        "By the marker's epoch against the one that the partition has seen, and the transaction version of the marker.\n",
+        "| epoch | brokers | " + " | ".join(version.value for version in MarkerVersion) + " |",
+        "|---" * (len(MarkerVersion) + 2) + "|",
+    ]
+    rows = dict.fromkeys((order, brokers) for order, brokers, _ in ACCEPTANCES)
+    for order, brokers in rows:
+        cells = [ACCEPTANCES[order, brokers, version].value for version in MarkerVersion]
+        head.append(f"| {order.value} | {brokers.value} | {' | '.join(cells)} |")
+    return [*head, ""]
+
+
+def _copies() -> list[str]:
+    head = [
+        "## Up to when a copy is known\n",
+        "`CAPTURE`: up to the instant at which it was taken; the copy is current. `NEWEST_STAMP`: up to its newest broker-stamped "
+        "record.\n",
+        "| role | what it is | " + " | ".join(end.value for end in End) + " |",
+        "|---" * (len(End) + 2) + "|",
+    ]
+    rows = [f"| {role.value} | {ROLES[role]} | {' | '.join(KNOWN_BY[role, end].value for end in End)} |" for role in Role]
+    return [*head, *rows, ""]
+
+
+#: How the number of coordinator partitions is known -> what that means.
+_BASES = {
+    CountBasis.GIVEN: "an option, the settings file or capture.json says it",
+    CountBasis.DEFAULT: "Kafka's default of 50, which no captured id refutes; partitions that were not captured are missing",
+    CountBasis.ASSUMED: "ids refute 50, and leave one number up to 1,000; nothing that leans on it is safe to abort",
+    CountBasis.AMBIGUOUS: "ids refute 50, and leave several; a producer id that nobody had is UNKNOWN",
+}
+
+
+def _counts() -> list[str]:
+    lines = ["## How the number of coordinator partitions is known\n", "| basis | meaning |", "|---|---|"]
+    return [*lines, *[f"| {basis.value} | {_BASES[basis]} |" for basis in CountBasis], ""]
+
+
 def _doubts() -> list[str]:
     lines = ["## What makes a verdict UNKNOWN, in this order\n"]
-    return [*lines, *[f"1. `{reason.value}`: {EXPLANATIONS[reason]}" for reason in DOUBTS], ""]
+    return [*lines, *[f"1. `{reason.value}`: {EXPLANATIONS[reason]}" for reason, _ in DOUBTS], ""]
+
+
+def _safety() -> list[str]:
+    lines = [
+        "## When an abort is safe\n",
+        "All of these hold. `do_not_abort_because` names the first that does not, and what would settle it.\n",
+    ]
+    return [*lines, *[f"1. `{condition.value}`: {says}" for condition, says in CONDITIONS.items()], ""]
 
 
 def _reasons() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.evidence import CoordinatorSide, Decided, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.sentinels import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, TransactionState
 from txnlib.core.verdict import Judgement, judge
@@ -94,9 +94,16 @@ class Story:
             is_listed=state in ACTIVE_STATES,
             captured_at_ms=NOW * MINUTE,
             ended_ms=last * MINUTE if state in COMPLETE_STATES else None,
-            last_prepared_ms=prepared[-1] * MINUTE if prepared else None,
+            decision=self._decision(prepared[-1]) if prepared else None,
         )
         return judge(Evidence(partition, coordinator), Thresholds(as_of_ms=NOW * MINUTE))
+
+    def _decision(self, prepared: int) -> Decided:
+        kind = "COMMIT" if (prepared, _S.PREPARE_COMMIT) in self.states else "ABORT"
+        is_marked = self.marker is not None and self.marker[0] >= prepared
+        return Decided(
+            type=kind, producer_epoch=4, coordinator_epoch=2, decided_ms=prepared * MINUTE, completed_ms=None, is_marked=is_marked
+        )
 
 
 HEALTHY: Final = Story(

@@ -63,9 +63,9 @@ class ThresholdSettings(_Section):
     clock_tolerance_ms: int | None = Field(
         default=None,
         ge=0,
-        description="How far a client's timestamp may lie before what a broker stamped at lower offsets, and still prove that a "
-        "transaction began before its coordinator was copied: else it is `UNKNOWN` (`CAPTURE_SKEW`). Where a marker "
-        "is held against a decision, one second of it at most.",
+        description="How far a client's timestamp may lie from what a broker stamped at lower offsets, and still prove that a "
+        "transaction began before its coordinator was copied: else it is `UNKNOWN` (`CAPTURE_SKEW`). A write stamped that far "
+        "after the audit's instant has no age of its own.",
         json_schema_extra=_said("clock_tolerance_ms"),
     )
 

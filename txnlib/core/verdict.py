@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.ages import LateBy, is_old_enough, known_at_ms, last_write_ms, lateness, proven_age_ms
+from txnlib.core.ages import LateBy, is_old_enough, known_at_ms, last_write_ms, lateness, proven_age_ms, proven_since_ms
 from txnlib.core.copies import ROLES, CountBasis, End
 from txnlib.core.doubt import NOBODY_ENDS_IT, doubt
 from txnlib.core.durations import duration, instant
@@ -63,6 +63,8 @@ class Judgement:
     late_by: LateBy | None
     age_basis: str
     broker_clock_age_ms: int | None
+    #: The oldest instant at which brokers' clocks prove it open, in epoch ms.
+    proven_since_ms: int | None
 
 
 #: Verdicts that need no age.
@@ -113,6 +115,7 @@ def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None 
         late_by=late_by,
         age_basis="BROKER_CLOCK" if evidence.on_partition.is_broker_clock else "CLIENT_CLOCK",
         broker_clock_age_ms=proven_age_ms(evidence, at_ms),
+        proven_since_ms=proven_since_ms(evidence),
     )
 
 

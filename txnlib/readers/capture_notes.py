@@ -30,7 +30,9 @@ class PartitionNotes(BaseModel):
     leader: int | None = Field(
         default=None,
         description="Id of the broker that leads it; -1: none does.",
-        json_schema_extra=_without("Of several undamaged copies the longest is judged, and none is known to be the leader's."),
+        json_schema_extra=_without(
+            "Of several undamaged copies that of the newest leader epoch, then the longest; no abort is safe."
+        ),
     )
     replicas: list[int] = Field(
         default_factory=list,
@@ -53,7 +55,7 @@ class CaptureNotes(BaseModel):
         default=None,
         description="Version of the brokers: it rules out causes that are fixed there, and decides which commands exist.",
         json_schema_extra=_without(
-            "No cause is ruled out; commands are those of 2.8 and later, with a remark where 4.1 is needed."
+            "No cause is ruled out; both forms of a command are given; an epoch one ahead of its coordinator is `UNKNOWN`."
         ),
     )
     captured_at_ms: dict[str, int] = Field(
@@ -69,7 +71,9 @@ class CaptureNotes(BaseModel):
         default=None,
         ge=1,
         description="Partitions of `__transaction_state`.",
-        json_schema_extra=_without("What the captured transactional ids prove, else 50."),
+        json_schema_extra=_without(
+            "50, unless the captured ids refute that; then what they allow, and nothing that leans on it is safe."
+        ),
     )
     transaction_max_timeout_ms: int | None = Field(
         default=None,
@@ -91,8 +95,8 @@ class CaptureNotes(BaseModel):
     )
     transaction_version: int | None = Field(
         default=None,
-        description="Finalized level of the feature `transaction.version`. Noted for the record: records tell it themselves.",
-        json_schema_extra=_without("Nothing changes."),
+        description="Finalized level of the feature `transaction.version`: coordinators abort by it.",
+        json_schema_extra=_without("What the clients' records show; from Kafka 4.2 on an epoch one ahead may be `UNKNOWN`."),
     )
     dump_tool_version: str | None = Field(
         default=None,

@@ -252,7 +252,8 @@ def blocks(row: Row) -> str:
 
 def seen(row: Row) -> str:
     runs = row["runs_seen"]
-    age = "not measured" if row["duration_minutes"] is None else f"{row['duration_minutes']} min ago"
+    is_dated = row["duration_minutes"] is not None and (row["last_timestamp"] or 0) > 0
+    age = f"{row['duration_minutes']} min ago" if is_dated else "without a time"
     clock = "the broker's" if row["age_basis"] == "BROKER_CLOCK" else "its client's"
     audits = "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {instant(row['first_seen'])}"
     return f"last write {age} by {clock} clock; {audits}"

@@ -1,4 +1,4 @@
-"""Which partitions only grew since the run before, so that what was known of their producers still is?
+"""Which partitions only grew since the run before, so that what was known of their producers still is.
 
 A partition that lost its beginning is another log to the windows: what they remembered of it a full audit would not know.
 """
@@ -19,7 +19,7 @@ from txnlib.spark.schemas import COPY, PRODUCER_SNAPSHOTS
 GROWN: Final = "topic string, partition int, source string, grows_at long"
 _SEGMENT: Final = (*COPY, "segment_base_offset")
 #: What tells where the windows begin, and with what.
-_ORIGIN: Final = ("begins_at", "snapshot_offset", "producers", "print")
+_ORIGIN: Final = ("begins_at", "snapshot_offset", "truncated", "producers", "print")
 _OF_PRODUCERS: Final = [name for name in PRODUCER_SNAPSHOTS.names if name not in (*COPY, "path")]
 
 

@@ -371,7 +371,7 @@ def _ended_ms() -> Column:
 def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
     as_of = F.timestamp_millis(F.lit(thresholds.as_of_ms))
     last_ms = F.col("state.last_timestamp")
-    proven = F.lit(thresholds.as_of_ms) - F.col("judgement.broker_clock_age_ms")
+    proven = F.col("judgement.proven_since_ms")
     return judged.select(
         as_of.alias("as_of"),
         *PRODUCER,
@@ -395,7 +395,12 @@ def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
         F.when(~F.coalesce(F.col("start_offset") < F.col("snapshot_from_offset"), F.lit(False)), F.col("bytes_from_here")).alias(
             "blocked_bytes"
         ),
-        F.timestamp_millis(F.coalesce(proven, "first_timestamp_ms", last_ms)).alias("blocks_since"),
+        F.timestamp_millis(F.coalesce(proven, _dated("first_timestamp_ms"), _dated("state.last_timestamp"))).alias("blocks_since"),
         F.coalesce("earliest", as_of).alias("first_seen"),
         (F.lit(1) + F.coalesce("earlier_runs", F.lit(0))).alias("runs_seen"),
     )
+
+
+def _dated(name: str) -> Column:
+    """A time, unless it is one that no clock shows."""
+    return F.when(F.col(name) > 0, F.col(name))

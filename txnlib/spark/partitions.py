@@ -1,4 +1,4 @@
-"""How far can read_committed consumers read each partition, what holds them, and do brokers count it as late?"""
+"""How far read_committed consumers can read each partition, what holds them, and whether brokers count it as late."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def partitions(
                 "as_of": F.timestamp_millis(F.lit(as_of_ms)),
                 "lag_offsets": F.col("high_watermark") - F.col("last_stable_offset"),
                 "lag_bytes": F.when(is_lag_read, F.coalesce("lag_bytes", F.lit(0).cast("long"))),
-                "lag_ms": F.when(F.col("stable_ms").isNotNull(), F.greatest(F.lit(as_of_ms) - F.col("stable_ms"), F.lit(0))),
+                # A time of 0 or below is none that a clock shows.
+                "lag_ms": F.when(F.col("stable_ms") > 0, F.greatest(F.lit(as_of_ms) - F.col("stable_ms"), F.lit(0))),
             }
         ),
         PARTITIONS,

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from txnlib.spark import windows
 from txnlib.spark.coverage import begins_at_snapshot, survives
 from txnlib.spark.producer_steps import earlier_of, now, sum_until_now, with_states
-from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, conform
+from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, TRUNCATED, conform
 
 #: Batches of one producer in a partition that are kept for the core to judge; the rest is counted. A producer gone mad
 #: must not fill a row.
@@ -58,11 +58,16 @@ def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame
     hole behind it, in which what was open may have ended (DESIGN.md 5.3, rule 5).
     """
     copy = [*TOPIC_PARTITION, "source"]
-    begins = judged.select(*copy, begins_at().alias("begins_at"), "truncated")
+    begins = judged.select(*copy, begins_at().alias("begins_at"), _truncated(judged))
     offset, beginning = F.col("snapshot_offset"), F.col("begins_at")
     chosen = F.min(F.when(offset >= beginning, offset))
     usable = producer_snapshots.join(F.broadcast(begins), on=copy, how="inner").where(beginning > 0)
     return begins.join(usable.groupBy(*copy).agg(chosen.alias("snapshot_offset")), on=copy, how="left")
+
+
+def _truncated(coverage: DataFrame) -> Column:
+    """What a newer leader truncated of each copy; older versions did not note it."""
+    return F.col("truncated") if "truncated" in coverage.columns else F.lit(None).cast(TRUNCATED).alias("truncated")
 
 
 def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:

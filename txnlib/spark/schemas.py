@@ -121,6 +121,7 @@ COMMITTED_OFFSETS: Final = StructType(
     ]
 )
 
+TRUNCATED: Final = ArrayType(StructType([StructField("leader_epoch", _INT), StructField("from_offset", _LONG)]))
 COVERAGE: Final = StructType(
     [
         *_COPY,
@@ -146,7 +147,7 @@ COVERAGE: Final = StructType(
         ),
         column(
             "truncated",
-            ArrayType(StructType([StructField("leader_epoch", _INT), StructField("from_offset", _LONG)])),
+            TRUNCATED,
             "Leader epochs of which batches from an offset on were truncated by a newer leader: no history; NULL: none.",
         ),
         column("first_offset", _LONG, "Offset of the first batch that was read."),
