@@ -17,6 +17,7 @@ ONE = AT_ONE.as_of_ms
 LONG = replace(ONGOING, transaction_start_ms=NOON - MINUTE, last_update_ms=NOON - MINUTE, record_ms=NOON - MINUTE)
 EXPIRED = replace(COMPLETE, owner=Owner.EXPIRED, state=None)
 ROTATED = replace(COMPLETE, owner=Owner.ROTATED)
+COMMITTED = Decided(type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=NOON, completed_ms=NOON + 1, is_marked=False)
 
 
 @pytest.mark.parametrize("coordinator", [NOBODY, ONGOING, COMPLETE, PREPARED, EXPIRED, ROTATED])
@@ -95,6 +96,9 @@ def test_a_commit_younger_than_the_last_record_of_an_id_shows_that_its_coordinat
     assert judged(later, recorded)[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_COPY_NOT_CURRENT)
     assert judged(replace(later, newest_commit_ms=NOON + 1_000), recorded)[0] is Verdict.HANGING
     assert judged(replace(later, clocks_differ_ms=300_000), recorded)[0] is Verdict.HANGING
+    # By a coordinator epoch that it never had, it is nobody's decision.
+    assert judged(replace(later, newest_commit_coordinator_epoch=20), recorded)[0] is Verdict.HANGING
+    assert judged(replace(later, newest_commit_coordinator_epoch=19), recorded)[0] is Verdict.UNKNOWN
 
 
 def test_what_the_coordinator_began_after_an_older_copy_of_the_partition_is_another_transaction():
@@ -104,12 +108,22 @@ def test_what_the_coordinator_began_after_an_older_copy_of_the_partition_is_anot
     assert judged(older, later)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
 
 
+def test_a_decision_just_before_an_older_copy_may_be_later_by_another_clock():
+    older = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    decided = replace(COMPLETE, ended_ms=NOON + 30 * MINUTE - 999, decision=COMMITTED)
+    assert judged(older, decided)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+    assert judged(older, replace(decided, ended_ms=NOON + 30 * MINUTE - 1_000))[0] is Verdict.HANGING
+    # Its marker is here; or both copies are of one instant.
+    assert judged(older, replace(decided, decision=replace(COMMITTED, is_marked=True)))[0] is Verdict.HANGING
+    assert judged(PARTITION, replace(decided, ended_ms=ONE - 999))[0] is Verdict.HANGING
+
+
 @pytest.mark.parametrize("coordinator", [NOBODY, COMPLETE, EXPIRED, ROTATED])
 def test_records_that_compaction_removed_after_the_partitions_copy_may_have_ended_it(coordinator):
     taken = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
     cleaned = replace(coordinator, compacted_ms=NOON + 30 * MINUTE + 1)
     assert judged(taken, cleaned)[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_RECORDS_COMPACTED)
-    assert judged(taken, replace(cleaned, compacted_ms=NOON + 30 * MINUTE))[0] is Verdict.HANGING
+    assert judged(taken, replace(cleaned, compacted_ms=NOON + 30 * MINUTE - 1_000))[0] is Verdict.HANGING
 
 
 def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
@@ -178,8 +192,6 @@ def test_without_a_start_at_the_coordinator_nothing_is_known_of_its_timeout():
 
 
 # Decisions and their markers.
-
-COMMITTED = Decided(type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=NOON, completed_ms=NOON + 1, is_marked=False)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from txnlib.core.ages import is_old_enough, known_at_ms, lateness
 from txnlib.core.copies import CountBasis, End, Role
 from txnlib.core.evidence import Crc, Evidence, Owner, Thresholds
 from txnlib.core.reason import Reason
-from txnlib.core.standing import cluster_version
+from txnlib.core.standing import cluster_version, is_ahead
 
 #: Standings that mean: no coordinator will end it. A verdict only where nothing stands in doubt.
 NOBODY_ENDS_IT: Final = frozenset(
@@ -71,7 +71,13 @@ def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thres
 
 
 def _committed_since(evidence: Evidence) -> bool:
-    """A COMMIT marker that is younger than the id's last record: its coordinator wrote more than this copy holds."""
+    """A COMMIT marker that is younger than the id's last record: its coordinator wrote more than this copy holds.
+
+    One of a coordinator epoch that the coordinator never had is somebody else's.
+    """
+    is_foreign = is_ahead(evidence.on_partition.newest_commit_coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch)
+    if is_foreign:
+        return False
     committed, recorded = evidence.on_partition.newest_commit_ms, evidence.at_coordinator.record_ms
     return committed is not None and recorded is not None and committed > recorded + evidence.on_partition.clocks_differ_ms
 
@@ -104,7 +110,19 @@ def _ended_after_capture(evidence: Evidence) -> bool:
     """A decision that lists the partition, or its completion, after the partition's copy: the marker may just be missing there."""
     ended, known = evidence.at_coordinator.ended_ms, evidence.on_partition.captured_at_ms
     # A copy that is known until no instant may lack any marker.
-    return ended is not None and (known is None or ended > known)
+    return ended is not None and (known is None or ended > known - _margin(evidence))
+
+
+def _margin(evidence: Evidence) -> int:
+    """How far before an older copy of the partition a coordinator's time may lie, and still be later: rule 7.
+
+    Where the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared.
+    """
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    known, copied, decision = partition.captured_at_ms, coordinator.captured_at_ms, coordinator.decision
+    is_older = known is not None and copied is not None and known < copied
+    is_marked = decision is not None and decision.is_marked is True
+    return partition.clocks_differ_ms if is_older and not is_marked else 0
 
 
 def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
@@ -137,7 +155,7 @@ def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -
         return True
     if reason not in NOBODY_ENDS_IT or coordinator.compacted_ms is None or _kept_its_epoch(evidence):
         return False
-    return partition.captured_at_ms is None or coordinator.compacted_ms > partition.captured_at_ms
+    return partition.captured_at_ms is None or coordinator.compacted_ms > partition.captured_at_ms - _margin(evidence)
 
 
 def _kept_its_epoch(evidence: Evidence) -> bool:

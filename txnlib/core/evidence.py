@@ -100,6 +100,7 @@ class PartitionSide:
     newest_marker_ms: int | None = None
     #: The newest COMMIT among those: only a coordinator writes one.
     newest_commit_ms: int | None = None
+    newest_commit_coordinator_epoch: int | None = None
     #: How far the clocks of the partition's leader and of its coordinator may differ.
     clocks_differ_ms: int = CLOCKS_DIFFER_MS
     #: Names of findings of severity ERROR or CRITICAL about the partition, the producer id or the transactional id.

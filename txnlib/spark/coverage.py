@@ -155,9 +155,9 @@ def _summaries(segments: DataFrame) -> DataFrame:
 
 def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
     marks = (
-        checkpoints.where(F.col("name").isin("high_watermark", "log_start_offset"))
+        checkpoints.where(F.col("name").isin("high_watermark", "log_start_offset", "recovery_point"))
         .groupBy(*COPY)
-        .pivot("name", ["high_watermark", "log_start_offset"])
+        .pivot("name", ["high_watermark", "log_start_offset", "recovery_point"])
         .agg(F.max("value"))
     )
     joined = copies.join(marks, on=list(COPY), how="left")
@@ -215,6 +215,8 @@ def _with_leader_epochs(copies: DataFrame, record_batches: DataFrame, checkpoint
         F.max("epoch").alias("leader_epoch"),
         F.collect_list(F.when(is_truncated, cut)).alias("truncated"),
         F.max(F.least(F.col("ends") + 1, F.col("begins_above"))).alias("survives_until"),
+        # Its own checkpoint tells of an epoch that began there, so that the log reached it.
+        F.max(F.when(F.col("ends").isNull(), F.col("begins"))).alias("reached_offset"),
     )
     joined = copies.join(of_copies, on=list(COPY), how="left")
     has_cut = F.size("truncated") > 0
@@ -267,7 +269,8 @@ def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instan
 def _with_role(copies: DataFrame) -> DataFrame:
     """Each copy with its role and its end (`core.copies`)."""
     ends_whole = F.col("tail").isin("CLEAN", "ZEROS")
-    is_short = (F.col("tail") == "CORRUPT") | (F.col("noted_high_watermark") > F.col("survives_until"))
+    reached = F.greatest("noted_high_watermark", "reached_offset", "recovery_point")
+    is_short = (F.col("tail") == "CORRUPT") | (reached > F.col("survives_until"))
     end = F.when(F.coalesce(is_short, F.lit(False)), End.SHORT.value).when(
         F.coalesce(ends_whole, F.lit(False)) & ~F.col("is_printed"), End.WHOLE.value
     )
@@ -312,6 +315,7 @@ def _with_status(copies: DataFrame) -> DataFrame:
         "unbelievable end": F.col("tail") == "CORRUPT",
         "ends inside a batch": F.col("tail") == "TORN",
         "ends below the high watermark": F.col("noted_high_watermark") > F.col("survives_until"),
+        "ends below what its own checkpoints note": F.greatest("reached_offset", "recovery_point") > F.col("survives_until"),
         "a newer leader truncated some of its batches": F.col("truncated").isNotNull(),
         "offsets missing between segments": lacks_segment,
         "markers or coordinator records not printed": ~F.col("is_decoded"),

@@ -107,7 +107,7 @@ def _seems_marked() -> Column:
 def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFrame) -> DataFrame:
     """Per open transaction, what its producer's markers on all partitions show.
 
-    Columns: newest_marker_ms, of those that no known transaction explains; newest_commit_ms, of the COMMITs among them;
+    Columns: newest_marker_ms, of those that no known transaction explains; newest_commit, of the COMMITs among them;
     sibling_commit_ms, the newest of those elsewhere since it may have begun; committed_siblings, the partitions with a COMMIT.
     `opened`: PRODUCER, start_offset, state, stamped_before_ms.
     """
@@ -118,6 +118,7 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
         "marker_offset",
         "marker_type",
         "marker_epoch",
+        "marker_coordinator_epoch",
         "marker_ms",
     )
     known = F.broadcast(opened.select(*_IDENTITY, F.col("state.producer_epoch").alias("epoch"), "stamped_before_ms"))
@@ -141,12 +142,11 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
     is_since = F.coalesce(F.col("marker_ms") >= F.col("stamped_before_ms") - UNKNOWN_CLOCKS_DIFFER_MS, F.lit(True))
     is_commit = is_elsewhere & is_since & (F.col("marker_type") == "COMMIT") & (F.col("marker_epoch") >= F.col("epoch"))
     is_unexplained = is_commit & F.col("is_explained").isNull()
+    stamp = F.struct(F.col("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
     names = F.collect_set(F.when(is_commit, F.concat_ws("-", "of_topic", "of_partition")))
     return told.groupBy(*_IDENTITY).agg(
         F.max(F.when(F.col("is_explained").isNull(), F.col("marker_ms"))).alias("newest_marker_ms"),
-        F.max(F.when(F.col("is_explained").isNull() & (F.col("marker_type") == "COMMIT"), F.col("marker_ms"))).alias(
-            "newest_commit_ms"
-        ),
+        F.max(F.when(F.col("is_explained").isNull() & (F.col("marker_type") == "COMMIT"), stamp)).alias("newest_commit"),
         F.max(F.when(is_unexplained, F.col("marker_ms"))).alias("sibling_commit_ms"),
         F.slice(F.sort_array(names), 1, SIBLINGS_SHOWN).alias("committed_siblings"),
     )
