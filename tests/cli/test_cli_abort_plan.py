@@ -6,6 +6,7 @@ import json
 
 from tests.support.delta_tables import txn_audit, write, write_run
 from txnlib.core.abort_plan import OpenTransaction, plan
+from txnlib.core.commands import abort
 
 HANGING = OpenTransaction(
     topic="payments",
@@ -18,6 +19,7 @@ HANGING = OpenTransaction(
     verdict="HANGING",
     reason="WRITTEN_AFTER_MARKER",
     safe_to_abort=True,
+    abort_command=abort("payments", 0, 24),
 )
 
 

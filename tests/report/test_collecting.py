@@ -23,7 +23,7 @@ def missing(topic: str, partition: int, leader: str | None = None) -> dict[str, 
 
 
 def waits(reason: str, coordinator: int | None = None, topic: str = "orders", partition: int = 0) -> dict[str, Any]:
-    return {"topic": topic, "partition": partition, "coordinator_partition": coordinator, "reason": reason}
+    return {"topic": topic, "partition": partition, "coordinator_partition": coordinator, "verdict": "UNKNOWN", "reason": reason}
 
 
 WHOLE = [copy(STATE, 0), copy("orders", 0)]

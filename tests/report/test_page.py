@@ -85,7 +85,7 @@ def test_the_first_line_counts_what_is_wrong(verdicts, headline, level):
 
 def test_since_when_and_what_to_do_stand_beside_it():
     said = words(by_id(render_page(page(transaction())), "answer"))
-    assert "payments-0 is blocked since 2026-11-21 07:19:41Z, for 23 min, by a transaction that is HANGING." in said
+    assert "payments-0 is blocked at offset 24 since 2026-11-21 07:19:41Z, for 23 min, by a transaction that is HANGING." in said
     assert "1 to abort now, by hand, with a look before and after" in said
 
 
@@ -132,14 +132,15 @@ def test_the_command_that_aborts_is_offered_only_where_that_is_safe():
 
 
 def test_what_one_command_settles_is_one_card_and_one_line_of_the_plan():
-    rows = [held(start_offset=1, number=1), held(start_offset=2, number=2, topic="orders")]
+    rows = [held(start_offset=1, number=1, places=["payments-0 offset 1"])]
+    rows.append(held(start_offset=2, number=2, topic="orders", places=["orders-0 offset 2"]))
     html = render_page(page(*rows))
     assert words(by_id(html, "late-1")).count("forceTerminateTransaction") == 1
     assert "payments-0 from offset 1 (187 offsets), orders-0 from offset 2" in words(by_id(html, "late-1"))
     (line,) = next(by_id(html, "plan").iter("tbody")).iter("tr")
     cells = [words(cell) for cell in line]
     assert cells[:2] == ["1, 2", "END_AT_COORDINATOR"]
-    assert ("payments-0 from offset 1" in cells[2], "orders-0 from offset 2" in cells[2]) == (True, True)
+    assert ("payments-0 offset 1" in cells[2], "orders-0 offset 2" in cells[2]) == (True, True)
 
 
 def test_history_has_a_row_for_each_audit_and_says_what_became_of_warnings():

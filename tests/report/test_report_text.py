@@ -45,6 +45,12 @@ ROW = {
     "next_blocking_producer_id": None,
     "next_blocking_transactional_id": None,
     "blocking_producer_id": 7,
+    "blocking_transactional_id": None,
+    "last_stable_offset": 41,
+    "last_timestamp": AS_OF - 3_600_000,
+    "verdict": "HANGING",
+    "notes": None,
+    "command_for_old_brokers": None,
     "groups": None,
 }
 
@@ -74,7 +80,9 @@ def test_the_checks_stand_around_the_command():
 def test_what_blocks_next_is_named_where_this_one_blocks_now():
     behind = {"next_blocking_offset": 50, "next_blocking_producer_id": 8, "next_blocking_transactional_id": "b"}
     assert line(rendered(**behind), "behind").endswith("once it is ended, producer 8 (b) blocks from offset 50")
-    assert "behind" not in rendered(**behind, blocking_producer_id=9)
+    waits = rendered(**behind, blocking_producer_id=9, blocking_transactional_id="a", last_stable_offset=30)
+    assert "once it is ended" not in waits
+    assert "it waits behind producer 9 (a), which holds consumers at offset 30" in " ".join(waits.split())
 
 
 def test_groups_that_wait_are_counted_when_they_are_many():

@@ -21,7 +21,7 @@ class Wanted(Enum):
 
 
 #: reason of an UNKNOWN -> what would settle it.
-WANTED: Final[Mapping[Reason, Wanted]] = {
+WANTED: Final[Mapping[str, Wanted]] = {
     Reason.PARTITION_LOG_INCOMPLETE: Wanted.PARTITION,
     Reason.PARTITION_COPY_NOT_CURRENT: Wanted.PARTITION,
     Reason.COORDINATOR_RECORDS_COMPACTED: Wanted.PARTITION,
@@ -37,9 +37,10 @@ WANTED: Final[Mapping[Reason, Wanted]] = {
 
 def wanted_for(row: Row) -> Wanted | None:
     """What would settle an open transaction; None where it is judged. An unknown owner may be with any coordinator."""
-    wanted = WANTED.get(Reason(row["reason"])) if row["verdict"] == "UNKNOWN" else None
-    is_unowned = row["coordinator_partition"] is None
-    return Wanted.EVERY_COORDINATOR if wanted is Wanted.COORDINATOR and is_unowned else wanted
+    wanted = WANTED.get(row["reason"]) if row["verdict"] == "UNKNOWN" else None
+    if wanted not in (Wanted.COORDINATOR, Wanted.EVERY_COORDINATOR):
+        return wanted
+    return Wanted.EVERY_COORDINATOR if row["coordinator_partition"] is None else Wanted.COORDINATOR
 
 
 def needed_for(row: Row) -> str:

@@ -24,11 +24,11 @@ ALARMS: Final = ("HANGING", "STUCK")
 TO_DO: Final = {
     "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
     "ABORT_LATER": ("hanging, but not to be aborted now: see what speaks against it", ("HANGING",)),
-    "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no marker by hand", ("LATE", PREPARED)),
     "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: a marker by hand agrees with it", ("STUCK",)),
+    "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no marker by hand", ("LATE", PREPARED)),
+    "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no marker by hand", ("STUCK",)),
     "DO_NOT_ABORT": ("hanging or stuck, and never to be aborted by hand: see what is due", ("HANGING", "STUCK")),
     "CHECK_TIMESTAMPS": ("late by their timestamps alone: look at what their producers write", ("LATE",)),
-    "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no marker by hand", ("STUCK",)),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
 }
