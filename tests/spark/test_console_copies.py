@@ -6,12 +6,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.support.batches import TS, rec
-from tests.support.frames import transaction_log, transaction_log_row
+from tests.support.frames import empty, transaction_log, transaction_log_row
 from txnlib.core.partitioner import partition_for
 from txnlib.spark.console_copies import console_records, console_segments
 from txnlib.spark.coordinator_states import coordinator_states
 from txnlib.spark.coverage import PRINTED
-from txnlib.spark.schemas import SEGMENTS
+from txnlib.spark.schemas import COVERAGE, SEGMENTS
 
 N = 5
 IDS = ["pay", "ship", "bill", "überweisung", "x"]
@@ -45,7 +45,7 @@ def test_the_order_of_the_text_is_kept_and_no_two_records_look_consecutive(spark
     assert offsets == sorted(offsets)
     assert all(offset < 0 for offset in offsets)
     frame = spark.createDataFrame(rows, transaction_log(spark, []).schema)
-    steps = coordinator_states(frame).orderBy("offset").collect()
+    steps = coordinator_states(frame, empty(spark, COVERAGE)).orderBy("offset").collect()
     assert [row["is_consecutive"] for row in steps] == [False] * 3
     assert [row["transaction_number"] for row in steps] == [1, 1, 1]
 

@@ -16,6 +16,7 @@ TRANSFORMS = [
     "coverage",
     "quarantine",
     "producer_spans",
+    "checked_batches",
     "producer_states",
     "partition_transactions",
     "coordinator_states",
@@ -40,6 +41,9 @@ SETTINGS = {
     "thresholds": Thresholds(as_of_ms=0),
     "kafka_version": None,
     "application_patterns": (),
+    "transaction_version": None,
+    "coordinator_partitions_basis": "GIVEN",
+    "clock_tolerance_ms": 300_000,
 }
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.support.batches import TS, rec
-from tests.support.frames import transaction_log, transaction_log_row
+from tests.support.frames import empty, transaction_log, transaction_log_row
 from txnlib.spark.coordinator_log import coordinator_log
+from txnlib.spark.schemas import COVERAGE
 
 
 def row(offset, state="O", *, source="raw:1", epoch=0, start=TS):
@@ -13,7 +14,7 @@ def row(offset, state="O", *, source="raw:1", epoch=0, start=TS):
 
 
 def read(spark, *rows):
-    found = coordinator_log(transaction_log(spark, list(rows))).orderBy("offset").collect()
+    found = coordinator_log(transaction_log(spark, list(rows)), empty(spark, COVERAGE)).orderBy("offset").collect()
     return [(r["offset"], r["source"], r["state"]) for r in found]
 
 

@@ -6,11 +6,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.support.batches import TS
-from tests.support.frames import transaction_log, transaction_log_row
+from tests.support.frames import empty, transaction_log, transaction_log_row
 from txnlib.core.coordinator import CoordinatorRecord, transition
 from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.transaction_state import STEPS, TransactionState
 from txnlib.spark.coordinator_states import coordinator_states
+from txnlib.spark.schemas import COVERAGE
 
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
 
@@ -72,7 +73,7 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
             offset += 1 + gap
             rows.append(transaction_log_row(entry, partition, offset, TS, epoch))
 
-    actual = coordinator_states(transaction_log(spark, rows)).collect()
+    actual = coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)).collect()
 
     expected = {(partition, offset): row for partition, log in enumerate(logs) for offset, row in folded(log).items()}
     assert len(actual) == len(expected)

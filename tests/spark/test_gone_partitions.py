@@ -9,7 +9,7 @@ import pytest
 from tests.support.frames import empty
 from txnlib.spark.coverage import coverage
 from txnlib.spark.gone_partitions import CHECKPOINTED_WITHIN_MS, gone_partition_findings, with_gone
-from txnlib.spark.schemas import CHECKPOINTS, COORDINATOR_STATES, COVERAGE, SEGMENTS
+from txnlib.spark.schemas import CHECKPOINTS, COORDINATOR_STATES, COVERAGE, RECORD_BATCHES, SEGMENTS
 
 NOW = 1_700_000_000_000
 #: Replicas by partition, as capture.json names them.
@@ -61,7 +61,9 @@ def test_the_coverage_of_a_capture_tells_it(spark):
     marks = [(f"raw:brokers/{b}", "f", "high_watermark", *tp, 5) for b, held in LISTED.items() for tp in held]
     _, notes, instants = frames(spark, NOTED, LISTED)
     expected = spark.createDataFrame([*NOTED, *MISSING], "topic string, partition int")
-    told = coverage(empty(spark, SEGMENTS), spark.createDataFrame(marks, CHECKPOINTS), notes, instants, expected).collect()
+    checkpoints = spark.createDataFrame([(*mark, None) for mark in marks], CHECKPOINTS)
+    batches = empty(spark, RECORD_BATCHES)
+    told = coverage(empty(spark, SEGMENTS), batches, checkpoints, notes, instants, expected).collect()
     assert {(row["topic"], row["partition"]): row["detail"] for row in told} == {
         **dict.fromkeys([*NOTED, ("orders", 7), ("__transaction_state", 3)], "not captured"),
         **dict.fromkeys([("gone", 0), ("gone", 1)], "its topic no longer exists"),

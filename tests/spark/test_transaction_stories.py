@@ -69,6 +69,13 @@ story(
 NUMBERS = {name: number for number, name in enumerate(STORIES, 1)}
 
 
+def one_broker(spark, logs):
+    """One broker leads all, so that there is one clock."""
+    known = {"is_judged": True, "leader": "1", "role": "LEADER", "is_current": True}
+    rows = [known | {"topic": topic, "partition": partition} for topic, partition in [*logs, ("__transaction_state", 0)]]
+    return spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in rows], COVERAGE)
+
+
 def told(spark):
     """Transactions and findings of all stories."""
     logs, records = {}, []
@@ -100,9 +107,9 @@ def told(spark):
     batches = record_batches(spark, logs)
     copies = coverage(spark, dict.fromkeys(NUMBERS.values(), 0))
     spans = producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), copies)
-    states = coordinator_states(transaction_log(spark, rows)).cache()
+    states = coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)).cache()
     spans = spans.cache()
-    found = transactions(states, spans).cache()
+    found = transactions(states, spans, one_broker(spark, logs)).cache()
     return found.collect(), marker_findings(found, spans, states, whole(spark, logs)).collect()
 
 
@@ -191,7 +198,7 @@ CLAIMS = [("one", 7), ("two", 7), ("three", 8), ("three", 9)]
 
 def test_M22_two_ids_with_one_producer_id_are_named(spark):
     rows = [transaction_log_row(rec("E", pid, 0, id=name), 0, offset, TS) for offset, (name, pid) in enumerate(CLAIMS)]
-    found = of_owners(producer_id_owners(coordinator_states(transaction_log(spark, rows)))).collect()
+    found = of_owners(producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)))).collect()
     assert [(row["name"], row["producer_id"], row["evidence"]) for row in found] == [
         ("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")
     ]
@@ -210,7 +217,7 @@ def test_it_is_told_why_an_id_has_a_producer_id_no_longer(spark):
     records = [(name, record) for name, records in LIVES.items() for record in records]
     entries = [name if record is None else rec(*record, id=name) for name, record in records]
     rows = [transaction_log_row(entry, 0, offset, TS) for offset, entry in enumerate(entries)]
-    found = producer_id_owners(coordinator_states(transaction_log(spark, rows))).collect()
+    found = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE))).collect()
     assert {row["producer_id"]: (row["owner"], row["given_up"]) for row in found} == {
         11: ("ROTATED", "EPOCHS_EXHAUSTED"),
         12: ("CURRENT", None),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, WindowSpec
 from pyspark.sql import functions as F
 
 from txnlib.core.sentinels import EXHAUSTED_EPOCH
@@ -45,7 +45,8 @@ def coordinator_states(transaction_log: DataFrame, coverage: DataFrame) -> DataF
     window = windows.records_of_id()
     # Offsets less their rank: equal for two records exactly if nothing is missing between them.
     dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
-    log = coordinator_log(transaction_log, coverage).withColumn("dense", dense)
+    log = coordinator_log(transaction_log, coverage).withColumns({"dense": dense, "offset_before": _offset_before()})
+    log = log.withColumn("hole_ms", F.max(F.when(_follows_hole(), F.col("timestamp_ms"))).over(_so_far()))
     log = log.withColumnRenamed("partition", "coordinator_partition")
     remembered = log.withColumn("before", F.lag(F.struct(*_REMEMBERED)).over(window))
     is_consecutive = F.coalesce(F.col("before.dense") == F.col("dense"), F.lit(False))
@@ -71,6 +72,21 @@ def coordinator_states(transaction_log: DataFrame, coverage: DataFrame) -> DataF
         }
     )
     return conform(judged, COORDINATOR_STATES)
+
+
+def _so_far() -> WindowSpec:
+    return windows.until_now(windows.records_of_coordinator())
+
+
+def _offset_before() -> Column:
+    """Offset of the record before in the log; -1 for the first, and for what a console consumer printed."""
+    before = F.lag("offset").over(windows.records_of_coordinator())
+    return F.when(before >= 0, before).otherwise(F.lit(-1).cast("long"))
+
+
+def _follows_hole() -> Column:
+    """Whether records are missing right below: what was written there is older than this record."""
+    return (F.col("offset") >= 0) & (F.col("offset") > F.col("offset_before") + 1)
 
 
 def _begins() -> Column:

@@ -1,4 +1,4 @@
-"""What speaks against the evidence on open transactions: compaction between copies, broken sequences, wrong CRCs, findings."""
+"""What speaks against the evidence on open transactions: broken sequences, wrong CRCs, findings."""
 
 from __future__ import annotations
 
@@ -10,69 +10,12 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding import Finding, Severity
 from txnlib.core.sentinels import MAX_SEQUENCE, TRANSACTION_STATE_TOPIC
-from txnlib.spark import windows
-from txnlib.spark.coverage import shows_absence
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
 _IDENTITY: Final = (*PRODUCER, "start_offset")
 _ALARMING: Final = [Severity.ERROR.name, Severity.CRITICAL.name]
 #: Findings about a coordinator partition, or an id, that put its other records in doubt, too.
 _OF_COORDINATOR: Final = [Finding.COORDINATOR_EPOCH_WENT_BACK.value, Finding.COPIES_DISAGREE.value]
-
-
-def _holes(coordinator_states: DataFrame) -> DataFrame:
-    """Where records of coordinators' logs are missing: coordinator_partition, hole_offset and hole_ms of the record after.
-
-    What was written there is older than that record.
-    """
-    before = F.coalesce(F.lag("offset").over(windows.states_of_coordinator()), F.lit(-1).cast("long"))
-    return (
-        coordinator_states.where(F.col("offset") >= 0)
-        .withColumn("offset_before", before)
-        .where(F.col("offset") > F.col("offset_before") + 1)
-        .select("coordinator_partition", F.col("offset").alias("hole_offset"), F.col("timestamp_ms").alias("hole_ms"))
-    )
-
-
-def compacted(opened: DataFrame, owned: DataFrame, coordinator_states: DataFrame) -> DataFrame:
-    """Per open transaction, the newest time at which coordinator records that are missing now may have been written:
-    compacted_ms. Of an id those at or below its last record count; of nobody's producer id those of every coordinator.
-    """
-    holes = _holes(coordinator_states)
-    ids = owned.select(*_IDENTITY, "coordinator_partition", "record_offset")
-    of_ids = (
-        holes.join(F.broadcast(ids), on="coordinator_partition", how="inner")
-        .where(F.col("hole_offset") <= F.col("record_offset"))
-        .groupBy(*_IDENTITY)
-        .agg(F.max("hole_ms").alias("compacted_ms"))
-    )
-    orphans = opened.select(*_IDENTITY).join(F.broadcast(ids), on=list(_IDENTITY), how="left_anti")
-    return of_ids.unionByName(orphans.join(F.broadcast(holes.agg(F.max("hole_ms").alias("compacted_ms"))), how="left"))
-
-
-def superseded(owned: DataFrame, transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Per open transaction, whether the current copy of its coordinator partition lacks the id's last record, which stands in an
-    older copy: is_superseded.
-
-    Compaction keeps the last record of an id until it has expired and its tombstone is gone. Kafka: `LogCleaner`.
-    """
-    whole = coverage.where(
-        (F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged") & F.col("is_current") & shows_absence()
-    ).select(F.col("partition").alias("coordinator_partition"), "source", F.col("survives_until").alias("copy_end"))
-    ids = owned.select(*_IDENTITY, "coordinator_partition", "record_offset").join(
-        F.broadcast(whole), on="coordinator_partition", how="inner"
-    )
-    below = ids.where(F.col("record_offset") < F.col("copy_end"))
-    held = transaction_log.select(
-        F.col("partition").alias("coordinator_partition"),
-        "source",
-        F.col("offset").alias("record_offset"),
-        F.lit(True).alias("is_held"),
-    )
-    wanted = below.select("coordinator_partition", "source", "record_offset").distinct()
-    key = ["coordinator_partition", "source", "record_offset"]
-    found = held.join(F.broadcast(wanted), on=key, how="left_semi").distinct()
-    return below.join(found, on=key, how="left").select(*_IDENTITY, F.col("is_held").isNull().alias("is_superseded"))
 
 
 def start_checks(opened: DataFrame, checked_batches: DataFrame, coverage: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ from txnlib.spark.checked_batches import CHECKED_WHEN_READ
 from txnlib.spark.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.decisions import application_of, judgement
 from txnlib.spark.open_decisions import decisions, siblings
-from txnlib.spark.open_evidence import alarms, compacted, start_checks, superseded
+from txnlib.spark.open_evidence import alarms, start_checks
 from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 from txnlib.spark.stretches import stretch_of
@@ -36,7 +36,6 @@ def open_transactions(
     transactions: DataFrame,
     producer_id_owners: DataFrame,
     coverage: DataFrame,
-    transaction_log: DataFrame,
     checked_batches: DataFrame,
     findings: DataFrame,
     *,
@@ -63,8 +62,7 @@ def open_transactions(
         .join(siblings(around, producer_spans, transactions), on=list(_IDENTITY), how="left")
         .join(F.broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
         .join(F.broadcast(_all_coordinators(coverage)), how="left")
-        .join(compacted(opened, owned, coordinator_states), on=list(_IDENTITY), how="left")
-        .join(superseded(owned, transaction_log, coverage), on=list(_IDENTITY), how="left")
+        .join(F.broadcast(coordinator_states.agg(F.max("hole_ms").alias("newest_hole_ms"))), how="left")
         .join(start_checks(opened, checked_batches, coverage), on=list(_IDENTITY), how="left")
         .join(alarms(opened, owned, findings), on=list(_IDENTITY), how="left")
     )
@@ -185,6 +183,8 @@ def _owned(opened: DataFrame, producer_id_owners: DataFrame, coordinator_states:
         "record_ms",
         F.col("coordinator_epoch").alias("record_coordinator_epoch"),
         "record_offset",
+        "is_superseded",
+        "hole_ms",
         "client_transaction_version",
         F.col("partitions").alias("coordinator_partitions"),
     )
@@ -333,7 +333,7 @@ def _coordinator_side(count_basis: str, transaction_version: int | None) -> Colu
         "end": F.coalesce(F.when(is_owned, F.col("best.ends")).otherwise(F.col("worst_coordinator.ends")), F.lit(End.TORN.value)),
         "is_record_committed": F.coalesce(F.col("record_offset") < high_watermark, F.lit(True)),
         "count_basis": F.lit(count_basis),
-        "compacted_ms": F.col("compacted_ms"),
+        "compacted_ms": F.when(is_owned, F.col("hole_ms")).otherwise(F.col("newest_hole_ms")),
         "is_superseded": F.coalesce("is_superseded", F.lit(False)),
         "cluster_transaction_version": F.lit(transaction_version).cast("int"),
     }

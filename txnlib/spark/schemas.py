@@ -439,6 +439,8 @@ COORDINATOR_STATES: Final = StructType(
         column("last_update_ms", _LONG, "Coordinator's time of the transition."),
         column("start_ms", _LONG, "Start of the transaction; NULL where neither written nor derivable."),
         column("client_transaction_version", _INT, "Transaction version, where written."),
+        column("is_superseded", _BOOL, "Whether the current copy of the log, which reaches beyond it, has it no more."),
+        column("hole_ms", _LONG, "Time of the newest record up to it that follows a hole: what is missing there is older."),
         column("findings", ArrayType(_STRING), "Names of what is odd about the record."),
     ]
 )

@@ -64,6 +64,8 @@ def last_records(coordinator_states: DataFrame) -> DataFrame:
         F.max_by("timestamp_ms", "offset").alias("record_ms"),
         F.max_by("coordinator_epoch", "offset").alias("coordinator_epoch"),
         F.max_by("client_transaction_version", "offset").alias("client_transaction_version"),
+        F.max_by("is_superseded", "offset").alias("is_superseded"),
+        F.max_by("hole_ms", "offset").alias("hole_ms"),
         F.max("offset").alias("record_offset"),
     )
 

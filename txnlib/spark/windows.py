@@ -128,11 +128,6 @@ def records_of_coordinator() -> WindowSpec:
     return Window.partitionBy("partition").orderBy("offset")
 
 
-def states_of_coordinator() -> WindowSpec:
-    """The same of `coordinator_states`."""
-    return Window.partitionBy("coordinator_partition").orderBy("offset")
-
-
 def records_of_id() -> WindowSpec:
     """The records of one transactional id, in offset order."""
     return Window.partitionBy("coordinator_partition", "transactional_id").orderBy("offset")

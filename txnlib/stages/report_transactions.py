@@ -29,7 +29,6 @@ OPEN_TRANSACTIONS: Final = step_of(
     "transactions",
     "producer_id_owners",
     "coverage",
-    "transaction_log",
     "checked_batches",
     "findings",
     settings=lambda run: {
