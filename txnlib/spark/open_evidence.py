@@ -59,7 +59,10 @@ def _follows() -> Column:
 
 def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFrame:
     """Per open transaction: alarms, the names of findings of severity ERROR or CRITICAL that name its partition, its producer id or
-    its transactional id; and is_disputed, whether copies of its partition disagree."""
+    its transactional id; and is_disputed, whether copies of its partition disagree.
+
+    `opened`: PRODUCER, start_offset. `owned`: the same with transactional_id and coordinator_partition.
+    """
     is_alarming = F.col("severity").isin(_ALARMING) | (F.col("name") == Finding.WRONG_COORDINATOR_PARTITION.value)
     alarming = findings.where(is_alarming).select(
         "name",
@@ -68,9 +71,8 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
         F.col("producer_id").alias("of_producer_id"),
         F.col("transactional_id").alias("of_transactional_id"),
     )
-    keyed = opened.select(*_IDENTITY).join(
-        owned.select(*_IDENTITY, "transactional_id", "coordinator_partition"), on=list(_IDENTITY), how="left"
-    )
+    ids = owned.select(*_IDENTITY, "transactional_id", "coordinator_partition")
+    keyed = opened.select(*_IDENTITY).join(F.broadcast(ids), on=list(_IDENTITY), how="left")
     is_of_coordinator = F.col("of_topic") == TRANSACTION_STATE_TOPIC
     names = [
         (F.col("of_topic") == F.col("topic")) & (F.col("of_partition") == F.col("partition")),

@@ -54,17 +54,22 @@ def open_transactions(
     opened = _with_history(_open_spans(producer_spans, coverage), earlier)
     surroundings = _surroundings(opened, record_batches)
     around = opened.join(surroundings, on=[*TOPIC_PARTITION, "start_offset"], how="left")
+    # Open transactions are few, and so is what is told of each.
     owned = _owned(opened, producer_id_owners, coordinator_states)
-    decided = decisions(opened, transactions)
+    about = (
+        owned,
+        decisions(opened, transactions),
+        siblings(around, producer_spans, transactions),
+        start_checks(opened, checked_batches, coverage),
+        alarms(opened, owned, findings),
+    )
+    evidence = around
+    for told in about:
+        evidence = evidence.join(F.broadcast(told), on=list(_IDENTITY), how="left")
     evidence = (
-        around.join(owned, on=list(_IDENTITY), how="left")
-        .join(decided, on=list(_IDENTITY), how="left")
-        .join(siblings(around, producer_spans, transactions), on=list(_IDENTITY), how="left")
-        .join(F.broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
+        evidence.join(F.broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
         .join(F.broadcast(_all_coordinators(coverage)), how="left")
         .join(F.broadcast(coordinator_states.agg(F.max("hole_ms").alias("newest_hole_ms"))), how="left")
-        .join(start_checks(opened, checked_batches, coverage), on=list(_IDENTITY), how="left")
-        .join(alarms(opened, owned, findings), on=list(_IDENTITY), how="left")
     )
     limits = F.struct(*[F.lit(value).cast("long").alias(name) for name, value in vars_of(thresholds).items()])
     coordinator_side = _coordinator_side(coordinator_partitions_basis, transaction_version)
