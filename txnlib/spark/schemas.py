@@ -737,6 +737,7 @@ AUDIT_RUNS: Final = StructType(
 TABLES: Final[Mapping[str, StructType]] = {
     "audit_runs": AUDIT_RUNS,
     "segments": SEGMENTS,
+    "checkpoints": CHECKPOINTS,
     "coverage": COVERAGE,
     "quarantine": QUARANTINE,
     "record_batches": RECORD_BATCHES,
@@ -767,7 +768,7 @@ TABLES: Final[Mapping[str, StructType]] = {
 SEGMENT_PARTS: Final = StructType([*SEGMENTS, StructField("file_position", _LONG), StructField("part_position", _LONG)])
 
 #: What the reader yields that is no table of its own.
-READ_ONLY: Final[Mapping[str, StructType]] = {"checkpoints": CHECKPOINTS, "console_log": TRANSACTION_LOG}
+READ_ONLY: Final[Mapping[str, StructType]] = {"console_log": TRANSACTION_LOG}
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:

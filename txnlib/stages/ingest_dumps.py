@@ -42,6 +42,11 @@ def _read(table: str) -> Step:
     return Step(table, (), make)
 
 
+def _checkpoints(run: Run) -> DataFrame:
+    assert run.capture is not None
+    return read_capture(run.spark, run.capture, "checkpoints")
+
+
 def _committed_offsets(run: Run) -> DataFrame:
     """Looks only into `__consumer_offsets`, so that it costs nothing where that was not captured."""
     assert run.capture is not None
@@ -95,7 +100,7 @@ def _coverage(run: Run) -> DataFrame:
     return coverage(
         run.tables.read("segments"),
         run.tables.read("record_batches"),
-        read_capture(run.spark, run.capture, "checkpoints"),
+        run.tables.read("checkpoints"),
         _partition_notes(run, notes),
         _instants(run, notes),
         _expected(run, notes),
@@ -130,13 +135,14 @@ STEPS: Final = (
     Step("record_batches", (), _record_batches),  # the longest first
     _read("transaction_log"),
     Step("committed_offsets", (), _committed_offsets),
+    Step("checkpoints", (), _checkpoints),
     _read("segments"),
     _read("producer_snapshots"),
     _read("aborted_transactions"),
     Step("audit_runs", (), claim),
     Step("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),
     Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
-    Step("coverage", ("transaction_log", "segments", "record_batches", "console_records"), _coverage),
+    Step("coverage", ("transaction_log", "segments", "record_batches", "checkpoints", "console_records"), _coverage),
     Step("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
     Step("quarantine", ("segments", "console_records"), lambda run: quarantine(run.tables.read("segments"))),
 )
