@@ -33,8 +33,9 @@ def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, ca
     )
 
     assert ids(printed) == ids(raw)
-    # The consumer's newest record is older than the beginning of the hanging one, so nothing proves that it missed none.
+    # A consumer's text is nobody's copy of the leader's log: what an id did since its newest record is not known.
     assert verdicts(raw) == {("odd.topic_with-dashes-1", 0, 27): "HANGING", ("odd.topic_with-dashes-1", 1, 24): "LATE"}
-    assert verdicts(printed) == {("odd.topic_with-dashes-1", 0, 27): "UNKNOWN", ("odd.topic_with-dashes-1", 1, 24): "LATE"}
+    assert set(verdicts(printed)) == set(verdicts(raw))
+    assert set(verdicts(printed).values()) == {"UNKNOWN"}
     coordinators = [row for row in printed.rows("coverage") if row["topic"] == "__transaction_state"]
     assert {(row["status"], row["source"]) for row in coordinators if row["status"] != "MISSING"} == {("PARTIAL", "console:.")}
