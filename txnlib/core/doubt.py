@@ -66,8 +66,8 @@ def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thres
     coordinator = evidence.at_coordinator
     is_stale = coordinator.role is Role.OTHER or coordinator.end is End.SHORT
     if coordinator.has_id:
-        # What is Ongoing there and marked since was copied at another instant (`_is_skewed`).
-        return is_stale or (reason not in EXPECTED and _committed_since(evidence))
+        # A COMMIT that follows a decision is its own; what is Ongoing and marked since is skewed (`_is_skewed`).
+        return is_stale or (reason in NOBODY_ENDS_IT and _committed_since(evidence))
     return is_stale and coordinator.owner is not Owner.NOBODY and not coordinator.is_record_committed
 
 
