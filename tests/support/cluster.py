@@ -227,6 +227,7 @@ class Cluster:
             marks[broker].append(f"{topic} {partition} {mark}")
         for broker, lines in marks.items():
             text = "\n".join(["0", str(len(lines)), *lines, ""])
+            (folder / str(broker)).mkdir(parents=True, exist_ok=True)
             (folder / str(broker) / "replication-offset-checkpoint").write_text(text)
         partitions = {
             f"{t}-{p}": {
