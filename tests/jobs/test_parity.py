@@ -87,13 +87,19 @@ def test_what_was_left_open_has_the_verdict_it_deserves(audit):
     actual = {key: row["verdict"] for key, row in opened.items()}
     rest = {key: verdict for key, verdict in actual.items() if key not in expected}
     assert all(key in live.stuck(capture) and verdict in ("STUCK", "OPEN", "UNKNOWN") for key, verdict in rest.items()), rest
-    assert {key: actual.get(key) for key in expected} == {**expected, **allowed(capture.name, part)}
+    unproven = UNPROVEN_BY_TEXT.get(capture.name, {}) if part != "brokers" else {}
+    assert {key: actual.get(key) for key in expected} == {**expected, **allowed(capture.name, part), **unproven}
 
 
 def allowed(name: str, part: str) -> dict[tuple[str, int, int], str | None]:
     """Where text alone cannot tell what raw files can, and the audit says so."""
     return LESS_BY_TEXT.get(name, {}) if part != "brokers" else {}
 
+
+#: Text has no checkpoint that proves these to have begun before their coordinators were copied, milliseconds earlier.
+UNPROVEN_BY_TEXT: dict[str, dict[tuple[str, int, int], str]] = {
+    "cluster-3.9": {("fin.kept", 0, 0): "UNKNOWN", ("fin.main", 2, 3022): "UNKNOWN"},
+}
 
 #: An empty log prints nothing, so a coordinator partition that lost its disk is, in text, one that was not captured.
 LESS_BY_TEXT: dict[str, dict[tuple[str, int, int], str | None]] = {
