@@ -149,13 +149,15 @@ def _oldest(run: Run) -> Row | None:
 
 def _with_holders(run: Run, rows: list[Row]) -> list[Row]:
     """Those that hold the last stable offset of their partition, with that offset."""
-    held = []
-    for row in rows:
-        here: list[Filter] = [("topic", "=", row["topic"]), ("partition", "=", row["partition"])]
-        stable = run.rows("partitions", ("last_stable_offset", "blocking_producer_id"), here, limit=1)
-        if stable and stable[0]["blocking_producer_id"] == row["producer_id"]:
-            held.append(row | {"last_stable_offset": stable[0]["last_stable_offset"]})
-    return held
+    topics, numbers = sorted({row["topic"] for row in rows}), sorted({row["partition"] for row in rows})
+    if not rows:
+        return []
+    wanted = ("topic", "partition", "last_stable_offset", "blocking_producer_id")
+    where: list[Filter] = [("topic", "IN", topics), ("partition", "IN", numbers)]
+    found = run.rows("partitions", wanted, where, limit=len(topics) * len(numbers))
+    stable = {(of["topic"], of["partition"], of["blocking_producer_id"]): of["last_stable_offset"] for of in found}
+    keyed = [((row["topic"], row["partition"], row["producer_id"]), row) for row in rows]
+    return [row | {"last_stable_offset": stable[key]} for key, row in keyed if key in stable]
 
 
 def _stories(run: Run, shown: Summary, told_of: Mapping[str, int]) -> dict[Key, Story]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
+from txnlib.core import durations
 from txnlib.core.abort_plan import PERMISSIONS
 from txnlib.core.durations import duration
 from txnlib.core.reason import Reason
@@ -69,12 +69,7 @@ def printable(text: object) -> str:
 
 def instant(ms: int | None) -> str:
     """2026-11-21 07:46:12Z; a dash where there is none, the number where no calendar reaches."""
-    if ms is None:
-        return "-"
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"
+    return "-" if ms is None else durations.instant(ms).replace("T", " ")
 
 
 def size(count: int | None) -> str:
