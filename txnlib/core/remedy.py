@@ -69,7 +69,8 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
 def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kafka_version: str | None = None) -> Remedy:
     """The exact command where an abort by hand is right, with whether it is safe; else why it is not."""
     case = Case(evidence, judgement.verdict, judgement.reason, thresholds)
-    found, safe_from = checks(case), safe_from_ms(case)
+    found = checks(case)
+    safe_from = safe_from_ms(case, found)
     problems = {check.condition: check.problem for check in found if check.problem is not None}
     refusal = REFUSALS[judgement.verdict]
     if refusal is not None:

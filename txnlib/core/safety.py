@@ -6,7 +6,7 @@ acknowledged where a COMMIT was decided. What is not known does not hold. Kafka:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -78,12 +78,12 @@ def checks(case: Case) -> tuple[Check, ...]:
     return tuple(Check(condition, _PROBLEMS[condition](case)) for condition in CONDITIONS)
 
 
-def safe_from_ms(case: Case) -> int | None:
+def safe_from_ms(case: Case, found: Sequence[Check]) -> int | None:
     """From when on time alone would make the age proven, in epoch ms; None where that is not what is missing.
 
-    Where nothing else proves an age, this audit does: what it saw open was open then.
+    Where nothing else proves an age, this audit does: what it saw open was open then. `found`: the checks of the case.
     """
-    missing = [check.condition for check in checks(case) if check.problem is not None]
+    missing = [check.condition for check in found if check.problem is not None]
     if missing not in ([Condition.AGE_IS_PROVEN], [Condition.VERDICT_IS_HANGING], _YOUNG) or case.verdict not in _MAY_AGE:
         return None
     since = proven_since_ms(case.evidence)
