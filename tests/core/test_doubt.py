@@ -29,6 +29,7 @@ COMMITTED = Decided(type="COMMIT", producer_epoch=5, coordinator_epoch=19, decid
         ({"gap_offset": 29999}, Reason.PARTITION_LOG_INCOMPLETE),
         ({"is_disputed": True}, Reason.COPIES_DISAGREE),
         ({"crc": Crc.INVALID}, Reason.CORRUPT_MESSAGE),
+        ({"crc": Crc.INVALID, "is_tail_lost": True}, Reason.CORRUPT_MESSAGE),
     ],
 )
 def test_a_partition_that_cannot_be_believed_makes_every_standing_unknown(coordinator, loss, reason):

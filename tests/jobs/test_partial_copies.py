@@ -168,8 +168,8 @@ def longer_log_of_a_deposed_leader(c, topic, id_, pid):
 # ---- 8. One flipped bit in a batch above 4 KiB.
 
 
-def flip_producer_id(content: bytes) -> bytes:
-    """Bit 3 of the lowest byte of the producer id of the last large batch."""
+def flip(content: bytes, byte: int, mask: int) -> bytes:
+    """Bits of one byte in the header of the last large batch."""
     position = end = 0
     while position < len(content):
         length = int.from_bytes(content[position + 8 : position + 12], "big") + 12
@@ -177,8 +177,20 @@ def flip_producer_id(content: bytes) -> bytes:
             end = position
         position += length
     flipped = bytearray(content)
-    flipped[end + 50] ^= 8
+    flipped[end + byte] ^= mask
     return bytes(flipped)
+
+
+def flip_producer_id(content: bytes) -> bytes:
+    return flip(content, 50, 8)
+
+
+def flip_transactional(content: bytes) -> bytes:
+    return flip(content, 22, 0x10)
+
+
+def flip_sequence(content: bytes) -> bytes:
+    return flip(content, 56, 0x40)
 
 
 @logs
@@ -190,6 +202,28 @@ def flipped_producer_id_in_a_large_batch(c, topic, id_, pid):
     beat(c, topic, pid)
     c.copies[place] = [Copy(1, END, damage=flip_producer_id)]
     return Expected(pid ^ 8, "UNKNOWN", reason="CORRUPT_MESSAGE")
+
+
+@logs
+def flipped_flag_that_hides_a_late_write(c, topic, id_, pid):
+    place = (topic, 0)
+    c.transaction(id_, pid, 0, [place], MINUTE)
+    c.write(place, pid, 0, 5 * MINUTE, payload=16_000)
+    beat(c, topic, pid)
+    c.copies[place] = [Copy(1, END, damage=flip_transactional)]
+    return Expected(pid, None)
+
+
+@logs
+def flipped_sequence_in_an_ended_transaction(c, topic, id_, pid):
+    place = (topic, 0)
+    c.transaction(id_, pid, 0, [place], 0)
+    c.begin(id_, pid, 0, [place], MINUTE)
+    c.write(place, pid, 0, 2 * MINUTE, payload=16_000)
+    c.end(id_, pid, 0, [place], 3 * MINUTE, start=MINUTE)
+    beat(c, topic, pid)
+    c.copies[place] = [Copy(1, END, damage=flip_sequence)]
+    return Expected(pid, None)
 
 
 # ---- 9. A tail that is known to be damaged.
@@ -474,6 +508,8 @@ FOUND = {
     "lost_abort_marker": ("MARKER_MISSING", "WARNING"),
     "stamped_thirty_days_ahead": ("TIMESTAMP_IN_FUTURE", "WARNING"),
     "flipped_producer_id_in_a_large_batch": ("CORRUPT_MESSAGE", "ERROR"),
+    "flipped_flag_that_hides_a_late_write": ("CORRUPT_MESSAGE", "ERROR"),
+    "flipped_sequence_in_an_ended_transaction": ("CORRUPT_MESSAGE", "ERROR"),
     "aborted_by_hand_while_ongoing": ("ABORTED_WHILE_ONGOING", "ERROR"),
     "two_owners_of_a_producer_id": ("PRODUCER_ID_OWNED_TWICE", "CRITICAL"),
 }
@@ -492,4 +528,14 @@ def test_a_refuted_batch_is_in_quarantine(audit):
     if "flipped_producer_id_in_a_large_batch" not in told:
         return
     rows = [row for row in tables.rows("quarantine") if row["topic"].startswith("flipped")]
-    assert [(row["reason"], row["length"] > 16_000) for row in rows] == [("CORRUPT_BATCH: its CRC does not fit", True)]
+    assert {(row["reason"], row["length"] > 16_000) for row in rows} == {("CORRUPT_BATCH: its CRC does not fit", True)}
+    assert len(rows) == len([name for name in told if name.startswith("flipped")])
+
+
+def test_a_refuted_batch_lowers_coverage(audit):
+    tables, _ = audit
+    tables.made("findings")  # they wait for the step that lowers it
+    rows = [row for row in tables.rows("coverage") if row["topic"].startswith("flipped") and row["is_judged"]]
+    assert {(row["status"], row["detail"], row["unreadable_bytes"] > 16_000) for row in rows} <= {
+        ("DAMAGED", "a batch whose CRC does not fit", True)
+    }

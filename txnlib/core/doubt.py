@@ -193,9 +193,9 @@ def _ages_since(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> b
 
 #: (what stands in the way, when), in the order in which it is named.
 DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
+    (Reason.CORRUPT_MESSAGE, _is_corrupt),
     (Reason.PARTITION_LOG_INCOMPLETE, _has_loss),
     (Reason.COPIES_DISAGREE, _is_disputed),
-    (Reason.CORRUPT_MESSAGE, _is_corrupt),
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, _owner_may_be_missing),
     (Reason.COORDINATOR_LOG_DAMAGED, _newer_record_is_lost),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, _coordinator_is_stale),

@@ -91,7 +91,7 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
         "The last write of a producer is stamped later than the audit's instant: the client's clock is wrong, and ages by it lie.",
     ),
     Finding.CORRUPT_MESSAGE: FindingRule(
-        _E, "The CRC of a batch of an open transaction does not fit: nothing in its header can be believed."
+        _E, "The CRC of a batch that a verdict rests on, or of an odd one, does not fit: nothing in its header can be believed."
     ),
     Finding.INVALID_TRANSACTION_TIMEOUT: FindingRule(
         _W, "A transactional id has a timeout of 0 or below, or above transaction.max.timeout.ms: brokers refuse such a one."

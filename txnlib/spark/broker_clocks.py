@@ -44,7 +44,7 @@ def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -
             (F.col("marker.marker_ms") - F.col("decision.at_ms")).alias("difference_ms"),
         )
     )
-    clocks = _clocks(coverage)
+    clocks = coverage.where("is_judged").select(*TOPIC_PARTITION, clock().alias("clock"))
     of_coordinator = (
         clocks.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
         .withColumnsRenamed({"partition": "coordinator_partition", "clock": "coordinator_clock"})
@@ -69,15 +69,14 @@ def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -
     )
 
 
-def _clocks(coverage: DataFrame) -> DataFrame:
-    """Whose clock stamps each partition: its leader's; of a leader that is not noted, one of its own."""
+def clock() -> Column:
+    """Whose clock stamps a partition: its leader's; of a leader that is not noted, one of its own. Columns: those of COVERAGE."""
     own = F.concat_ws("-", "topic", "partition")
-    return coverage.where("is_judged").select(
-        *TOPIC_PARTITION, F.when(F.col("leader") != "-1", F.col("leader")).otherwise(own).alias("clock")
-    )
+    return F.when(F.col("leader") != "-1", F.col("leader")).otherwise(own)
 
 
-def _is_one() -> Column:
+def is_one_clock() -> Column:
+    """Whether one broker stamps both. Columns: clock, coordinator_clock."""
     return F.coalesce(F.col("coordinator_clock") == F.col("clock"), F.lit(False))
 
 
@@ -89,8 +88,8 @@ def _is_estimated() -> Column:
 def _offset() -> Column:
     # What a marker takes to be written is no difference of clocks.
     is_far = F.abs(F.col("lower_ms")) > CLOCKS_DIFFER_MS
-    return F.when(~_is_one() & _is_estimated() & is_far, F.col("lower_ms")).otherwise(F.lit(0).cast("long"))
+    return F.when(~is_one_clock() & _is_estimated() & is_far, F.col("lower_ms")).otherwise(F.lit(0).cast("long"))
 
 
 def _differ() -> Column:
-    return F.when(_is_one() | _is_estimated(), CLOCKS_DIFFER_MS).otherwise(UNKNOWN_CLOCKS_DIFFER_MS).cast("long")
+    return F.when(is_one_clock() | _is_estimated(), CLOCKS_DIFFER_MS).otherwise(UNKNOWN_CLOCKS_DIFFER_MS).cast("long")

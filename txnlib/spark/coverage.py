@@ -60,6 +60,32 @@ def coverage(
     return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
 
 
+def lowered(coverage: DataFrame, checked_batches: DataFrame) -> DataFrame:
+    """The same, with what copies lose by batches whose CRC was refuted after they were read. Columns: COVERAGE.
+
+    Twice is as good as once.
+    """
+    refuted = (
+        checked_batches.where(~F.col("is_crc_valid"))
+        .select(*COPY, "base_offset", "last_offset", F.col("size").cast("long").alias("size"))
+        .distinct()
+        .groupBy(*COPY)
+        .agg(F.max(F.col("last_offset") + 1).alias("refuted_offset"), F.sum("size").alias("refuted_bytes"))
+    )
+    is_new = F.col("refuted_offset").isNotNull() & ~F.coalesce(F.col("detail").contains(_REFUTED), F.lit(False))
+    changes = {
+        "status": F.lit("DAMAGED"),
+        "detail": F.concat_ws("; ", "detail", F.lit(_REFUTED)),
+        "damaged_offset": F.greatest("damaged_offset", "refuted_offset"),
+        "unreadable_bytes": F.coalesce("unreadable_bytes", F.lit(0).cast("long")) + F.col("refuted_bytes"),
+    }
+    told = coverage.join(F.broadcast(refuted), on=list(COPY), how="left")
+    return conform(told.withColumns({name: F.when(is_new, to).otherwise(F.col(name)) for name, to in changes.items()}), COVERAGE)
+
+
+_REFUTED: Final = "a batch whose CRC does not fit"
+
+
 def is_harmful(stretch: Column) -> Column:
     """Whether an unreadable stretch may have held what the audit could have used."""
     return ~stretch["reason"].rlike(HARMLESS_REASONS)

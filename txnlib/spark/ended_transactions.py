@@ -13,9 +13,8 @@ from txnlib.core.reason import Reason
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.spark.abort_plan import needs_somebody
 from txnlib.spark.coverage import shows_absence
-from txnlib.spark.schemas import ENDED_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
+from txnlib.spark.schemas import ENDED_TRANSACTIONS, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, conform
 
-_IDENTITY: Final = (*PRODUCER, "start_offset")
 #: What is told of the run that saw it last.
 _THEN: Final = {"transactional_id": "transactional_id", "verdict": "verdict", "reason": "reason", "run_id": "run_id_then"}
 _NOT_CAPTURED: Final = "NOT_CAPTURED"
@@ -31,7 +30,7 @@ def warned_of(open_transactions: DataFrame, ended_transactions: DataFrame, *, tr
 
     Columns: those of the identity, transactional_id, verdict, reason, and run_id and as_of of the run that judged them.
     """
-    columns = [*_IDENTITY, *_THEN, "as_of"]
+    columns = [*OPEN_TRANSACTION, *_THEN, "as_of"]
     unseen = ended_transactions.where(F.col("how") == _NOT_CAPTURED).drop("run_id", "as_of")
     carried = unseen.withColumnsRenamed({"run_id_then": "run_id", "last_seen": "as_of"})
     needy = open_transactions.where(needs_somebody(transaction_max_timeout_ms))
@@ -55,17 +54,17 @@ def ended_transactions(
     there is none and the producer has something open, it is still that, seen from another beginning of the log.
     """
     warned = earlier.select(
-        *_IDENTITY, *[F.col(name).alias(alias) for name, alias in _THEN.items()], F.col("as_of").alias("last_seen")
+        *OPEN_TRANSACTION, *[F.col(name).alias(alias) for name, alias in _THEN.items()], F.col("as_of").alias("last_seen")
     )
-    gone = warned.join(open_transactions.select(*_IDENTITY), on=list(_IDENTITY), how="left_anti")
+    gone = warned.join(open_transactions.select(*OPEN_TRANSACTION), on=list(OPEN_TRANSACTION), how="left_anti")
     still_open = open_transactions.select(*PRODUCER, F.lit(True).alias("is_open")).distinct()
     spans = producer_spans.where(F.col("marker_offset").isNotNull()).select(*PRODUCER, "marker_offset", "marker_type", "marker_ms")
     ends = (
-        spans.join(F.broadcast(gone.select(*_IDENTITY)), on=list(PRODUCER), how="inner")
+        spans.join(F.broadcast(gone.select(*OPEN_TRANSACTION)), on=list(PRODUCER), how="inner")
         .where(F.col("marker_offset") > F.col("start_offset"))
-        .groupBy(*_IDENTITY)
+        .groupBy(*OPEN_TRANSACTION)
         .agg(F.min(F.struct("marker_offset", "marker_type", "marker_ms")).alias("marker"))
-        .select(*_IDENTITY, "marker.*")
+        .select(*OPEN_TRANSACTION, "marker.*")
     )
     decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull())
     decided = decided.select(*PRODUCER, "marker_offset", F.lit(True).alias("is_decided")).distinct()
@@ -75,7 +74,7 @@ def ended_transactions(
     known = ("log_start_offset", "end_offset", "gap_offset", "damaged_offset", "is_gone")
     copies = coverage.where(F.col("is_judged") | F.col("is_gone")).select(*TOPIC_PARTITION, *known)
     told = (
-        gone.join(ends, on=list(_IDENTITY), how="left")
+        gone.join(ends, on=list(OPEN_TRANSACTION), how="left")
         .join(still_open, on=list(PRODUCER), how="left")
         .where(F.col("marker_offset").isNotNull() | F.col("is_open").isNull())
         .join(decided, on=[*PRODUCER, "marker_offset"], how="left")

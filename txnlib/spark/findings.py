@@ -13,7 +13,7 @@ from txnlib.spark.copy_findings import copy_findings
 from txnlib.spark.decisions import batch_findings, coordinator_partition_of
 from txnlib.spark.gone_partitions import gone_partition_findings
 from txnlib.spark.marker_findings import marker_findings
-from txnlib.spark.producer_spans import SUSPECTS_KEPT, newest_spans
+from txnlib.spark.producer_spans import SUSPECTS_KEPT, newest_spans, open_spans
 from txnlib.spark.schemas import FINDINGS, PRODUCER, conform
 from txnlib.spark.transaction_index_findings import transaction_index_findings
 
@@ -161,15 +161,18 @@ def _of_corrupt_batches(checked_batches: DataFrame) -> DataFrame:
 
 def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
     """Producers with something open whose last write is stamped later than an instant."""
-    opened = newest_spans(producer_spans).where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
-    return opened.where(F.col("state.last_timestamp") > latest_ms).select(
-        *_row(
-            F.lit(Finding.TIMESTAMP_IN_FUTURE.value),
-            evidence=F.concat(F.lit("last write stamped "), F.col("state.last_timestamp"), F.lit(" ms")),
-            topic=F.col("topic"),
-            partition=F.col("partition"),
-            offset=F.col("last_offset"),
-            producer_id=F.col("producer_id"),
+    return (
+        open_spans(producer_spans)
+        .where(F.col("state.last_timestamp") > latest_ms)
+        .select(
+            *_row(
+                F.lit(Finding.TIMESTAMP_IN_FUTURE.value),
+                evidence=F.concat(F.lit("last write stamped "), F.col("state.last_timestamp"), F.lit(" ms")),
+                topic=F.col("topic"),
+                partition=F.col("partition"),
+                offset=F.col("last_offset"),
+                producer_id=F.col("producer_id"),
+            )
         )
     )
 

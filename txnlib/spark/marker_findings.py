@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from txnlib.core.finding import Finding, Severity
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark import windows
+from txnlib.spark.broker_clocks import clock, is_one_clock
 from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.decision_markers import agrees, markers_of, on_coordinators_clock
 from txnlib.spark.decisions import marker_finding
@@ -27,11 +28,12 @@ def marker_findings(
     transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
 ) -> DataFrame:
     """Findings about markers and decisions: name, topic, partition, offset, producer_id, transactional_id, evidence."""
+    clocks = _clocks(transactions)
     return (
-        _odd_markers(transactions, producer_spans, coordinator_states, coverage)
+        _odd_markers(transactions, producer_spans, coordinator_states, coverage, clocks)
         .unionByName(_missing_markers(transactions, producer_spans, coverage))
         .unionByName(_written_before(transactions, producer_spans))
-        .unionByName(_aborted_while_ongoing(transactions, producer_spans, coverage))
+        .unionByName(_aborted_while_ongoing(transactions, producer_spans, coverage, clocks))
     )
 
 
@@ -51,7 +53,7 @@ def _decided_ms() -> Column:
 
 
 def _odd_markers(
-    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
+    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame, clocks: DataFrame
 ) -> DataFrame:
     decision = F.struct(
         F.col("outcome").alias("type"),
@@ -70,7 +72,6 @@ def _odd_markers(
         F.struct(*ids).alias("owner"),
         decision.alias("decision"),
     )
-    clocks = _clocks(transactions)
     # A marker is odd only beside a decision: sorting those of producers without one would be most of the work of a report.
     spans = producer_spans.join(decided.select("producer_id"), on="producer_id", how="left_semi")
     markers = on_coordinators_clock(markers_of(spans), decided, clocks)
@@ -184,14 +185,14 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
     return named.select(*_FOUND)
 
 
-def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame, clocks: DataFrame) -> DataFrame:
     """ABORT markers inside transactions that are still Ongoing with the partition: nobody decided them."""
     known = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
         F.col("partition").alias("coordinator_partition"),
         F.unix_millis("known_until").alias("known_until_ms"),
-        F.col("leader").alias("coordinator_leader"),
+        clock().alias("coordinator_clock"),
     )
-    leaders = coverage.where("is_judged").select(*TOPIC_PARTITION, "leader")
+    stamped_by = coverage.where("is_judged").select(*TOPIC_PARTITION, clock().alias("clock"))
     ongoing = (
         transactions.where((F.col("outcome") == "OPEN") & F.col("start").isNotNull())
         .select(
@@ -203,8 +204,8 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
             F.inline("partitions"),
         )
         .join(F.broadcast(known), on="coordinator_partition", how="inner")
-        .join(F.broadcast(_clocks(transactions)), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
-        .join(F.broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
+        .join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
+        .join(F.broadcast(stamped_by), on=list(TOPIC_PARTITION), how="left")
     )
     decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull())
     written = (
@@ -219,8 +220,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
         )
         .join(decided.select("producer_id", *TOPIC_PARTITION, "marker_offset"), on=[*_PRODUCER, "marker_offset"], how="left_anti")
     )
-    is_one = (F.col("leader") == F.col("coordinator_leader")) & (F.col("leader") != "-1")
-    differ = F.coalesce("clocks_differ_ms", F.when(is_one, F.lit(CLOCKS_DIFFER_MS)), F.lit(UNKNOWN_CLOCKS_DIFFER_MS))
+    differ = F.coalesce("clocks_differ_ms", F.when(is_one_clock(), F.lit(CLOCKS_DIFFER_MS)), F.lit(UNKNOWN_CLOCKS_DIFFER_MS))
     at_ms = F.col("marker_ms") - F.coalesce("clock_offset_ms", F.lit(0))
     found = (
         written.join(F.broadcast(ongoing), on=list(_PRODUCER), how="inner")

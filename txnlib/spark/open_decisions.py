@@ -9,10 +9,9 @@ from pyspark.sql import functions as F
 
 from txnlib.core.sentinels import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.transaction_state import COMPLETE_STATES
-from txnlib.spark.schemas import PRODUCER
+from txnlib.spark.schemas import OPEN_TRANSACTION
 
 _COMPLETE: Final = [state.kafka_name for state in COMPLETE_STATES]
-_IDENTITY: Final = (*PRODUCER, "start_offset")
 #: Partitions named in a row.
 SIBLINGS_SHOWN: Final = 20
 
@@ -20,7 +19,7 @@ SIBLINGS_SHOWN: Final = 20
 def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     """One row per open transaction whose producer id has a decided transaction that lists the partition, or may list it.
 
-    `opened`: PRODUCER, start_offset, marker_before. Columns: those of the identity; ended_at_ms, last_prepared_ms and
+    `opened`: OPEN_TRANSACTION, marker_before. Columns: those of the identity; ended_at_ms, last_prepared_ms and
     is_end_untimed of all; `decision`, the newest; `commit_due`, the newest COMMIT that is not known to be marked here, since the
     newest decision that is; clocks_differ_ms.
     """
@@ -46,7 +45,7 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     lists_it = F.coalesce(F.array_contains("partitions", here), F.lit(True))
     placed = F.try_element_at(F.filter("markers", _is_here), F.lit(1))
     about = (
-        opened.select(*_IDENTITY, "marker_before")
+        opened.select(*OPEN_TRANSACTION, "marker_before")
         .join(ended, on="producer_id", how="inner")
         .where(lists_it)
         .withColumns({"placed": placed, "lists_partition": F.col("partitions").isNotNull()})
@@ -68,7 +67,7 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     )
     newest_marked = F.max(F.when(F.col("is_marked"), F.col("last_record_offset")))
     of_commit = F.when((F.col("outcome") == "COMMIT") & ~F.coalesce("is_marked", F.lit(False)), F.col("last_record_offset"))
-    found = told.groupBy(*_IDENTITY).agg(
+    found = told.groupBy(*OPEN_TRANSACTION).agg(
         F.max(F.greatest("prepared_ms", "completed_ms")).alias("ended_at_ms"),
         F.max("prepared_ms").alias("last_prepared_ms"),
         F.bool_or(F.col("state").isin(_COMPLETE) & F.col("completed_ms").isNull()).alias("is_end_untimed"),
@@ -109,7 +108,7 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
 
     Columns: newest_marker_ms, of those that no known transaction explains; newest_commit, of the COMMITs among them;
     sibling_commit_ms, the newest of those elsewhere since it may have begun; committed_siblings, the partitions with a COMMIT.
-    `opened`: PRODUCER, start_offset, state, stamped_before_ms.
+    `opened`: OPEN_TRANSACTION, state, stamped_before_ms.
     """
     written = producer_spans.where(F.col("marker_offset").isNotNull()).select(
         "producer_id",
@@ -121,7 +120,7 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
         "marker_coordinator_epoch",
         "marker_ms",
     )
-    known = F.broadcast(opened.select(*_IDENTITY, F.col("state.producer_epoch").alias("epoch"), "stamped_before_ms"))
+    known = F.broadcast(opened.select(*OPEN_TRANSACTION, F.col("state.producer_epoch").alias("epoch"), "stamped_before_ms"))
     explained = (
         transactions.join(F.broadcast(opened.select("producer_id").distinct()), on="producer_id", how="left_semi")
         .where(F.col("partitions").isNotNull())
@@ -144,7 +143,7 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
     is_unexplained = is_commit & F.col("is_explained").isNull()
     stamp = F.struct(F.col("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
     names = F.collect_set(F.when(is_commit, F.concat_ws("-", "of_topic", "of_partition")))
-    return told.groupBy(*_IDENTITY).agg(
+    return told.groupBy(*OPEN_TRANSACTION).agg(
         F.max(F.when(F.col("is_explained").isNull(), F.col("marker_ms"))).alias("newest_marker_ms"),
         F.max(F.when(F.col("is_explained").isNull() & (F.col("marker_type") == "COMMIT"), stamp)).alias("newest_commit"),
         F.max(F.when(is_unexplained, F.col("marker_ms"))).alias("sibling_commit_ms"),

@@ -10,22 +10,23 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding import Finding, Severity
 from txnlib.core.sentinels import MAX_SEQUENCE, TRANSACTION_STATE_TOPIC
-from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
+from txnlib.spark.schemas import OPEN_TRANSACTION
 
-_IDENTITY: Final = (*PRODUCER, "start_offset")
 _ALARMING: Final = [Severity.ERROR.name, Severity.CRITICAL.name]
 #: Findings about a coordinator partition, or an id, that put its other records in doubt, too.
 _OF_COORDINATOR: Final = [Finding.COORDINATOR_EPOCH_WENT_BACK.value, Finding.COPIES_DISAGREE.value]
 
 
-def start_checks(opened: DataFrame, checked_batches: DataFrame, coverage: DataFrame) -> DataFrame:
+def start_checks(opened: DataFrame, checked_batches: DataFrame) -> DataFrame:
     """Per open transaction: crc, what the CRCs of its batches say, and is_start_proven, whether no batch of the producer can be
     missing below its first one.
 
     Sequences of a producer follow one another within an epoch, from 0 on. Where they do not, or are not there and the copy has
     holes or damage, an earlier batch of the transaction may be among what is missing.
+
+    `opened`: OPEN_TRANSACTION, source, begins_late, copy_gap_offset, partition_damaged_offset.
     """
-    key = [*_IDENTITY, "source"]
+    key = [*OPEN_TRANSACTION, "source"]
     is_refuted = F.bool_or(~F.col("is_crc_valid"))
     is_checked = F.bool_and(F.coalesce("is_crc_valid", F.lit(False)))
     of = {
@@ -35,13 +36,9 @@ def start_checks(opened: DataFrame, checked_batches: DataFrame, coverage: DataFr
     summed = checked_batches.groupBy(*key).agg(
         F.when(is_refuted, "INVALID").when(is_checked, "VALID").otherwise("NOT_CHECKED").alias("crc"), *of.values()
     )
-    copies = coverage.where("is_judged").select(
-        *TOPIC_PARTITION,
-        (F.coalesce("read_from_offset", "log_start_offset", F.lit(0)) > 0).alias("begins_late"),
-        (F.col("gap_offset").isNotNull() | F.col("damaged_offset").isNotNull()).alias("has_holes"),
-    )
-    told = opened.select(*key).join(summed, on=key, how="left").join(F.broadcast(copies), on=list(TOPIC_PARTITION), how="left")
-    return told.select(*_IDENTITY, F.coalesce("crc", F.lit("NOT_CHECKED")).alias("crc"), _follows().alias("is_start_proven"))
+    has_holes = F.col("copy_gap_offset").isNotNull() | F.col("partition_damaged_offset").isNotNull()
+    told = opened.select(*key, "begins_late", has_holes.alias("has_holes")).join(summed, on=key, how="left")
+    return told.select(*OPEN_TRANSACTION, F.coalesce("crc", F.lit("NOT_CHECKED")).alias("crc"), _follows().alias("is_start_proven"))
 
 
 def _follows() -> Column:
@@ -54,14 +51,14 @@ def _follows() -> Column:
     alone = F.when(F.coalesce("begins_late", F.lit(False)), F.lit(True)).otherwise(begins_anew)
     by_sequence = F.when(before.isNull(), alone).otherwise(follows)
     is_sequenced = first["base_sequence"].isNotNull() & (before.isNull() | before["last_sequence"].isNotNull() | ~is_same_epoch)
-    return F.when(F.coalesce(is_sequenced, F.lit(False)), by_sequence).otherwise(~F.coalesce("has_holes", F.lit(False)))
+    return F.when(F.coalesce(is_sequenced, F.lit(False)), by_sequence).otherwise(~F.col("has_holes"))
 
 
 def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFrame:
     """Per open transaction: alarms, the names of findings of severity ERROR or CRITICAL that name its partition, its producer id or
     its transactional id; and is_disputed, whether copies of its partition disagree.
 
-    `opened`: PRODUCER, start_offset. `owned`: the same with transactional_id and coordinator_partition.
+    `opened`: OPEN_TRANSACTION. `owned`: the same with transactional_id and coordinator_partition.
     """
     is_alarming = F.col("severity").isin(_ALARMING) | (F.col("name") == Finding.WRONG_COORDINATOR_PARTITION.value)
     alarming = findings.where(is_alarming).select(
@@ -71,8 +68,8 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
         F.col("producer_id").alias("of_producer_id"),
         F.col("transactional_id").alias("of_transactional_id"),
     )
-    ids = owned.select(*_IDENTITY, "transactional_id", "coordinator_partition")
-    keyed = opened.select(*_IDENTITY).join(F.broadcast(ids), on=list(_IDENTITY), how="left")
+    ids = owned.select(*OPEN_TRANSACTION, "transactional_id", "coordinator_partition")
+    keyed = opened.select(*OPEN_TRANSACTION).join(F.broadcast(ids), on=list(OPEN_TRANSACTION), how="left")
     is_of_coordinator = F.col("of_topic") == TRANSACTION_STATE_TOPIC
     names = [
         (F.col("of_topic") == F.col("topic")) & (F.col("of_partition") == F.col("partition")),
@@ -83,6 +80,6 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
     matches = reduce(Column.__or__, [F.coalesce(each, F.lit(False)) for each in names])
     found = alarming.join(F.broadcast(keyed), on=matches, how="inner")
     is_dispute = (F.col("name") == Finding.COPIES_DISAGREE.value) & (F.col("of_topic") == F.col("topic"))
-    return found.groupBy(*_IDENTITY).agg(
+    return found.groupBy(*OPEN_TRANSACTION).agg(
         F.sort_array(F.collect_set("name")).alias("alarms"), F.bool_or(is_dispute).alias("is_disputed")
     )

@@ -14,19 +14,17 @@ from pyspark.sql import functions as F
 from txnlib.core.copies import End, Role
 from txnlib.core.evidence import Owner, Thresholds
 from txnlib.core.find_hanging import MS_PER_MINUTE
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
+from txnlib.readers.headers import PAGE
 from txnlib.spark import windows
-from txnlib.spark.checked_batches import CHECKED_WHEN_READ
 from txnlib.spark.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.decisions import application_of, judgement
 from txnlib.spark.open_decisions import decisions, siblings
 from txnlib.spark.open_evidence import alarms, start_checks
-from txnlib.spark.producer_spans import newest_spans
-from txnlib.spark.schemas import OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
+from txnlib.spark.producer_spans import open_spans
+from txnlib.spark.schemas import OPEN_TRANSACTION, OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
 from txnlib.spark.stretches import stretch_of
 from txnlib.spark.transactional_ids import is_two_phase_commit, last_records
-
-_IDENTITY: Final = (*PRODUCER, "start_offset")
 
 
 def open_transactions(
@@ -51,7 +49,7 @@ def open_transactions(
     `earlier`: the stored table of other runs of the cluster. What they saw open was open then.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
-    opened = _with_history(_open_spans(producer_spans, coverage), earlier)
+    opened = _with_history(_open_transactions(producer_spans, coverage), earlier)
     surroundings = _surroundings(opened, record_batches)
     around = opened.join(surroundings, on=[*TOPIC_PARTITION, "start_offset"], how="left")
     # Open transactions are few, and so is what is told of each.
@@ -60,12 +58,12 @@ def open_transactions(
         owned,
         decisions(opened, transactions),
         siblings(around, producer_spans, transactions),
-        start_checks(opened, checked_batches, coverage),
+        start_checks(opened, checked_batches),
         alarms(opened, owned, findings),
     )
     evidence = around
     for told in about:
-        evidence = evidence.join(F.broadcast(told), on=list(_IDENTITY), how="left")
+        evidence = evidence.join(F.broadcast(told), on=list(OPEN_TRANSACTION), how="left")
     evidence = (
         evidence.join(F.broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
         .join(F.broadcast(_all_coordinators(coverage)), how="left")
@@ -84,13 +82,13 @@ def vars_of(thresholds: Thresholds) -> dict[str, int]:
     return {name: getattr(thresholds, name) for name in Thresholds.__dataclass_fields__}
 
 
-def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+def _open_transactions(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """The spans that nothing has ended, each with what is known of its copy."""
-    opened = newest_spans(producer_spans).where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
     judged = coverage.where("is_judged").select(
         *TOPIC_PARTITION,
         "source",
         "end_offset",
+        (F.coalesce("read_from_offset", "log_start_offset", F.lit(0)) > 0).alias("begins_late"),
         F.coalesce("high_watermark", "end_offset").alias("high_watermark"),
         F.col("high_watermark").alias("checkpoint_offset"),
         F.unix_millis("checkpointed_at").alias("checkpointed_ms"),
@@ -104,7 +102,7 @@ def _open_spans(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
         F.col("damaged_offset").alias("partition_damaged_offset"),
         F.when(begins_at_snapshot(), F.col("read_from_offset")).alias("snapshot_from_offset"),
     )
-    known = opened.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
+    known = open_spans(producer_spans).join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
     return known.withColumn("start_offset", F.col("first_offset"))
 
 
@@ -112,10 +110,10 @@ def _with_history(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
     """Open spans with the instant of the oldest earlier audit that saw each, and how many did."""
     if earlier is None:
         return opened.withColumns({"earliest": F.lit(None).cast("timestamp"), "earlier_runs": F.lit(None).cast("int")})
-    seen = earlier.groupBy(*_IDENTITY).agg(
+    seen = earlier.groupBy(*OPEN_TRANSACTION).agg(
         F.min("as_of").alias("earliest"), F.count_distinct("run_id").cast("int").alias("earlier_runs")
     )
-    return opened.join(seen, on=list(_IDENTITY), how="left")
+    return opened.join(seen, on=list(OPEN_TRANSACTION), how="left")
 
 
 def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
@@ -129,7 +127,7 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     cuts = starts.groupBy(*TOPIC_PARTITION, "stretch").agg(F.sort_array(F.collect_set("start_offset")).alias("cuts"))
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
     # Of larger data batches no CRC was checked, so that their times prove nothing.
-    is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (F.col("size") <= CHECKED_WHEN_READ)
+    is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (F.col("size") <= PAGE)
     pieces = (
         record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
         .withColumn("stretch", stretch_of("base_offset"))
@@ -195,7 +193,7 @@ def _owned(opened: DataFrame, producer_id_owners: DataFrame, coordinator_states:
     )
     claims = producer_id_owners.select("producer_id", "transactional_id", "coordinator_partition", "owner", "last_record_offset")
     claimed = (
-        claims.join(F.broadcast(opened.select(*_IDENTITY)), on="producer_id", how="inner")
+        claims.join(F.broadcast(opened.select(*OPEN_TRANSACTION)), on="producer_id", how="inner")
         .join(last, on=["transactional_id", "coordinator_partition"], how="left")
         .withColumns(
             {
@@ -294,7 +292,7 @@ def _partition_side() -> Column:
         "newest_marker_ms": F.col("newest_marker_ms"),
         "newest_commit_ms": F.col("newest_commit.ms"),
         "newest_commit_coordinator_epoch": F.col("newest_commit.coordinator_epoch"),
-        "clocks_differ_ms": F.coalesce("clocks_differ_ms", F.lit(1000).cast("long")),
+        "clocks_differ_ms": F.coalesce("clocks_differ_ms", F.lit(CLOCKS_DIFFER_MS).cast("long")),
         "alarms": F.col("alarms"),
         "marker_offset": F.col("marker_before.offset"),
         "marker_type": F.col("marker_before.type"),

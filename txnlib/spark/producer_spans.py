@@ -134,6 +134,11 @@ def newest_spans(producer_spans: DataFrame) -> DataFrame:
     return producer_spans.where(F.coalesce("is_newest", F.lit(True)) & F.col("state").isNotNull())
 
 
+def open_spans(producer_spans: DataFrame) -> DataFrame:
+    """The newest spans that no marker has ended. Columns: PRODUCER_SPANS."""
+    return newest_spans(producer_spans).where(F.col("first_offset").isNotNull() & F.col("marker_offset").isNull())
+
+
 def spans_of(steps: DataFrame) -> DataFrame:
     """The last batch of each span, with its span's sums, and each suspect; what is neither has told all it knows."""
     window, earlier = windows.batches_of_producer(), earlier_of(steps)

@@ -25,6 +25,8 @@ from pyspark.sql.types import (
 TOPIC_PARTITION: Final = ("topic", "partition")
 COPY: Final = (*TOPIC_PARTITION, "source")
 PRODUCER: Final = (*TOPIC_PARTITION, "producer_id")
+#: What identifies an open transaction on a partition.
+OPEN_TRANSACTION: Final = (*PRODUCER, "start_offset")
 
 _STRING, _INT, _LONG, _BOOL, _TIME = StringType(), IntegerType(), LongType(), BooleanType(), TimestampType()
 
@@ -205,9 +207,14 @@ QUARANTINE: Final = StructType(
 CHECKED_BATCHES: Final = StructType(
     [
         *_COPY,
-        column("producer_id", _LONG, "Producer with an open transaction."),
-        column("start_offset", _LONG, "First offset of that transaction."),
-        column("place", _STRING, "before (the producer's last data batch before it), first, or last (of the transaction)."),
+        column("producer_id", _LONG, "Producer of the batch."),
+        column("start_offset", _LONG, "First offset of the open transaction that rests on it; NULL for an odd batch."),
+        column(
+            "place",
+            _STRING,
+            "before (the last data batch of its producer before the transaction), first, last (of the transaction) or odd: it, or "
+            "what follows it, does not fit what its producer wrote before.",
+        ),
         column("base_offset", _LONG, "Offset of the batch's first record."),
         column("last_offset", _LONG, "Offset of its last record."),
         column("path", _STRING, "File it lies in."),

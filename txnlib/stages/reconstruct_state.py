@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from pyspark.sql import functions as F
+
 from txnlib.spark.checked_batches import checked_batches
 from txnlib.spark.coordinator_states import coordinator_states
+from txnlib.spark.coverage import lowered
 from txnlib.spark.findings import findings
 from txnlib.spark.partition_transactions import partition_transactions
 from txnlib.spark.producer_id_owners import producer_id_owners
@@ -17,7 +20,7 @@ from txnlib.spark.transactional_ids import transactional_ids
 from txnlib.spark.transactions import transactions
 from txnlib.stages.held_tables import spans_on, transactions_on
 from txnlib.stages.run import Run
-from txnlib.stages.steps import step_of
+from txnlib.stages.steps import Step, step_of
 
 
 def _expiration(run: Run) -> dict[str, object]:
@@ -28,6 +31,13 @@ def _applications(run: Run) -> dict[str, object]:
     return {"application_patterns": run.settings.application_patterns}
 
 
+def _lower_coverage(run: Run) -> None:
+    """Notes in `coverage` what lost batches after it was written: mostly nothing."""
+    checked = run.tables.read("checked_batches")
+    if not checked.where(~F.col("is_crc_valid")).isEmpty():
+        run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
+
+
 #: As a run makes them that goes on from no other.
 _SPANS: Final = step_of(producer_spans, "record_batches", "producer_snapshots", "coverage", after=("grown_partitions",))
 _TRANSACTIONS: Final = step_of(partition_transactions, "producer_spans", after=("grown_partitions",))
@@ -36,6 +46,7 @@ STEPS: Final = (
     replace(_SPANS, make=lambda run: spans_on(run) or _SPANS.make(run)),  # the longest first
     step_of(coordinator_states, "transaction_log", "coverage", after=("console_records",)),
     step_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments", after=("console_records",)),
+    Step("corrupt_batches", ("coverage", "checked_batches"), _lower_coverage),
     # `ingest_dumps` wrote it without the batches that were refuted since.
     step_of(quarantine, "segments", "checked_batches", after=("console_records",)),
     step_of(producer_id_owners, "coordinator_states"),
@@ -58,7 +69,7 @@ STEPS: Final = (
             **_expiration(run),
             **_applications(run),
         },
-        after=("coordinator_partitions",),
+        after=("coordinator_partitions", "corrupt_batches"),
     ),
     replace(_TRANSACTIONS, make=lambda run: transactions_on(run) or _TRANSACTIONS.make(run)),
     step_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
