@@ -97,7 +97,7 @@ def test_a_commit_younger_than_the_last_record_of_an_id_shows_that_its_coordinat
     assert judged(later, recorded)[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_COPY_NOT_CURRENT)
     assert judged(replace(later, newest_commit_ms=NOON + 1_000), recorded)[0] is Verdict.HANGING
     assert judged(replace(later, clocks_differ_ms=300_000), recorded)[0] is Verdict.HANGING
-    # By a coordinator epoch that it never had, it is nobody's decision.
+    # By a coordinator epoch that it never had, no coordinator decided it.
     assert judged(replace(later, newest_commit_coordinator_epoch=20), recorded)[0] is Verdict.HANGING
     assert judged(replace(later, newest_commit_coordinator_epoch=19), recorded)[0] is Verdict.UNKNOWN
 

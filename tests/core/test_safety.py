@@ -94,7 +94,7 @@ def test_an_abort_whose_marker_was_lost_is_what_an_abort_repairs():
     assert cure(PARTITION, aborted).safe_to_abort
 
 
-# A decision of which only its last record is left.
+# A decision whose last record alone is left.
 
 CLEANED = replace(COMMITTED, is_marked=None, lists_partition=False)
 

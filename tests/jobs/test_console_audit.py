@@ -33,7 +33,7 @@ def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, ca
     )
 
     assert ids(printed) == ids(raw)
-    # A consumer's text is nobody's copy of the leader's log: what an id did since its newest record is not known.
+    # A consumer's text is no copy of the leader's log: what an id did since its newest record is not known.
     assert verdicts(raw) == {("odd.topic_with-dashes-1", 0, 27): "HANGING", ("odd.topic_with-dashes-1", 1, 24): "LATE"}
     assert set(verdicts(printed)) == set(verdicts(raw))
     assert set(verdicts(printed).values()) == {"UNKNOWN"}

@@ -49,7 +49,9 @@ def test_the_jobs_write_every_table_once():
     names = [step.name for job in (ingest_dumps, reconstruct_state, report_transactions) for step in job.STEPS]
     # What was refuted afterwards is added to the quarantine by the job that refutes it.
     twice = ["quarantine"]
-    assert sorted(names) == sorted([*TABLES, *twice, "coordinator_partitions", "console_records", "grown_partitions"])
+    assert sorted(names) == sorted(
+        [*TABLES, *twice, "coordinator_partitions", "console_records", "grown_partitions", "corrupt_batches"]
+    )
     audited = [step.name for step in audit.STEPS]
     assert len(audited) == len(set(audited)) == len(names) - len(twice)
 

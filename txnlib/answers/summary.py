@@ -104,7 +104,7 @@ def summarise(run: Run) -> Summary:
     )
 
 
-#: Verdicts of which one transaction on several partitions counts once: its coordinator ends it on all of them.
+#: Verdicts that count a transaction once, however many partitions it has: its coordinator ends it on all of them.
 _OF_COORDINATOR: Final = ("LATE",)
 
 
@@ -140,7 +140,7 @@ def _complete(run: Run, rows: list[Row]) -> None:
         return
     planned = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), _among(rows, "producer_id"))
     plans = {_key(plan): plan for plan in planned}
-    # A step that a coordinator takes for all partitions of a transaction stands in the plan once.
+    # The plan has one step for what a coordinator does on all partitions of a transaction.
     whole = {(plan["producer_id"], plan["transactional_id"]): plan for plan in planned if plan["action"] in _WHOLE}
     here = _among(rows, "topic", "partition")
     behind = {(row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)}

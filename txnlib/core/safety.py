@@ -199,7 +199,7 @@ def _shown(value: int | None) -> str:
 
 
 def _began_after(case: Case, due: Decided) -> bool:
-    """Whether the open records are younger than a decision of which only the last record is left."""
+    """Whether the open records are younger than a decision, where only the last record of that is left."""
     partition = case.evidence.on_partition
     ended = due.completed_ms if due.completed_ms is not None else due.decided_ms
     stamped = partition.stamped_before_ms
