@@ -12,7 +12,7 @@ from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNK
 from txnlib.spark import windows
 from txnlib.spark.broker_clocks import clock, is_one_clock
 from txnlib.spark.coverage import begins_at_snapshot
-from txnlib.spark.decision_markers import agrees, markers_of, on_coordinators_clock
+from txnlib.spark.decision_markers import agrees, markers_of
 from txnlib.spark.decisions import marker_finding
 from txnlib.spark.schemas import TOPIC_PARTITION
 
@@ -28,12 +28,11 @@ def marker_findings(
     transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
 ) -> DataFrame:
     """Findings about markers and decisions: name, topic, partition, offset, producer_id, transactional_id, evidence."""
-    clocks = _clocks(transactions)
     return (
-        _odd_markers(transactions, producer_spans, coordinator_states, coverage, clocks)
+        _odd_markers(transactions, producer_spans, coordinator_states, coverage)
         .unionByName(_missing_markers(transactions, producer_spans, coverage))
         .unionByName(_written_before(transactions, producer_spans))
-        .unionByName(_aborted_while_ongoing(transactions, producer_spans, coverage, clocks))
+        .unionByName(_aborted_while_ongoing(transactions, producer_spans, coverage))
     )
 
 
@@ -53,7 +52,7 @@ def _decided_ms() -> Column:
 
 
 def _odd_markers(
-    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame, clocks: DataFrame
+    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
 ) -> DataFrame:
     decision = F.struct(
         F.col("outcome").alias("type"),
@@ -66,16 +65,22 @@ def _odd_markers(
     ids = ("transactional_id", "coordinator_partition")
     decided = transactions.where(_decided_ms().isNotNull() & (F.col("outcome") != "OPEN")).select(
         "producer_id",
-        F.inline("partitions"),
+        F.inline("markers"),
         _decided_ms().alias("at_ms"),
-        "coordinator_partition",
         F.struct(*ids).alias("owner"),
         decision.alias("decision"),
     )
     # A marker is odd only beside a decision: sorting those of producers without one would be most of the work of a report.
-    spans = producer_spans.join(decided.select("producer_id"), on="producer_id", how="left_semi")
-    markers = on_coordinators_clock(markers_of(spans), decided, clocks)
-    both = decided.drop("coordinator_partition").unionByName(markers, allowMissingColumns=True)
+    clocks = decided.groupBy(*_PRODUCER).agg(
+        F.max("clock_offset_ms").alias("clock_offset_ms"), F.max("clocks_differ_ms").alias("clocks_differ_ms")
+    )
+    markers = (
+        markers_of(producer_spans)
+        .join(clocks, on=list(_PRODUCER), how="inner")
+        .withColumn("at_ms", F.col("at_ms") - F.col("clock_offset_ms"))
+        .drop("clock_offset_ms")
+    )
+    both = decided.select(*_PRODUCER, "at_ms", "owner", "decision").unionByName(markers, allowMissingColumns=True)
     forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
     beside = both.withColumns(
         {
@@ -94,8 +99,7 @@ def _odd_markers(
     suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
     known = suspects.join(
         F.broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
-    ).withColumn("coordinator_partition", F.col("owner.coordinator_partition"))
-    known = known.join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
+    )
     facts = F.struct(
         F.col("marker.marker_type").alias("type"),
         F.col("marker.marker_epoch").alias("epoch"),
@@ -107,7 +111,7 @@ def _odd_markers(
         "is_first",
         "complete_since_ms",
         "known_until_ms",
-        F.coalesce("clocks_differ_ms", F.lit(UNKNOWN_CLOCKS_DIFFER_MS).cast("long")).alias("clocks_differ_ms"),
+        "clocks_differ_ms",
     )
     shown = F.concat(
         F.coalesce(F.col("marker.marker_type"), F.lit("a")),
@@ -185,7 +189,7 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
     return named.select(*_FOUND)
 
 
-def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame, clocks: DataFrame) -> DataFrame:
+def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """ABORT markers inside transactions that are still Ongoing with the partition: nobody decided them."""
     known = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
         F.col("partition").alias("coordinator_partition"),
@@ -204,7 +208,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
             F.inline("partitions"),
         )
         .join(F.broadcast(known), on="coordinator_partition", how="inner")
-        .join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
+        .join(F.broadcast(_clocks(transactions)), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
         .join(F.broadcast(stamped_by), on=list(TOPIC_PARTITION), how="left")
     )
     decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull())

@@ -107,8 +107,9 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
     """Per open transaction, what its producer's markers on all partitions show.
 
     Columns: newest_marker_ms, of those that no known transaction explains; newest_commit, of the COMMITs among them;
-    sibling_commit_ms, the newest of those elsewhere since it may have begun; committed_siblings, the partitions with a COMMIT.
-    `opened`: OPEN_TRANSACTION, state, stamped_before_ms.
+    commits_elsewhere, per other partition with a COMMIT its name, and when the newest was
+    written: committed_ms of any, unexplained_ms of those.
+    `opened`: OPEN_TRANSACTION, state.
     """
     written = producer_spans.where(F.col("marker_offset").isNotNull()).select(
         "producer_id",
@@ -120,7 +121,7 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
         "marker_coordinator_epoch",
         "marker_ms",
     )
-    known = F.broadcast(opened.select(*OPEN_TRANSACTION, F.col("state.producer_epoch").alias("epoch"), "stamped_before_ms"))
+    known = F.broadcast(opened.select(*OPEN_TRANSACTION, F.col("state.producer_epoch").alias("epoch")))
     explained = (
         transactions.join(F.broadcast(opened.select("producer_id").distinct()), on="producer_id", how="left_semi")
         .where(F.col("partitions").isNotNull())
@@ -138,14 +139,40 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
     key = ["producer_id", "of_topic", "of_partition", "marker_offset"]
     told = written.join(known, on="producer_id", how="inner").join(F.broadcast(explained), on=key, how="left")
     is_elsewhere = (F.col("of_topic") != F.col("topic")) | (F.col("of_partition") != F.col("partition"))
-    is_since = F.coalesce(F.col("marker_ms") >= F.col("stamped_before_ms") - UNKNOWN_CLOCKS_DIFFER_MS, F.lit(True))
-    is_commit = is_elsewhere & is_since & (F.col("marker_type") == "COMMIT") & (F.col("marker_epoch") >= F.col("epoch"))
-    is_unexplained = is_commit & F.col("is_explained").isNull()
+    is_commit = is_elsewhere & (F.col("marker_type") == "COMMIT") & (F.col("marker_epoch") >= F.col("epoch"))
     stamp = F.struct(F.col("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
-    names = F.collect_set(F.when(is_commit, F.concat_ws("-", "of_topic", "of_partition")))
-    return told.groupBy(*OPEN_TRANSACTION).agg(
-        F.max(F.when(F.col("is_explained").isNull(), F.col("marker_ms"))).alias("newest_marker_ms"),
-        F.max(F.when(F.col("is_explained").isNull() & (F.col("marker_type") == "COMMIT"), stamp)).alias("newest_commit"),
-        F.max(F.when(is_unexplained, F.col("marker_ms"))).alias("sibling_commit_ms"),
-        F.slice(F.sort_array(names), 1, SIBLINGS_SHOWN).alias("committed_siblings"),
+    is_unexplained = F.col("is_explained").isNull()
+    of_siblings = told.groupBy(*OPEN_TRANSACTION, "of_topic", "of_partition").agg(
+        F.max(F.when(is_unexplained, F.col("marker_ms"))).alias("marker_ms"),
+        F.max(F.when(is_unexplained & (F.col("marker_type") == "COMMIT"), stamp)).alias("commit"),
+        F.bool_or(is_commit).alias("is_committed"),
+        F.max(F.when(is_commit, F.coalesce("marker_ms", F.lit(_NO_INSTANT)))).alias("committed_ms"),
+        F.max(F.when(is_commit & is_unexplained, F.col("marker_ms"))).alias("unexplained_ms"),
     )
+    elsewhere = F.struct(F.concat_ws("-", "of_topic", "of_partition").alias("partition"), "committed_ms", "unexplained_ms")
+    return of_siblings.groupBy(*OPEN_TRANSACTION).agg(
+        F.max("marker_ms").alias("newest_marker_ms"),
+        F.max("commit").alias("newest_commit"),
+        F.collect_list(F.when(F.col("is_committed"), elsewhere)).alias("commits_elsewhere"),
+    )
+
+
+#: Later than any: a marker without a time.
+_NO_INSTANT: Final = 1 << 62
+
+
+def sibling_commit_ms() -> Column:
+    """The newest COMMIT marker elsewhere, since the open records may have begun, that no known transaction explains."""
+    newest = F.array_max(F.transform("commits_elsewhere", lambda commit: commit["unexplained_ms"]))
+    return F.when(F.coalesce(newest >= _earliest(), F.lit(True)), newest)
+
+
+def committed_siblings() -> Column:
+    """The other partitions with a COMMIT since the open records may have begun, by name."""
+    since = F.filter("commits_elsewhere", lambda commit: F.coalesce(commit["committed_ms"] >= _earliest(), F.lit(True)))
+    return F.slice(F.sort_array(F.transform(since, lambda commit: commit["partition"])), 1, SIBLINGS_SHOWN)
+
+
+def _earliest() -> Column:
+    """By any broker's clock, the open records are no older."""
+    return F.col("stamped_before_ms") - UNKNOWN_CLOCKS_DIFFER_MS

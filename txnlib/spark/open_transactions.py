@@ -19,7 +19,7 @@ from txnlib.readers.headers import PAGE
 from txnlib.spark import windows
 from txnlib.spark.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.decisions import application_of, judgement
-from txnlib.spark.open_decisions import decisions, siblings
+from txnlib.spark.open_decisions import committed_siblings, decisions, sibling_commit_ms, siblings
 from txnlib.spark.open_evidence import alarms, start_checks
 from txnlib.spark.producer_spans import open_spans
 from txnlib.spark.schemas import OPEN_TRANSACTION, OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
@@ -49,19 +49,18 @@ def open_transactions(
     `earlier`: the stored table of other runs of the cluster. What they saw open was open then.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
-    opened = _with_history(_open_transactions(producer_spans, coverage), earlier)
-    surroundings = _surroundings(opened, record_batches)
-    around = opened.join(surroundings, on=[*TOPIC_PARTITION, "start_offset"], how="left")
+    spans = open_spans(producer_spans).withColumn("start_offset", F.col("first_offset"))
+    opened = _with_history(_with_copies(spans, coverage), earlier)
     # Open transactions are few, and so is what is told of each.
-    owned = _owned(opened, producer_id_owners, coordinator_states)
+    owned = _owned(spans, producer_id_owners, coordinator_states)
     about = (
         owned,
-        decisions(opened, transactions),
-        siblings(around, producer_spans, transactions),
+        decisions(spans, transactions),
+        siblings(spans, producer_spans, transactions),
         start_checks(opened, checked_batches),
-        alarms(opened, owned, findings),
+        alarms(spans, owned, findings),
     )
-    evidence = around
+    evidence = opened
     for told in about:
         evidence = evidence.join(F.broadcast(told), on=list(OPEN_TRANSACTION), how="left")
     evidence = (
@@ -69,6 +68,8 @@ def open_transactions(
         .join(F.broadcast(_all_coordinators(coverage)), how="left")
         .join(F.broadcast(coordinator_states.agg(F.max("hole_ms").alias("newest_hole_ms"))), how="left")
     )
+    surroundings = _surroundings(opened, record_batches)
+    evidence = evidence.join(F.broadcast(surroundings), on=[*TOPIC_PARTITION, "start_offset"], how="left")
     limits = F.struct(*[F.lit(value).cast("long").alias(name) for name, value in vars_of(thresholds).items()])
     coordinator_side = _coordinator_side(coordinator_partitions_basis, transaction_version)
     judged = evidence.withColumn(
@@ -82,8 +83,8 @@ def vars_of(thresholds: Thresholds) -> dict[str, int]:
     return {name: getattr(thresholds, name) for name in Thresholds.__dataclass_fields__}
 
 
-def _open_transactions(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """The spans that nothing has ended, each with what is known of its copy."""
+def _with_copies(spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Open spans, each with what is known of its copy."""
     judged = coverage.where("is_judged").select(
         *TOPIC_PARTITION,
         "source",
@@ -102,8 +103,7 @@ def _open_transactions(producer_spans: DataFrame, coverage: DataFrame) -> DataFr
         F.col("damaged_offset").alias("partition_damaged_offset"),
         F.when(begins_at_snapshot(), F.col("read_from_offset")).alias("snapshot_from_offset"),
     )
-    known = open_spans(producer_spans).join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
-    return known.withColumn("start_offset", F.col("first_offset"))
+    return spans.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
 
 
 def _with_history(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
@@ -288,7 +288,7 @@ def _partition_side() -> Column:
         "is_start_committed": F.col("start_offset") < F.col("checkpoint_offset"),
         "crc": F.coalesce("crc", F.lit("NOT_CHECKED")),
         "first_seen_ms": F.unix_millis("earliest"),
-        "sibling_commit_ms": F.col("sibling_commit_ms"),
+        "sibling_commit_ms": sibling_commit_ms(),
         "newest_marker_ms": F.col("newest_marker_ms"),
         "newest_commit_ms": F.col("newest_commit.ms"),
         "newest_commit_coordinator_epoch": F.col("newest_commit.coordinator_epoch"),
@@ -393,7 +393,7 @@ def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
         "judgement.*",
         F.timestamp_millis("judgement.safe_from_ms").alias("safe_from"),
         "records",
-        "committed_siblings",
+        committed_siblings().alias("committed_siblings"),
         F.greatest(F.col("high_watermark") - F.col("start_offset"), F.lit(0)).alias("blocked_offsets"),
         # Bytes that a snapshot stands for were not counted.
         F.when(~F.coalesce(F.col("start_offset") < F.col("snapshot_from_offset"), F.lit(False)), F.col("bytes_from_here")).alias(
