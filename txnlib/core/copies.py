@@ -19,7 +19,7 @@ class Role(StrEnum):
     LEADER = "LEADER"
     #: The partition has no leader, all its replicas were captured, and this one would be elected.
     LAST_LEADER = "LAST_LEADER"
-    #: The leader is not noted, and no other copy or checkpoint reaches further.
+    #: The leader is not noted, or whose copy this is, and no other copy or checkpoint reaches further.
     FURTHEST = "FURTHEST"
     #: A follower's, a dead broker's, or one that another copy or checkpoint reaches beyond.
     OTHER = "OTHER"
@@ -65,7 +65,7 @@ KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
 ROLES: Final[Mapping[Role, str]] = {
     Role.LEADER: "the leader's copy",
     Role.LAST_LEADER: "the last leader's copy of a partition without a leader",
-    Role.FURTHEST: "the copy that reaches furthest; the leader is not noted",
+    Role.FURTHEST: "the copy that reaches furthest; its leader, or whose copy it is, is not known",
     Role.OTHER: "not the leader's copy, or another copy or checkpoint reaches beyond it",
 }
 

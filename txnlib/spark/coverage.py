@@ -307,12 +307,19 @@ def _with_role(copies: DataFrame) -> DataFrame:
     is_furthest = reach == F.max(reach).over(whole)
     held_by = F.collect_set("broker").over(whole)
     is_replicated = F.coalesce(F.size(F.array_except("replicas", held_by)) == 0, F.lit(False)) & (F.size("replicas") > 0)
+    is_only_replica = F.coalesce(F.col("replicas") == F.array("leader"), F.lit(False))
     role = (
         F.when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
         .when(F.col("leader") == "-1", F.when(is_furthest & is_replicated, Role.LAST_LEADER.value))
         .when(F.col("is_leader"), Role.LEADER.value)
+        # A folder that names no broker: whose copy it is, is not known, unless there is but one replica.
+        .when(is_furthest & ~_names_broker(), F.when(is_only_replica, Role.LEADER.value).otherwise(Role.FURTHEST.value))
     )
     return copies.withColumn("role", F.coalesce(role, F.lit(Role.OTHER.value)))
+
+
+def _names_broker() -> Column:
+    return F.coalesce(F.col("broker").rlike("^[0-9]+$"), F.lit(False))
 
 
 def _with_known_until(copies: DataFrame) -> DataFrame:

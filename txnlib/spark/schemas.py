@@ -139,8 +139,8 @@ COVERAGE: Final = StructType(
         column(
             "role",
             _STRING,
-            "LEADER; LAST_LEADER (no broker leads the partition, and this copy would be elected); FURTHEST (the leader is not "
-            "noted, and no other copy reaches further); or OTHER.",
+            "LEADER; LAST_LEADER (no broker leads the partition, and this copy would be elected); FURTHEST (the leader, or whose "
+            "copy it is, is not known, and no other copy reaches further); or OTHER.",
         ),
         column(
             "is_current",
