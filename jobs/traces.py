@@ -40,15 +40,22 @@ def keep(error: BaseException, argv: Sequence[str]) -> str | None:
     if output is not None and "://" not in output:
         folder = Path(output.removeprefix("file:")).absolute()
         with suppress(OSError, ValueError):
-            file = folder.with_name(folder.name + SUFFIX)
-            file.write_text(text, encoding="utf-8", errors="backslashreplace")
-            return str(file)
+            return _written(folder.with_name(folder.name + SUFFIX), text)
     with suppress(OSError):
         number, name = tempfile.mkstemp(prefix="txnlib-", suffix=SUFFIX)
-        with open(number, "w", encoding="utf-8", errors="backslashreplace") as temporary:
-            temporary.write(text)
-        return name
+        os.close(number)
+        return _written(Path(name), text)
     return None
+
+
+def _written(file: Path, text: str) -> str:
+    try:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError:
+        with suppress(OSError):
+            file.unlink()  # on a full disk it is there, and empty
+        raise
+    return str(file)
 
 
 def end_spark() -> None:
@@ -56,7 +63,11 @@ def end_spark() -> None:
     with suppress(ImportError, AttributeError, OSError, TimeoutExpired):
         from pyspark import SparkContext
 
-        jvm = SparkContext._gateway.proc  # type: ignore[union-attr]  # None: nothing was started, or by somebody else
+        jvm = getattr(SparkContext._gateway, "proc", None)
+        if jvm is None:
+            return
+        if (context := SparkContext._active_spark_context) is not None:
+            context._accumulatorServer.shutdown()  # which would complain that the JVM has gone
         jvm.stdin.close()  # what it waits for
         jvm.wait(PATIENCE)
 

@@ -10,11 +10,13 @@ import sys
 import psutil
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.serializers import UTF8Deserializer, read_int
 from pyspark.sql import functions as F
 
 from txnlib.spark import python_tasks
-from txnlib.spark.python_tasks import begin_task, in_tasks
+from txnlib.spark.decisions import coordinator_partition_of
+from txnlib.spark.python_tasks import _reader, begin_task, in_tasks
 
 
 @pytest.fixture
@@ -63,13 +65,17 @@ def test_a_worker_keeps_what_it_loaded_out_of_garbage_collection(spark):
     assert all(row["worker"] != os.getpid() and row["frozen"] > 10_000 for row in rows), rows
 
 
-#: A worker as Spark's daemon runs it, without Spark: its first task ends, and then its connection is closed.
+def test_a_task_brings_the_file_along_that_quietens_its_worker(numbered):
+    for function in (_reader(numbered, [1]), coordinator_partition_of().func):
+        assert b"txnlib.spark.python_tasks" in cloudpickle.dumps(function)
+
+
+#: A worker as Spark's daemon runs it, without Spark: its first task has no rows, and then its connection is closed.
 WORKER = """
 from pyspark.serializers import read_int, write_int
-from txnlib.spark.python_tasks import begin_task
 
 def main(infile, outfile):
-    begin_task()
+    import txnlib.spark.python_tasks
     try:
         read_int(infile)
     except EOFError as error:

@@ -57,14 +57,13 @@ def _reader(
 
 @lru_cache
 def begin_task() -> None:
-    """Makes a worker fast and quiet; does nothing from its second task on.
+    """Keeps what a worker has loaded out of garbage collection; does nothing from its second task on.
 
-    What it has loaded is kept out of garbage collection: Spark collects after each task (`pyspark.daemon`), which with numpy,
-    pandas and pyarrow loaded takes 20 to 40 ms, more than most tasks of a small audit do. Nothing of a task's own exists when it
-    begins, so nothing is kept that would otherwise go.
+    Spark collects after each task (`pyspark.daemon`), which with numpy, pandas and pyarrow loaded takes 20 to 40 ms: more
+    than most tasks of a small audit do. Nothing of a task's own exists when it begins, so nothing is kept that would
+    otherwise go.
     """
     gc.freeze()
-    _let_go_quietly()
 
 
 def _let_go_quietly() -> None:
@@ -87,3 +86,7 @@ def _print_unless_let_go() -> None:
     # Where the daemon itself hands over the last words; in a task it would be deeper.
     if not (isinstance(error, ConnectionError) and frames and frames[-1].name == "worker"):
         traceback.print_exc()
+
+
+# A worker loads this file with its first task of ours, before it knows whether that has any rows.
+_let_go_quietly()
