@@ -28,7 +28,7 @@ def job(argv: Sequence[str]) -> int:
 
 def program() -> None:
     """The audit as a program of the wheel; raises SystemExit where its exit code is not 0, as Databricks tells what failed."""
-    if code := main(job, sys.argv[1:]):
+    if code := main(job, sys.argv[1:], is_process=True):
         sys.exit(code)
 
 

@@ -129,6 +129,12 @@ OPTIONS: Final = (
         "go on although an audit of the cluster is noted as running, which you know to have died on another machine",
         {"action": "store_true"},
     ),
+    Option(
+        "--debug",
+        _ALL,
+        "print the traces of a failure, and those of Spark's log; else a failure names the file that they are in",
+        {"action": "store_true"},
+    ),
     Option("--dry-run", _READS, "say what would be read and as of when, and stop", {"action": "store_true"}),
 )
 

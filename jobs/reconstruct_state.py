@@ -20,4 +20,4 @@ def job(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(job, sys.argv[1:]))
+    sys.exit(main(job, sys.argv[1:], is_process=True))

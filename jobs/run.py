@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 
+from jobs import traces
 from txnlib.config import Settings
-from txnlib.errors import BusyError, TxnlibError
+from txnlib.errors import BusyError, StepError, TxnlibError
 from txnlib.readers.capture import Capture, FileKind
+from txnlib.report.failure import failure_of, texts_of
 from txnlib.stages import run as stages
 from txnlib.stages.asked import Asked
 from txnlib.stages.run import Run
@@ -25,23 +27,47 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def main(job: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
-    """Runs a job's main and turns what it raises into an exit code: 2 for what the caller can mend, 1 for failure."""
+def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process: bool = False) -> int:
+    """Runs a job's main and turns what it raises into an exit code: 2 for what the caller can mend, 1 for failure.
+
+    The last line is ours. `is_process`: the process ends with the job, and Spark before that line.
+    """
+    if traces.is_debug(argv):
+        traces.ask_for_whole_log()
     try:
         return job(argv)
     except SystemExit as asked:  # argparse after --help
         return int(asked.code or 0)
     except Exception as error:  # the last line of defence: a failed audit must say so
         code, text = failure(error)
-        say(f"txnlib: {text}")
+        if is_process:
+            traces.end_spark()
+        say(f"txnlib: {text}{_traces_of(error, argv)}")
         return code
 
 
 def failure(error: Exception) -> tuple[int, str]:
-    """The exit code of what a job raised, and what is said about it."""
+    """The exit code of what a job raised, and what is said about it, in one line."""
+    if isinstance(error, StepError):
+        return 1, f"the audit failed {error}"
     if isinstance(error, TxnlibError):
         return (1 if isinstance(error, BusyError) else 2), str(error)
-    return 1, f"the audit failed: {type(error).__name__}: {error}"
+    found = failure_of(texts_of(error))
+    return 1, f"the audit failed: {found.says}. {found.cause.remedy}"
+
+
+def _traces_of(error: Exception, argv: Sequence[str]) -> str:
+    """Puts the traces of a failure into a file, and says which; onto stderr, if that is asked for or nothing can be written.
+
+    What the caller can mend needs none.
+    """
+    if isinstance(error, TxnlibError) and not isinstance(error, StepError):
+        return ""
+    file = None if traces.is_debug(argv) else traces.keep(error, argv)
+    if file is None:
+        say(traces.text_of(error).rstrip())
+        return ""
+    return f". Traces: {file}"
 
 
 def asked_by(options: Namespace) -> Asked:

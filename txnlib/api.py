@@ -127,7 +127,8 @@ def audit(
     instant again replaces that run's rows. What cannot be decided is no error: its verdict is UNKNOWN.
 
     Raises UsageError for arguments that cannot be used, ConfigError for a settings file or capture.json that cannot be,
-    UnreadableInputError where there is no Kafka log, and BusyError while another audit of the cluster is at work there.
+    UnreadableInputError where there is no Kafka log, BusyError while another audit of the cluster is at work there, and StepError
+    where a table could not be made.
     Tables: docs/tables.md. Source of the verdicts: docs/rules.md.
     """
     inputs = (capture,) if isinstance(capture, str | Path) else tuple(capture)

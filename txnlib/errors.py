@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
 
 class TxnlibError(Exception):
     """Root of everything txnlib raises on purpose; the message says what to do."""
@@ -45,15 +49,56 @@ class MissingTableError(TxnlibError):
         return f"table {self.name} is missing: run the job {self.job} first, with the same --output"
 
 
-class BusyError(TxnlibError):
-    """Another audit of the cluster is at work in the same tables: exit code 1."""
+#: What became of an audit that did not finish, by its status in `audit_runs`, and what to do.
+_HAS_NOT_ENDED: Final = "has not ended. Wait for it; if it was killed, audit the same capture again"
+_BECAME: Final = {
+    "FAILED": "failed. Audit the same capture again",
+    "DIED": "was killed. Audit the same capture again",
+    "INGESTED": "has read the logs only. Run the job reconstruct_state next, with the same --output",
+    "RECONSTRUCTED": "has judged nothing yet. Run the job report_transactions next, with the same --output",
+}
 
-    def __init__(self, cluster: str, run_id: str, owner: str) -> None:
-        super().__init__(cluster, run_id, owner)
-        self.cluster, self.run_id, self.owner = cluster, run_id, owner
+
+class UnfinishedError(MissingTableError):
+    """A table is not there yet, or no more than its folder: the audit that was to write it has not ended."""
+
+    def __init__(self, name: str, cluster: str, began_ms: int, status: str) -> None:
+        super().__init__(name, "audit")
+        self.cluster, self.began_ms, self.status = cluster, began_ms, status
 
     def __str__(self) -> str:
         return (
-            f"another audit of cluster {self.cluster} is at work in these tables: run {self.run_id} by {self.owner}. "
-            "Wait for it; if you know that it died, add --take-over"
+            f"table {self.name} is not there yet: the audit of cluster {self.cluster} that began at {_instant(self.began_ms)} "
+            f"{_BECAME.get(self.status, _HAS_NOT_ENDED)}"
         )
+
+
+class StepError(TxnlibError):
+    """A step of a run could not be taken; it is raised from what made it fail: exit code 1."""
+
+    def __init__(self, step: str, cause: str, written: Sequence[str], remedy: str) -> None:
+        super().__init__(step, cause, written, remedy)
+        self.step, self.cause, self.written, self.remedy = step, cause, written, remedy
+
+    def __str__(self) -> str:
+        complete = f"{len(self.written)} tables ({', '.join(self.written)})" if self.written else "no table"
+        return f"at {self.step}: {self.cause}. Complete of this run: {complete}; the others are as they were. {self.remedy}"
+
+
+class BusyError(TxnlibError):
+    """Another audit of the cluster is at work in the same tables: exit code 1."""
+
+    def __init__(self, cluster: str, run_id: str, owner: str, since_ms: int) -> None:
+        super().__init__(cluster, run_id, owner, since_ms)
+        self.cluster, self.run_id, self.owner, self.since_ms = cluster, run_id, owner, since_ms
+
+    def __str__(self) -> str:
+        return (
+            f"another audit of cluster {self.cluster} is at work in these tables: run {self.run_id} by {self.owner} "
+            f"(host, process id, its start), since {_instant(self.since_ms)}. Nothing was written. "
+            "Wait until it has ended and start again; if you know that it died, add --take-over"
+        )
+
+
+def _instant(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")

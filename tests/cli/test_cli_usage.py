@@ -35,6 +35,36 @@ def test_a_table_that_is_missing_is_named(tmp_path):
     assert (code, "table late_transactions is missing" in err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("status", "became"),
+    [
+        ("RUNNING", "has not ended. Wait"),
+        ("FAILED", "failed. Audit"),
+        ("DIED", "was killed. Audit"),
+        ("INGESTED", "has read the logs only"),
+    ],
+)
+@pytest.mark.parametrize("is_made", [False, True], ids=["no folder", "no log"])
+def test_what_the_first_audit_has_not_written_is_told_by_what_became_of_it(tmp_path, status, became, is_made):
+    write_run(tmp_path, status=status)
+    if is_made:
+        (tmp_path / "late_transactions" / "_delta_log").mkdir(parents=True)
+        (tmp_path / "late_transactions" / "part-0.parquet").write_bytes(b"PAR1")
+    code, out, err = txn_audit(tmp_path, "find-late")
+    assert (code, out) == (2, "")
+    assert f"the audit of cluster test that began at 2024-03-11 01:20:00Z {became}" in err
+    assert "missing" not in err
+
+
+@pytest.mark.parametrize("folder", ["audit_runs", "audit_runs/_delta_log", "record_batches/_delta_log"])
+def test_a_first_audit_that_noted_nothing_is_told_from_a_folder_without_tables(tmp_path, folder):
+    (tmp_path / folder).mkdir(parents=True)
+    code, out, err = txn_audit(tmp_path, "list")
+    assert (code, out) == (2, "")
+    assert f"{tmp_path}: no audit has ended there" in err
+    assert "missing" not in err
+
+
 def test_a_table_that_cannot_be_read_is_a_failure(tmp_path):
     write_run(tmp_path)
     a_late(tmp_path, "a")

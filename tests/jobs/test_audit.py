@@ -86,10 +86,34 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
     def broken(run):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(stages, "STEPS", (Step("audit_runs", (), lambda run: run.noted("RUNNING")), Step("coverage", (), broken)))
+    monkeypatch.setattr(stages, "STEPS", (Step("coverage", (), broken),))
     metrics = tmp_path / "audit.prom"
     assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out"), "--metrics", str(metrics)]) == 1
     assert 'txnlib_audit_success{cluster="quickstart"} 0.0\n' in metrics.read_text()
-    assert "txnlib: the audit failed: RuntimeError: out of luck" in capsys.readouterr().err
+    assert (
+        "txnlib: the audit failed at coverage: RuntimeError: out of luck. Complete of this run: no table" in capsys.readouterr().err
+    )
     (run,) = spark.read.format("delta").load(str(tmp_path / "out" / "audit_runs")).collect()
     assert run["status"] == "FAILED"
+
+
+def test_a_failure_is_told_in_one_last_line_and_its_traces_are_in_a_file(spark, sample, tmp_path, capfd, monkeypatch):
+    step = Step("coverage", (), lambda run: run.spark.createDataFrame([], TABLES["coverage"]))
+    monkeypatch.setattr(stages, "STEPS", (step,))
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "coverage").write_text("not a folder")
+    argv = ["--input", sample, "--output", str(out)]
+    assert main(audit.job, argv) == 1
+    *_, last = capfd.readouterr().err.splitlines()
+    traces = tmp_path / "out.failed.log"
+    assert last.startswith("txnlib: the audit failed at coverage: there is a file where a folder should be (")
+    assert str(out / "coverage") in last
+    assert last.endswith(f"run the same command again. Traces: {traces}")
+    assert "Caused by: " in traces.read_text()
+    assert "StepError" in traces.read_text()
+    traces.unlink()
+    assert main(audit.job, [*argv, "--debug"]) == 1
+    *told, last = capfd.readouterr().err.splitlines()
+    assert any(line.startswith("Caused by: ") for line in told)
+    assert (last.startswith("txnlib: the audit failed at coverage: "), "Traces" in last, traces.exists()) == (True, False, False)

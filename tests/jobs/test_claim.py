@@ -13,7 +13,7 @@ import pytest
 from txnlib.config import Settings
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import BusyError
-from txnlib.stages.claim import claim, refuse_if_busy
+from txnlib.stages.claim import announce, claim, settle
 from txnlib.stages.owner import LEASE, is_alive, this_process
 from txnlib.stages.run import Run
 
@@ -54,27 +54,52 @@ def run_of(spark, out, as_of_ms, owner, cluster="c"):
     return Run(spark, RunStore(store, cluster, settings.run_id), settings, NOW, owner=owner)
 
 
-def statuses(spark, out):
+def noted(spark, out):
     rows = spark.read.format("delta").load(f"{out}/audit_runs").collect()
-    return {row["run_id"]: row["status"] for row in rows}
+    return sorted((row["run_id"], row["status"], row["owner"]) for row in rows)
+
+
+@pytest.fixture
+def sleepers():
+    """The owners of two audits in processes of their own."""
+    processes = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(2)]
+    yield [owner_of(process) for process in processes]
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
 def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spark, tmp_path, sleeper):
     first, second = run_of(spark, tmp_path, 1, owner_of(sleeper)), run_of(spark, tmp_path, 2, this_process())
-    second.started_at += timedelta(milliseconds=1)
-    refuse_if_busy(first)
     claim(first)
-    with pytest.raises(BusyError, match=r"another audit of cluster c is at work in these tables: run c-1 by .*--take-over"):
-        refuse_if_busy(second)
-    refuse_if_busy(run_of(spark, tmp_path, 3, this_process(), cluster="other"))
-    with pytest.raises(BusyError):
-        claim(second)  # it looked before the first one was noted
-    assert statuses(spark, tmp_path) == {"c-1": "RUNNING", "c-2": "REFUSED"}
+    expected = f"c is at work in these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*--take-over"
+    with pytest.raises(BusyError, match=expected):
+        claim(second)
+    claim(other := run_of(spark, tmp_path, 3, this_process(), cluster="other"))
     sleeper.kill()
     sleeper.wait()
-    refuse_if_busy(second)
     claim(second)
-    assert statuses(spark, tmp_path) == {"c-1": "DIED", "c-2": "RUNNING"}
+    assert noted(spark, tmp_path) == [
+        ("c-1", "DIED", first.owner),
+        ("c-2", "RUNNING", second.owner),
+        ("other-3", "RUNNING", other.owner),
+    ]
+
+
+@pytest.mark.parametrize(("second_as_of", "looks_first"), [(1, 0), (1, 1), (2, 1)])
+def test_of_two_audits_that_claim_at_once_the_second_takes_its_row_back(spark, tmp_path, sleepers, second_as_of, looks_first):
+    first, second = run_of(spark, tmp_path, 1, sleepers[0]), run_of(spark, tmp_path, second_as_of, sleepers[1])
+    second.started_at -= timedelta(minutes=5)  # it began first and claims second
+    first.note("FAILED")  # of an attempt before
+    announce(first)
+    announce(second)
+    for run in ((first, second), (second, first))[looks_first]:
+        if run is first:
+            settle(run)
+        else:
+            with pytest.raises(BusyError, match=f"run c-1 by {first.owner}"):
+                settle(run)
+    assert noted(spark, tmp_path) == [("c-1", "RUNNING", first.owner)]
 
 
 def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp_path):
@@ -82,7 +107,7 @@ def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp
     elsewhere.started_at = here.started_at = datetime.now(UTC)
     claim(elsewhere)
     with pytest.raises(BusyError):
-        refuse_if_busy(here)
-    refuse_if_busy(here, take_over=True)
-    claim(here)
-    assert statuses(spark, tmp_path) == {"c-1": "RUNNING"}
+        claim(here)
+    assert noted(spark, tmp_path) == [("c-1", "RUNNING", "elsewhere 1 1")]
+    claim(here, take_over=True)
+    assert noted(spark, tmp_path) == [("c-1", "RUNNING", here.owner)]

@@ -34,7 +34,7 @@ def failing(options, error):
     ("error", "code"),
     [
         (RuntimeError("the disk is full"), 1),
-        (BusyError("blue", "blue-1", "somebody"), 1),
+        (BusyError("blue", "blue-1", "somebody", 0), 1),
         (UnreadableInputError("/backup/blue", "is empty", "Fill it"), 2),
     ],
 )

@@ -15,13 +15,14 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.core.instants import parse_instant
-from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
+from txnlib.errors import MissingTableError, UnfinishedError, UnreadableInputError, UsageError
 
 Row = dict[str, Any]
 #: column, comparison, value; rows must meet all of them.
 Filter = tuple[str, str, Any]
 
 RUNS: Final = "audit_runs"
+DONE: Final = "DONE"
 _RUN_COLUMNS: Final = (
     "run_id",
     "cluster",
@@ -104,8 +105,18 @@ class Tables:
             try:
                 self._opened[name] = DeltaTable(f"{self.root}/{name}", storage_options=_store_options(self.root))
             except TableNotFoundError as error:
-                raise MissingTableError(name, "audit") from error
+                raise self._not_there(name) from error
         return self._opened[name]
+
+    def _not_there(self, name: str) -> MissingTableError:
+        """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a log."""
+        found = [] if name == RUNS else runs(self)
+        if not found or any(row["status"] == DONE for row in found):
+            return MissingTableError(name, "audit")
+        newest = max(found, key=lambda row: row["started_at"])
+        began_ms = ms(newest["started_at"])
+        assert began_ms is not None
+        return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +156,24 @@ def open_tables(root: str) -> Tables:
     tables = Tables(root if "://" in root else str(Path(root.removeprefix("file:")).absolute()))
     try:
         tables._open(RUNS)
-    except (MissingTableError, DeltaError, OSError) as error:
-        problem = f"no tables of an audit can be read there ({_first_line(error)})"
-        raise UnreadableInputError(root, problem, "Give --tables the --output of an audit") from error
+    except MissingTableError as error:
+        if _has_begun(tables.root):
+            problem = "no audit has ended there: the first one is at work, or was killed before it could note that it began"
+            raise UnreadableInputError(root, problem, "Wait for it; if it was killed, run it again") from error
+        raise _no_tables(root, error) from error
+    except (DeltaError, OSError) as error:
+        raise _no_tables(root, error) from error
     return tables
+
+
+def _no_tables(root: str, error: Exception) -> UnreadableInputError:
+    problem = f"no tables of an audit can be read there ({_first_line(error)})"
+    return UnreadableInputError(root, problem, "Give --tables the --output of an audit")
+
+
+def _has_begun(root: str) -> bool:
+    """Whether an audit made tables, or folders for them, in a folder of this machine."""
+    return "://" not in root and (Path(root, RUNS).is_dir() or any(Path(root).glob("*/_delta_log")))
 
 
 def runs(tables: Tables) -> list[Row]:
@@ -173,7 +198,7 @@ def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = N
     found = chosen_runs(tables, run_id=run_id, as_of=as_of)
     if as_of is not None and len(found) > 1:
         raise UsageError(f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in found)}")
-    return run_of(tables, next((row for row in found if row["status"] == "DONE"), found[0]))
+    return run_of(tables, next((row for row in found if row["status"] == DONE), found[0]))
 
 
 def run_of(tables: Tables, row: Row) -> Run:

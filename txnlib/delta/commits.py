@@ -44,12 +44,20 @@ def newest_commit(spark: SparkSession, table: str, run_id: str, *, folder: str |
     a table), that of others by `DESCRIBE HISTORY` (a job of Spark, through Connect, too).
     """
     try:
-        if folder is not None:
-            return commit_of(run_id, DeltaTable(folder).history(LOOKED_AT))
-        history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {LOOKED_AT}")
-        return commit_of(run_id, [row.asDict(recursive=True) for row in history.collect()])
+        return commit_of(run_id, _history(spark, table, folder))
     except (DeltaError, PySparkException, OSError):  # no audit fails for want of a number in a line of progress
         return Commit(None)
+
+
+def commit_notes(spark: SparkSession, table: str, *, folder: str | None) -> list[str]:
+    """What the newest commits bear (Delta's `userMetadata`), newest first; `table` and `folder` as for `newest_commit`."""
+    return [note for commit in _history(spark, table, folder) if (note := commit.get("userMetadata"))]
+
+
+def _history(spark: SparkSession, table: str, folder: str | None) -> list[Mapping[str, Any]]:
+    if folder is not None:
+        return list(DeltaTable(folder).history(LOOKED_AT))
+    return [row.asDict(recursive=True) for row in spark.sql(f"DESCRIBE HISTORY {table} LIMIT {LOOKED_AT}").collect()]
 
 
 def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:

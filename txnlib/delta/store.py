@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from pyspark.sql.types import StringType, StructType
 from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from txnlib.delta.commits import Commit, newest_commit, quoted
+from txnlib.delta.commits import Commit, commit_notes, newest_commit, quoted
 from txnlib.delta.constraints import options_of
 from txnlib.delta.held import Held, rows_in
 from txnlib.delta.linked_files import DataFile, files_of, link, move, partition_columns, replace_run
@@ -86,6 +86,10 @@ def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
     return frame.select(
         *[F.col(field.name).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata) for field in schema]
     )
+
+
+def _borne(commit_note: str) -> dict[str, str]:
+    return {"userMetadata": commit_note} if commit_note else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +176,20 @@ class RunStore:
         """The same with those columns."""
         return self.store.read_all(name).where(F.col("run_id") == self.run_id)
 
-    def append(self, name: str, frame: DataFrame) -> None:
-        """Adds rows to those that `write` gave the table in this run."""
-        self._save(name, frame, "append")
+    def append(self, name: str, frame: DataFrame, *, commit_note: str = "") -> None:
+        """Adds rows to those that `write` gave the table in this run. `commit_note`: what the commit bears, for `commit_notes`."""
+        self._save(name, frame, "append", commit_note=commit_note)
+
+    @again_after_conflicts
+    def remove(self, name: str, values: Mapping[str, str]) -> None:
+        """Removes the rows of this run that have these values."""
+        self._forget(name)
+        are_meant = " AND ".join(f"{column} = {quoted(value)}" for column, value in {"run_id": self.run_id, **values}.items())
+        self.store.spark.sql(f"DELETE FROM {self.store.sql_name(name)} WHERE {are_meant}")
+
+    def commit_notes(self, name: str) -> list[str]:
+        """What the newest commits to a table bear, of all runs, newest first."""
+        return commit_notes(self.store.spark, self.store.sql_name(name), folder=self._folder_of(name))
 
     def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
         """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be.
@@ -195,8 +210,7 @@ class RunStore:
         """What `write` gave the table last in this run, as far as its log tells."""
         if name in self._commits:
             return self._commits[name]
-        folder = None if self.store.folder is None else f"{self.store.folder}/{name}"
-        return newest_commit(self.store.spark, self.store.sql_name(name), self.run_id, folder=folder)
+        return newest_commit(self.store.spark, self.store.sql_name(name), self.run_id, folder=self._folder_of(name))
 
     @again_after_conflicts
     def compact(self, name: str) -> None:
@@ -244,24 +258,27 @@ class RunStore:
                 folder.parent.rmdir()
                 folder.parent.parent.rmdir()
 
+    def _folder_of(self, name: str) -> str | None:
+        return None if self.store.folder is None else f"{self.store.folder}/{name}"
+
     def _forget(self, name: str) -> None:
         """What was known of a table that is written again."""
         for known in (self._opened, self._own, self._commits):
             known.pop(name, None)
 
-    def _save(self, name: str, frame: DataFrame, mode: str, by: Sequence[str] = ()) -> None:
+    def _save(self, name: str, frame: DataFrame, mode: str, by: Sequence[str] = (), *, commit_note: str = "") -> None:
         self._forget(name)
         stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
         noted = ",".join(column for column in NOTED if column in TABLES[name].names) or "cluster"
         stored = _as_stored(stamped, stored_schema(name))
         if self.store.output is None and self.store.is_older(name):
-            self._evolve(stored, name, mode)
+            self._evolve(stored, name, mode, commit_note)
             return
         writer = (
             stored.write.format("delta")
             .mode(mode)
             .option("mergeSchema", "true")
-            .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)})
+            .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)}, **_borne(commit_note))
         )
         if mode == "overwrite":
             writer = writer.option("replaceWhere", f"run_id = {quoted(self.run_id)}")
@@ -273,9 +290,9 @@ class RunStore:
             self._commit(writer.partitionBy("run_id"), name)  # as an older version made it
 
     @again_after_conflicts
-    def _evolve(self, rows: DataFrame, name: str, mode: str) -> None:
+    def _evolve(self, rows: DataFrame, name: str, mode: str, commit_note: str) -> None:
         """Writes to a table of a catalog that lacks columns, which `saveAsTable` fails to add (Spark 4.2, Delta 4.4)."""
-        writer = rows.writeTo(f"{self.store.schema}.{name}").option("mergeSchema", "true")
+        writer = rows.writeTo(f"{self.store.schema}.{name}").options(mergeSchema="true", **_borne(commit_note))
         if mode == "overwrite":
             writer.overwrite(F.col("run_id") == self.run_id)
         else:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -61,3 +64,29 @@ def begin_task() -> None:
     otherwise go.
     """
     gc.freeze()
+
+
+def _let_go_quietly() -> None:
+    """Keeps a worker from printing a traceback where Spark has closed its connection.
+
+    Spark closes those of workers that idled for a minute, of all when it stops, and of a task whose rows it needs no more. The
+    worker then cannot write its last words, and `pyspark.daemon` (4.2) prints that as `BrokenPipeError`. Nobody would read them:
+    what a task raises while Spark listens goes through the connection. Any other exception of the daemon is printed as ever.
+    """
+    daemon = sys.modules["__main__"]
+    if getattr(daemon.__spec__, "name", None) != "pyspark.daemon":
+        return  # not a worker, or that of a platform with a daemon of its own
+    names = {**vars(traceback), "print_exc": _print_unless_let_go}
+    daemon.traceback = SimpleNamespace(**names)  # type: ignore[attr-defined]  # what the daemon prints with, and nobody else
+
+
+def _print_unless_let_go() -> None:
+    error = sys.exception()
+    frames = [] if error is None else traceback.extract_tb(error.__traceback__)
+    # Where the daemon itself hands over the last words; in a task it would be deeper.
+    if not (isinstance(error, ConnectionError) and frames and frames[-1].name == "worker"):
+        traceback.print_exc()
+
+
+# A worker loads this file with its first task of ours, before it knows whether that has any rows.
+_let_go_quietly()

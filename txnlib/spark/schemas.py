@@ -730,8 +730,7 @@ AUDIT_RUNS: Final = StructType(
         column(
             "status",
             _STRING,
-            "RUNNING; DONE, FAILED, or DIED (found so by a later audit); REFUSED, as another audit of the cluster was at work; "
-            "INGESTED and RECONSTRUCTED after these jobs.",
+            "RUNNING; DONE, FAILED, or DIED (found so by a later audit); INGESTED and RECONSTRUCTED after these jobs.",
         ),
         column("input", _STRING, "Inputs of the audit."),
         column("settings", _STRING, "Settings as JSON."),

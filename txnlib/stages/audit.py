@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from pyspark.errors import PySparkException
 
 from txnlib.answers.summary import summarise
 from txnlib.delta.views import create_views
-from txnlib.errors import BusyError
 from txnlib.report.summary import Summary
 from txnlib.stages import ingest_dumps, reconstruct_state, report_transactions
 from txnlib.stages.answering import asked_of
-from txnlib.stages.claim import claim, refuse_if_busy
+from txnlib.stages.claim import claim
 from txnlib.stages.run import Run, reading_text
 from txnlib.stages.steps import Step, carry_out
 
@@ -37,17 +37,14 @@ def carry_out_stage(run: Run, steps: Sequence[Step], *, take_over: bool = False)
 
     Raises BusyError while another audit of the cluster is at work in the tables, unless it is to be taken over.
     """
-    refuse_if_busy(run, take_over=take_over)
-    if run.capture is None:
-        claim(run)  # a step of those that read a capture
-    else:
+    claim(run, take_over=take_over)
+    if run.capture is not None:
         run.say(reading_text(run.capture))
     try:
         carry_out(run, steps)
-    except BusyError:
-        raise
     except Exception:
-        run.note("FAILED")
+        with suppress(Exception):  # where not even that can be written, the next audit finds that this one died
+            run.note("FAILED")
         raise
 
 

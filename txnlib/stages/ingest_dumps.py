@@ -19,7 +19,6 @@ from txnlib.spark.capture_source import read_capture
 from txnlib.spark.console_copies import console_records, console_segments
 from txnlib.spark.coverage import coverage
 from txnlib.spark.quarantine import quarantine
-from txnlib.stages.claim import claim
 from txnlib.stages.continuing import read_new
 from txnlib.stages.held_tables import batches_on, learn_grown
 from txnlib.stages.run import Run
@@ -139,7 +138,6 @@ STEPS: Final = (
     _read("segments"),
     _read("producer_snapshots"),
     _read("aborted_transactions"),
-    Step("audit_runs", (), claim),
     Step("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),
     Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
     Step("coverage", ("transaction_log", "segments", "record_batches", "checkpoints", "console_records"), _coverage),

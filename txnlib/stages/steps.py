@@ -14,6 +14,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from txnlib.delta.held import Grown
+from txnlib.errors import StepError, TxnlibError
+from txnlib.report.failure import failure_of, texts_of
 from txnlib.report.outcome import Written
 from txnlib.stages.clock import now
 from txnlib.stages.run import Run
@@ -48,7 +50,8 @@ def step_of(
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
     """Takes every step, each after the steps it reads; what no step makes is there already.
 
-    Steps earlier in the list go first where there is a choice. The first failure is raised after all that run have ended.
+    Steps earlier in the list go first where there is a choice. The first failure is raised after all that run have ended: as
+    StepError, but for a TxnlibError, which says what to do itself.
     """
     waiting = list(steps)
     running: dict[Future[None], Step] = {}
@@ -62,10 +65,17 @@ def carry_out(run: Run, steps: Sequence[Step]) -> None:
                 raise ValueError(f"steps wait for each other: {', '.join(step.name for step in waiting)}")
             ended, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in ended:
-                del running[future]
-                if future.exception() is not None:
+                step = running.pop(future)
+                if (error := future.exception()) is not None:
                     workers.shutdown(cancel_futures=True)
-                future.result()
+                    if isinstance(error, TxnlibError):
+                        raise error
+                    raise _failed(run, step, error) from error
+
+
+def _failed(run: Run, step: Step, error: BaseException) -> StepError:
+    failure = failure_of(texts_of(error))
+    return StepError(step.name, failure.says, sorted(run.written), failure.cause.remedy)
 
 
 def _take(run: Run, step: Step) -> None:

@@ -1,0 +1,88 @@
+"""The traces of a job that failed: in a file, so that the last line of stderr says what to do."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import traceback
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Final
+
+from txnlib import __version__
+from txnlib.stages.clock import now
+
+#: Added to the name of the output folder: the file lies beside it.
+SUFFIX: Final = ".failed.log"
+#: Seconds that Spark's JVM has for its shutdown.
+PATIENCE: Final = 20
+#: Asks `conf/log4j2.properties` for messages with their stacks.
+WHOLE_LOG: Final = ("TXNLIB_LOG", "whole")
+
+
+def is_debug(argv: Sequence[str]) -> bool:
+    """Whether a command line asks for traces on stderr, whatever else is wrong with it."""
+    return bool(_asked(argv)[1])
+
+
+def text_of(error: BaseException) -> str:
+    """The traces of an exception and of all that it was raised from."""
+    return "".join(traceback.format_exception(error))
+
+
+def keep(error: BaseException, argv: Sequence[str]) -> str | None:
+    """Writes the traces beside the output of a command line, else where temporary files go. The file, or None."""
+    text = f"txnlib {__version__}, {now().isoformat(timespec='seconds')}\n\n{text_of(error)}"
+    output = _asked(argv)[0]
+    if output is not None and "://" not in output:
+        folder = Path(output.removeprefix("file:")).absolute()
+        with suppress(OSError, ValueError):
+            return _written(folder.with_name(folder.name + SUFFIX), text)
+    with suppress(OSError):
+        number, name = tempfile.mkstemp(prefix="txnlib-", suffix=SUFFIX)
+        os.close(number)
+        return _written(Path(name), text)
+    return None
+
+
+def _written(file: Path, text: str) -> str:
+    try:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError:
+        with suppress(OSError):
+            file.unlink()  # on a full disk it is there, and empty
+        raise
+    return str(file)
+
+
+def end_spark() -> None:
+    """Ends the JVM that this process started, if it did, so that nothing it says comes after our last line."""
+    with suppress(ImportError, AttributeError, OSError, TimeoutExpired):
+        from pyspark import SparkContext
+
+        jvm = getattr(SparkContext._gateway, "proc", None)
+        if jvm is None:
+            return
+        if (context := SparkContext._active_spark_context) is not None:
+            context._accumulatorServer.shutdown()  # which would complain that the JVM has gone
+        jvm.stdin.close()  # what it waits for
+        jvm.wait(PATIENCE)
+
+
+def ask_for_whole_log() -> None:
+    """Has the JVM, which is yet to be started, log each message with its stack."""
+    os.environ.setdefault(*WHOLE_LOG)
+
+
+def _asked(argv: Sequence[str]) -> tuple[str | None, bool]:
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--output", nargs="?")
+    parser.add_argument("--debug", action="store_true")
+    try:
+        found, _ = parser.parse_known_args(list(argv))
+    except ArgumentError:  # such as `--debug=yes`, which the job refuses
+        return None, False
+    return found.output, found.debug

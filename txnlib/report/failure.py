@@ -1,0 +1,128 @@
+"""The cause of a failure in plain words, told by the texts of what was raised.
+
+Spark wraps an exception in others, each with its stack: of some thousand lines, those are looked at that name an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A kind of failure: what to say, what to do, and what tells it among the lines that name exceptions."""
+
+    says: str
+    remedy: str
+    told_by: str
+
+
+AGAIN: Final = "run the same command again"
+
+#: The first that applies: what came first makes others follow (a full disk makes files vanish, a lost executor breaks connections).
+CAUSES: Final = (
+    Cause(
+        "no space is left on the disk",
+        f"Free space for the tables and for Spark's temporary files (spark.local.dir), then {AGAIN}",
+        r"No space left on device|Disk quota exceeded|There is not enough space on the disk|DiskOutOfSpaceException"
+        r"|\[Errno (28|122)\]",
+    ),
+    Cause(
+        "out of memory",
+        f"Give it more (TXNLIB_DRIVER_MEMORY, of a cluster --executor-memory after --), then {AGAIN}",
+        r"OutOfMemory(Error|Exception)?\b|Java heap space|GC overhead limit|Cannot allocate memory|UNABLE_TO_ACQUIRE_MEMORY"
+        r"|MemoryError|malloc of size|\[Errno 12\]",
+    ),
+    Cause(
+        "permission denied",
+        f"Give this user the right to write there, or to read the copies, then {AGAIN}",
+        r"Permission denied|Access(Control|Denied)Exception|\bAccessDenied\b|Read-only file system|Operation not permitted"
+        r"|\[Errno (1|13|30)\]",
+    ),
+    Cause(
+        "Spark lost a process at work: an executor, a Python worker or its JVM",
+        f"See whether the system killed it for want of memory (dmesg), then {AGAIN}",
+        r"ExecutorLostFailure|Executor heartbeat timed out|Lost executor|Python worker exited unexpectedly|Py4JNetworkError"
+        r"|Py4JError: An error occurred while calling \S+$"
+        r"|Answer from Java side is empty|ConnectionRefusedError|MetadataFetchFailedException|FetchFailedException",
+    ),
+    Cause(
+        "another program wrote to the table at the same time",
+        f"See that only one audit of a cluster writes there, then {AGAIN}",
+        r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent(Append|Delete\w*|Write|Modification)Exception"
+        r"|CommitFailedError",
+    ),
+    Cause(
+        "there is a file where a folder should be",
+        f"Remove it, or name another --output, then {AGAIN}",
+        r"(FileAlreadyExists|ParentNotDirectory)Exception|Not a directory|NotADirectoryError|exists and is not a directory"
+        r"|Parent path is not a directory|\[Errno 20\]",
+    ),
+    Cause(
+        "the folder of a table cannot be made",
+        f"See that --output can be written by this user, then {AGAIN}",
+        r"DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed to create",
+    ),
+    Cause(
+        "a file vanished or cannot be read",
+        f"See that nothing moves or removes files while an audit runs, then {AGAIN}",
+        r"FileNotFound(Exception|Error)|NoSuchFile(Exception)?\b|No such file or directory|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey"
+        r"|FAILED_READ_FILE|UnreadableInputError|Input/output error|Stale file handle|\[Errno (2|5|116)\]",
+    ),
+)
+UNKNOWN: Final = Cause("", f"See the traces; if what they name can be mended, {AGAIN}", "")
+
+#: A line that names an exception, of Java's traces or of Python's.
+_NAMED: Final = re.compile(r"(?:Caused by: |: )?(?P<said>(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Failure|Interrupt)\b.*)")
+#: What Java and Python begin the lines of a stack with, and what follows a trace without naming anything.
+_STACK: Final = re.compile(r"\s|\.\.\. |Traceback |Driver stacktrace|JVM stacktrace")
+#: More of one line is not read by anybody.
+LONGEST: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A kind of failure, and the line that tells it: an exception's class and message."""
+
+    cause: Cause
+    line: str
+
+    @property
+    def says(self) -> str:
+        """The cause in one line: no space is left on the disk (java.io.IOException: No space left on device)."""
+        return f"{self.cause.says} ({self.line})" if self.cause.says else self.line
+
+
+def failure_of(texts: Sequence[str]) -> Failure:
+    """What made a job fail, by the texts of its exceptions: the one raised first, then what it was raised from.
+
+    What no cause tells is told by its innermost exception.
+    """
+    lines = [line for text in texts for line in text.splitlines() if line and not _STACK.match(line)]
+    for cause in CAUSES:
+        found = [line for line in lines if re.search(cause.told_by, line)]
+        if found:
+            return Failure(cause, _short(found[-1]))
+    named = [line for line in lines if _NAMED.match(line)]
+    return Failure(UNKNOWN, _short((named or lines or ["unknown"])[-1]))
+
+
+def texts_of(error: BaseException) -> list[str]:
+    """The texts of an exception and of those it was raised from, each with its class."""
+    texts: list[str] = []
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        texts.append(f"{type(each).__name__}: {each}")
+        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+    return texts
+
+
+def _short(line: str) -> str:
+    match = _NAMED.match(line)
+    said = (match["said"] if match else line).strip()
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]}…"
