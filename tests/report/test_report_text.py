@@ -48,6 +48,7 @@ ROW = {
     "blocking_transactional_id": None,
     "last_stable_offset": 41,
     "last_timestamp": AS_OF - 3_600_000,
+    "last_timestamp_ms": AS_OF - 3_600_000,
     "verdict": "HANGING",
     "notes": None,
     "command_for_old_brokers": None,

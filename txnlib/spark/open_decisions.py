@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.sentinels import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.transaction_state import COMPLETE_STATES
+from txnlib.spark.instants import clock_ms, is_shown, latest_ms
 from txnlib.spark.schemas import OPEN_TRANSACTION
 
 _COMPLETE: Final = [state.kafka_name for state in COMPLETE_STATES]
@@ -23,7 +24,7 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     is_end_untimed of all; `decision`, the newest; `commit_due`, the newest COMMIT that is not known to be marked here, since the
     newest decision that is; clocks_differ_ms.
     """
-    ended = transactions.where(F.col("prepared").isNotNull() | F.col("state").isin(_COMPLETE)).select(
+    ended = transactions.where(F.col("outcome") != "OPEN").select(
         "producer_id",
         "outcome",
         "state",
@@ -51,7 +52,13 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
         .withColumns({"placed": placed, "lists_partition": F.col("partitions").isNotNull()})
         .withColumn("differ_ms", F.coalesce("placed.clocks_differ_ms", F.lit(UNKNOWN_CLOCKS_DIFFER_MS).cast("long")))
     )
-    is_marked = F.when(F.col("placed").isNotNull(), F.col("placed.marker_offset").isNotNull()).otherwise(_seems_marked())
+    # Times place markers: one without may carry any decision.
+    is_untimed = F.coalesce(~is_shown("marker_before.ms"), F.lit(False))
+    is_marked = (
+        F.when(F.col("placed.marker_offset").isNotNull(), F.lit(True))
+        .when(F.col("placed").isNotNull() & ~is_untimed, F.lit(False))
+        .otherwise(_seems_marked())
+    )
     told = about.withColumn("is_marked", is_marked).withColumn(
         "decided",
         F.struct(
@@ -70,7 +77,9 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     found = told.groupBy(*OPEN_TRANSACTION).agg(
         F.max(F.greatest("prepared_ms", "completed_ms")).alias("ended_at_ms"),
         F.max("prepared_ms").alias("last_prepared_ms"),
-        F.bool_or(F.col("state").isin(_COMPLETE) & F.col("completed_ms").isNull()).alias("is_end_untimed"),
+        F.bool_or(F.col("completed_ms").isNull() & (F.col("state").isin(_COMPLETE) | F.col("prepared_ms").isNull())).alias(
+            "is_end_untimed"
+        ),
         F.max_by("decided", "last_record_offset").alias("decision"),
         F.max_by("differ_ms", "last_record_offset").alias("clocks_differ_ms"),
         F.max_by("decided", of_commit).alias("last_commit"),
@@ -97,9 +106,10 @@ def _seems_marked() -> Column:
         & F.coalesce(marker["epoch"] == epoch, F.lit(True))
     )
     latest = F.coalesce(F.col("completed_ms"), F.lit(1 << 60)) + F.col("differ_ms")
-    is_timely = (marker["ms"] >= F.col("start_ms")) & (marker["ms"] <= latest)
+    marker_ms = clock_ms(marker["ms"])
+    is_timely = (marker_ms >= F.col("start_ms")) & (marker_ms <= latest)
     return F.when(F.coalesce(is_possible & is_timely, F.lit(False)), F.lit(True)).when(
-        F.col("lists_partition") & marker["ms"].isNotNull() & (marker["ms"] < F.col("start_ms") - F.col("differ_ms")), F.lit(False)
+        F.col("lists_partition") & marker_ms.isNotNull() & (marker_ms < F.col("start_ms") - F.col("differ_ms")), F.lit(False)
     )
 
 
@@ -138,14 +148,14 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
     key = ["producer_id", "of_topic", "of_partition", "marker_offset"]
     told = written.join(known, on="producer_id", how="inner").join(F.broadcast(explained), on=key, how="left")
     is_elsewhere = (F.col("of_topic") != F.col("topic")) | (F.col("of_partition") != F.col("partition"))
-    is_since = F.coalesce(F.col("marker_ms") >= F.col("stamped_before_ms") - UNKNOWN_CLOCKS_DIFFER_MS, F.lit(True))
+    is_since = F.coalesce(clock_ms("marker_ms") >= F.col("stamped_before_ms") - UNKNOWN_CLOCKS_DIFFER_MS, F.lit(True))
     is_commit = is_elsewhere & is_since & (F.col("marker_type") == "COMMIT") & (F.col("marker_epoch") >= F.col("epoch"))
     is_unexplained = is_commit & F.col("is_explained").isNull()
-    stamp = F.struct(F.col("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
+    stamp = F.struct(latest_ms("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
     names = F.collect_set(F.when(is_commit, F.concat_ws("-", "of_topic", "of_partition")))
     return told.groupBy(*OPEN_TRANSACTION).agg(
-        F.max(F.when(F.col("is_explained").isNull(), F.col("marker_ms"))).alias("newest_marker_ms"),
+        F.max(F.when(F.col("is_explained").isNull(), latest_ms("marker_ms"))).alias("newest_marker_ms"),
         F.max(F.when(F.col("is_explained").isNull() & (F.col("marker_type") == "COMMIT"), stamp)).alias("newest_commit"),
-        F.max(F.when(is_unexplained, F.col("marker_ms"))).alias("sibling_commit_ms"),
+        F.max(F.when(is_unexplained, latest_ms("marker_ms"))).alias("sibling_commit_ms"),
         F.slice(F.sort_array(names), 1, SIBLINGS_SHOWN).alias("committed_siblings"),
     )
