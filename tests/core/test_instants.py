@@ -123,3 +123,9 @@ def test_brokers_call_nothing_late_that_is_stamped_so(ms):
 def test_all_fields_with_times_are_looked_at():
     assert {name for _, name in CASES} >= {"last_timestamp_ms", "marker_ms", "record_ms", "ended_ms"}
     assert [type(each) for each in (PARTITION, ONGOING)] == [PartitionSide, CoordinatorSide]
+
+
+@pytest.mark.parametrize("ms", ODD)
+def test_a_decision_at_such_a_time_is_not_overdue_for_it(ms):
+    young = Evidence(PARTITION, replace(PREPARED, record_ms=ms))
+    assert judge(young, AT_ONE).verdict is Verdict.OPEN
