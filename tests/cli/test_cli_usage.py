@@ -172,3 +172,16 @@ def test_no_jvm_and_no_spark_are_needed(repository):
     code += "print([m for m in ('pyspark', 'py4j', 'pandas', 'rich', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")')
+
+
+def test_no_cell_of_csv_is_a_formula_and_numbers_stay_numbers():
+    rows = [{"name": text, "number": -7, "names": [text]} for text in FORMULAS]
+    read = list(csv.DictReader(io.StringIO(grid(("name", "number", "names"), rows, "csv"))))
+    for text, row in zip(FORMULAS, read, strict=True):
+        assert row["name"].lstrip()[0] in "'\\"
+        assert row["names"].lstrip()[0] in "'\\"
+        assert row["name"].removeprefix("'").endswith(text.strip())
+        assert row["number"] == "-7"

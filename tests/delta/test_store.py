@@ -5,14 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from pyarrow.parquet import ParquetFile
 from pyspark.sql import functions as F
 
 from tests.support.frames import empty
+from txnlib.answers.tables import Tables
 from txnlib.delta.constraints import CONSTRAINTS, options_of
 from txnlib.delta.retention import forget_runs
+from txnlib.delta.session import settings_kept, tune_for
 from txnlib.delta.store import RunStore, Store, stored_schema
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import AUDIT_RUNS, PRODUCER_SPANS, QUARANTINE, TABLES
+
+OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"
 
 
 def rows(spark, *positions):
@@ -55,6 +60,23 @@ def test_every_row_names_cluster_and_run_and_every_column_keeps_its_comment(spar
     assert [(row["cluster"], row["run_id"]) for row in table.collect()] == [("eu", "eu-1")]
     expected = {field.name: field.metadata["comment"] for field in stored_schema("quarantine")}
     assert {field.name: field.metadata.get("comment") for field in table.schema} == expected
+
+
+def test_times_are_written_as_every_reader_knows_them_and_those_written_before_are_read(spark, store, tmp_path):
+    at = datetime(2026, 11, 21, 7, 46, 12, 345_000, tzinfo=UTC)
+    given = {"topic": "a", "partition": 0, "producer_id": 7, "producer_epoch": 0, "last_timestamp": at}
+    state = spark.range(1).select(*[F.lit(given.get(f.name)).cast(f.dataType).alias(f.name) for f in TABLES["producer_states"]])
+    kinds = []
+    with settings_kept(spark):
+        for number, prepare in enumerate((lambda: spark.conf.set(OUTPUT_TYPE, "INT96"), lambda: tune_for(spark, 0))):
+            prepare()
+            RunStore(store, "eu", f"eu-{number}").write("producer_states", state)
+            (file,) = (tmp_path / "out" / "producer_states" / f"run_id=eu-{number}").glob("*.parquet")
+            columns = ParquetFile(file).schema
+            kinds.append(columns.column(columns.names.index("last_timestamp")).physical_type)
+    assert kinds == ["INT96", "INT64"]
+    assert [row["last_timestamp"] for row in store.read_all("producer_states").toArrow().to_pylist()] == [at, at]
+    assert [row["last_timestamp"] for row in Tables(store.output).rows("producer_states", ["last_timestamp"])] == [at, at]
 
 
 def test_a_column_younger_than_the_table_is_not_known(spark, store):

@@ -120,3 +120,9 @@ def test_no_file_is_a_drawer(repository):
 def test_every_module_says_which_question_it_answers(repository):
     for path in sources(repository, "txnlib", "jobs"):
         assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_instants_are_made_of_milliseconds_in_one_place():
+    """Any int64 may stand in a log, and `timestamp_millis` raises on most."""
+    makers = [path.name for path in Path("txnlib").rglob("*.py") if "timestamp_millis" in path.read_text()]
+    assert makers == ["instants.py"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import live
 from txnlib.report.kafka_order import hash_order, long_hash, partition_hash
-from txnlib.report.kafka_table import pretty_table
+from txnlib.report.kafka_table import find_hanging_table, pretty_table
 
 CAPTURES = (
     "quickstart",
@@ -79,3 +79,13 @@ def test_a_table_grows_when_it_is_three_quarters_full():
     assert hash_order(twelve, long_hash)[:2] == [16, 0], "one bucket of sixteen: as they came"
     assert hash_order(thirteen, long_hash)[:2] == [0, 32], "of thirty-two: 16 has one of its own"
     assert hash_order(twelve, long_hash, holds=13)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("last_write", "minutes"),
+    [(2**63 - 1, -153_722_837_880_912), (1_763_711_999_000_000, -29_365_799_983), (-(2**63) + 1, -153_722_837_880_912)],
+)
+def test_an_odd_time_is_printed_as_the_tool_prints_it(last_write, minutes):
+    row = {"topic": "a", "partition": 0, "producer_id": 7, "producer_epoch": 0, "coordinator_epoch": 0, "start_offset": 0}
+    text = find_hanging_table([row | {"last_timestamp_ms": last_write}], 1_764_000_000_000, producers={})
+    assert text.splitlines()[1].split()[-2:] == [str(last_write), str(minutes)]

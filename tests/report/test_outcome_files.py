@@ -16,6 +16,7 @@ from tests.support.outcomes import AS_OF, found, lag, outcome
 from txnlib.report.metrics import METRICS, render_metrics
 from txnlib.report.numbers import Numbers, render_numbers
 from txnlib.report.outcome import URGENCY
+from txnlib.report.text import printable
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -69,11 +70,14 @@ def test_without_capture_instants_their_age_is_not_told():
 @given(cluster=NAMES, topic=NAMES)
 def test_names_come_back_as_they_were(cluster, topic):
     named = replace(outcome(replace(found(), lags=[lag(topic=topic)])), cluster=cluster)
-    labels = {("cluster", cluster), ("topic", topic), ("partition", "0")}
+    labels = {("cluster", printable(cluster)), ("topic", printable(topic)), ("partition", "0")}
     for parser in (text_format, open_metrics):
         read = samples(render_metrics(named), parser)
         assert read["txnlib_lso_lag_offsets", *sorted(labels)] == 187
-    assert json.loads(render_numbers(named))["found"]["lag"]["longest"][0]["topic"] == topic
+        assert all(c.isprintable() or c == "\n" for c in render_metrics(named))
+    numbers = render_numbers(named)
+    assert json.loads(numbers)["found"]["lag"]["longest"][0]["topic"] == topic
+    assert all(c.isprintable() or c == "\n" for c in numbers)
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -48,6 +48,7 @@ ROW = {
     "blocking_transactional_id": None,
     "last_stable_offset": 41,
     "last_timestamp": AS_OF - 3_600_000,
+    "last_timestamp_ms": AS_OF - 3_600_000,
     "verdict": "HANGING",
     "notes": None,
     "command_for_old_brokers": None,
@@ -193,3 +194,9 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     assert "[1;31m" not in page(summary, is_terminal=True)
     assert page(summary, is_terminal=False) == f"{render(summary)}\n", "piped, it is as wide as ever"
+
+
+def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():
+    text = " ".join(rendered(last_timestamp=None, last_timestamp_ms=1_763_711_999_000_000, duration_minutes=None).split())
+    assert "last write at a time that no clock shows" in text
+    assert "min ago" not in text

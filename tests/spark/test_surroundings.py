@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from txnlib.core.instants import clock_ms
 from txnlib.spark import stretches
 from txnlib.spark.open_transactions import _surroundings
 from txnlib.spark.schemas import RECORD_BATCHES
@@ -20,7 +21,7 @@ def batches_of(random: Random, partition: int) -> list[dict]:
             "base_offset": offset,
             "size": random.randrange(1, 100),
             "is_control": is_marker,
-            "max_timestamp_ms": random.randrange(50),
+            "max_timestamp_ms": random.randrange(50) - 5,
         }
         row |= {"timestamp_type": "LOG_APPEND_TIME" if is_stamped else "CREATE_TIME"}
         row |= {"producer_id": None if not is_marker and random.random() < 0.3 else 7}
@@ -32,7 +33,7 @@ def batches_of(random: Random, partition: int) -> list[dict]:
 def looked_for(rows: list[dict], start: int) -> tuple:
     def stamps(is_wanted) -> list[int]:
         marked = [row for row in rows if (row["is_control"] and row["producer_id"]) or row["timestamp_type"] == "LOG_APPEND_TIME"]
-        return [row["max_timestamp_ms"] for row in marked if is_wanted(row["base_offset"])]
+        return [ms for row in marked if is_wanted(row["base_offset"]) and (ms := clock_ms(row["max_timestamp_ms"])) is not None]
 
     before, after = stamps(lambda offset: offset < start), stamps(lambda offset: offset >= start)
     size = sum(row["size"] for row in rows if row["base_offset"] >= start)

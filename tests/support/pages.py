@@ -23,7 +23,15 @@ OURS = {"verdict", "status", "action", "likelihood", "severity", "name", "state"
 def transaction(**fields: Any) -> dict[str, Any]:
     """A hanging transaction that may be aborted, as a report gets it."""
     evidence = [{**HERE, "offset": 23, "record": "endTxnMarker: ABORT", "says": "the producer's last marker in this partition"}]
-    row = {**HERE, "producer_id": 1001, "producer_epoch": 0, "start_offset": 24, "last_timestamp": START, "duration_minutes": 23}
+    row = {
+        **HERE,
+        "producer_id": 1001,
+        "producer_epoch": 0,
+        "start_offset": 24,
+        "last_timestamp": START,
+        "duration_minutes": 23,
+        "last_timestamp_ms": 0,
+    }
     row |= {"transactional_id": "payments-batch-7", "application": "payments-batch", "coordinator_partition": 3}
     row |= {"coordinator_state": "CompleteAbort", "transaction_start": START, "transaction_timeout_ms": 900_000}
     row |= {"is_two_phase_commit": False, "verdict": "HANGING", "reason": "WRITTEN_AFTER_MARKER", "explanation": "late"}

@@ -23,6 +23,7 @@ _OPEN: Final = (
     "transaction_timeout_ms",
     "is_two_phase_commit",
     "last_timestamp",
+    "last_timestamp_ms",
     "duration_minutes",
     "verdict",
     "reason",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from txnlib.answers.tables import Filter, Row, Run, ms
 from txnlib.cli.filters import matches_whole, runs_longer
 from txnlib.cli.output import Answer
-from txnlib.core.find_hanging import MS_PER_MINUTE, SearchScope, find_hanging, is_candidate
+from txnlib.core.find_hanging import MS_PER_MINUTE, SearchScope, duration_minutes, find_hanging, is_candidate
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
 from txnlib.report import kafka_table
@@ -101,11 +101,11 @@ def _broker_id(broker: str | None) -> int | None:
 def describe_producers(run: Run, options: Namespace) -> Answer:
     """What a partition knows of its producers. Raises UsageError if no copy of it was read."""
     here = [("topic", "=", options.topic), ("partition", "=", options.partition)]
-    rows = run.rows("producer_states", _PRODUCER_COLUMNS, here)
+    rows = run.rows("producer_states", (*_PRODUCER_COLUMNS, "last_timestamp_ms"), here)
     if not rows and not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
         raise UsageError(f"no copy of {options.topic}-{options.partition} was audited in this run")
     for row in rows:
-        row["last_timestamp_ms"] = ms(row["last_timestamp"])
+        row["last_timestamp_ms"] = _written_ms(row)
     rows.sort(key=lambda row: int(row["producer_id"]))
 
     def printed() -> str:
@@ -130,11 +130,13 @@ def find_hanging_transactions(run: Run, options: Namespace) -> Answer:
     searched = [place for place, copies in replicas.items() if scope.covers(*place, copies)]
     rows = [
         row
-        for row in run.rows("open_transactions", _OPEN_COLUMNS, order='"topic", "partition", "start_offset"')
+        for row in run.rows(
+            "open_transactions", (*_OPEN_COLUMNS, "last_timestamp_ms"), order='"topic", "partition", "start_offset"'
+        )
         if scope.covers(row["topic"], row["partition"], replicas.get((row["topic"], row["partition"]), frozenset()))
     ]
     for row in rows:
-        row["last_timestamp_ms"] = ms(row["last_timestamp"])
+        row["last_timestamp_ms"] = _written_ms(row)
     limit_ms = _limit_ms(run, options.max_transaction_timeout)
     answers = _answers(run, rows, limit_ms)
     old = {row["producer_id"] for row in rows if is_candidate(row["last_timestamp_ms"], run.as_of_ms, limit_ms)}
@@ -143,7 +145,9 @@ def find_hanging_transactions(run: Run, options: Namespace) -> Answer:
         notes.append(f"{undecided} open transactions cannot be decided: coordinator partitions are missing (txn-audit coverage)")
     found = [row for row, answer in zip(rows, answers, strict=True) if answer]
     for row in found:
-        row["duration_minutes"] = None if row["last_timestamp"] is None else _minutes(run, row)
+        row["duration_minutes"] = (
+            None if row["last_timestamp"] is None else duration_minutes(row["last_timestamp_ms"], run.as_of_ms)
+        )
 
     def printed() -> str:
         known = run.grouped("producer_states", ("topic", "partition"), "count(*)")
@@ -154,8 +158,10 @@ def find_hanging_transactions(run: Run, options: Namespace) -> Answer:
     return Answer(columns, found, kafka=printed, notes=notes)
 
 
-def _minutes(run: Run, row: Row) -> int:
-    return int((run.as_of_ms - row["last_timestamp_ms"]) / MS_PER_MINUTE)
+def _written_ms(row: Row) -> int | None:
+    """The time of the last write as it stands in the log; tables of older versions have only what a clock shows."""
+    raw_ms: int | None = row["last_timestamp_ms"]
+    return ms(row["last_timestamp"]) if raw_ms is None else raw_ms
 
 
 def _replicas(run: Run) -> dict[tuple[str, int], frozenset[int]]:

@@ -120,7 +120,15 @@ def action_for(transaction: OpenTransaction) -> Action | None:
 def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan | None:
     """The steps for one open transaction, on brokers of a version if that is known; None for what is in progress."""
     action = action_for(transaction)
-    return None if action is None else _PLANS[action](transaction, action, kafka_version)
+    if action is None:
+        return None
+    steps = _PLANS[action]
+    # An abort names the partition alone.
+    unnamed = commands.cannot_name(transaction.topic, None if steps is _abort else transaction.transactional_id)
+    if unnamed is not None and steps is not _idle:
+        because = transaction.do_not_abort_because
+        return Plan(action, None, None, (), (), tuple(dict.fromkeys([*([because] if because else []), unnamed])))
+    return steps(transaction, action, kafka_version)
 
 
 def _acl(*names: str) -> str:
@@ -131,7 +139,8 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
     topic, partition, producer_id = transaction.topic, transaction.partition, transaction.producer_id
     producers = commands.describe_producers(topic, partition)
     before = [Step(producers, f"producer {producer_id} with CurrentTransactionStartOffset {transaction.start_offset}")]
-    if transaction.transactional_id is not None:
+    unnamed = commands.cannot_name(topic, transaction.transactional_id)
+    if transaction.transactional_id is not None and unnamed is None:
         shown = commands.describe(transaction.transactional_id)
         must_print = f"no {topic}-{partition} among TopicPartitions, and no PrepareCommit of producer {producer_id}"
         if action is Action.ABORT_AS_DECIDED:
@@ -144,6 +153,8 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
     old = commands.abort_on_old_brokers(topic, partition, producer_id, transaction.producer_epoch, transaction.coordinator_epoch)
     has_steps = commands.knows_describe_producers(kafka_version)
     notes = [_discards(transaction), _acl("abort", *(("describe-producers", "describe") if has_steps else ()))]
+    if unnamed is not None:
+        notes.append(f"what its coordinator holds must be looked at first, and {unnamed}")
     if not commands.is_version_known(kafka_version):
         notes.append(
             "brokers before 3.0 cannot look up a start offset: they need the second form of the command, and no checks exist"

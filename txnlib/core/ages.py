@@ -12,6 +12,7 @@ from typing import Final
 
 from txnlib.core.evidence import Evidence, Thresholds
 from txnlib.core.find_hanging import is_candidate
+from txnlib.core.instants import clock_ms
 from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS
 
 
@@ -37,9 +38,8 @@ def known_at_ms(evidence: Evidence, thresholds: Thresholds) -> int:
 
 
 def last_write_ms(evidence: Evidence) -> int | None:
-    """The time that the last write claims; None for one that no clock shows (0 and below)."""
-    claimed = evidence.on_partition.last_timestamp_ms
-    return claimed if claimed is not None and claimed > 0 else None
+    """The time that the last write claims; None for one that no clock shows."""
+    return clock_ms(evidence.on_partition.last_timestamp_ms)
 
 
 def is_old_enough(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> bool:
@@ -62,8 +62,7 @@ def proven_since_ms(evidence: Evidence) -> int | None:
         proofs.append(partition.first_timestamp_ms)
     if coordinator.is_active and coordinator.is_listed:
         proofs.append(coordinator.transaction_start_ms)
-    known = [proof for proof in proofs if proof is not None and proof > 0]
-    return min(known) if known else None
+    return min((proof for proof in map(clock_ms, proofs) if proof is not None), default=None)
 
 
 def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:
@@ -80,6 +79,6 @@ def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy |
     written, coordinator = last_write_ms(evidence), evidence.at_coordinator
     limit = thresholds.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
     by_write = written is not None and at_ms - written > limit
-    start, timeout = coordinator.transaction_start_ms, coordinator.transaction_timeout_ms
+    start, timeout = clock_ms(coordinator.transaction_start_ms), coordinator.transaction_timeout_ms
     by_start = start is not None and timeout is not None and at_ms > start + timeout + thresholds.timeout_scan_interval_ms
     return LATE_BY[by_write, by_start]

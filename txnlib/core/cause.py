@@ -15,6 +15,7 @@ from typing import Final
 from txnlib.core.evidence import Evidence
 from txnlib.core.find_hanging import MS_PER_MINUTE
 from txnlib.core.finding import Finding
+from txnlib.core.instants import clock_ms
 from txnlib.core.kafka_version import is_from
 from txnlib.core.reason import Reason
 from txnlib.core.sentinels import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
@@ -80,7 +81,7 @@ def _is_coordinator_epoch_ahead(evidence: Evidence) -> bool:
 
 def _is_in_time_at_coordinator(evidence: Evidence) -> bool:
     """The coordinator's own clock knows it as younger than the last write claims."""
-    start, written = evidence.at_coordinator.transaction_start_ms, evidence.on_partition.last_timestamp_ms
+    start, written = clock_ms(evidence.at_coordinator.transaction_start_ms), clock_ms(evidence.on_partition.last_timestamp_ms)
     return start is not None and written is not None and written < start - 5 * MS_PER_MINUTE
 
 

@@ -6,12 +6,12 @@ from brokers, so what a command needs is a version of the brokers, of the tool, 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Final
 
 from txnlib.core.kafka_version import is_from
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.shell_words import option, refusal
 
 _BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
 _TOOL: Final = f"kafka-transactions.sh {_BOOTSTRAP}"
@@ -31,16 +31,25 @@ ACLS: Final[Mapping[str, str]] = {
 }
 
 
+def cannot_name(topic: str, transactional_id: str | None = None) -> str | None:
+    """Why no command can name a topic or an id; None where one can. Those below raise ValueError for such a name."""
+    for what, name in (("topic", topic), ("transactional id", transactional_id)):
+        why = None if name is None else refusal(name)
+        if why is not None:
+            return f"no command line can carry its {what}: {why}; use Kafka's Admin API"
+    return None
+
+
 def abort(topic: str, partition: int, start_offset: int) -> str:
     """Ends the open transaction that begins at an offset: the tool looks up its producer. Brokers 3.0 and newer."""
-    return f"{_TOOL} abort --topic {shlex.quote(topic)} --partition {partition} --start-offset {start_offset}"
+    return f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --start-offset {start_offset}"
 
 
 def abort_on_old_brokers(topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int | None) -> str:
     """The same for brokers that cannot describe producers; an unknown coordinator epoch is 0, as the tool has it."""
     epoch = 0 if coordinator_epoch is None or coordinator_epoch < 0 else coordinator_epoch
     return (
-        f"{_TOOL} abort --topic {shlex.quote(topic)} --partition {partition} --producer-id {producer_id} "
+        f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --producer-id {producer_id} "
         f"--producer-epoch {producer_epoch} --coordinator-epoch {epoch}"
     )
 
@@ -67,22 +76,22 @@ def tool_version() -> str:
 
 def describe_producers(topic: str, partition: int) -> str:
     """Prints the producers of a partition, each with the start offset of its open transaction. Brokers 3.0 and newer."""
-    return f"{_TOOL} describe-producers --topic {shlex.quote(topic)} --partition {partition}"
+    return f"{_TOOL} describe-producers {option('--topic', topic)} --partition {partition}"
 
 
 def describe(transactional_id: str) -> str:
     """Prints what the coordinator of a transactional id holds. Brokers 3.0 and newer."""
-    return f"{_TOOL} describe --transactional-id {shlex.quote(transactional_id)}"
+    return f"{_TOOL} describe {option('--transactional-id', transactional_id)}"
 
 
 def find_hanging(topic: str, partition: int) -> str:
     """Prints what hangs in one partition. Brokers 3.0 and newer."""
-    return f"{_TOOL} find-hanging --topic {shlex.quote(topic)} --partition {partition}"
+    return f"{_TOOL} find-hanging {option('--topic', topic)} --partition {partition}"
 
 
 def force_terminate(transactional_id: str) -> str:
     """Has the coordinator abort what a transactional id has open. A tool of 4.1 or newer, any brokers."""
-    return f"{_TOOL} forceTerminateTransaction --transactionalId {shlex.quote(transactional_id)}"
+    return f"{_TOOL} forceTerminateTransaction {option('--transactionalId', transactional_id)}"
 
 
 def describe_coordinators() -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from txnlib.core.ages import is_old_enough, known_at_ms, lateness
 from txnlib.core.copies import CountBasis, End, Role
 from txnlib.core.evidence import Crc, Evidence, Owner, Thresholds
+from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.reason import Reason
 from txnlib.core.standing import cluster_version, is_ahead
 
@@ -79,7 +80,7 @@ def _committed_since(evidence: Evidence) -> bool:
     is_foreign = is_ahead(evidence.on_partition.newest_commit_coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch)
     if is_foreign:
         return False
-    committed, recorded = evidence.on_partition.newest_commit_ms, evidence.at_coordinator.record_ms
+    committed, recorded = latest_ms(evidence.on_partition.newest_commit_ms), clock_ms(evidence.at_coordinator.record_ms)
     return committed is not None and recorded is not None and committed > recorded + evidence.on_partition.clocks_differ_ms
 
 
@@ -94,14 +95,14 @@ def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bo
 
 def _ended_after_coordinator(evidence: Evidence) -> bool:
     """A marker of the producer that is younger than the coordinator's copy, on any partition: what is Ongoing there is over."""
-    marked, copied = evidence.on_partition.newest_marker_ms, evidence.at_coordinator.captured_at_ms
+    marked, copied = latest_ms(evidence.on_partition.newest_marker_ms), evidence.at_coordinator.captured_at_ms
     return marked is not None and copied is not None and marked > copied - evidence.on_partition.clocks_differ_ms
 
 
 def _is_another_transaction(evidence: Evidence) -> bool:
     """What is open in an older copy of the partition need not be what the coordinator began after that copy."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    known, copied, start = partition.captured_at_ms, coordinator.captured_at_ms, coordinator.transaction_start_ms
+    known, copied, start = partition.captured_at_ms, coordinator.captured_at_ms, latest_ms(coordinator.transaction_start_ms)
     if known is None or copied is None or start is None or copied <= known:
         return known is None and not partition.is_current
     return start > known - partition.clocks_differ_ms
@@ -109,7 +110,7 @@ def _is_another_transaction(evidence: Evidence) -> bool:
 
 def _ended_after_capture(evidence: Evidence) -> bool:
     """A decision that lists the partition, or its completion, after the partition's copy: the marker may just be missing there."""
-    ended, known = evidence.at_coordinator.ended_ms, evidence.on_partition.captured_at_ms
+    ended, known = latest_ms(evidence.at_coordinator.ended_ms), evidence.on_partition.captured_at_ms
     # A copy that is known until no instant may lack any marker.
     return ended is not None and (known is None or ended > known - _margin(evidence))
 
@@ -135,10 +136,10 @@ def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
     taken = partition.captured_at_ms if partition.taken_at_ms is None else partition.taken_at_ms
     if taken is not None and copied >= taken:
         return True
-    proofs = (partition.stamped_after_ms, partition.checkpointed_ms, partition.first_seen_ms)
+    proofs = map(clock_ms, (partition.stamped_after_ms, partition.checkpointed_ms, partition.first_seen_ms))
     if any(proof is not None and proof <= copied for proof in proofs):
         return True
-    began, stamped = partition.first_timestamp_ms, partition.stamped_before_ms
+    began, stamped = clock_ms(partition.first_timestamp_ms), clock_ms(partition.stamped_before_ms)
     if began is None or partition.hides_stamps:
         return False
     if partition.is_broker_clock:
@@ -154,9 +155,10 @@ def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     if coordinator.is_superseded and reason is not Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR:
         return True
-    if reason not in NOBODY_ENDS_IT or coordinator.compacted_ms is None or _kept_its_epoch(evidence):
+    compacted = latest_ms(coordinator.compacted_ms)
+    if reason not in NOBODY_ENDS_IT or compacted is None or _kept_its_epoch(evidence):
         return False
-    return partition.captured_at_ms is None or coordinator.compacted_ms > partition.captured_at_ms - _margin(evidence)
+    return partition.captured_at_ms is None or compacted > partition.captured_at_ms - _margin(evidence)
 
 
 def _kept_its_epoch(evidence: Evidence) -> bool:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def duration(ms: int | None) -> str:
-    """38 s, 23 min, 5 h 10 min, 3 d 4 h; of milliseconds."""
+    """38 s, 23 min, 5 h 10 min, 3 d 4 h; of any number of milliseconds."""
     if ms is None:
         return "unknown"
     sign, seconds = ("-" if ms < 0 else ""), abs(ms) // 1000

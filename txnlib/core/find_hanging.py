@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.instants import long_difference
 from txnlib.errors import UsageError
 
 MS_PER_MINUTE: Final = 60_000
@@ -42,14 +43,16 @@ class SearchScope:
 def is_candidate(last_timestamp: int | None, as_of_ms: int, max_transaction_timeout_ms: int) -> bool:
     """Whether an open transaction is old enough to be looked up: time since its last write, strictly.
 
-    A missing timestamp always is.
+    A missing timestamp always is. Of times that no clock shows the difference wraps around, as in the tool.
     """
-    return last_timestamp is None or as_of_ms - last_timestamp > max_transaction_timeout_ms
+    return last_timestamp is None or long_difference(as_of_ms, last_timestamp) > max_transaction_timeout_ms
 
 
 def duration_minutes(last_timestamp: int, as_of_ms: int) -> int:
     """The tool's `Duration(min)`: whole minutes since the last write, cut off as Java's TimeUnit does."""
-    return int((as_of_ms - last_timestamp) / MS_PER_MINUTE)
+    silence = long_difference(as_of_ms, last_timestamp)
+    minutes = abs(silence) // MS_PER_MINUTE
+    return minutes if silence >= 0 else -minutes
 
 
 #: (an id has this producer id now, it can be described, it lists the partition) -> hanging.

@@ -28,6 +28,7 @@ class Finding(Enum):
     INVALID_TXN_STATE = "INVALID_TXN_STATE"
     TRANSACTION_COORDINATOR_FENCED = "TRANSACTION_COORDINATOR_FENCED"
     TIMESTAMP_IN_FUTURE = "TIMESTAMP_IN_FUTURE"
+    INVALID_TIMESTAMP = "INVALID_TIMESTAMP"
     CORRUPT_MESSAGE = "CORRUPT_MESSAGE"
     # The coordinator's log
     INVALID_TRANSACTION_TIMEOUT = "INVALID_TRANSACTION_TIMEOUT"
@@ -89,6 +90,11 @@ FINDINGS: Final[Mapping[Finding, FindingRule]] = {
     Finding.TIMESTAMP_IN_FUTURE: FindingRule(
         _W,
         "The last write of a producer is stamped later than the audit's instant: the client's clock is wrong, and ages by it lie.",
+    ),
+    Finding.INVALID_TIMESTAMP: FindingRule(
+        _W,
+        "The last write of a producer, or the last record of a transactional id, carries a time that no clock shows (before 1970, "
+        "or after the year 9999: nanoseconds, say): ages by it are not known.",
     ),
     Finding.CORRUPT_MESSAGE: FindingRule(
         _E, "The CRC of a batch that a verdict rests on, or of an odd one, does not fit: nothing in its header can be believed."

@@ -1,10 +1,39 @@
-"""Which instant does an option name?"""
+"""Instants: which times a clock can show, and which one an option names.
+
+The time of a batch is its client's to choose (CreateTime), and brokers before 4.0 take any: nanoseconds, microseconds, the greatest
+number there is. Kafka itself writes -1, and 0 from old clients, for none.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
 
 from txnlib.errors import UsageError
+
+#: The times that a clock shows, in epoch ms: after the beginning of 1970, up to the end of the year 9999, where calendars end.
+FIRST_MS: Final = 1
+LAST_MS: Final = 253_402_300_799_999
+#: Later than any of them: of an end whose time nothing bounds.
+NO_INSTANT_MS: Final = 1 << 62
+
+
+def long_difference(left_ms: int, right_ms: int) -> int:
+    """`left_ms - right_ms` as Java's `long` has it, which Kafka compares: beyond int64 it wraps around."""
+    return (left_ms - right_ms + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def clock_ms(ms: int | None) -> int | None:
+    """A time in epoch ms; None where there is none, or one that no clock shows: nothing can be said by it."""
+    return ms if ms is not None and FIRST_MS <= ms <= LAST_MS else None
+
+
+def latest_ms(ms: int | None) -> int | None:
+    """When something happened at the latest, in epoch ms: where no clock shows its time, later than any; None where there is none.
+
+    For what speaks against a verdict: that it was written long ago is not known.
+    """
+    return NO_INSTANT_MS if ms is not None and clock_ms(ms) is None else ms
 
 
 def parse_instant(given: str) -> int:

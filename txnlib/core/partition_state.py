@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from txnlib.core.finding import Finding
+from txnlib.core.instants import long_difference
 from txnlib.core.producer_state import UNKNOWN_PRODUCER, AppendOrigin, CompletedTxn, ProducerState, append
 from txnlib.core.record_batch import RecordBatch
 from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS, NO_PRODUCER_ID, PRODUCER_ID_EXPIRATION_MS
@@ -78,7 +79,7 @@ def unexpired(producers: Mapping[int, ProducerState], now: int, producer_id_expi
     return {
         producer_id: state
         for producer_id, state in producers.items()
-        if state.current_txn_first_offset is not None or now - state.last_timestamp < producer_id_expiration_ms
+        if state.current_txn_first_offset is not None or long_difference(now, state.last_timestamp) < producer_id_expiration_ms
     }
 
 

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 
 from txnlib.core.finding import Finding
+from txnlib.core.instants import long_difference
 from txnlib.core.record_batch import ControlType, EndTxnMarker, RecordBatch, decrement_sequence, increment_sequence
 from txnlib.core.sentinels import (
     GROUP_METADATA_TOPIC,
@@ -118,7 +119,7 @@ def has_expired(before: ProducerState, now: int, producer_id_expiration_ms: int)
 
     Never while its transaction is open. Kafka: `ProducerStateManager.isProducerExpired`.
     """
-    return before.current_txn_first_offset is None and now - before.last_timestamp >= producer_id_expiration_ms
+    return before.current_txn_first_offset is None and long_difference(now, before.last_timestamp) >= producer_id_expiration_ms
 
 
 def _append_data(before: ProducerState, batch: RecordBatch, checks_apply: bool, origin: AppendOrigin) -> Appended:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.commands import abort, abort_on_old_brokers, knows_describe_producers, knows_force_terminate
+from txnlib.core.commands import abort, abort_on_old_brokers, cannot_name, knows_describe_producers, knows_force_terminate
 from txnlib.core.durations import instant
 from txnlib.core.evidence import Crc, Evidence, Thresholds
 from txnlib.core.reason import Reason, Verdict
@@ -76,9 +76,12 @@ def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kaf
     if refusal is not None:
         # A refused ABORT is what a marker by hand would write, too.
         agrees = judgement.reason is Reason.MARKER_REFUSED and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
-        command = _command(evidence, kafka_version) if agrees else None
+        command = _command(evidence, kafka_version) if agrees and cannot_name(evidence.on_partition.topic) is None else None
         said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(end_it=WAYS_TO_END[knows_force_terminate(kafka_version)])
         return Remedy(False, command, _dated(said, safe_from), safe_from, found)
+    unnamed = cannot_name(evidence.on_partition.topic)
+    if unnamed is not None:
+        return Remedy(False, None, unnamed, None, found)
     # Text cannot be checked at all; that makes nothing wrong.
     allowed = {Condition.CRC_IS_VALID} if evidence.on_partition.crc is Crc.NOT_CHECKED else set()
     command = None if (NEVER_WITHOUT - allowed) & set(problems) else _command(evidence, kafka_version)

@@ -15,6 +15,7 @@ from txnlib.core.ages import known_at_ms, proven_since_ms
 from txnlib.core.copies import CountBasis
 from txnlib.core.durations import duration, instant
 from txnlib.core.evidence import Crc, Decided, Evidence, Owner, Thresholds
+from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.reason import Reason, Verdict
 from txnlib.core.transaction_state import TransactionState
 
@@ -201,8 +202,8 @@ def _shown(value: int | None) -> str:
 def _began_after(case: Case, due: Decided) -> bool:
     """Whether the open records are younger than a decision, where only the last record of that is left."""
     partition = case.evidence.on_partition
-    ended = due.completed_ms if due.completed_ms is not None else due.decided_ms
-    stamped = partition.stamped_before_ms
+    ended = latest_ms(due.completed_ms if due.completed_ms is not None else due.decided_ms)
+    stamped = clock_ms(partition.stamped_before_ms)
     if ended is not None and stamped is not None and stamped > ended + partition.clocks_differ_ms:
         return True
     is_v2 = (due.transaction_version or 0) >= 2

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 
 from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide
+from txnlib.core.instants import clock_ms
 from txnlib.core.marker_acceptance import Acceptance, acceptance
 from txnlib.core.reason import Reason
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS
@@ -140,8 +141,9 @@ def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -
     if coordinator.decision is not None and coordinator.decision.is_marked is not None:
         return coordinator.decision.is_marked
     agrees = partition.marker_type in (None, decision) and partition.marker_epoch == coordinator.producer_epoch
-    if partition.marker_ms is not None and coordinator.last_update_ms is not None:
-        agrees &= partition.marker_ms >= coordinator.last_update_ms - CLOCKS_DIFFER_MS
+    marked_ms, updated_ms = clock_ms(partition.marker_ms), clock_ms(coordinator.last_update_ms)
+    if marked_ms is not None and updated_ms is not None:
+        agrees &= marked_ms >= updated_ms - CLOCKS_DIFFER_MS
     return agrees
 
 

@@ -16,6 +16,7 @@ from txnlib.core.doubt import NOBODY_ENDS_IT, doubt
 from txnlib.core.durations import duration, instant
 from txnlib.core.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
 from txnlib.core.find_hanging import find_hanging, is_candidate
+from txnlib.core.instants import clock_ms
 from txnlib.core.marker_acceptance import LAST_EPOCH
 from txnlib.core.reason import EXPLANATIONS, Reason, Verdict
 from txnlib.core.standing import Holds, holds, is_ahead, is_decision_marker, standing
@@ -29,7 +30,7 @@ DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
 
 
 def _is_absorbed(evidence: Evidence) -> bool:
-    start, stamped = evidence.at_coordinator.transaction_start_ms, evidence.on_partition.stamped_after_ms
+    start, stamped = clock_ms(evidence.at_coordinator.transaction_start_ms), clock_ms(evidence.on_partition.stamped_after_ms)
     return start is not None and stamped is not None and stamped < start - evidence.on_partition.clocks_differ_ms
 
 
@@ -50,6 +51,9 @@ ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     "its records carry the epoch after its coordinator's: a commit of a client without transactions v2 will be refused here, the "
     "coordinator's abort will not": _is_one_epoch_ahead,
 }
+
+#: What is said of a last write whose age nobody can tell.
+UNSHOWN: Final = "its last write is stamped with a time that no clock shows ({ms} ms)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +124,20 @@ def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None 
 
 
 def _is_start_known(coordinator: CoordinatorSide) -> bool:
-    return coordinator.transaction_start_ms is not None and coordinator.transaction_timeout_ms is not None
+    return clock_ms(coordinator.transaction_start_ms) is not None and coordinator.transaction_timeout_ms is not None
 
 
 def _is_overdue(coordinator: CoordinatorSide, thresholds: Thresholds, at_ms: int) -> bool:
-    decided = coordinator.record_ms
+    decided = clock_ms(coordinator.record_ms)
     return decided is not None and at_ms - decided > thresholds.stuck_after_ms
 
 
 def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | None) -> list[str]:
     """What a reader who compares the verdict with the live tool, or with the records, would ask about."""
     odd = [text for text, applies in ODDITIES.items() if reason in EXPECTED_REASONS and applies(evidence)]
+    stamped = evidence.on_partition.last_timestamp_ms
+    if stamped is not None and clock_ms(stamped) is None:
+        odd.append(UNSHOWN.format(ms=stamped))
     difference = None if live is None else DIFFERENCES.get((verdict, live))
     return odd if difference is None else [*odd, difference]
 
@@ -172,7 +179,7 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
         known_until=instant(partition.captured_at_ms),
         coordinator_known_until=instant(coordinator.captured_at_ms),
         write_age=_age(last_write_ms(evidence), at_ms),
-        start_age=_age(coordinator.transaction_start_ms, at_ms),
+        start_age=_age(clock_ms(coordinator.transaction_start_ms), at_ms),
         timeout=duration(coordinator.transaction_timeout_ms),
     )
 

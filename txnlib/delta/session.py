@@ -96,7 +96,11 @@ COMPILE = {
 
 #: A run writes one partition, its own, of one or two kinds of files, so its rows need not be sorted by partition first: half of a
 #: large write.
-WRITE = {"spark.sql.maxConcurrentOutputFileWriters": "3"}
+WRITE = {
+    "spark.sql.maxConcurrentOutputFileWriters": "3",
+    # Spark's own default is INT96, which holds nanoseconds: other readers wrap what they cannot (years after 2262).
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
 
 #: What a session needs to know Delta tables: settings of a server, not of one of its sessions.
 DELTA = {

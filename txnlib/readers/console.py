@@ -16,6 +16,7 @@ import pyarrow as pa
 from txnlib.core.console_output import ConsoleEnd, ConsoleRecord
 from txnlib.core.console_text import read_console_text
 from txnlib.core.dump_output import Unreadable
+from txnlib.core.instants import clock_ms
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import entry_row
@@ -71,8 +72,8 @@ def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: in
     for printed in read_console_text(chunks):
         if type(printed) is ConsoleRecord:
             records += 1
-            if printed.entry is not None and printed.entry.last_update_timestamp_ms >= 0:
-                newest_ms = max(printed.entry.last_update_timestamp_ms, newest_ms or 0)
+            updated_ms = None if printed.entry is None else clock_ms(printed.entry.last_update_timestamp_ms)
+            newest_ms = newest_ms if updated_ms is None else max(updated_ms, newest_ms or 0)
         elif isinstance(printed, ConsoleEnd):
             size, tail = printed.position, str(printed.tail)
         elif isinstance(printed, Unreadable):

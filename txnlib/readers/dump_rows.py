@@ -11,8 +11,9 @@ import pyarrow as pa
 from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
 from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, FileResumed, Unreadable
 from txnlib.core.dump_remarks import UnreadableReason
+from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.record_batch import CompressionType, ControlType, TimestampType
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import entry_row
 
@@ -104,7 +105,7 @@ class BatchRows:
             "control_type": _CONTROL_TYPE.take(_nullable(cells.control_type)),
             "coordinator_epoch": _nullable(cells.coordinator_epoch, np.int32),
             "timestamp_type": _TIMESTAMP_TYPE.take(_nullable(cells.timestamp_type)),
-            "max_timestamp_ms": _nullable(cells.max_timestamp),
+            "max_timestamp_ms": pa.array(cells.max_timestamp, mask=cells.max_timestamp == NO_TIMESTAMP),
             "delete_horizon_ms": _nullable(cells.delete_horizon_ms),
             "compression_type": _COMPRESSION.take(_nullable(cells.compression_type)),
             "magic": _nullable(cells.magic, np.int32),
@@ -186,7 +187,7 @@ class Seen:
         if self.end_offset is not None and batch.base_offset > self.end_offset and batch.has_known_start:
             self.last_gap_offset = batch.base_offset
         self.end_offset = batch.last_offset + 1
-        if self.is_stamped(batch) and batch.max_timestamp >= 0:
+        if self.is_stamped(batch) and FIRST_MS <= batch.max_timestamp <= LAST_MS:
             self.newest_broker_ms = max(batch.max_timestamp, self.newest_broker_ms or 0)
 
     def add_all(self, columns: Any, last: DumpedBatch) -> None:
@@ -197,7 +198,8 @@ class Seen:
         gaps = np.flatnonzero(base > before)
         if len(gaps):
             self.last_gap_offset = int(base[gaps[-1]])
-        stamps = columns.max_timestamp[self.is_stamped(columns) & (columns.max_timestamp >= 0)]
+        stamps = columns.max_timestamp[self.is_stamped(columns)]
+        stamps = stamps[(stamps >= FIRST_MS) & (stamps <= LAST_MS)]
         if len(stamps):
             self.newest_broker_ms = max(int(stamps.max()), self.newest_broker_ms or 0)
         self._go_on_at(int(base[0]))

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.record_batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
@@ -24,7 +25,7 @@ from txnlib.core.record_batch import (
     ControlType,
     read_end_txn_marker,
 )
-from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import EntryRows, read_entries
@@ -150,7 +151,7 @@ class _Seen:
         if len(gaps):
             self.last_gap_offset = int(headers["base_offset"][gaps[-1]])
         stamped = _is_broker_stamped(headers) | segment.is_coordinator
-        stamped &= headers["max_timestamp"] >= 0
+        stamped &= (headers["max_timestamp"] >= FIRST_MS) & (headers["max_timestamp"] <= LAST_MS)
         if stamped.any():
             newest = int(headers["max_timestamp"][stamped].max())
             self.newest_broker_ms = newest if self.newest_broker_ms is None else max(newest, self.newest_broker_ms)
@@ -268,7 +269,7 @@ def _to_arrow(segment: Segment, block: Block) -> pa.RecordBatch:
         "control_type": _CONTROL_TYPE.take(_nullable(control_types, np.int32)),
         "coordinator_epoch": _nullable(coordinator_epochs, np.int32),
         "timestamp_type": _TIMESTAMP_TYPE.take(_nullable((attributes & TIMESTAMP_TYPE_FLAG) >> 3, np.int32, is_v2)),
-        "max_timestamp_ms": _nullable(headers["max_timestamp"], np.int64, is_v2),
+        "max_timestamp_ms": _time(headers["max_timestamp"], is_v2),
         "delete_horizon_ms": _nullable(headers["base_timestamp"], np.int64, has_horizon),
         "compression_type": _COMPRESSION.take(_nullable(attributes & COMPRESSION_MASK, np.int32, is_v2)),
         "magic": pa.array(headers["magic"].astype(np.int32)),
@@ -281,6 +282,12 @@ def _nullable(values: Any, dtype: Any, is_present: Any = True) -> pa.Array:
     """The values with Kafka's -1, and what a format does not have, as null."""
     native = values.astype(dtype)
     return pa.array(native, mask=~((native >= 0) & is_present))
+
+
+def _time(values: Any, is_present: Any) -> pa.Array:
+    """Times with Kafka's -1 as null; any other number is the client's to choose."""
+    native = values.astype(np.int64)
+    return pa.array(native, mask=~((native != NO_TIMESTAMP) & is_present))
 
 
 def _markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.shell_words import option, refusal
 from txnlib.report.needs import Wanted, wanted_for
 from txnlib.report.summary import Row
 from txnlib.report.text import printable
@@ -146,13 +146,10 @@ def commands(rows: Sequence[Row]) -> list[str]:
 
 
 def _selection(rows: Sequence[Row]) -> str:
-    places = [(row["topic"], row["partition"]) for row in rows if row["topic"] not in (None, TRANSACTION_STATE_TOPIC)]
+    named = [row for row in rows if row["topic"] not in (None, TRANSACTION_STATE_TOPIC) and refusal(row["topic"]) is None]
+    places = [(row["topic"], row["partition"]) for row in named]
     if not places:
         return "--step coordinators"
     if len(places) <= NAMED:
-        return f"--partitions {_quoted(','.join(f'{topic}-{partition}' for topic, partition in places))}"
-    return f"--topics {_quoted('|'.join(sorted({re.escape(topic) for topic, _ in places})))}"
-
-
-def _quoted(text: str) -> str:
-    return shlex.quote(printable(text))
+        return option("--partitions", ",".join(f"{topic}-{partition}" for topic, partition in places))
+    return option("--topics", "|".join(sorted({re.escape(topic) for topic, _ in places})))

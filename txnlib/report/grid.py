@@ -19,6 +19,10 @@ CSV: Final = "csv"
 #: Cells of a column up to this length stay in one piece, however narrow the terminal.
 KEPT_WHOLE: Final = 15
 
+#: How text begins that a spreadsheet takes for a formula, beside what is spelt out anyway; an apostrophe makes it text (OWASP: CSV
+#: injection).
+FORMULAS: Final = ("=", "+", "-", "@")
+
 #: A cell that should be seen -> its style on a terminal.
 STYLES: Final[Mapping[str, str]] = {
     "HANGING": "bold red",
@@ -45,8 +49,12 @@ def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, is_terminal:
 
 def json_text(value: object) -> str:
     """JSON in which whatever is not printable is escaped, not only what the standard asks for."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text) + "\n"
+    return escaped_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
+
+
+def escaped_json(text: str) -> str:
+    """The same JSON with all that does not print escaped."""
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain(value: Any) -> Any:
@@ -83,8 +91,16 @@ def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
     writer.writerow(columns)
     for row in rows:
         values = [plain(row[name]) for name in columns]
-        writer.writerow(["" if v is None else cell(v) if isinstance(v, list) else printable(v) for v in values])
+        writer.writerow(["" if v is None else _csv_cell(v) for v in values])
     return out.getvalue()
+
+
+def _csv_cell(value: Any) -> str:
+    """A cell that no spreadsheet takes for a formula; a number is one, with its sign."""
+    if isinstance(value, bool | int | float):
+        return str(value)
+    text = cell(value) if isinstance(value, list) else printable(value)
+    return f"'{text}" if text.startswith(FORMULAS) else text
 
 
 def _padded(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:

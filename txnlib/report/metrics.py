@@ -14,6 +14,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from txnlib.report.outcome import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, STATUSES, URGENCY, Found, Outcome
+from txnlib.report.text import printable
 
 #: Values of the labels, beyond `cluster`, and the value; None: not known, and so not told.
 Sample = tuple[tuple[object, ...], float | int | None]
@@ -171,7 +172,7 @@ class _Gauges:
             gauge = GaugeMetricFamily(name, metric.about, labels=("cluster", *metric.labels))
             for labels, value in metric.samples(self.outcome):
                 if value is not None:
-                    gauge.add_metric((self.outcome.cluster, *map(str, labels)), value)
+                    gauge.add_metric(tuple(map(printable, (self.outcome.cluster, *labels))), value)
             if gauge.samples:
                 yield gauge
 

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from txnlib.report.grid import escaped_json
 from txnlib.report.outcome import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, STATUSES, URGENCY, Found, Outcome
 from txnlib.report.summary import SHOWN, Row
 
@@ -166,7 +167,7 @@ def render_numbers(outcome: Outcome) -> str:
         written={name: Table(rows=each.rows, seconds=round(each.seconds, 3)) for name, each in sorted(outcome.written.items())},
         found=None if outcome.found is None else _findings(outcome.found, outcome.finished_ms),
     )
-    return numbers.model_dump_json(indent=2) + "\n"
+    return escaped_json(numbers.model_dump_json(indent=2)) + "\n"
 
 
 def _findings(found: Found, finished_ms: int) -> Findings:

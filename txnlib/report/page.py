@@ -5,7 +5,6 @@ The page needs no network, and its content security policy allows none. It works
 
 from __future__ import annotations
 
-import shlex
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,6 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from txnlib.core.durations import duration
+from txnlib.core.shell_words import option, refusal, with_places
 from txnlib.report import explained, page_answer, page_charts, page_rows, text
 from txnlib.report.needs import needed_for
 from txnlib.report.page_rows import Page, Story
@@ -57,14 +57,22 @@ def command_of(page: Page, command: str) -> str:
     if page.tables is None:
         table = "abort_plan" if command == "abort-plan" else command.replace("-", "_")
         return f"SELECT * FROM {page.summary.output}.{table} WHERE run_id = '{page.run_id}'"
-    return f"txn-audit {command} --tables {shlex.quote(page.tables)} --run {shlex.quote(page.run_id)}"
+    return f"txn-audit {command} {_run_of(page)}"
+
+
+def _run_of(page: Page) -> str:
+    """The options that name a run, but for what no command line can carry."""
+    named = {"--tables": str(page.tables), "--run": page.run_id}
+    return " ".join(option(name, value) for name, value in named.items() if refusal(value) is None)
 
 
 def explain_command(page: Page, row: Row) -> str:
     """The command that tells one transaction's story."""
     if page.tables is None:
         return command_of(page, "open_transactions")
-    return command_of(page, f"explain {shlex.quote(row['topic'])} {row['partition']} {row['start_offset']}")
+    if refusal(row["topic"]) is not None:
+        return command_of(page, "list")
+    return with_places("txn-audit explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page))
 
 
 def story_of(page: Page, row: Row) -> Story | None:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import log10
 from typing import Final
 
+from txnlib.core.instants import clock_ms
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.report.page_rows import Story
 from txnlib.report.story import STATE_AFTER, Step
@@ -236,7 +237,7 @@ def _log_end(story: Story, start: int, end: int | None, open_x: float, x_of: _Ax
     if end is None or end <= start:
         return [(open_x, float(BOTTOM)), (float(RIGHT), float(BOTTOM))]
     height = (BOTTOM - TOP) / (end - start)
-    known = [row for row in story.growth if row["max_timestamp_ms"] is not None]
+    known = [row for row in story.growth if clock_ms(row["max_timestamp_ms"]) is not None]
     thinned = known[:: max(1, len(known) // _POINTS)]
     points = [(x_of(row["max_timestamp_ms"]), BOTTOM - (min(row["base_offset"], end) - start) * height) for row in thinned]
     line = [(open_x, float(BOTTOM))]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from txnlib.core.instants import clock_ms
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.report.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVER, Key, Place, limits, lists
 from txnlib.report.summary import Row
@@ -99,7 +100,8 @@ def _partition_steps(place: Place, batches: Sequence[Row], stamps: Stamps) -> It
             opened = None
         elif batch["is_transactional"] and opened is None:
             opened = first
-        lower, upper = (batch["max_timestamp_ms"],) * 2 if is_stamped(batch) else stamps.around(first, last)
+        stamped_ms = clock_ms(batch["max_timestamp_ms"]) if is_stamped(batch) else None
+        lower, upper = stamps.around(first, last) if stamped_ms is None else (stamped_ms, stamped_ms)
         step = Step(
             written_by="coordinator" if batch["is_control"] else f"producer {place.producer_id}",
             record=_marker(batch) if batch["is_control"] else "",
@@ -153,7 +155,7 @@ def _coordinator_steps(place: Place, records: Sequence[Row]) -> Iterator[tuple[K
     for record in records:
         if record["left_out"]:
             yield reached, Step("", f"… {record['left_out']} records of {printable(record['transactional_id'])} left out", "")
-        at = record["timestamp_ms"]
+        at = clock_ms(record["timestamp_ms"])
         rank = COMPLETION if record["state"] in COMPLETE else DECISION
         reached = max(reached, (reached[0] if at is None else at, rank))
         yield (

@@ -5,7 +5,6 @@ Reads a Summary and computes no verdict.
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Sequence
 from typing import Final
@@ -14,6 +13,7 @@ from txnlib.core import durations
 from txnlib.core.abort_plan import PERMISSIONS
 from txnlib.core.durations import duration
 from txnlib.core.reason import Reason
+from txnlib.core.shell_words import option, refusal, with_places
 from txnlib.report.needs import needed_for
 from txnlib.report.summary import PREPARED, SECTIONS, SHOWN, Row, Summary
 
@@ -247,8 +247,9 @@ def blocks(row: Row) -> str:
 
 def seen(row: Row) -> str:
     runs = row["runs_seen"]
-    is_dated = row["duration_minutes"] is not None and (row["last_timestamp"] or 0) > 0
-    age = f"{row['duration_minutes']} min ago" if is_dated else "without a time"
+    age = "without a time" if row["last_timestamp_ms"] is None else "at a time that no clock shows,"
+    if row["duration_minutes"] is not None:
+        age = f"{row['duration_minutes']} min ago"
     clock = "the broker's" if row["age_basis"] == "BROKER_CLOCK" else "its client's"
     audits = "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {instant(row['first_seen'])}"
     return f"last write {age} by {clock} clock; {audits}"
@@ -343,13 +344,7 @@ def _further(summary: Summary) -> list[Line]:
     if rows is None or "/" not in summary.output:
         return []
     first = rows[0]
-    words = [
-        "txn-audit",
-        "explain",
-        first["topic"],
-        str(first["partition"]),
-        str(first["start_offset"]),
-        "--tables",
-        summary.output,
-    ]
-    return [f"details: {printable(shlex.join(words))}"]
+    if refusal(first["topic"]) is not None or refusal(summary.output) is not None:
+        return []
+    places = [first["topic"], str(first["partition"]), str(first["start_offset"])]
+    return [f"details: {with_places('txn-audit explain', places, option('--tables', summary.output))}"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.durations import duration
+from txnlib.core.instants import clock_ms
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.report.summary import Row
 
@@ -81,10 +82,10 @@ def partition_events(
 def _bounds(row: Row, is_begin: bool, started: Mapping[int, int]) -> tuple[int, int | None, int | None]:
     """Of one event: not before; the time it claims; and the time that is a broker's, if it has one."""
     if not is_begin:
-        return 0, None, row["marker_ms"]
+        return 0, None, clock_ms(row["marker_ms"])
     if row["is_broker_clock"]:
-        return 0, None, row["first_timestamp_ms"]
-    return started.get(row["first_offset"], 0), row["first_timestamp_ms"], None
+        return 0, None, clock_ms(row["first_timestamp_ms"])
+    return started.get(row["first_offset"], 0), clock_ms(row["first_timestamp_ms"]), None
 
 
 def _keys(bounds: Sequence[tuple[int, int | None, int | None]]) -> list[int]:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.spark.group_offsets import group_offsets
+from txnlib.spark.instants import instant
 from txnlib.spark.schemas import BLOCKED_GROUPS, COPY, PRODUCER, TOPIC_PARTITION, conform
 
 
@@ -41,9 +42,9 @@ def blocked_groups(
         .where(F.col("committed_offset") >= F.least("last_stable_offset", F.coalesce("readable_end", "last_stable_offset")))
         .withColumns(
             {
-                "as_of": F.timestamp_millis(F.lit(as_of_ms)),
+                "as_of": instant(F.lit(as_of_ms)),
                 "lag_offsets": F.col("high_watermark") - F.col("committed_offset"),
-                "committed_at": F.timestamp_millis("commit_timestamp_ms"),
+                "committed_at": instant("commit_timestamp_ms"),
             }
         ),
         BLOCKED_GROUPS,

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
 #: Pairs of a decision and its marker that make an estimate.
@@ -41,8 +42,9 @@ def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -
         .select(
             *TOPIC_PARTITION,
             "decision.coordinator_partition",
-            (F.col("marker.marker_ms") - F.col("decision.at_ms")).alias("difference_ms"),
+            (clock_ms("marker.marker_ms") - F.col("decision.at_ms")).alias("difference_ms"),
         )
+        .where(F.col("difference_ms").isNotNull())
     )
     clocks = coverage.where("is_judged").select(*TOPIC_PARTITION, clock().alias("clock"))
     of_coordinator = (

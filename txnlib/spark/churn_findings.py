@@ -10,6 +10,7 @@ from txnlib.core.finding import Finding, Severity
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.core.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.spark.decisions import application_of
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import TOPIC_PARTITION
 
@@ -26,7 +27,7 @@ def churn_findings(coordinator_states: DataFrame, producer_spans: DataFrame, app
 def _transactional_ids(coordinator_states: DataFrame, application_patterns: tuple[str, ...]) -> DataFrame:
     """Ids whose records begin with their first initialisation, so that none before it is missing, and that hold no other."""
     is_empty = F.col("state") == TransactionState.EMPTY.kafka_name
-    used_ms = F.when(~F.col("is_tombstone"), F.col("timestamp_ms"))
+    used_ms = F.when(~F.col("is_tombstone"), clock_ms("timestamp_ms"))
     active = [state.kafka_name for state in ACTIVE_STATES]
     begun = (
         coordinator_states.groupBy("transactional_id", "coordinator_partition")
@@ -81,8 +82,8 @@ def _producer_ids(producer_spans: DataFrame) -> DataFrame:
             *TOPIC_PARTITION,
             "producer_id",
             state["last_offset"].alias("offset"),
-            state["last_timestamp"].alias("first_ms"),
-            state["last_timestamp"].alias("last_ms"),
+            clock_ms(state["last_timestamp"]).alias("first_ms"),
+            clock_ms(state["last_timestamp"]).alias("last_ms"),
         )
     )
     newest = once.groupBy(*TOPIC_PARTITION).agg(F.max("first_ms").alias("newest_ms"))
@@ -112,7 +113,7 @@ def _period() -> tuple[Column, Column]:
 
 
 def _between() -> Column:
-    return F.concat(F.timestamp_millis("from_ms").cast("string"), F.lit(" to "), F.timestamp_millis("to_ms").cast("string"))
+    return F.concat(instant("from_ms").cast("string"), F.lit(" to "), instant("to_ms").cast("string"))
 
 
 def _severity(many: int) -> Column:

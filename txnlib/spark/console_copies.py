@@ -16,6 +16,7 @@ from txnlib.core.transaction_state import COMPLETE_STATES
 from txnlib.spark import windows
 from txnlib.spark.coverage import PRINTED, is_harmful
 from txnlib.spark.decisions import coordinator_partition_of
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import COPY, SEGMENTS, TRANSACTION_LOG, conform
 
 #: Behind every offset: whatever stood in an unreadable stretch may have been newer than any record.
@@ -35,7 +36,7 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
     located = console_log.withColumn("partition", F.coalesce("partition", hashed))
     covered = transaction_log.where(F.col("offset") >= 0).select("partition").distinct().withColumn("is_covered", F.lit(True))
     texts = located.groupBy("partition", "source", "path").agg(
-        F.max("last_update_ms").alias("newest_ms"), F.count("*").alias("records")
+        F.max(clock_ms("last_update_ms")).alias("newest_ms"), F.count("*").alias("records")
     )
     best = texts.withColumn("rank", F.row_number().over(windows.texts_of_coordinator())).where("rank = 1")
     used = best.join(covered, on="partition", how="left_anti").select("partition", "source", "path", F.lit(True).alias("is_used"))
@@ -60,7 +61,7 @@ def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFra
         console_records.groupBy(*COPY, "path")
         .agg(
             F.count("*").alias("batches"),
-            F.max(F.when(F.col("offset").isNotNull(), F.col("last_update_ms"))).alias("newest_broker_ms"),
+            F.max(F.when(F.col("offset").isNotNull(), clock_ms("last_update_ms"))).alias("newest_broker_ms"),
         )
         .join(texts, on=["source", "path"], how="left")
         .withColumns({"kind": F.lit(PRINTED), "unreadable": lost})

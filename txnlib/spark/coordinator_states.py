@@ -11,11 +11,13 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, WindowSpec
 from pyspark.sql import functions as F
 
+from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.sentinels import EXHAUSTED_EPOCH
 from txnlib.core.transaction_state import ACTIVE_STATES, NEVER_WRITTEN_STATES, PREPARED_STATES, TransactionState
 from txnlib.spark import windows
 from txnlib.spark.coordinator_log import coordinator_log
 from txnlib.spark.decisions import legality, transition_findings
+from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.schemas import COORDINATOR_STATES, conform
 
 _REMEMBERED: Final = (
@@ -46,7 +48,8 @@ def coordinator_states(transaction_log: DataFrame, coverage: DataFrame) -> DataF
     # Offsets less their rank: equal for two records exactly if nothing is missing between them.
     dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
     log = coordinator_log(transaction_log, coverage).withColumns({"dense": dense, "offset_before": _offset_before()})
-    log = log.withColumn("hole_ms", F.max(F.when(_follows_hole(), F.col("timestamp_ms"))).over(_so_far()))
+    log = log.withColumn("newest_ms", F.max(clock_ms("timestamp_ms")).over(windows.whole(windows.records_of_coordinator())))
+    log = log.withColumn("hole_ms", F.max(F.when(_follows_hole(), _written_by())).over(_so_far()))
     log = log.withColumnRenamed("partition", "coordinator_partition")
     remembered = log.withColumn("before", F.lag(F.struct(*_REMEMBERED)).over(window))
     is_consecutive = F.coalesce(F.col("before.dense") == F.col("dense"), F.lit(False))
@@ -87,6 +90,11 @@ def _offset_before() -> Column:
 def _follows_hole() -> Column:
     """Whether records are missing right below: what was written there is older than this record."""
     return (F.col("offset") >= 0) & (F.col("offset") > F.col("offset_before") + 1)
+
+
+def _written_by() -> Column:
+    """The time of a record; of one that no clock shows, the newest in the log: it is not younger."""
+    return F.when(~is_shown("timestamp_ms"), F.coalesce("newest_ms", F.lit(NO_INSTANT_MS))).otherwise(F.col("timestamp_ms"))
 
 
 def _begins() -> Column:

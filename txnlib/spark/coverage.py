@@ -16,6 +16,7 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
 from txnlib.spark.decisions import known_by
 from txnlib.spark.gone_partitions import with_gone
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
 #: Unreadable stretches that lose nothing a verdict could have used.
@@ -141,7 +142,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
             F.max("batches").alias("batches"),
             F.max_by("tail", F.coalesce("end_offset", F.lit(-1))).alias("tail"),
             F.bool_and("is_decoded").alias("is_decoded"),
-            F.max("newest_broker_ms").alias("newest_broker_ms"),
+            F.max(clock_ms("newest_broker_ms")).alias("newest_broker_ms"),
             F.flatten(F.collect_list("unreadable")).alias("unreadable"),
         )
     )
@@ -210,7 +211,7 @@ def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFra
     )
     return joined.withColumns(
         {
-            "captured_at_ms": F.coalesce("of_place_ms", "captured_at_ms", "default_ms"),
+            "captured_at_ms": F.coalesce(clock_ms("of_place_ms"), clock_ms("captured_at_ms"), clock_ms("default_ms")),
             "is_leader": F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker")),
         }
     )
@@ -330,10 +331,10 @@ def _with_known_until(copies: DataFrame) -> DataFrame:
     return copies.withColumns(
         {
             "is_current": is_current,
-            "captured_at": F.timestamp_millis("captured_at_ms"),
+            "captured_at": instant("captured_at_ms"),
             # Checkpoints lie beside the partitions' folders, so the default instant is theirs.
-            "checkpointed_at": F.timestamp_millis(F.when(F.col("high_watermark").isNotNull(), F.col("default_ms"))),
-            "known_until": F.timestamp_millis(known_until),
+            "checkpointed_at": instant(F.when(F.col("high_watermark").isNotNull(), F.col("default_ms"))),
+            "known_until": instant(known_until),
             "is_instant_assumed": F.col("captured_at_ms").isNull() | ~is_current,
         }
     )

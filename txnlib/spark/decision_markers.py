@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from txnlib.spark import windows
 from txnlib.spark.broker_clocks import broker_clocks
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import MARKERS, TOPIC_PARTITION
 
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
@@ -53,13 +54,16 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
     prior = F.when(F.col("decision").isNotNull(), F.struct("decision.type", "decision.epoch", "at_ms"))
     before_ms, after_ms = F.col("before.at_ms"), F.col("after.at_ms")
     at = F.struct("at_ms", "marker")
-    placed_marker = F.when(F.col("marker").isNotNull(), at)
+    is_marker = F.col("marker").isNotNull()
+    placed_marker = F.when(is_marker & F.col("at_ms").isNotNull(), at)
     forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
     seen = both.withColumns(
         {
             "before": F.last(placed_marker, ignorenulls=True).over(windows.before_now(forth)),
             "after": F.last(placed_marker, ignorenulls=True).over(windows.before_now(back)),
             "prior": F.last(prior, ignorenulls=True).over(windows.before_now(forth)),
+            # Markers without a time come first; any of them may carry the decision.
+            "has_untimed": F.max(is_marker & F.col("at_ms").isNull()).over(windows.before_now(forth)),
         }
     ).where(F.col("decision").isNotNull())
     since_before, until_after = F.col("at_ms") - before_ms, after_ms - F.col("at_ms")
@@ -68,7 +72,7 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
     is_before = agrees("before.marker", "decision") & is_near & ~is_of_prior
     is_after = agrees("after.marker", "decision") & ~(is_before & (since_before < until_after))
     marker = F.when(is_after, F.col("after.marker")).when(is_before, F.col("before.marker"))
-    is_followed = (F.col("after").isNotNull() | F.coalesce(is_near, F.lit(False))).alias("is_followed")
+    is_followed = (F.col("after").isNotNull() | F.coalesce(is_near | F.col("has_untimed"), F.lit(False))).alias("is_followed")
     clock = ("clock_offset_ms", "clocks_differ_ms")
     placed = F.struct("topic", "partition", *[marker[name].alias(name) for name in _MARKER], is_followed, *clock)
     listed = F.sort_array(F.collect_list(placed)).cast(MARKERS)
@@ -87,9 +91,9 @@ def on_coordinators_clock(markers: DataFrame, decided: DataFrame, clocks: DataFr
 
 
 def markers_of(producer_spans: DataFrame) -> DataFrame:
-    """The markers of all partitions: producer_id, topic, partition, at_ms, marker."""
+    """The markers of all partitions: producer_id, topic, partition, at_ms (NULL for a time that no clock shows), marker."""
     return producer_spans.where(F.col("marker_offset").isNotNull()).select(
-        "producer_id", *TOPIC_PARTITION, F.col("marker_ms").alias("at_ms"), F.struct(*_MARKER).alias("marker")
+        "producer_id", *TOPIC_PARTITION, clock_ms("marker_ms").alias("at_ms"), F.struct(*_MARKER).alias("marker")
     )
 
 

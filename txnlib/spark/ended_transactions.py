@@ -13,6 +13,7 @@ from txnlib.core.reason import Reason
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.spark.abort_plan import needs_somebody
 from txnlib.spark.coverage import shows_absence
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import ENDED_TRANSACTIONS, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, conform
 
 #: What is told of the run that saw it last.
@@ -86,8 +87,8 @@ def ended_transactions(
     return conform(
         told.withColumns(
             {
-                "as_of": F.timestamp_millis(F.lit(as_of_ms)),
-                "ended_at": F.timestamp_millis("marker_ms"),
+                "as_of": instant(F.lit(as_of_ms)),
+                "ended_at": instant("marker_ms"),
                 "outcome": F.col("marker_type"),
                 "says": _says(),
             }
@@ -111,7 +112,7 @@ def _last_records(producer_id_owners: DataFrame, coverage: DataFrame) -> DataFra
 def _is_by_hand() -> Column:
     """Whether no coordinator decided on the marker. One that had would have written its Complete record after it, and compaction
     keeps the last record of an id."""
-    marker_ms = F.col("marker_ms")
+    marker_ms = clock_ms("marker_ms")
     is_quiet = (F.col("last_record_ms") < marker_ms - CLOCKS_DIFFER_MS) & (F.col("known_ms") > marker_ms + CLOCKS_DIFFER_MS)
     return F.col("finding").isNotNull() | (F.col("marker_offset").isNotNull() & (F.col("reason").isin(_UNOWNED) | is_quiet))
 

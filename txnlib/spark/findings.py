@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding import FINDINGS as RULES
 from txnlib.core.finding import Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.transaction_state import TransactionState
 from txnlib.spark.churn_findings import churn_findings
 from txnlib.spark.copy_findings import copy_findings
 from txnlib.spark.decisions import batch_findings, coordinator_partition_of
 from txnlib.spark.gone_partitions import gone_partition_findings
+from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.marker_findings import marker_findings
 from txnlib.spark.producer_spans import SUSPECTS_KEPT, newest_spans, open_spans
 from txnlib.spark.schemas import FINDINGS, PRODUCER, conform
 from txnlib.spark.transaction_index_findings import transaction_index_findings
+from txnlib.spark.transactional_ids import last_records
 
 
 def findings(
@@ -44,6 +50,8 @@ def findings(
         .unionByName(_of_timeouts(coordinator_states, transaction_max_timeout_ms))
         .unionByName(_of_corrupt_batches(checked_batches))
         .unionByName(_of_timestamps(producer_spans, as_of_ms + clock_tolerance_ms))
+        .unionByName(_of_unshown_timestamps(producer_spans))
+        .unionByName(_of_unshown_records(coordinator_states))
         .unionByName(_located(marker_findings(transactions, producer_spans, coordinator_states, coverage)))
         .unionByName(_located(gone_partition_findings(coordinator_states, coverage)))
         .unionByName(_located(churn_findings(coordinator_states, producer_spans, application_patterns)))
@@ -163,7 +171,7 @@ def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
     """Producers with something open whose last write is stamped later than an instant."""
     return (
         open_spans(producer_spans)
-        .where(F.col("state.last_timestamp") > latest_ms)
+        .where(clock_ms("state.last_timestamp") > latest_ms)
         .select(
             *_row(
                 F.lit(Finding.TIMESTAMP_IN_FUTURE.value),
@@ -174,6 +182,51 @@ def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
                 producer_id=F.col("producer_id"),
             )
         )
+    )
+
+
+def _of_unshown_timestamps(producer_spans: DataFrame) -> DataFrame:
+    """Producers whose newest batch or marker, or the first batch of what they have open, carries a time that no clock shows."""
+    times = {"last write": "state.last_timestamp", "first write": "first_timestamp_ms"}
+    newest = newest_spans(producer_spans)
+    is_open = F.col("state.current_txn_first_offset").isNotNull()
+    is_odd = ~is_shown("state.last_timestamp") | (is_open & ~is_shown("first_timestamp_ms"))
+    return newest.where(is_odd).select(
+        *_row(
+            F.lit(Finding.INVALID_TIMESTAMP.value),
+            evidence=_unshown(times),
+            topic=F.col("topic"),
+            partition=F.col("partition"),
+            offset=F.coalesce("last_offset", "state.last_offset", "marker_offset"),
+            producer_id=F.col("producer_id"),
+        )
+    )
+
+
+def _of_unshown_records(coordinator_states: DataFrame) -> DataFrame:
+    """Transactional ids whose last record carries a time that no clock shows."""
+    times = {"appended": "record_ms", "last update": "last_update_ms", "transaction start": "begun_ms"}
+    is_odd = reduce(Column.__or__, [F.coalesce(~is_shown(name), F.lit(False)) for name in times.values()])
+    # An id without a transaction has no start: any number below 0.
+    begun_ms = F.when((F.col("start_ms") >= 0) | (F.col("state") != TransactionState.EMPTY.kafka_name), F.col("start_ms"))
+    last = last_records(coordinator_states).withColumn("begun_ms", begun_ms)
+    return last.where(is_odd).select(
+        *_row(
+            F.lit(Finding.INVALID_TIMESTAMP.value),
+            evidence=_unshown(times),
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("record_offset"),
+            producer_id=F.col("producer_id"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _unshown(times: Mapping[str, str]) -> Column:
+    """Those of some times that no clock shows, each with its number."""
+    return F.concat_ws(
+        "; ", *[F.when(~is_shown(name), F.concat(F.lit(f"{what} stamped "), name, F.lit(" ms"))) for what, name in times.items()]
     )
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from txnlib.core.finding import Finding
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.core.transaction_state import ACTIVE_STATES
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import TOPIC_PARTITION
 from txnlib.spark.transactional_ids import last_records
 
@@ -31,7 +32,7 @@ def with_gone(missing: DataFrame, listed: DataFrame, partition_notes: DataFrame,
     both = listed.withColumn("is_listed", F.lit(True)).join(noted.withColumn("is_noted", F.lit(True)), on=replica, how="full")
     agreed = both.agg(F.bool_and(F.col("is_listed").isNotNull() & F.col("is_noted").isNotNull()).alias("is_whole"))
     topics = both.select("topic", F.lit(True).alias("exists")).distinct()
-    default = instants.where(F.col("broker").isNull()).select(F.timestamp_millis("captured_at_ms").alias("checkpointed_at"))
+    default = instants.where(F.col("broker").isNull()).select(instant("captured_at_ms").alias("checkpointed_at"))
     told = (
         missing.join(F.broadcast(topics), on="topic", how="left")
         .join(F.broadcast(agreed), how="left")
@@ -55,7 +56,7 @@ def gone_partition_findings(coordinator_states: DataFrame, coverage: DataFrame) 
     listed = (
         active.select(*known, F.inline("partitions"))
         .join(F.broadcast(gone), on=list(TOPIC_PARTITION), how="inner")
-        .where(F.col("record_ms") + CHECKPOINTED_WITHIN_MS < F.col("checkpointed_ms"))
+        .where(clock_ms("record_ms") + CHECKPOINTED_WITHIN_MS < F.col("checkpointed_ms"))
         .groupBy(*known)
         .agg(F.sort_array(F.collect_set(F.concat_ws("-", "topic", "partition"))).alias("names"))
     )

@@ -14,6 +14,7 @@ from txnlib.spark.broker_clocks import clock, is_one_clock
 from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.decision_markers import agrees, markers_of
 from txnlib.spark.decisions import marker_finding
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import TOPIC_PARTITION
 
 _FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence", "severity")
@@ -94,7 +95,7 @@ def _odd_markers(
                 windows.before_now(forth)
             ),
         }
-    ).where(F.col("marker").isNotNull() & F.col("owner").isNotNull())
+    ).where(F.col("marker").isNotNull() & F.col("owner").isNotNull() & F.col("at_ms").isNotNull())
     is_first = F.coalesce(F.col("marker_before_ms") < F.col("before.decided_ms"), F.col("marker_before_ms").isNull())
     suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
     known = suspects.join(
@@ -150,7 +151,7 @@ def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
         F.col("offset") >= F.col("from_offset")
     )
     return records.groupBy("of_partition").agg(
-        F.min("timestamp_ms").alias("complete_since_ms"), F.first("known_until_ms").alias("known_until_ms")
+        F.min(clock_ms("timestamp_ms")).alias("complete_since_ms"), F.first("known_until_ms").alias("known_until_ms")
     )
 
 
@@ -225,7 +226,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
         .join(decided.select("producer_id", *TOPIC_PARTITION, "marker_offset"), on=[*_PRODUCER, "marker_offset"], how="left_anti")
     )
     differ = F.coalesce("clocks_differ_ms", F.when(is_one_clock(), F.lit(CLOCKS_DIFFER_MS)), F.lit(UNKNOWN_CLOCKS_DIFFER_MS))
-    at_ms = F.col("marker_ms") - F.coalesce("clock_offset_ms", F.lit(0))
+    at_ms = clock_ms("marker_ms") - F.coalesce("clock_offset_ms", F.lit(0))
     found = (
         written.join(F.broadcast(ongoing), on=list(_PRODUCER), how="inner")
         .where((F.col("marker_epoch") == F.col("producer_epoch")) & (at_ms > F.col("start_ms") + differ))
@@ -235,7 +236,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
         F.lit("ended the records from offset "),
         F.col("from_offset"),
         F.lit("; the transaction began at "),
-        F.timestamp_millis("start_ms").cast("string"),
+        instant("start_ms").cast("string"),
         F.lit(" and is Ongoing: stop its application before it commits, so that the coordinator aborts the rest"),
     )
     named = found.withColumns(
@@ -275,14 +276,14 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     )
     proven = (
         early.join(oldest, on=key, how="left")
-        .withColumn("proof_ms", F.when(F.col("is_broker_clock"), F.col("first_timestamp_ms")).otherwise(F.col("stamp_ms")))
+        .withColumn("proof_ms", F.when(F.col("is_broker_clock"), clock_ms("first_timestamp_ms")).otherwise(F.col("stamp_ms")))
         .where(F.col("proof_ms") < F.col("start_ms"))
     )
     shown = F.concat(
         F.lit("written before "),
-        F.timestamp_millis("proof_ms").cast("string"),
+        instant("proof_ms").cast("string"),
         F.lit(" by the broker's clock; the transaction began at "),
-        F.timestamp_millis("began_ms").cast("string"),
+        instant("began_ms").cast("string"),
     )
     named = proven.withColumns(
         {

@@ -7,8 +7,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.sentinels import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.transaction_state import COMPLETE_STATES
+from txnlib.spark.instants import clock_ms, is_shown, latest_ms
 from txnlib.spark.schemas import OPEN_TRANSACTION
 
 _COMPLETE: Final = [state.kafka_name for state in COMPLETE_STATES]
@@ -23,7 +25,7 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     is_end_untimed of all; `decision`, the newest; `commit_due`, the newest COMMIT that is not known to be marked here, since the
     newest decision that is; clocks_differ_ms.
     """
-    ended = transactions.where(F.col("prepared").isNotNull() | F.col("state").isin(_COMPLETE)).select(
+    ended = transactions.where(F.col("outcome") != "OPEN").select(
         "producer_id",
         "outcome",
         "state",
@@ -51,7 +53,13 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
         .withColumns({"placed": placed, "lists_partition": F.col("partitions").isNotNull()})
         .withColumn("differ_ms", F.coalesce("placed.clocks_differ_ms", F.lit(UNKNOWN_CLOCKS_DIFFER_MS).cast("long")))
     )
-    is_marked = F.when(F.col("placed").isNotNull(), F.col("placed.marker_offset").isNotNull()).otherwise(_seems_marked())
+    # Times place markers: one without may carry any decision.
+    is_untimed = F.coalesce(~is_shown("marker_before.ms"), F.lit(False))
+    is_marked = (
+        F.when(F.col("placed.marker_offset").isNotNull(), F.lit(True))
+        .when(F.col("placed").isNotNull() & ~is_untimed, F.lit(False))
+        .otherwise(_seems_marked())
+    )
     told = about.withColumn("is_marked", is_marked).withColumn(
         "decided",
         F.struct(
@@ -70,7 +78,9 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     found = told.groupBy(*OPEN_TRANSACTION).agg(
         F.max(F.greatest("prepared_ms", "completed_ms")).alias("ended_at_ms"),
         F.max("prepared_ms").alias("last_prepared_ms"),
-        F.bool_or(F.col("state").isin(_COMPLETE) & F.col("completed_ms").isNull()).alias("is_end_untimed"),
+        F.bool_or(F.col("completed_ms").isNull() & (F.col("state").isin(_COMPLETE) | F.col("prepared_ms").isNull())).alias(
+            "is_end_untimed"
+        ),
         F.max_by("decided", "last_record_offset").alias("decision"),
         F.max_by("differ_ms", "last_record_offset").alias("clocks_differ_ms"),
         F.max_by("decided", of_commit).alias("last_commit"),
@@ -97,9 +107,10 @@ def _seems_marked() -> Column:
         & F.coalesce(marker["epoch"] == epoch, F.lit(True))
     )
     latest = F.coalesce(F.col("completed_ms"), F.lit(1 << 60)) + F.col("differ_ms")
-    is_timely = (marker["ms"] >= F.col("start_ms")) & (marker["ms"] <= latest)
+    marker_ms = clock_ms(marker["ms"])
+    is_timely = (marker_ms >= F.col("start_ms")) & (marker_ms <= latest)
     return F.when(F.coalesce(is_possible & is_timely, F.lit(False)), F.lit(True)).when(
-        F.col("lists_partition") & marker["ms"].isNotNull() & (marker["ms"] < F.col("start_ms") - F.col("differ_ms")), F.lit(False)
+        F.col("lists_partition") & marker_ms.isNotNull() & (marker_ms < F.col("start_ms") - F.col("differ_ms")), F.lit(False)
     )
 
 
@@ -140,14 +151,14 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
     told = written.join(known, on="producer_id", how="inner").join(F.broadcast(explained), on=key, how="left")
     is_elsewhere = (F.col("of_topic") != F.col("topic")) | (F.col("of_partition") != F.col("partition"))
     is_commit = is_elsewhere & (F.col("marker_type") == "COMMIT") & (F.col("marker_epoch") >= F.col("epoch"))
-    stamp = F.struct(F.col("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
+    stamp = F.struct(latest_ms("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
     is_unexplained = F.col("is_explained").isNull()
     of_siblings = told.groupBy(*OPEN_TRANSACTION, "of_topic", "of_partition").agg(
-        F.max(F.when(is_unexplained, F.col("marker_ms"))).alias("marker_ms"),
+        F.max(F.when(is_unexplained, latest_ms("marker_ms"))).alias("marker_ms"),
         F.max(F.when(is_unexplained & (F.col("marker_type") == "COMMIT"), stamp)).alias("commit"),
         F.bool_or(is_commit).alias("is_committed"),
-        F.max(F.when(is_commit, F.coalesce("marker_ms", F.lit(_NO_INSTANT)))).alias("committed_ms"),
-        F.max(F.when(is_commit & is_unexplained, F.col("marker_ms"))).alias("unexplained_ms"),
+        F.max(F.when(is_commit, F.coalesce(clock_ms("marker_ms"), F.lit(NO_INSTANT_MS)))).alias("committed_ms"),
+        F.max(F.when(is_commit & is_unexplained, latest_ms("marker_ms"))).alias("unexplained_ms"),
     )
     elsewhere = F.struct(F.concat_ws("-", "of_topic", "of_partition").alias("partition"), "committed_ms", "unexplained_ms")
     return of_siblings.groupBy(*OPEN_TRANSACTION).agg(
@@ -155,10 +166,6 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
         F.max("commit").alias("newest_commit"),
         F.collect_list(F.when(F.col("is_committed"), elsewhere)).alias("commits_elsewhere"),
     )
-
-
-#: Later than any: a marker without a time.
-_NO_INSTANT: Final = 1 << 62
 
 
 def sibling_commit_ms() -> Column:

@@ -14,11 +14,13 @@ from pyspark.sql import functions as F
 from txnlib.core.copies import End, Role
 from txnlib.core.evidence import Owner, Thresholds
 from txnlib.core.find_hanging import MS_PER_MINUTE
+from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.readers.headers import PAGE
 from txnlib.spark import windows
 from txnlib.spark.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.decisions import application_of, judgement
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.open_decisions import committed_siblings, decisions, sibling_commit_ms, siblings
 from txnlib.spark.open_evidence import alarms, start_checks
 from txnlib.spark.producer_spans import open_spans
@@ -137,7 +139,7 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
             "stretch",
             F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
             F.lit(None).cast("long").alias("start_offset"),
-            F.when(is_marker | is_stamped, F.col("max_timestamp_ms")).alias("stamped_ms"),
+            F.when(is_marker | is_stamped, clock_ms("max_timestamp_ms")).alias("stamped_ms"),
             F.col("size").cast("long").alias("size"),
         )
     )
@@ -359,21 +361,17 @@ def _decided(name: str) -> Column:
     return F.struct(*[value.alias(field) for field, value in fields.items()])
 
 
-#: Later than any: an end whose time nothing bounds.
-_NO_INSTANT: Final = 1 << 62
-
-
 def _ended_ms() -> Column:
     """When the newest such transaction ended at the latest. An end of unknown time may be as young as its copy, unless its
     marker is here."""
-    has_marker = F.coalesce(F.col("marker_before.ms") >= F.col("last_prepared_ms"), F.lit(False))
+    has_marker = F.coalesce(clock_ms("marker_before.ms") >= F.col("last_prepared_ms"), F.lit(False))
     may_be_younger = F.coalesce(F.col("is_end_untimed"), F.lit(False)) & ~has_marker
-    latest = F.coalesce("coordinator_captured_ms", F.lit(_NO_INSTANT))
+    latest = F.coalesce("coordinator_captured_ms", F.lit(NO_INSTANT_MS))
     return F.when(may_be_younger, F.greatest("ended_at_ms", latest)).otherwise(F.col("ended_at_ms"))
 
 
 def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
-    as_of = F.timestamp_millis(F.lit(thresholds.as_of_ms))
+    as_of = instant(F.lit(thresholds.as_of_ms))
     last_ms = F.col("state.last_timestamp")
     proven = F.col("judgement.proven_since_ms")
     return judged.select(
@@ -382,16 +380,17 @@ def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
         "state.producer_epoch",
         "state.coordinator_epoch",
         "start_offset",
-        F.timestamp_millis(last_ms).alias("last_timestamp"),
-        ((F.lit(thresholds.as_of_ms) - last_ms) / MS_PER_MINUTE).cast("long").alias("duration_minutes"),
+        instant(last_ms).alias("last_timestamp"),
+        last_ms.alias("last_timestamp_ms"),
+        ((F.lit(thresholds.as_of_ms) - clock_ms(last_ms)) / MS_PER_MINUTE).cast("long").alias("duration_minutes"),
         "transactional_id",
         "coordinator_partition",
         "coordinator_state",
-        F.timestamp_millis("transaction_start_ms").alias("transaction_start"),
+        instant("transaction_start_ms").alias("transaction_start"),
         F.col("transaction_timeout_ms").cast("long").alias("transaction_timeout_ms"),
         F.coalesce(is_two_phase_commit(), F.lit(False)).alias("is_two_phase_commit"),
         "judgement.*",
-        F.timestamp_millis("judgement.safe_from_ms").alias("safe_from"),
+        instant("judgement.safe_from_ms").alias("safe_from"),
         "records",
         committed_siblings().alias("committed_siblings"),
         F.greatest(F.col("high_watermark") - F.col("start_offset"), F.lit(0)).alias("blocked_offsets"),
@@ -399,12 +398,7 @@ def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
         F.when(~F.coalesce(F.col("start_offset") < F.col("snapshot_from_offset"), F.lit(False)), F.col("bytes_from_here")).alias(
             "blocked_bytes"
         ),
-        F.timestamp_millis(F.coalesce(proven, _dated("first_timestamp_ms"), _dated("state.last_timestamp"))).alias("blocks_since"),
+        instant(F.coalesce(proven, clock_ms("first_timestamp_ms"), clock_ms("state.last_timestamp"))).alias("blocks_since"),
         F.coalesce("earliest", as_of).alias("first_seen"),
         (F.lit(1) + F.coalesce("earlier_runs", F.lit(0))).alias("runs_seen"),
     )
-
-
-def _dated(name: str) -> Column:
-    """A time, unless it is one that no clock shows."""
-    return F.when(F.col(name) > 0, F.col(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.spark.instants import instant
 from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import PARTITION_TRANSACTIONS, PRODUCER, conform
 
@@ -30,12 +31,12 @@ def partition_transactions(producer_spans: DataFrame) -> DataFrame:
             outcome.alias("outcome"),
             "marker_epoch",
             F.col("marker_coordinator_epoch").alias("coordinator_epoch"),
-            F.timestamp_millis("marker_ms").alias("completed"),
+            instant("marker_ms").alias("completed"),
             "batches",
             "records",
             "bytes",
-            F.timestamp_millis("first_timestamp_ms").alias("first_timestamp"),
-            F.timestamp_millis("last_timestamp_ms").alias("last_timestamp"),
+            instant("first_timestamp_ms").alias("first_timestamp"),
+            instant("last_timestamp_ms").alias("last_timestamp"),
         )
     )
     return conform(found, PARTITION_TRANSACTIONS)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS
 from txnlib.spark.coverage import begins_at_snapshot
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import PARTITIONS, TOPIC_PARTITION, conform
 
 _NEXT: Final = ("start_offset", "producer_id", "transactional_id")
@@ -64,7 +65,8 @@ def partitions(
     blocking = blocking.select("*", *[F.col(f"next.{name}").alias(alias) for name, alias in _NEXT_NAMES.items()])
     raised = F.greatest("first_unstable_offset", "log_start_offset")
     limit = transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
-    is_late = (F.col("blocking_ms") > 0) & (F.lit(as_of_ms) - F.col("blocking_ms") > limit)
+    # Brokers skip times of 0 and below, and no time above those that clocks show is old: both are NULL here.
+    is_late = F.lit(as_of_ms) - F.col("blocking_ms") > limit
     described = (
         copies.join(unstable, on=list(TOPIC_PARTITION), how="left")
         .join(blocking, on=list(TOPIC_PARTITION), how="left")
@@ -84,11 +86,10 @@ def partitions(
     return conform(
         described.join(lags, on=list(TOPIC_PARTITION), how="left").withColumns(
             {
-                "as_of": F.timestamp_millis(F.lit(as_of_ms)),
+                "as_of": instant(F.lit(as_of_ms)),
                 "lag_offsets": F.col("high_watermark") - F.col("last_stable_offset"),
                 "lag_bytes": F.when(is_lag_read, F.coalesce("lag_bytes", F.lit(0).cast("long"))),
-                # A time of 0 or below is none that a clock shows.
-                "lag_ms": F.when(F.col("stable_ms") > 0, F.greatest(F.lit(as_of_ms) - F.col("stable_ms"), F.lit(0))),
+                "lag_ms": F.when(F.col("stable_ms").isNotNull(), F.greatest(F.lit(as_of_ms) - F.col("stable_ms"), F.lit(0))),
             }
         ),
         PARTITIONS,
@@ -103,5 +104,5 @@ def _lags(lagging: DataFrame, record_batches: DataFrame) -> DataFrame:
     )
     return behind.groupBy(*TOPIC_PARTITION).agg(
         F.sum(F.col("size").cast("long")).alias("lag_bytes"),
-        F.min_by("max_timestamp_ms", "base_offset").alias("stable_ms"),
+        clock_ms(F.min_by("max_timestamp_ms", "base_offset")).alias("stable_ms"),
     )

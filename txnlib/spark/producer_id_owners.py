@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from txnlib.core.evidence import Owner
 from txnlib.core.sentinels import EXHAUSTED_EPOCH
 from txnlib.core.transaction_log import PRODUCER_ID_FIELDS
+from txnlib.spark.instants import instant
 from txnlib.spark.schemas import PRODUCER_ID_OWNERS, conform
 
 
@@ -31,8 +32,8 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
         F.min_by("field", F.array_position(F.array(*[F.lit(f) for f in PRODUCER_ID_FIELDS]), F.col("field"))).alias("known_from"),
         F.min("offset").alias("first_record_offset"),
         F.max("offset").alias("last_record_offset"),
-        F.timestamp_millis(F.min("timestamp_ms")).alias("first_seen"),
-        F.timestamp_millis(F.max("timestamp_ms")).alias("last_seen"),
+        instant(F.min("timestamp_ms")).alias("first_seen"),
+        instant(F.max("timestamp_ms")).alias("last_seen"),
         F.max(F.when(F.col("named_id") == F.col("producer_id"), F.col("producer_epoch"))).alias("highest_epoch"),
     )
     last = coordinator_states.groupBy(*ids).agg(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.spark.instants import instant
 from txnlib.spark.producer_spans import newest_spans
 from txnlib.spark.schemas import PRODUCER, PRODUCER_STATES, conform
 
@@ -17,13 +18,16 @@ def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_exp
     """
     last = newest_spans(producer_spans)
     is_open = F.col("state.current_txn_first_offset").isNotNull()
-    is_fresh = F.lit(as_of_ms) - F.coalesce("state.last_timestamp", F.lit(-1)) < producer_id_expiration_ms
+    silent_ms = F.try_subtract(F.lit(as_of_ms), F.coalesce("state.last_timestamp", F.lit(-1)))
+    # A difference beyond int64 wraps around in a broker, so that such a producer is younger than any limit.
+    is_fresh = F.coalesce(silent_ms < producer_id_expiration_ms, F.lit(True))
     remembered = last.where(is_open | is_fresh).select(
         *PRODUCER,
         "state.producer_epoch",
         "state.coordinator_epoch",
         "state.last_sequence",
-        F.timestamp_millis("state.last_timestamp").alias("last_timestamp"),
+        instant("state.last_timestamp").alias("last_timestamp"),
+        F.col("state.last_timestamp").alias("last_timestamp_ms"),
         F.col("state.current_txn_first_offset").alias("current_transaction_start_offset"),
     )
     return conform(remembered, PRODUCER_STATES)

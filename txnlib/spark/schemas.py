@@ -393,7 +393,12 @@ PRODUCER_STATES: Final = StructType(
         column("producer_epoch", _INT, "Epoch of its last batch or marker."),
         column("coordinator_epoch", _INT, "Coordinator epoch of its last marker; NULL if none reached the partition."),
         column("last_sequence", _INT, "Last sequence; NULL if its epoch has no data."),
-        column("last_timestamp", _TIME, "Time of its last batch (the client's clock in CreateTime topics) or marker."),
+        column(
+            "last_timestamp",
+            _TIME,
+            "Time of its last batch (the client's clock in CreateTime topics) or marker.",
+        ),
+        column("last_timestamp_ms", _LONG, "The same as it stands in the log, even one that no clock shows (NULL there)."),
         column("current_transaction_start_offset", _LONG, "First offset of its open transaction; NULL: nothing open."),
     ]
 )
@@ -556,8 +561,13 @@ OPEN_TRANSACTIONS: Final = StructType(
         column("producer_epoch", _INT, "Producer epoch the partition knows."),
         column("coordinator_epoch", _INT, "Coordinator epoch of the producer's last marker here; NULL: no marker yet."),
         column("start_offset", _LONG, "First offset of the open transaction."),
-        column("last_timestamp", _TIME, "Time of the producer's last write: the client's clock in CreateTime topics."),
-        column("duration_minutes", _LONG, "Whole minutes since the last write, as find-hanging prints it."),
+        column(
+            "last_timestamp",
+            _TIME,
+            "Time of the producer's last write: the client's clock in CreateTime topics.",
+        ),
+        column("last_timestamp_ms", _LONG, "The same as it stands in the log, even one that no clock shows (NULL there)."),
+        column("duration_minutes", _LONG, "Whole minutes since last_timestamp, as find-hanging prints it."),
         column("transactional_id", _STRING, "Transactional id that has, or had, the producer id."),
         column("coordinator_partition", _INT, "Partition of __transaction_state with the id's records."),
         column("coordinator_state", _STRING, "State of the id; NULL if unknown or expired."),

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.transaction_state import PREPARED_STATES
 from txnlib.spark.decisions import application_of
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import TRANSACTIONAL_IDS, conform
 
 _ID = ("transactional_id", "coordinator_partition")
@@ -40,11 +41,11 @@ def transactional_ids(
         "producer_epoch",
         "state",
         "transaction_timeout_ms",
-        F.timestamp_millis(F.when(F.col("state") != "Empty", F.col("start_ms"))).alias("transaction_start"),
+        instant(F.when(F.col("state") != "Empty", F.col("start_ms"))).alias("transaction_start"),
         F.when(is_prepared(), F.coalesce("unmarked", none)).otherwise(F.coalesce("partitions", none)).alias("partitions"),
-        F.timestamp_millis("last_update_ms").alias("last_update"),
+        instant("last_update_ms").alias("last_update"),
         F.col("record_offset"),
-        F.timestamp_millis("record_ms").alias("record_timestamp"),
+        instant("record_ms").alias("record_timestamp"),
         "coordinator_epoch",
         is_two_phase_commit().alias("is_two_phase_commit"),
     )
@@ -96,5 +97,5 @@ def is_marker_of_decision() -> Column:
         F.coalesce(F.col("marker_type") == decided, F.lit(True))
         & (F.col("marker_epoch") == F.col("producer_epoch"))
         & F.coalesce(F.col("marker_coordinator_epoch") >= F.col("coordinator_epoch"), F.lit(True))
-        & F.coalesce(F.col("marker_ms") >= F.col("last_update_ms") - CLOCKS_DIFFER_MS, F.lit(True))
+        & F.coalesce(clock_ms("marker_ms") >= clock_ms("last_update_ms") - CLOCKS_DIFFER_MS, F.lit(True))
     )

@@ -12,6 +12,7 @@ from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPAR
 from txnlib.spark import windows
 from txnlib.spark.decision_markers import decision_markers
 from txnlib.spark.decisions import ended_by
+from txnlib.spark.instants import clock_ms, instant, is_shown
 from txnlib.spark.schemas import TRANSACTIONS, conform
 from txnlib.spark.transactional_ids import is_two_phase_commit
 
@@ -42,14 +43,16 @@ def _instances(coordinator_states: DataFrame) -> DataFrame:
     ongoing_offset, prepared_offset = F.when(is_ongoing, F.col("offset")), F.when(is_prepared, F.col("offset"))
     # A value of version 1 leaves out a version of 0; old text prints neither.
     client_version = F.when(F.col("value_version").isNotNull(), F.coalesce("client_transaction_version", F.lit(0)))
+    # A record says when it was decided; where no clock shows that, its append time does.
+    decided_ms = F.when(~is_shown("last_update_ms"), clock_ms("timestamp_ms")).otherwise(F.col("last_update_ms"))
     return records.groupBy(*_INSTANCE).agg(
         F.min_by("producer_id", "offset").alias("producer_id"),
         F.min_by("producer_epoch", "offset").alias("producer_epoch"),
         F.max_by("state", "offset").alias("state"),
-        F.min("start_ms").alias("start_ms"),
-        F.max(F.when(is_prepared, F.col("timestamp_ms"))).alias("prepared_ms"),
-        F.min(F.when(is_prepared, F.col("last_update_ms"))).alias("decided_ms"),
-        F.max(F.when(is_complete, F.col("timestamp_ms"))).alias("completed_ms"),
+        F.min(clock_ms("start_ms")).alias("start_ms"),
+        F.max(F.when(is_prepared, clock_ms("timestamp_ms"))).alias("prepared_ms"),
+        F.min(F.when(is_prepared, decided_ms)).alias("decided_ms"),
+        F.max(F.when(is_complete, clock_ms("timestamp_ms"))).alias("completed_ms"),
         F.max_by("partitions", F.when(is_active, F.col("offset"))).alias("partitions"),
         F.max_by("transaction_timeout_ms", "offset").alias("transaction_timeout_ms"),
         F.max("client_transaction_version").alias("transaction_version"),
@@ -62,14 +65,14 @@ def _instances(coordinator_states: DataFrame) -> DataFrame:
         F.max_by("producer_epoch", prepared_offset).alias("decided_epoch"),
         F.max_by("coordinator_epoch", prepared_offset).alias("decided_coordinator_epoch"),
         F.bool_or(is_prepared & (F.col("legality") == "TRANSACTIONS_V2")).alias("is_without_ongoing"),
-        F.max_by("timestamp_ms", "offset").alias("last_ms"),
+        clock_ms(F.max_by("timestamp_ms", "offset")).alias("last_ms"),
         F.max_by("next", "offset").alias("next"),
     )
 
 
 def _with_ending(instances: DataFrame) -> DataFrame:
     decision = F.when(F.col("state").endswith("Commit"), "COMMIT").when(F.col("state").endswith("Abort"), "ABORT").otherwise("OPEN")
-    follows_ms = F.col("next.last_update_ms") - F.col("last_ms")
+    follows_ms = clock_ms("next.last_update_ms") - F.col("last_ms")
     is_reinitialized = (F.col("next.state") == TransactionState.EMPTY.kafka_name) & (follows_ms <= REINITIALIZED_WITHIN_MS)
     aborted_by = ended_by()(
         F.struct(
@@ -85,9 +88,9 @@ def _with_ending(instances: DataFrame) -> DataFrame:
     )
     return instances.withColumn("outcome", decision).withColumns(
         {
-            "start": F.timestamp_millis("start_ms"),
-            "prepared": F.timestamp_millis("prepared_ms"),
-            "completed": F.timestamp_millis("completed_ms"),
+            "start": instant("start_ms"),
+            "prepared": instant("prepared_ms"),
+            "completed": instant("completed_ms"),
             "ended_by": F.when(F.col("outcome") == "COMMIT", EndedBy.CLIENT.value).when(F.col("outcome") == "ABORT", aborted_by),
             "time_to_decide_ms": F.col("decided_ms") - F.col("start_ms"),
             "time_to_write_markers_ms": F.col("completed_ms") - F.col("decided_ms"),

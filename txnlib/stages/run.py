@@ -23,6 +23,7 @@ from txnlib.readers.start import SNAPSHOT, start_at_snapshots
 from txnlib.report.outcome import Written
 from txnlib.report.text import size
 from txnlib.spark.capture_splits import split_large_files
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import AUDIT_RUNS
 from txnlib.stages.asked import INCREMENTAL, Asked
 from txnlib.stages.clock import now
@@ -203,7 +204,7 @@ def _as_of(asked: Asked, capture: Capture, spark: SparkSession, newest_ms: int |
 
 def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | None) -> int:
     """The newest time in a capture that is a broker's. Raises UnreadableInputError if there is none."""
-    newest = read_new(spark, capture, "segments", earlier).agg(F.max("newest_broker_ms").alias("newest")).first()
+    newest = read_new(spark, capture, "segments", earlier).agg(F.max(clock_ms("newest_broker_ms")).alias("newest")).first()
     if newest is None or newest["newest"] is None:
         raise UnreadableInputError(
             ", ".join(capture.inputs), "nothing in it tells when it was taken", "Give --as-of, or add a capture.json"

@@ -1,0 +1,131 @@
+"""Laws of times that no clock shows: whatever int64 stands in a log, nothing raises, and nothing is said by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.test_find_hanging import NOW
+from tests.core.test_verdict import AT_ONE, NOBODY, NOON, ONGOING, PARTITION
+from txnlib.core.ages import last_write_ms, lateness, proven_since_ms
+from txnlib.core.cause import causes
+from txnlib.core.durations import duration, instant
+from txnlib.core.evidence import CoordinatorSide, Decided, Evidence, PartitionSide
+from txnlib.core.evidence_records import evidence_records
+from txnlib.core.find_hanging import duration_minutes, is_candidate
+from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, latest_ms, long_difference
+from txnlib.core.partition_state import has_late_transaction
+from txnlib.core.reason import Verdict
+from txnlib.core.remedy import remedy
+from txnlib.core.transaction_state import TransactionState
+from txnlib.core.verdict import judge
+
+LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+ODD = (LEAST, LEAST + 1, -2, -1, 0, LAST_MS + 1, NOON * 1_000, NOON * 1_000_000, GREATEST)
+DECIDED = Decided(type="COMMIT", producer_epoch=0, coordinator_epoch=0, decided_ms=NOON, completed_ms=NOON, is_marked=False)
+PREPARED = replace(ONGOING, state=TransactionState.PREPARE_ABORT, record_ms=NOON, last_update_ms=NOON)
+SIDES = {
+    "nobody": NOBODY,
+    "ongoing": ONGOING,
+    "prepared": PREPARED,
+    "decided": replace(NOBODY, decision=DECIDED, commit_due=DECIDED),
+}
+
+
+def times(side: object) -> list[str]:
+    """The fields of a side that hold a time from a log; limits are no times."""
+    names = type(side).__dataclass_fields__
+    return [name for name in names if name.endswith("_ms") and name not in ("transaction_timeout_ms", "clocks_differ_ms")]
+
+
+CASES = [
+    *[("partition", name) for name in times(PARTITION)],
+    *[("coordinator", name) for name in times(ONGOING)],
+]
+
+
+@pytest.mark.parametrize("ms", [FIRST_MS, NOON, LAST_MS])
+def test_a_time_that_a_clock_shows_is_itself(ms):
+    assert (clock_ms(ms), latest_ms(ms)) == (ms, ms)
+
+
+@pytest.mark.parametrize("ms", ODD)
+def test_one_that_no_clock_shows_is_none_and_may_be_later_than_any(ms):
+    assert (clock_ms(ms), latest_ms(ms)) == (None, NO_INSTANT_MS)
+    assert (clock_ms(None), latest_ms(None)) == (None, None)
+
+
+@pytest.mark.parametrize("ms", ODD)
+def test_every_time_has_words(ms):
+    assert instant(ms)
+    assert duration(ms)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("ms", ODD)
+def test_whatever_is_stamped_so_is_judged_and_never_aborted_for_it(side, ms):
+    plain = Evidence(PARTITION, SIDES[side])
+    usual = judge(plain, AT_ONE)
+    for of, name in CASES:
+        odd = plain
+        if of == "partition":
+            odd = replace(plain, on_partition=replace(PARTITION, **{name: ms}))
+        else:
+            odd = replace(plain, at_coordinator=replace(SIDES[side], **{name: ms}))
+        judgement = judge(odd, AT_ONE)
+        cure = remedy(odd, judgement, AT_ONE)
+        assert causes(judgement.reason, odd) is not None
+        assert evidence_records(odd)
+        assert not cure.safe_to_abort or remedy(plain, usual, AT_ONE).safe_to_abort, name
+        assert judgement.broker_clock_age_ms is None or 0 <= judgement.broker_clock_age_ms <= AT_ONE.as_of_ms, name
+        assert lateness(odd, AT_ONE, AT_ONE.as_of_ms) in (None, *{lateness(plain, AT_ONE, AT_ONE.as_of_ms)}), name
+
+
+@pytest.mark.parametrize("ms", ODD)
+def test_a_last_write_stamped_so_has_no_age_and_is_said(ms):
+    odd = Evidence(replace(PARTITION, last_timestamp_ms=ms, first_timestamp_ms=ms, stamped_after_ms=None), NOBODY)
+    assert (last_write_ms(odd), proven_since_ms(odd)) == (None, None)
+    judgement = judge(odd, AT_ONE)
+    assert judgement.verdict is not Verdict.HANGING, "nothing proves its age"
+    assert f"its last write is stamped with a time that no clock shows ({ms} ms)" in judgement.explanation
+
+
+@pytest.mark.parametrize("ms", ODD)
+def test_an_end_at_such_a_time_may_have_come_after_any_copy(ms):
+    for name in ("ended_ms", "compacted_ms"):
+        odd = Evidence(PARTITION, replace(NOBODY, **{name: ms}))
+        assert judge(odd, AT_ONE).verdict is Verdict.UNKNOWN, name
+
+
+#: (now, last write) -> the difference of Java's long.
+WRAPPED = [
+    (NOW, GREATEST, NOW - GREATEST),
+    (NOW, LEAST, NOW + LEAST),
+    (NOW, LEAST + 1, NOW + LEAST - 1),
+    (NOW, 0, NOW),
+    (GREATEST, -1, LEAST),
+]
+
+
+@pytest.mark.parametrize(("now", "last_write", "silence"), WRAPPED)
+def test_the_live_tool_subtracts_as_java_does(now, last_write, silence):
+    assert long_difference(now, last_write) == silence
+    assert is_candidate(last_write, now, 900_000) is (silence > 900_000)
+    assert abs(duration_minutes(last_write, now)) == abs(silence) // 60_000
+
+
+@pytest.mark.parametrize("ms", ODD)
+def test_brokers_call_nothing_late_that_is_stamped_so(ms):
+    assert has_late_transaction(ms, NOW, 900_000) is False
+
+
+def test_all_fields_with_times_are_looked_at():
+    assert {name for _, name in CASES} >= {"last_timestamp_ms", "marker_ms", "record_ms", "ended_ms"}
+    assert [type(each) for each in (PARTITION, ONGOING)] == [PartitionSide, CoordinatorSide]
+
+
+@pytest.mark.parametrize("ms", ODD)
+def test_a_decision_at_such_a_time_is_not_overdue_for_it(ms):
+    young = Evidence(PARTITION, replace(PREPARED, record_ms=ms))
+    assert judge(young, AT_ONE).verdict is Verdict.OPEN

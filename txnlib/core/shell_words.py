@@ -1,0 +1,56 @@
+"""Words of a command line that bash hands on as they are, whatever they hold: names come from logs.
+
+What does not print stands in `$'…'` (bash manual, ANSI-C quoting), byte by byte, so that a command reads as what it does and
+means the same in any locale. A value that begins with a dash stands behind `=`, which the parsers of Kafka's tools know, too:
+argparse4j (kafka-transactions.sh), joptsimple (all others) and argparse (txn-audit) split a long option at its first `=`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+#: Characters with a meaning of their own inside `$'…'`.
+_SPECIAL: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def word(text: str) -> str:
+    """A word of bash that stands for a text. Raises ValueError for one that no command line can carry (`refusal`)."""
+    why = refusal(text)
+    if why is not None:
+        raise ValueError(why)
+    if text.isprintable():
+        return shlex.quote(text)
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def option(name: str, value: str) -> str:
+    """An option with its value, as words of bash. Raises ValueError as `word` does."""
+    return f"{name}{'=' if value.startswith('-') else ' '}{word(value)}"
+
+
+def with_places(command: str, places: Sequence[str], options: str) -> str:
+    """A command with positional arguments and options, which come first where an argument looks like one. Raises as `word` does."""
+    words = " ".join(map(word, places))
+    is_odd = any(place.startswith("-") for place in places)
+    return f"{command} {options} -- {words}" if is_odd else f"{command} {words} {options}"
+
+
+def refusal(text: str) -> str | None:
+    """Why no command line can carry a text; None for one that can be carried."""
+    if "\0" in text:
+        return "it holds a NUL character, at which an argument ends"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "it holds half a surrogate pair, which UTF-8 cannot write"
+    return None
+
+
+def _escaped(character: str) -> str:
+    if character in _SPECIAL:
+        return _SPECIAL[character]
+    if character.isprintable():
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode())
