@@ -142,3 +142,14 @@ def test_reading_goes_on_with_the_epoch_of_the_last_batch_unless_the_next_denies
         content = b"".join([*first, *more])
         at = go_on(content, len(content), row["landmarks"], row["last_offset_before"])
         assert at == (None if expected is None else Pause(len(b"".join(first)), 1, expected))
+
+
+@pytest.mark.parametrize("misplaced", [1, 300, 2**30])
+def test_between_damaged_places_an_offset_needs_one_above_it(misplaced):
+    log = [to_bytes(N(at=at, ts=TS)) for at in range(6)]
+    broken = log[1][:-1] + b"\xff"
+    wrong = (2 + misplaced).to_bytes(8, "big") + log[2][8:]
+    for pair in ([broken, wrong, broken], [broken, wrong, log[0]]):
+        kept, lost = read([log[0], *pair, *log[4:]])
+        assert kept == [0, 4, 5] if misplaced > 1 else [0, 2, 4, 5]
+        assert [number for number, _ in lost] == [number for number in range(6) if number not in kept]

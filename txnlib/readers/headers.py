@@ -143,7 +143,7 @@ def read_blocks(
     known = _Known(buffer, size, segment_base_offset)
     if last_offset is not None:
         known.floor = last_offset
-    most = BLOCK
+    most, resumed = BLOCK, None
     while True:
         if until is not None and position >= until:
             yield Pause(position, last_offset, leader_epoch)
@@ -155,6 +155,8 @@ def read_blocks(
             headers = gather(buffer, positions, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
             chain = _Chain(positions, headers, leader_epoch, is_first=position == 0, is_full=is_full)
             good, reason = _count_believable(known, chain, check_all, is_before_damage=stop < size and not is_full)
+            if good == 1 and position == resumed and _is_denied(known, headers, stop if len(positions) == 1 else int(positions[1])):
+                good = 0
             # Whether the last one can be believed shows at the batch behind it, so it is read again with that one.
             kept = good - 1 if is_full and good == len(positions) else good
             if kept:
@@ -451,6 +453,16 @@ def _first_believable(known: _Known, start: int, end: int) -> int | None:
             if known.is_crc_valid(position, after):
                 return position
     return None
+
+
+def _is_denied(known: _Known, headers: Headers, bad: int) -> bool:
+    """Whether a batch between two damaged places has a wrong offset: the next that can be believed is not above it.
+
+    Behind damage nothing but the floor vouches for an offset, and a wrong one would take all that follows with it.
+    """
+    known.begin_damage(bad)
+    following = _next_believable(known, bad)
+    return following is not None and _read_int64(known.buffer, following) <= int(last_offsets(headers)[0])
 
 
 def _candidates(known: _Known, start: int, end: int) -> Iterator[tuple[int, int]]:

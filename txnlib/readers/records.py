@@ -33,6 +33,7 @@ class UnreadableRecord:
     """A record whose offset or time no column holds; its neighbours are read."""
 
     problem: str
+    record: Record
 
 
 def read_batch_records(batch: bytes) -> list[Record | UnreadableRecord]:
@@ -65,7 +66,7 @@ def iter_batch_records(batch: bytes) -> Iterator[Record | UnreadableRecord]:
         pass
     for record in iter_records(body, count, base_offset, base_timestamp, log_append_time):
         problem = unstorable(record, base_offset, base_offset + last_offset_delta)
-        yield record if problem is None else UnreadableRecord(problem)
+        yield record if problem is None else UnreadableRecord(problem, record)
 
 
 def named(problems: Iterator[str]) -> Iterator[str]:

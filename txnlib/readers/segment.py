@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -362,7 +361,6 @@ def _marker_problems(batch: bytes) -> Iterator[str]:
 
 
 def _marker(batch: bytes) -> EndTxnMarker | None:
-    first, *_others = islice(iter_batch_records(batch), 1)
-    if isinstance(first, UnreadableRecord):
-        raise CorruptRecordError(HEADER.size, first.problem)
-    return read_end_txn_marker(first)
+    """The marker in a control batch. Its time and offset are those of the header, whatever its record says."""
+    first = next(iter_batch_records(batch))
+    return read_end_txn_marker(first.record if isinstance(first, UnreadableRecord) else first)
