@@ -155,8 +155,8 @@ def read_blocks(
             headers = gather(buffer, positions, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
             chain = _Chain(positions, headers, leader_epoch, is_first=position == 0, is_full=is_full)
             good, reason = _count_believable(known, chain, check_all, is_before_damage=stop < size and not is_full)
-            if good == 1 and position == resumed and _is_denied(known, headers, stop if len(positions) == 1 else int(positions[1])):
-                good = 0
+            if good == 1 and position == resumed:
+                good = 0 if _is_denied(known, headers, stop if len(positions) == 1 else int(positions[1])) else 1
             # Whether the last one can be believed shows at the batch behind it, so it is read again with that one.
             kept = good - 1 if is_full and good == len(positions) else good
             if kept:
@@ -174,8 +174,7 @@ def read_blocks(
         if is_zeros(buffer, bad, size):
             yield Tail("ZEROS", bad)
             return
-        known.begin_damage(bad)
-        resumed = _next_believable(known, bad)
+        resumed = known.next_believable(bad)
         reason = "CORRUPT_LENGTH" if is_whole_block else reason
         if resumed is None:
             how = "TORN" if is_whole_block and _is_torn(known, bad) else "CORRUPT"
@@ -197,11 +196,22 @@ class _Known:
         self.ceiling = min(segment_base_offset + MAX_INT32, MAX_INT64 - 1)
         self._ranges: dict[bool, RangeCrcs] = {}
         self._origin: int | None = None
+        self._ahead: tuple[int, int | None] | None = None
 
     def begin_damage(self, position: int) -> None:
         """From here on ranges that are checked may overlap."""
         if self._origin is None:
             self._origin = position
+
+    def next_believable(self, bad: int) -> int | None:
+        """Position of the first batch after damage that CRC, length and offset prove; None if there is none.
+
+        Asked twice, it was not denied what its offset has to be above (`_is_denied`): the answer is the same.
+        """
+        if self._ahead is None or self._ahead[0] != bad:
+            self.begin_damage(bad)
+            self._ahead = bad, _next_believable(self, bad)
+        return self._ahead[1]
 
     @property
     def is_damaged(self) -> bool:
@@ -460,8 +470,7 @@ def _is_denied(known: _Known, headers: Headers, bad: int) -> bool:
 
     Behind damage nothing but the floor vouches for an offset, and a wrong one would take all that follows with it.
     """
-    known.begin_damage(bad)
-    following = _next_believable(known, bad)
+    following = known.next_believable(bad)
     return following is not None and _read_int64(known.buffer, following) <= int(last_offsets(headers)[0])
 
 
