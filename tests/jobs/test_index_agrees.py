@@ -59,6 +59,6 @@ def test_a_corrupt_index_is_quarantined_and_compared_with_nothing(spark, broker)
         path.write_bytes(b"\x00\x09" + path.read_bytes()[2:])
     tables = audited(spark, broker)
     assert {row["reason"] for row in tables.rows("quarantine")} == {
-        "CORRUPT_TRANSACTION_INDEX: version 9 of an aborted transaction is not known"
+        "CORRUPT_TRANSACTION_INDEX: byte 0: version 9 of an aborted transaction is not known"
     }
     assert [row for row in tables.rows("findings") if row["name"] in OURS] == []

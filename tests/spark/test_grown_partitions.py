@@ -18,7 +18,7 @@ def segment(base, end, last_position=500, **more):
 
 
 def read_on(base, position=600):
-    return (*COPY.values(), base, f"{base}.log", position, 1)
+    return (*COPY.values(), base, f"{base}.log", position, 1, 0)
 
 
 def judged(**more):

@@ -7,12 +7,15 @@ stands in the one record of a control batch, so only control batches (and the co
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from txnlib.core.sentinels import MAX_SEQUENCE, NO_PRODUCER_ID, NO_SEQUENCE
 from txnlib.core.wire import (
+    MAX_INT64,
+    MIN_INT64,
     CorruptRecordError,
     read_bytes,
     read_int8,
@@ -43,6 +46,9 @@ LOG_OVERHEAD: Final = 12
 MAGIC_POSITION: Final = 16
 #: The CRC covers everything from here to the end of the batch.
 CRC_STARTS_AT: Final = 21
+#: The most that the body of a decoded batch may hold, unpacked. A marker has 17 bytes, and brokers take no larger batch of a
+#: coordinator than `max.message.bytes`, 1 MiB by default; but 22 KB may pretend to be 1.5 GB.
+MAX_BODY_BYTES: Final = 64 << 20
 
 COMPRESSION_MASK: Final = 0x07
 TIMESTAMP_TYPE_FLAG: Final = 0x08
@@ -127,11 +133,18 @@ def decrement_sequence(sequence: int, decrement: int) -> int:
 def read_records(
     body: bytes, count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
 ) -> list[Record]:
-    """The `count` records of an uncompressed batch body.
+    """The `count` records of an uncompressed batch body; raises as `iter_records` does."""
+    return list(iter_records(body, count, base_offset, base_timestamp, log_append_time))
+
+
+def iter_records(
+    body: bytes, count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
+) -> Iterator[Record]:
+    """The same, one by one: a body within its limit may still hold millions.
 
     Raises CorruptRecordError where a length, a count or the end of the body does not fit. Kafka: `DefaultRecord.readFrom`.
     """
-    records, position = [], 0
+    position = 0
     for _ in range(count):
         length, start = read_varint(body, position)
         end = start + length
@@ -146,10 +159,21 @@ def read_records(
         if position != end:
             raise CorruptRecordError(start, f"record promises {length} bytes and holds {position - start}")
         timestamp = base_timestamp + timestamp_delta if log_append_time is None else log_append_time
-        records.append(Record(base_offset + offset_delta, timestamp, key, value))
+        yield Record(base_offset + offset_delta, timestamp, key, value)
     if position != len(body):
         raise CorruptRecordError(position, f"{len(body) - position} bytes are left after {count} records")
-    return records
+
+
+def unstorable(record: Record, base_offset: int, last_offset: int) -> str | None:
+    """What of a record's offset or time cannot be, of a batch from `base_offset` to `last_offset`; None if nothing.
+
+    Both are sums with a delta that the record gives, which may be of any size.
+    """
+    if not base_offset <= record.offset <= last_offset:
+        return f"offset {record.offset} lies outside of its batch, {base_offset} to {last_offset}"
+    if not MIN_INT64 <= record.timestamp <= MAX_INT64:
+        return f"offset {record.offset}, its time {record.timestamp} is no int64"
+    return None
 
 
 def _read_nullable_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:

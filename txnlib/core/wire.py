@@ -9,6 +9,10 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+MIN_INT64: Final = -(2**63)
+MAX_INT64: Final = 2**63 - 1
+MAX_INT32: Final = 2**31 - 1
+
 _INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
@@ -98,11 +102,17 @@ def read_compact_string(buffer: bytes, offset: int) -> tuple[str, int]:
 
 
 def read_tagged_fields(buffer: bytes, offset: int) -> tuple[list[tuple[int, bytes]], int]:
-    """TAG_BUFFER: (tag, content) of each, in the order written; whoever knows none of them has skipped them by their size."""
+    """TAG_BUFFER: (tag, content) of each, in the order written; whoever knows none of them has skipped them by their size.
+
+    A tag is an int32 in Kafka, so that one above 2147483647 is none.
+    """
     count, offset = read_unsigned_varint(buffer, offset)
     fields: list[tuple[int, bytes]] = []
     for _ in range(count):
+        start = offset
         tag, offset = read_unsigned_varint(buffer, offset)
+        if tag > MAX_INT32:
+            raise CorruptRecordError(start, f"tag {tag} is no int32")
         size, offset = read_unsigned_varint(buffer, offset)
         content, offset = read_bytes(buffer, offset, size)
         fields.append((tag, content))

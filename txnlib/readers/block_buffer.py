@@ -6,6 +6,7 @@ is read from front to back. No more than a budget of blocks is held, whatever th
 
 from __future__ import annotations
 
+import mmap
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, overload
@@ -88,3 +89,7 @@ class BlockBuffer:
         while len(self._blocks) > self._limit:
             self._blocks.popitem(last=False)
         return self._blocks[number]
+
+
+#: The bytes of a file. All slice to bytes; what needs memory (`unpack_from`, `frombuffer`) is told apart in `headers`.
+Buffer = bytes | mmap.mmap | BlockBuffer

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import Final
 
 import google_crc32c
 import pyarrow as pa
 
 from txnlib.core.checkpoint_file import Checkpoint, read_checkpoint
 from txnlib.core.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
-from txnlib.core.transaction_index import read_transaction_index
+from txnlib.core.transaction_index import ENTRY, read_transaction_index
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns, files
 from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, CaptureFile
+
+_SAMPLE_BYTES: Final = 32
 
 
 def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
@@ -57,7 +60,7 @@ def snapshot_problem(content: bytes) -> str | None:
         stored = stored_crc(content)
         read_producer_snapshot(content)
     except CorruptRecordError as error:
-        return f"CORRUPT_SNAPSHOT: {error.problem}"
+        return f"CORRUPT_SNAPSHOT: {error}"
     computed = google_crc32c.value(content[CRC_STARTS_AT:])
     return None if computed == stored else f"CORRUPT_SNAPSHOT: CRC is {computed}, {stored} is stored"
 
@@ -80,8 +83,24 @@ def transaction_index_problem(content: bytes) -> str | None:
     try:
         read_transaction_index(content)
     except CorruptRecordError as error:
-        return f"CORRUPT_TRANSACTION_INDEX: {error.problem}"
+        return f"CORRUPT_TRANSACTION_INDEX: {error}"
     return None
+
+
+def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row of `columns.SEGMENTS` for an index that cannot be used, or that ends inside an entry; nothing for a whole one."""
+    content = files.read_all(file.path)
+    problem = transaction_index_problem(content)
+    rest = len(content) % ENTRY.size
+    if problem is not None:
+        yield from read_unreadable_file(file, problem, content[:_SAMPLE_BYTES].hex())
+    elif rest:
+        reason = f"INCOMPLETE_TRANSACTION_INDEX: {rest} bytes of an entry of {ENTRY.size}"
+        sample = content[-rest:][:_SAMPLE_BYTES].hex()
+        unreadable = {"position": len(content) - rest, "length": rest, "reason": reason, "sample": sample, "next_offset": None}
+        yield _segment_without_batches(
+            file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [unreadable]}
+        )
 
 
 def read_unreadable_file(file: CaptureFile, reason: str, sample: str) -> Iterator[pa.RecordBatch]:

@@ -64,7 +64,7 @@ class CaptureFile:
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """A segment that an earlier run has read up to a position, and the last offset before it; see `landmarks.py`."""
+    """A segment that an earlier run has read up to a position; last offset and leader epoch before it. See `landmarks.py`."""
 
     topic: str
     partition: int
@@ -73,6 +73,7 @@ class Continued:
     path: str
     position: int
     last_offset: int
+    leader_epoch: int | None
 
 
 @dataclass(frozen=True, slots=True)

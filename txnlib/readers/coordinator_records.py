@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
-from txnlib.core.record_batch import HEADER
-from txnlib.core.sentinels import NO_PARTITION_LEADER_EPOCH, TRANSACTION_STATE_TOPIC
+from txnlib.core.record_batch import HEADER, Record
+from txnlib.core.sentinels import NO_PARTITION_LEADER_EPOCH
 from txnlib.core.transaction_log import (
     TransactionLogEntry,
     UnknownVersionError,
@@ -16,8 +15,7 @@ from txnlib.core.transaction_log import (
     read_transaction_log_value,
 )
 from txnlib.core.wire import CorruptRecordError
-from txnlib.readers import columns
-from txnlib.readers.records import read_batch_records
+from txnlib.readers.records import UnreadableRecord, iter_batch_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +37,47 @@ class Entries:
 
 
 def read_entries(batch: bytes) -> Entries:
-    """The entries of one whole batch of `__transaction_state`.
+    """The entries of one whole batch of `__transaction_state`, and its problems, as `iter_entries` gives them."""
+    found = Entries()
+    for entry in iter_entries(batch):
+        if isinstance(entry, str):
+            found.problems.append(entry)
+        else:
+            found.entries.append(entry)
+    return found
+
+
+def iter_entries(batch: bytes) -> Iterator[CoordinatorEntry | str]:
+    """The entries of one whole batch of `__transaction_state`, and in words each record that holds none.
 
     A record whose key is of another version is skipped, as by Kafka's loader; one whose value is of another version, or
-    broken, is named in `problems`: Kafka stops loading there, and nothing may be guessed of it.
+    broken, is a problem: Kafka stops loading there, and nothing may be guessed of it.
     """
-    found = Entries()
     try:
-        records = read_batch_records(batch)
+        for record in iter_batch_records(batch):
+            yield _entry(record)
     except CorruptRecordError as error:
-        found.problems.append(f"UNDECODABLE_RECORDS: {error.problem}")
-        return found
-    for record in records:
-        if record.key is None:
-            found.problems.append(f"NULL_KEY: record {record.offset} has no key")
-            continue
-        try:
-            transactional_id = read_transaction_log_key(record.key)
-        except UnknownVersionError as error:
-            found.problems.append(f"UNKNOWN_KEY_VERSION: version {error.version} at offset {record.offset}")
-            continue
-        except CorruptRecordError as error:
-            found.problems.append(f"UNDECODABLE_KEY: offset {record.offset}, {error.problem}")
-            continue
-        try:
-            entry = None if record.value is None else read_transaction_log_value(transactional_id, record.value)
-        except UnknownVersionError as error:
-            found.problems.append(f"UNKNOWN_VALUE_VERSION: version {error.version} at offset {record.offset}")
-            continue
-        except CorruptRecordError as error:
-            found.problems.append(f"UNDECODABLE_VALUE: offset {record.offset}, {error.problem}")
-            continue
-        found.entries.append(CoordinatorEntry(record.offset, record.timestamp, transactional_id, entry))
-    return found
+        yield f"UNDECODABLE_RECORDS: {error.problem}"
+
+
+def _entry(record: Record | UnreadableRecord) -> CoordinatorEntry | str:
+    if isinstance(record, UnreadableRecord):
+        return f"UNDECODABLE_RECORD: {record.problem}"
+    if record.key is None:
+        return f"NULL_KEY: record {record.offset} has no key"
+    try:
+        transactional_id = read_transaction_log_key(record.key)
+    except UnknownVersionError as error:
+        return f"UNKNOWN_KEY_VERSION: version {error.version} at offset {record.offset}"
+    except CorruptRecordError as error:
+        return f"UNDECODABLE_KEY: offset {record.offset}, {error.problem}"
+    try:
+        entry = None if record.value is None else read_transaction_log_value(transactional_id, record.value)
+    except UnknownVersionError as error:
+        return f"UNKNOWN_VALUE_VERSION: version {error.version} at offset {record.offset}"
+    except CorruptRecordError as error:
+        return f"UNDECODABLE_VALUE: offset {record.offset}, {error.problem}"
+    return CoordinatorEntry(record.offset, record.timestamp, transactional_id, entry)
 
 
 def _present(value: int | None) -> int | None:
@@ -103,34 +109,17 @@ def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
     }
 
 
-class EntryRows:
-    """Collects rows of `transaction_log` until they fill an Arrow batch."""
-
-    def __init__(self, partition: int, source: str, path: str) -> None:
-        self._where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path}
-        self._rows: list[dict[str, Any]] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def add(self, position: int, batch: bytes) -> None:
-        """Adds the entries of one whole batch."""
-        leader_epoch = HEADER.unpack_from(batch)[2]
-        epoch = None if leader_epoch == NO_PARTITION_LEADER_EPOCH else leader_epoch
-        for entry in read_entries(batch).entries:
-            self._rows.append(
-                {
-                    **self._where,
-                    "position": position,
-                    "offset": entry.offset,
-                    "timestamp_ms": entry.timestamp,
-                    "coordinator_epoch": epoch,
-                    "transactional_id": entry.transactional_id,
-                    **entry_row(entry.entry),
-                }
-            )
-
-    def take(self) -> pa.RecordBatch:
-        """The rows so far as one Arrow batch; empties the collection."""
-        rows, self._rows = self._rows, []
-        return pa.RecordBatch.from_pylist(rows, schema=columns.TRANSACTION_LOG)
+def entry_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
+    """The rows of `transaction_log` that one whole batch makes, each with the columns of `where`."""
+    leader_epoch = HEADER.unpack_from(batch)[2]
+    epoch = None if leader_epoch == NO_PARTITION_LEADER_EPOCH else leader_epoch
+    for entry in iter_entries(batch):
+        if not isinstance(entry, str):
+            yield {
+                **where,
+                "offset": entry.offset,
+                "timestamp_ms": entry.timestamp,
+                "coordinator_epoch": epoch,
+                "transactional_id": entry.transactional_id,
+                **entry_row(entry.entry),
+            }

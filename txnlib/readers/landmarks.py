@@ -13,7 +13,18 @@ from typing import Any, Final
 import numpy as np
 
 from txnlib.core.record_batch import HEADER, LOG_OVERHEAD
-from txnlib.readers.headers import HEADER_DTYPE, Buffer, Headers, Pause, Positions, is_crc_valid, is_zeros, last_offsets
+from txnlib.readers.headers import (
+    NO_LEADER_EPOCH,
+    Buffer,
+    Headers,
+    Pause,
+    Positions,
+    header_at,
+    is_crc_valid,
+    is_zeros,
+    last_offsets,
+    leader_epochs,
+)
 
 #: Bytes of a segment that have one landmark.
 LANDMARK_BYTES: Final = 16 << 20
@@ -73,29 +84,23 @@ def go_on(buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], las
     """Where to go on reading a segment with these landmarks; None if one does not stand as it stood.
 
     Behind the last of them, or at it where what follows may tell that it is not what it seemed: no CRC covers an offset.
+    None, too, where its leader epoch is denied: to tell which of the two is wrong takes the batch before.
     """
     if not landmarks or any(mark["position"] + mark["size"] > size or not _stands(buffer, mark) for mark in landmarks):
         return None
     position, end = landmarks[-1]["position"], landmarks[-1]["position"] + landmarks[-1]["size"]
     if not is_crc_valid(buffer, position, end):
         return None
-    last_offset = int(last_offsets(_header_at(buffer, position))[0])
-    if _is_followed_well(buffer, end, size, last_offset):
-        return Pause(end, last_offset)
+    last, follows = header_at(buffer, position), header_at(buffer, end)
+    last_offset, leader_epoch = int(last_offsets(last)[0]), int(leader_epochs(last)[0])
+    if end + HEADER.size <= size and NO_LEADER_EPOCH < leader_epochs(follows)[0] < leader_epoch:
+        return None
+    is_higher = end + OFFSET_BYTES > size or follows["base_offset"][0] > last_offset
+    if is_higher or is_zeros(buffer, end, size):
+        return Pause(end, last_offset, leader_epoch)
     return None if last_offset_before is None else Pause(position, last_offset_before)
-
-
-def _is_followed_well(buffer: Buffer, end: int, size: int, last_offset: int) -> bool:
-    """Whether nothing stands behind a batch, or nothing with an offset that denies its own."""
-    follows = buffer[end : end + OFFSET_BYTES]
-    is_higher = len(follows) < OFFSET_BYTES or int.from_bytes(follows, "big", signed=True) > last_offset
-    return is_higher or is_zeros(buffer, end, size)
 
 
 def _stands(buffer: Buffer, landmark: Mapping[str, int]) -> bool:
     position = landmark["position"]
-    return _landmark(position, _header_at(buffer, position)[0]) == dict(landmark)
-
-
-def _header_at(buffer: Buffer, position: int) -> Headers:
-    return np.frombuffer(buffer[position : position + HEADER.size].ljust(HEADER.size, b"\0"), dtype=HEADER_DTYPE)
+    return _landmark(position, header_at(buffer, position)[0]) == dict(landmark)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
-from txnlib.core.record_batch import HEADER, TRANSACTIONAL_FLAG
-from txnlib.core.sentinels import GROUP_METADATA_TOPIC
+from txnlib.core.record_batch import HEADER, TRANSACTIONAL_FLAG, Record
 from txnlib.core.wire import CorruptRecordError
-from txnlib.readers import columns
-from txnlib.readers.records import read_batch_records
+from txnlib.readers.records import UnreadableRecord, iter_batch_records
 
 #: Begins every problem of a commit: none of them takes anything from what a verdict rests on.
 UNDECODABLE_COMMIT = "UNDECODABLE_COMMIT"
@@ -36,22 +33,39 @@ class Commits:
 
 
 def read_commits(batch: bytes) -> Commits:
-    """The commits of one whole batch of `__consumer_offsets`; records of other kinds are skipped."""
+    """The commits of one whole batch of `__consumer_offsets`, and its problems, as `iter_commits` gives them."""
     found = Commits()
-    try:
-        records = read_batch_records(batch)
-    except CorruptRecordError as error:
-        found.problems.append(f"{UNDECODABLE_COMMIT}: {error.problem}")
-        return found
-    for record in records:
-        try:
-            key = read_offset_commit_key(record.key or b"")
-            if key is not None:
-                commit = None if record.value is None else read_offset_commit_value(record.value)
-                found.entries.append(CommitEntry(record.offset, key, commit))
-        except CorruptRecordError as error:
-            found.problems.append(f"{UNDECODABLE_COMMIT}: offset {record.offset}, {error.problem}")
+    for entry in iter_commits(batch):
+        if isinstance(entry, str):
+            found.problems.append(entry)
+        else:
+            found.entries.append(entry)
     return found
+
+
+def iter_commits(batch: bytes) -> Iterator[CommitEntry | str]:
+    """The commits of one whole batch of `__consumer_offsets`, and in words what is none; records of other kinds are skipped."""
+    try:
+        for record in iter_batch_records(batch):
+            if isinstance(record, UnreadableRecord):
+                yield f"{UNDECODABLE_COMMIT}: {record.problem}"
+                continue
+            try:
+                commit = _commit(record)
+            except CorruptRecordError as error:
+                yield f"{UNDECODABLE_COMMIT}: offset {record.offset}, {error.problem}"
+            else:
+                if commit is not None:
+                    yield commit
+    except CorruptRecordError as error:
+        yield f"{UNDECODABLE_COMMIT}: {error.problem}"
+
+
+def _commit(record: Record) -> CommitEntry | None:
+    key = read_offset_commit_key(record.key or b"")
+    if key is None:
+        return None
+    return CommitEntry(record.offset, key, None if record.value is None else read_offset_commit_value(record.value))
 
 
 def producer_of(batch: bytes) -> int | None:
@@ -60,26 +74,12 @@ def producer_of(batch: bytes) -> int | None:
     return producer_id if attributes & TRANSACTIONAL_FLAG and producer_id >= 0 else None
 
 
-class CommitRows:
-    """Collects rows of `committed_offsets` until they fill an Arrow batch."""
-
-    def __init__(self, partition: int, source: str, path: str) -> None:
-        self._where = {"topic": GROUP_METADATA_TOPIC, "partition": partition, "source": source, "path": path}
-        self._rows: list[dict[str, Any]] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def add(self, position: int, batch: bytes) -> None:
-        """Adds the commits of one whole batch."""
-        where = {**self._where, "position": position, "producer_id": producer_of(batch)}
-        for entry in read_commits(batch).entries:
-            self._rows.append({**where, "offset": entry.offset, **_key_row(entry.key), **_commit_row(entry.commit)})
-
-    def take(self) -> pa.RecordBatch:
-        """The rows so far as one Arrow batch; empties the collection."""
-        rows, self._rows = self._rows, []
-        return pa.RecordBatch.from_pylist(rows, schema=columns.COMMITTED_OFFSETS)
+def commit_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
+    """The rows of `committed_offsets` that one whole batch makes, each with the columns of `where`."""
+    producer_id = producer_of(batch)
+    for entry in iter_commits(batch):
+        if not isinstance(entry, str):
+            yield {**where, "producer_id": producer_id, "offset": entry.offset, **_key_row(entry.key), **_commit_row(entry.commit)}
 
 
 def _key_row(key: OffsetCommitKey) -> dict[str, Any]:

@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import cramjam
+import numpy as np
 
 from txnlib.core.record_batch import (
     COMPRESSION_MASK,
     HEADER,
+    MAX_BODY_BYTES,
     TIMESTAMP_TYPE_FLAG,
     CompressionType,
     Record,
-    read_records,
+    iter_records,
+    unstorable,
 )
 from txnlib.core.wire import CorruptRecordError, read_int32
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+#: Bytes of a batch that are enough to see that its body is too large.
+MAX_BATCH_BYTES: Final = HEADER.size + MAX_BODY_BYTES + 1
+#: Undecodable records of a batch that are named; the others are counted.
+_NAMED_PROBLEMS: Final = 100
 
 
-def read_batch_records(batch: bytes) -> list[Record]:
-    """The records of one whole v2 batch, whatever its codec.
+@dataclass(frozen=True, slots=True)
+class UnreadableRecord:
+    """A record whose offset or time no column holds; its neighbours are read."""
 
-    Raises CorruptRecordError where the body does not decompress, or does not hold what the header promises.
+    problem: str
+    record: Record
+
+
+def read_batch_records(batch: bytes) -> list[Record | UnreadableRecord]:
+    """The records of one whole v2 batch, as `iter_batch_records` gives them."""
+    return list(iter_batch_records(batch))
+
+
+def iter_batch_records(batch: bytes) -> Iterator[Record | UnreadableRecord]:
+    """The records of one whole v2 batch, whatever its codec, one by one.
+
+    Raises CorruptRecordError, before the first, where the body does not decompress, is larger than `MAX_BODY_BYTES`, or does
+    not hold what the header promises.
     """
     (
         base_offset,
@@ -32,7 +54,7 @@ def read_batch_records(batch: bytes) -> list[Record]:
         _magic,
         _crc,
         attributes,
-        _delta,
+        last_offset_delta,
         base_timestamp,
         max_timestamp,
         *_producer,
@@ -40,37 +62,99 @@ def read_batch_records(batch: bytes) -> list[Record]:
     ) = HEADER.unpack_from(batch)
     body = decompress(attributes & COMPRESSION_MASK, batch[HEADER.size :])
     log_append_time = max_timestamp if attributes & TIMESTAMP_TYPE_FLAG else None
-    return read_records(body, count, base_offset, base_timestamp, log_append_time)
+    for _ in iter_records(body, count, base_offset, base_timestamp, log_append_time):
+        pass
+    for record in iter_records(body, count, base_offset, base_timestamp, log_append_time):
+        problem = unstorable(record, base_offset, base_offset + last_offset_delta)
+        yield record if problem is None else UnreadableRecord(problem, record)
+
+
+def named(problems: Iterator[str]) -> Iterator[str]:
+    """The problems of one batch; of very many the first, and how many more there are."""
+    more = 0
+    for number, problem in enumerate(problems):
+        if number < _NAMED_PROBLEMS:
+            yield problem
+        else:
+            more += 1
+    if more:
+        yield f"UNDECODABLE_RECORDS: {more:,} more in this batch"
 
 
 def decompress(codec: int, body: bytes) -> bytes:
-    """The plain body of a batch. Raises CorruptRecordError if the codec is unknown or its stream is broken."""
+    """The plain body of a batch.
+
+    Raises CorruptRecordError if the codec is unknown, its stream is broken, or it holds more than `MAX_BODY_BYTES`; no more than
+    those are held.
+    """
     if codec == CompressionType.NONE:
+        if len(body) > MAX_BODY_BYTES:
+            raise _too_large("its body")
         return body
     if codec not in DECOMPRESSORS:
         raise CorruptRecordError(HEADER.size, f"compression codec {codec} is not known")
+    name = f"its {CompressionType(codec).name.lower()} stream"
     try:
-        return bytes(DECOMPRESSORS[codec](body))
+        return DECOMPRESSORS[codec](body)
     except cramjam.DecompressionError as error:
-        raise CorruptRecordError(HEADER.size, f"{CompressionType(codec).name.lower()} stream is broken: {error}") from error
+        if _OVERFLOW in str(error):
+            raise _too_large(name) from None
+        raise CorruptRecordError(HEADER.size, f"{name.removeprefix('its ')} is broken: {error}") from error
 
 
-def _decompress_xerial(body: bytes) -> bytes:
-    """Snappy as snappy-java frames it: a magic, two versions, then blocks of (length, raw snappy)."""
+def _too_large(what: str) -> CorruptRecordError:
+    return CorruptRecordError(HEADER.size, f"{what} holds more than {MAX_BODY_BYTES >> 20} MiB")
+
+
+#: In cramjam's error where the output does not fit: that of Rust's `Write::write_all`.
+_OVERFLOW: Final = "whole buffer"
+
+
+def _into_limit(decompress_into: Callable[[bytes, Any], int], body: bytes) -> bytes:
+    """What a stream holds, written to memory that the system gives only as it is written to, up to the limit."""
+    unpacked: Any = np.empty(MAX_BODY_BYTES, dtype=np.uint8)
+    within: Any = memoryview(unpacked)[: decompress_into(body, unpacked)]
+    return within  # type: ignore[no-any-return]  # reads like bytes, and is no second copy
+
+
+def _gzip(body: bytes) -> bytes:
+    return _into_limit(cramjam.gzip.decompress_into, body)
+
+
+def _lz4(body: bytes) -> bytes:
+    return _into_limit(cramjam.lz4.decompress_into, body)
+
+
+def _zstd(body: bytes) -> bytes:
+    return _into_limit(cramjam.zstd.decompress_into, body)
+
+
+def _snappy(body: bytes) -> bytes:
+    """Snappy plain, or as snappy-java frames it: a magic, two versions, then blocks of (length, raw snappy)."""
     if not body.startswith(XERIAL_MAGIC):
-        return bytes(cramjam.snappy.decompress_raw(body))
-    blocks, position = [], len(XERIAL_MAGIC) + 8
+        return _raw_snappy(body, MAX_BODY_BYTES)
+    blocks, position, room = [], len(XERIAL_MAGIC) + 8, MAX_BODY_BYTES
     while position < len(body):
         length, position = read_int32(body, position)
-        blocks.append(bytes(cramjam.snappy.decompress_raw(body[position : position + length])))
+        if not 0 < length <= len(body) - position:
+            raise CorruptRecordError(HEADER.size, f"snappy stream is broken: a block of {length} bytes")
+        blocks.append(_raw_snappy(body[position : position + length], room))
         position += length
+        room -= len(blocks[-1])
     return b"".join(blocks)
 
 
+def _raw_snappy(block: bytes, room: int) -> bytes:
+    """Raw snappy begins with the length of what it holds."""
+    if cramjam.snappy.decompress_raw_len(block) > room:
+        raise _too_large("its snappy stream")
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
 #: codec in the attributes -> what undoes it.
-DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], Any]]] = {
-    CompressionType.GZIP: cramjam.gzip.decompress,
-    CompressionType.SNAPPY: _decompress_xerial,
-    CompressionType.LZ4: cramjam.lz4.decompress,
-    CompressionType.ZSTD: cramjam.zstd.decompress,
+DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
+    CompressionType.GZIP: _gzip,
+    CompressionType.SNAPPY: _snappy,
+    CompressionType.LZ4: _lz4,
+    CompressionType.ZSTD: _zstd,
 }

@@ -6,7 +6,7 @@ and was not read. Only headers of data batches are looked at; markers, coordinat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,16 +23,17 @@ from txnlib.core.record_batch import (
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
     ControlType,
+    EndTxnMarker,
     read_end_txn_marker,
 )
 from txnlib.core.sentinels import GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
-from txnlib.readers.coordinator_records import EntryRows, read_entries
+from txnlib.readers.coordinator_records import entry_rows, iter_entries
 from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
 from txnlib.readers.landmarks import Landmarks
-from txnlib.readers.offset_commits import CommitRows, read_commits
-from txnlib.readers.records import read_batch_records
+from txnlib.readers.offset_commits import commit_rows, iter_commits
+from txnlib.readers.records import MAX_BATCH_BYTES, UnreadableRecord, iter_batch_records, named
 
 #: Bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
 MARKER_SIZE: Final = 78
@@ -80,25 +81,36 @@ def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
 
 def read_transaction_log(segment: Segment) -> Iterator[pa.RecordBatch]:
     """The coordinator records of a segment of `__transaction_state`. Columns: `columns.TRANSACTION_LOG`."""
-    yield from _decoded(segment, EntryRows(segment.partition, segment.source, segment.path), columns.ROWS_PER_BATCH)
+    yield from _decoded(segment, TRANSACTION_STATE_TOPIC, entry_rows, columns.TRANSACTION_LOG, columns.ROWS_PER_BATCH)
 
 
 def read_committed_offsets(segment: Segment) -> Iterator[pa.RecordBatch]:
     """The commits in a segment of `__consumer_offsets`, of groups and of transactions. Columns: `columns.COMMITTED_OFFSETS`."""
-    yield from _decoded(segment, CommitRows(segment.partition, segment.source, segment.path), columns.DECODED_ROWS_PER_BATCH)
+    rows_per_batch = columns.DECODED_ROWS_PER_BATCH
+    yield from _decoded(segment, GROUP_METADATA_TOPIC, commit_rows, columns.COMMITTED_OFFSETS, rows_per_batch)
 
 
-def _decoded(segment: Segment, rows: EntryRows | CommitRows, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+def _decoded(
+    segment: Segment,
+    topic: str,
+    rows_of: Callable[[Mapping[str, Any], bytes], Iterator[dict[str, Any]]],
+    schema: pa.Schema,
+    rows_per_batch: int,
+) -> Iterator[pa.RecordBatch]:
     """The rows of the records of each batch, handed over as soon as they fill one of Arrow's."""
+    where = {"topic": topic, "partition": segment.partition, "source": segment.source, "path": segment.path}
+    rows: list[dict[str, Any]] = []
     for block in segment.blocks():
         if isinstance(block, Block):
-            for position, batch in _data_batches(segment, block):
-                rows.add(position, batch)
-                if len(rows) >= rows_per_batch:
-                    yield rows.take()
+            for position, _size, batch in _data_batches(segment, block):
+                for row in rows_of(where | {"position": position}, batch):
+                    rows.append(row)
+                    if len(rows) >= rows_per_batch:
+                        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+                        rows = []
             segment.forget(int(block.positions[-1]))
-    if len(rows):
-        yield rows.take()
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def read_segments(segment: Segment, schema: pa.Schema = columns.SEGMENTS) -> Iterator[pa.RecordBatch]:
@@ -118,12 +130,16 @@ def read_segments(segment: Segment, schema: pa.Schema = columns.SEGMENTS) -> Ite
     yield pa.RecordBatch.from_pylist([seen.row(segment)], schema=schema)
 
 
-def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, bytes]]:
+def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, int, bytes]]:
     headers = block.headers
-    readable = np.flatnonzero((headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG == 0))
-    for index in readable:
-        position = int(block.positions[index])
-        yield position, segment.buffer[position : position + int(headers["batch_length"][index]) + LOG_OVERHEAD]
+    yield from _batches(segment, block, np.flatnonzero((headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG == 0)))
+
+
+def _batches(segment: Segment, block: Block, indexes: Any) -> Iterator[tuple[int, int, bytes]]:
+    """Position, size and bytes of the batches at some indexes; of one that is too large to be decoded, only its beginning."""
+    for index in indexes:
+        position, size = int(block.positions[index]), int(block.headers["batch_length"][index]) + LOG_OVERHEAD
+        yield position, size, segment.buffer[position : position + min(size, MAX_BATCH_BYTES)]
 
 
 class _Seen:
@@ -155,24 +171,24 @@ class _Seen:
         if stamped.any():
             newest = int(headers["max_timestamp"][stamped].max())
             self.newest_broker_ms = newest if self.newest_broker_ms is None else max(newest, self.newest_broker_ms)
+        for position, size, batch in _batches(segment, block, _unusual_markers(segment, block)):
+            self._add_undecodable(position, size, batch, _marker_problems(batch))
         if segment.is_coordinator:
-            self._add_undecodable(segment, block)
+            for position, size, batch in _data_batches(segment, block):
+                self._add_undecodable(position, size, batch, (entry for entry in iter_entries(batch) if isinstance(entry, str)))
         elif segment.has_commits and not self.has_undecodable_commits:
             self._add_undecodable_commit(segment, block)
 
-    def _add_undecodable(self, segment: Segment, block: Block) -> None:
-        for position, batch in _data_batches(segment, block):
-            for problem in read_entries(batch).problems:
-                following = HEADER.unpack_from(batch)[0] + 1
-                self.unreadable.append(_unreadable(batch, position, len(batch), problem, following))
+    def _add_undecodable(self, position: int, size: int, batch: bytes, problems: Iterator[str]) -> None:
+        following = HEADER.unpack_from(batch)[0] + 1
+        self.unreadable += [_unreadable(batch, position, size, problem, following) for problem in named(problems)]
 
     def _add_undecodable_commit(self, segment: Segment, block: Block) -> None:
         """Only the first of a segment is told: commits are many, and those of a version to come would all be unknown."""
-        for position, batch in _data_batches(segment, block):
-            problems = read_commits(batch).problems
-            if problems:
-                following = HEADER.unpack_from(batch)[0] + 1
-                self.unreadable.append(_unreadable(batch, position, len(batch), problems[0], following))
+        for position, size, batch in _data_batches(segment, block):
+            problem = next((entry for entry in iter_commits(batch) if isinstance(entry, str)), None)
+            if problem is not None:
+                self._add_undecodable(position, size, batch, iter([problem]))
                 self.has_undecodable_commits = True
                 return
 
@@ -298,23 +314,31 @@ def _markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any]
     headers = block.headers
     control_types = np.full(len(headers), _NO_CONTROL_TYPE, dtype=np.int32)
     epochs = np.full(len(headers), -1, dtype=np.int32)
+    usual, bodies, unusual = _told_apart(segment, block, is_control)
+    control_types[usual] = bodies[:, 8]
+    epochs[usual] = bodies[:, 12:16].copy().view(">i4").reshape(-1)
+    for index, (_position, _size, batch) in zip(unusual, _batches(segment, block, unusual), strict=True):
+        control_types[index], epochs[index] = _read_marker(batch)
+    return control_types, epochs
+
+
+def _unusual_markers(segment: Segment, block: Block) -> Any:
+    """Indexes of the markers whose record must be decoded."""
+    headers = block.headers
+    return _told_apart(segment, block, (headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG != 0))[2]
+
+
+def _told_apart(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any, Any]:
+    """Indexes of the markers as brokers write them, the 17 bytes after their headers, and indexes of the other markers."""
+    headers = block.headers
     candidates = np.flatnonzero(is_control & (headers["records_count"] > 0) & (headers["producer_id"] >= 0))
-    if not len(candidates):
-        return control_types, epochs
     is_plain = headers["batch_length"][candidates] == MARKER_SIZE - LOG_OVERHEAD
     plain = candidates[is_plain]
     bodies = _marker_bodies(segment, block.positions[plain])
     # varint 4 before the key, varint 6 before the value: the usual one-byte timestamp delta stands between.
     is_usual = (bodies[:, 4] == 8) & (bodies[:, 9] == 12) & (headers["attributes"][plain] & COMPRESSION_MASK == 0)
     is_usual &= (bodies[:, 7] == 0) & (bodies[:, 8] <= 1)
-    usual = plain[is_usual]
-    control_types[usual] = bodies[is_usual, 8]
-    epochs[usual] = bodies[is_usual, 12:16].copy().view(">i4").reshape(-1)
-    for index in np.concatenate([candidates[~is_plain], plain[~is_usual]]):
-        position = int(block.positions[index])
-        size = int(headers["batch_length"][index]) + LOG_OVERHEAD
-        control_types[index], epochs[index] = _read_marker(segment.buffer[position : position + size])
-    return control_types, epochs
+    return plain[is_usual], bodies[is_usual], np.concatenate([candidates[~is_plain], plain[~is_usual]])
 
 
 def _marker_bodies(segment: Segment, positions: Any) -> Any:
@@ -327,9 +351,23 @@ def _marker_bodies(segment: Segment, positions: Any) -> Any:
 def _read_marker(batch: bytes) -> tuple[int, int]:
     """An undecodable control record changes nothing for its producer, as in Kafka; its batch is still listed."""
     try:
-        marker = read_end_txn_marker(read_batch_records(batch)[0])
+        marker = _marker(batch)
     except CorruptRecordError:
         marker = None
     if marker is None or marker.control_type is None or marker.coordinator_epoch is None:
         return _NO_CONTROL_TYPE, -1
     return ControlType(marker.control_type), marker.coordinator_epoch
+
+
+def _marker_problems(batch: bytes) -> Iterator[str]:
+    """Why a control batch tells neither commit nor abort; nothing if it does, or concerns no producer."""
+    try:
+        _marker(batch)
+    except CorruptRecordError as error:
+        yield f"UNDECODABLE_MARKER: {error.problem}"
+
+
+def _marker(batch: bytes) -> EndTxnMarker | None:
+    """The marker in a control batch. Its time and offset are those of the header, whatever its record says."""
+    first = next(iter_batch_records(batch))
+    return read_end_txn_marker(first.record if isinstance(first, UnreadableRecord) else first)

@@ -103,7 +103,7 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     (SEGMENT_PARTS_TABLE, FileKind.SEGMENT): partial(_from_segment, partial(segment.read_segments, schema=columns.SEGMENT_PARTS)),
     (SEGMENT_PARTS_TABLE, FileKind.DUMP): partial(_from_dump, dump.read_segments),
     ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
-    ("segments", FileKind.TRANSACTION_INDEX): partial(_corrupt, broker_files.transaction_index_problem),
+    ("segments", FileKind.TRANSACTION_INDEX): broker_files.read_transaction_index_problem,
     ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),
     ("segments", FileKind.CHECKPOINT): broker_files.read_checkpoint_problem,
     ("segments", FileKind.UNKNOWN): _unknown_file,

@@ -31,7 +31,8 @@ _SEGMENT: Final = (*COPY, "segment_base_offset")
 _FILES_PER_TASK: Final = 64
 #: Of `readers.capture.Continued`.
 CONTINUED: Final = (
-    "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long"
+    "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long, "
+    "leader_epoch int"
 )
 
 
@@ -56,7 +57,9 @@ def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame
     times = Counter(row[: len(_SEGMENT)] for row in found)
     once = (Continued(*row) for row in found if times[row[: len(_SEGMENT)]] == 1)
     continued = tuple(sorted(once, key=lambda segment: segment.path))
-    parts = {each.path: (Part(each.position, None, Pause(each.position, each.last_offset)),) for each in continued}
+    parts = {
+        each.path: (Part(each.position, None, Pause(each.position, each.last_offset, each.leader_epoch)),) for each in continued
+    }
     return replace(capture, parts={**capture.parts, **parts}, continued=continued)
 
 
@@ -81,8 +84,9 @@ def _ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         where = batch.select([*_SEGMENT, "path"])
         positions = pa.array([None if at is None else at.position for at in found], pa.int64())
         last_offsets = pa.array([None if at is None else at.last_offset for at in found], pa.int64())
-        named = [*where.schema.names, "position", "last_offset"]
-        asked = pa.RecordBatch.from_arrays([*where.columns, positions, last_offsets], names=named)
+        leader_epochs = pa.array([None if at is None else at.leader_epoch for at in found], pa.int32())
+        named = [*where.schema.names, "position", "last_offset", "leader_epoch"]
+        asked = pa.RecordBatch.from_arrays([*where.columns, positions, last_offsets, leader_epochs], names=named)
         yield asked.filter(positions.is_valid())
 
 
