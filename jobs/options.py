@@ -10,9 +10,10 @@ from typing import Any, Final, NoReturn
 from txnlib.config import default_of
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
+from txnlib.readers.local_files import shown
 from txnlib.readers.start import BEGINNING, STARTS
 from txnlib.report.whole_file import check_whole_file
-from txnlib.stages.asked import FULL, MODES
+from txnlib.stages.asked import FULL, MODES, check_number
 
 #: `--summary -`: the JSON takes the place of the report.
 STDOUT: Final = "-"
@@ -118,6 +119,12 @@ OPTIONS: Final = (
         {"choices": MODES, "default": FULL},
     ),
     Option(
+        "--follow-links",
+        _READS,
+        "read also what links in the input lead to outside of it (default: name them in quarantine)",
+        {"action": "store_true"},
+    ),
+    Option(
         "--keep-days",
         _REPORTS,
         "remove the cluster's audits that are so many days older than this one from the tables (default: keep all)",
@@ -153,19 +160,26 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         if job in option.jobs:
             parser.add_argument(option.name, help=option.about, **option.how)
     options = parser.parse_args(argv)
+    for name, value in vars(options).items():
+        if name != "input" and isinstance(value, str) and not _is_utf_8(value):
+            raise UsageError(f"--{name.replace('_', '-')} {shown(value)}: is no UTF-8")
     if job in _READS and not options.input:
         raise UsageError("--input is missing: name the folder with the copies of the logs")
     if not options.output and not options.schema and not getattr(options, "dry_run", False):
         raise UsageError("--output is missing: name the folder for the Delta tables (or --schema)")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
-        if options.keep_days is not None and options.keep_days < 1:
-            raise UsageError(f"--keep-days {options.keep_days}: expected 1 or more")
+        check_number("keep_days", options.keep_days)
         for file in (options.report, options.metrics, None if options.summary == STDOUT else options.summary):
             if file is not None:
                 check_whole_file(file)
     options.as_of_ms = None if options.as_of in (None, "capture") else parse_instant(options.as_of)
     return options
+
+
+def _is_utf_8(value: str) -> bool:
+    """Whether a word of the command line is text; of `--input`, any name of a file will do."""
+    return not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def parse_fail_on(given: str | None) -> frozenset[str]:

@@ -13,6 +13,7 @@ from jobs.options import STDOUT
 from jobs.run import failure, say
 from txnlib import __version__
 from txnlib.answers.outcome_rows import found_by
+from txnlib.readers.local_files import shown
 from txnlib.report.metrics import render_metrics
 from txnlib.report.numbers import render_numbers
 from txnlib.report.outcome import Found, Outcome
@@ -63,7 +64,7 @@ class Telling:
 @contextmanager
 def telling(given: Namespace) -> Iterator[Telling]:
     """What tells of a job that is done; of one that fails is told here, and the failure raised again."""
-    found = given.cluster or PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name
+    found = given.cluster or shown(PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name)
     begun = Outcome(cluster=found, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
     is_tried = getattr(given, "dry_run", False)  # writes nothing
     to = Telling(None, None, begun) if is_tried else Telling(given.metrics, given.summary, begun)

@@ -24,7 +24,7 @@ from txnlib.report.terminal import page
 from txnlib.spark.schemas import TABLES
 from txnlib.stages import report_transactions
 from txnlib.stages.answering import asked_of
-from txnlib.stages.asked import FULL, Asked
+from txnlib.stages.asked import FULL, Asked, check_number
 from txnlib.stages.audit import carry_out_all, close
 from txnlib.stages.run import Run, open_run, reopen_run, silent
 from txnlib.stages.steps import carry_out
@@ -109,6 +109,7 @@ def audit(
     conf: str | Path | None = None,
     start: str = BEGINNING,
     mode: str = FULL,
+    follow_links: bool = False,
     take_over: bool = False,
     progress: Callable[[str], object] | None = None,
 ) -> Audit:
@@ -120,7 +121,7 @@ def audit(
     * `as_of`: the instant to judge at, as ISO-8601, epoch milliseconds or a datetime; default: the capture's newest instant.
     * `max_transaction_timeout`: minutes from which nobody's transaction hangs; `stuck_after`: minutes after the decision from which
       a missing marker is STUCK; `transaction_max_timeout_ms`: the brokers' setting, in milliseconds.
-    * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`, `take_over`: as the options of the job `audit`.
+    * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`, `follow_links`, `take_over`: as the options of the job `audit`.
     * `progress`: told a line per table, such as `print`.
 
     What is None is as the settings file `conf`, else `capture.json`, else Kafka's default says. Auditing a cluster as of the same
@@ -146,6 +147,7 @@ def audit(
         coordinator_partitions=coordinator_partitions,
         start=start,
         mode=mode,
+        follow_links=follow_links,
     )
     with settings_kept(delta_session("txnlib")):
         run = open_run(asked, _told(progress))
@@ -190,12 +192,12 @@ def judge(
     `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are computed each time they
     are looked at; the other tables are those of `audit`. The run keeps its `run_id`.
 
-    Raises UsageError for a number below 0. Tables: docs/tables.md. Source of the rules: docs/rules.md.
+    Raises UsageError for a number that no such limit can be. Tables: docs/tables.md. Source of the rules: docs/rules.md.
     """
     given = {
         "as_of_ms": _instant(as_of),
         "max_transaction_timeout_ms": _minutes("max_transaction_timeout", max_transaction_timeout),
-        "transaction_max_timeout_ms": _not_negative("transaction_max_timeout_ms", transaction_max_timeout_ms),
+        "transaction_max_timeout_ms": _checked("transaction_max_timeout_ms", transaction_max_timeout_ms),
         "stuck_after_ms": _minutes("stuck_after", stuck_after),
     }
     changed = {name: value for name, value in given.items() if value is not None}
@@ -251,12 +253,11 @@ def _instant(given: str | int | datetime | None) -> int | None:
     return None if given is None else parse_instant(str(given))
 
 
-def _not_negative(name: str, given: int | None) -> int | None:
-    if given is not None and given < 0:
-        raise UsageError(f"{name}={given}: expected 0 or more")
+def _checked(name: str, given: int | None) -> int | None:
+    check_number(name, given)
     return given
 
 
 def _minutes(name: str, given: int | None) -> int | None:
-    minutes = _not_negative(name, given)
+    minutes = _checked(name, given)
     return None if minutes is None else minutes * 60_000

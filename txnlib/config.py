@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from txnlib.core.application import compiled
 from txnlib.core.copies import CountBasis
+from txnlib.core.sentinels import MAX_COORDINATOR_PARTITIONS, MAX_INT32
 from txnlib.errors import ConfigError
 
 
@@ -30,7 +31,9 @@ class ThresholdSettings(_Section):
 
     max_transaction_timeout_minutes: int | None = Field(
         default=None,
+        strict=True,
         ge=0,
+        le=MAX_INT32,
         description="Age by its last write above which an open transaction that nobody will end is `HANGING`, and up to which it "
         "is `SUSPECT`; the age that brokers' clocks have to prove for `safe_to_abort`. As for `kafka-transactions.sh "
         "find-hanging`.",
@@ -38,7 +41,9 @@ class ThresholdSettings(_Section):
     )
     transaction_max_timeout_ms: int | None = Field(
         default=None,
+        strict=True,
         ge=0,
+        le=MAX_INT32,
         description="The brokers' `transaction.max.timeout.ms`. Five minutes more, since the last write, make an expected "
         "transaction `LATE` and count in PartitionsWithLateTransactionsCount; a two-phase commit open for longer gets "
         "a place in `abort_plan`.",
@@ -48,21 +53,27 @@ class ThresholdSettings(_Section):
     )
     stuck_after_minutes: int | None = Field(
         default=None,
+        strict=True,
         ge=0,
+        le=MAX_INT32,
         description="Age of a decision (PrepareCommit, PrepareAbort) above which a marker that has not come makes a transaction "
         "`STUCK` (`MARKER_OVERDUE`); until then it is `OPEN` (`MARKER_PENDING`).",
         json_schema_extra=_said("stuck_after_ms", option="--stuck-after"),
     )
     timeout_scan_interval_ms: int | None = Field(
         default=None,
+        strict=True,
         ge=0,
+        le=MAX_INT32,
         description="The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`: for how long after its own "
         "timeout an Ongoing transaction may go on before it is `LATE`.",
         json_schema_extra=_said("timeout_scan_interval_ms", capture_json="broker_settings"),
     )
     clock_tolerance_ms: int | None = Field(
         default=None,
+        strict=True,
         ge=0,
+        le=MAX_INT32,
         description="How far a client's timestamp may lie from what a broker stamped at lower offsets, and still prove that a "
         "transaction began before its coordinator was copied: else it is `UNKNOWN` (`CAPTURE_SKEW`). A write stamped that far "
         "after the audit's instant has no age of its own.",
@@ -82,8 +93,9 @@ class ClusterSettings(_Section):
     )
     coordinator_partitions: int | None = Field(
         default=None,
+        strict=True,
         ge=1,
-        le=100_000,
+        le=MAX_COORDINATOR_PARTITIONS,
         description="Partitions of `__transaction_state` (`transaction.state.log.num.partitions`). While one of them is missing, "
         "or not whole, a producer id that no coordinator knows is `UNKNOWN` (`COORDINATOR_PARTITION_NOT_CAPTURED`), "
         "not `HANGING`.",
@@ -91,7 +103,9 @@ class ClusterSettings(_Section):
     )
     producer_id_expiration_ms: int | None = Field(
         default=None,
+        strict=True,
         ge=1,
+        le=MAX_INT32,
         description="The brokers' `producer.id.expiration.ms`: how long after its last write a producer without an open "
         "transaction is in `producer_states`, and judged by it: findings about sequences and epochs end there. No "
         "verdict needs it.",
@@ -166,7 +180,7 @@ def read_settings_file(path: Path) -> SettingsFile:
         content = tomllib.loads(path.read_text())
     except OSError as error:
         raise ConfigError(str(path), "", f"cannot be read ({error.strerror}); check --conf") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, no UTF-8, a number of 5,000 digits, 1,000 brackets
         raise ConfigError(str(path), "", f"is not TOML: {error}") from error
     try:
         return SettingsFile.model_validate(content)

@@ -41,6 +41,33 @@ def segment(tmp_path) -> Path:
         (["--input", "x", "--output", "y", "--summary", "/"], "/: is a folder; name a file"),
         (["--input", "x", "--output", "y", "--colour"], "unrecognized arguments: --colour"),
         (["--input", "x", "--output", "y", "--stuck-after", "soon"], "invalid int value: 'soon'"),
+        (
+            ["--input", "x", "--output", "y", "--as-of", "9" * 5_000],
+            f"--as-of {'9' * 40}: expected ISO",
+        ),
+        (["--input", "x", "--output", "y", "--as-of", "9223372036854775807"], "expected an instant from 1970 up to the year 9998"),
+        (["--input", "x", "--output", "y", "--as-of=-1"], "--as-of -1: expected an instant from 1970"),
+        (["--input", "x", "--output", "y", "--as-of", "\u00b2"], "expected ISO-8601"),
+        (["--input", "x", "--output", "y", "--as-of=--5"], "expected ISO-8601"),
+        (["--input", "x", "--output", "y", "--as-of", "0001-01-01T00:00:00+14:00"], "from 1970 up to the year 9998"),
+        (["--input", "x", "--output", "y", "--as-of", "9999-12-31T23:59:59-14:00"], "from 1970 up to the year 9998"),
+        (
+            ["--input", "x", "--output", "y", "--max-transaction-timeout", "2147483648"],
+            "-timeout 2147483648: expected",
+        ),
+        (
+            ["--input", "x", "--output", "y", "--stuck-after", "-1"],
+            "--stuck-after -1: expected a whole number from 0 to",
+        ),
+        (["--input", "x", "--output", "y", "--stuck-after", "9" * 5_000], "--stuck-after: invalid int value"),
+        (["--input", "x", "--output", "y", "--stuck-after", "9" * 4_000], "--stuck-after (a huge number): expected"),
+        (["--input", "x", "--output", "y", "--transaction-max-timeout-ms", "-1"], "--transaction-max-timeout-ms -1: expected"),
+        (["--input", "x", "--output", "y", "--coordinator-partitions", "0"], "--coordinator-partitions 0: expected"),
+        (["--input", "x", "--output", "y", "--coordinator-partitions", "100001"], "from 1 to 100000"),
+        (["--input", "x", "--output", "y", "--keep-days", "0"], "--keep-days 0: expected"),
+        (["--input", "x", "--output", "y", "--keep-days", "99999999999"], "--keep-days 99999999999: expected"),
+        (["--input", "x", "--output", "y", "--cluster", "eu\udcff"], "--cluster eu\\xff: is no UTF-8"),
+        (["--input", "/nowhere\udcff", "--output", "y"], "/nowhere\\xff: no such file or folder"),
     ],
 )
 def test_bad_usage_is_named_and_exits_with_2(capsys, argv, message):
@@ -82,6 +109,11 @@ def test_a_scheme_that_cannot_be_opened_is_named(capsys, tmp_path):
         ('[thresholds]\nstuck_after_minutes = "soon"\n', "thresholds.stuck_after_minutes", "valid integer"),
         ("[cluster]\ncoordinator_partitions = 0\n", "cluster.coordinator_partitions", "greater than or equal to 1"),
         ("[thresholds\n", "", "is not TOML"),
+        ("[thresholds]\nstuck_after_minutes = 1.0\n", "thresholds.stuck_after_minutes", "valid integer"),
+        ("[thresholds]\nstuck_after_minutes = true\n", "thresholds.stuck_after_minutes", "valid integer"),
+        ("[thresholds]\nclock_tolerance_ms = 2147483648\n", "thresholds.clock_tolerance_ms", "less than or equal to 2147483647"),
+        ("[cluster]\ncoordinator_partitions = 100001\n", "cluster.coordinator_partitions", "less than or equal to 100000"),
+        (f"[thresholds]\nclock_tolerance_ms = {'9' * 5_000}\n", "", "is not TOML"),
     ],
 )
 def test_a_settings_file_that_cannot_be_used_names_file_and_key(capsys, segment, tmp_path, text, key, problem):

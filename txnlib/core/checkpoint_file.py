@@ -5,44 +5,80 @@ Kafka: `CheckpointFile`; formats.md 3.12. Brokers replace the file as a whole, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from typing import Final, NamedTuple
 
+from txnlib.core.sentinels import MAX_INT32, MAX_INT64
+
 VERSION: Final = b"0"
+#: Words of a line: of `leader-epoch-checkpoint`, and of the others.
+EPOCH_FIELDS: Final = 2
+OFFSET_FIELDS: Final = 3
+_TOPIC: Final = re.compile(rb"[a-zA-Z0-9._-]{1,249}")
+_DIGITS: Final = len(str(MAX_INT64))
+_SHOWN: Final = 20
 
 
 class Checkpoint(NamedTuple):
-    """The entries that are whole, and why they are not all (None: they are)."""
+    """The entries that are whole, why they are not all (None: they are), and at which byte that shows."""
 
-    entries: list[tuple[str, ...]]
+    entries: list[tuple[str | None, int, int]]
     problem: str | None
+    position: int = 0
 
 
 def read_checkpoint(content: bytes, *, fields: int) -> Checkpoint:
-    """The entries of a checkpoint file, as the words of each line; every word but the first of three is a number.
+    """The entries of a checkpoint file: (topic, partition, offset), or, with two fields, (None, leader epoch, first offset).
 
-    A line without its end may have lost digits, so it is no entry. An empty file has no entries and no problem.
+    A line without its end may have lost digits, so it is no entry, and neither is one whose numbers Kafka could not hold: int32
+    of partitions and epochs, int64 of offsets. An empty file has no entries and no problem.
     """
     if not content:
         return Checkpoint([], None)
     version, *lines = content.split(b"\n")
     if version.strip() != VERSION or not lines:
-        return Checkpoint([], f"version {version[:20]!r} of a checkpoint is not known")
+        return Checkpoint([], f"version {version[:_SHOWN]!r} of a checkpoint is not known")
     count, *lines = lines
     # What stands behind the last line end is a line that was cut, or nothing.
-    entries = list(_entries(lines[:-1], fields)) if lines else []
-    expected = int(count) if count.strip().isdigit() else None
-    if expected != len(entries) or (lines and lines[-1].strip()):
-        return Checkpoint(entries, f"{len(entries)} whole entries, and {count[:20]!r} are expected")
-    return Checkpoint(entries, None)
-
-
-def _entries(lines: list[bytes], fields: int) -> Iterator[tuple[str, ...]]:
+    cut = lines.pop() if lines else b""
+    counted_at = len(version) + 1
+    position = counted_at + len(count) + 1
+    entries: list[tuple[str | None, int, int]] = []
+    odd: tuple[bytes, int] | None = None
     for line in lines:
-        words = line.decode(errors="replace").split()
-        if len(words) == fields and all(_is_number(word) for word in words[fields - 2 :]):
-            yield tuple(words)
+        entry = _entry(line, fields)
+        if entry is not None:
+            entries.append(entry)
+        elif odd is None:
+            odd = line, position
+        position += len(line) + 1
+    if odd is None and cut.strip():
+        odd = cut, position
+    if odd is None and number(count, MAX_INT32) == len(entries):
+        return Checkpoint(entries, None)
+    expected = f"{len(entries)} whole entries, and {count[:_SHOWN]!r} are expected"
+    if odd is None:
+        return Checkpoint(entries, expected, counted_at)
+    return Checkpoint(entries, f"{expected}; {odd[0][:_SHOWN]!r} at byte {odd[1]} is none", odd[1])
 
 
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit()
+def number(word: bytes, most: int) -> int | None:
+    """The number that digits spell; None for anything else, and above `most`."""
+    digits = word.strip()
+    if not digits.isdigit():
+        return None
+    digits = digits.lstrip(b"0") or b"0"
+    value = int(digits) if len(digits) <= _DIGITS else most + 1
+    return value if value <= most else None
+
+
+def _entry(line: bytes, fields: int) -> tuple[str | None, int, int] | None:
+    words = line.split()
+    if len(words) != fields:
+        return None
+    first, second = number(words[-2], MAX_INT32), number(words[-1], MAX_INT64)
+    if first is None or second is None:
+        return None
+    if fields == EPOCH_FIELDS:
+        return None, first, second
+    return (words[0].decode("ascii"), first, second) if _TOPIC.fullmatch(words[0]) else None

@@ -12,7 +12,10 @@ NO_OFFSET: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
 NO_PARTITION_LEADER_EPOCH: Final = -1
 
-MAX_SEQUENCE: Final = 2**31 - 1
+MAX_INT16: Final = 2**15 - 1
+MAX_INT32: Final = 2**31 - 1
+MAX_INT64: Final = 2**63 - 1
+MAX_SEQUENCE: Final = MAX_INT32
 #: Kafka: `TransactionMetadata.isEpochExhausted`: an epoch from here on is never handed to a client.
 EXHAUSTED_EPOCH: Final = 2**15 - 2
 #: Timeouts that never pass: two-phase commit as written by brokers, and as written in the text of KIP-939.
@@ -24,6 +27,9 @@ LATE_TRANSACTION_BUFFER_MS: Final = 300_000
 TIMEOUT_SCAN_INTERVAL_MS: Final = 10_000
 #: Default of the broker's `producer.id.expiration.ms`.
 PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
+
+#: More partitions of `__transaction_state` than any cluster has.
+MAX_COORDINATOR_PARTITIONS: Final = 100_000
 
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"

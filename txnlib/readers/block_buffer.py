@@ -6,7 +6,6 @@ is read from front to back. No more than a budget of blocks is held, whatever th
 
 from __future__ import annotations
 
-import mmap
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, overload
@@ -23,14 +22,18 @@ ReadAt = Callable[[int, int], bytes]
 class BlockBuffer:
     """A file of `size` bytes that can be indexed and sliced like bytes; raises whatever `read_at` raises."""
 
-    __slots__ = ("_block_bytes", "_blocks", "_limit", "_newest", "_read_at", "size", "span")
+    __slots__ = ("_ahead", "_block_bytes", "_blocks", "_limit", "_newest", "_read_at", "size", "span")
 
-    def __init__(self, read_at: ReadAt, size: int, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> None:
+    def __init__(
+        self, read_at: ReadAt, size: int, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES, *, ahead: int = 1
+    ) -> None:
         self.size = size
         #: Bytes that one pass may go through so that the next pass over them still finds them here: half of what is held,
         #: the other half is for what a batch at the end reaches into and for what was fetched ahead.
         self.span = max(held_bytes // 2, 1)
         self._read_at = read_at
+        #: Blocks fetched with the next one of a file that is read from front to back.
+        self._ahead = ahead
         self._block_bytes = block_bytes
         self._limit = max(held_bytes // block_bytes, 2)
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
@@ -52,6 +55,15 @@ class BlockBuffer:
         if not 0 <= position < self.size:
             raise IndexError(key)
         return self._block(position // self._block_bytes)[position % self._block_bytes]
+
+    def block_at(self, position: int) -> tuple[bytes, int]:
+        """The block that a byte is in, for who looks at many bytes of it, and where it begins."""
+        number = position // self._block_bytes
+        return self._block(number), number * self._block_bytes
+
+    def cut(self, size: int) -> None:
+        """Ends the file earlier: what lies behind is never asked for again."""
+        self.size = min(size, self.size)
 
     def forget(self, position: int) -> None:
         """Lets go of the blocks before a position."""
@@ -78,9 +90,9 @@ class BlockBuffer:
         return held
 
     def _fetch(self, number: int) -> bytes:
-        """The block, and the one behind it if the one before it was the last to be fetched."""
+        """The block, and what is fetched ahead if the one before it was the last to be fetched."""
         size = self._block_bytes
-        count = 2 if number == self._newest + 1 and number + 1 not in self._blocks else 1
+        count = 1 + self._ahead if number == self._newest + 1 and number + 1 not in self._blocks else 1
         start = number * size
         content = self._read_at(start, min(count * size, self.size - start))
         for at in range(0, len(content), size):
@@ -92,4 +104,4 @@ class BlockBuffer:
 
 
 #: The bytes of a file. All slice to bytes; what needs memory (`unpack_from`, `frombuffer`) is told apart in `headers`.
-Buffer = bytes | mmap.mmap | BlockBuffer
+Buffer = bytes | BlockBuffer

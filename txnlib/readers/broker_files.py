@@ -9,14 +9,17 @@ from typing import Final
 import google_crc32c
 import pyarrow as pa
 
-from txnlib.core.checkpoint_file import Checkpoint, read_checkpoint
+from txnlib.core.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, Checkpoint, read_checkpoint
 from txnlib.core.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
 from txnlib.core.transaction_index import ENTRY, read_transaction_index
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns, files
-from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, CaptureFile
+from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, CaptureFile, FileKind
+from txnlib.readers.segment import SAMPLE_BYTES
 
-_SAMPLE_BYTES: Final = 32
+#: What a snapshot, an index or a checkpoint may have: 1.5 million producers, 1.9 million aborted transactions, or 200 000
+#: partitions with the longest names that there can be. Brokers write far less.
+MOST_BYTES: Final = 64 << 20
 
 
 def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
@@ -24,12 +27,15 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
     Nothing for a corrupt snapshot: Kafka skips it in favour of an older one; `snapshot_problem` names it.
     """
-    content = files.read_all(file.path)
+    content = files.read_all(file.path, MOST_BYTES)
     if snapshot_problem(content) is not None:
         return
     where = _place_of(file) | {"snapshot_offset": file.offset}
     rows: list[dict[str, object]] = [where]
     for producer_id, state in read_producer_snapshot(content).items():
+        if len(rows) == columns.DECODED_ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=columns.PRODUCER_SNAPSHOTS)
+            rows = []
         rows.append(
             {
                 **where,
@@ -70,7 +76,7 @@ def read_aborted_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
     Nothing for a corrupt one; `transaction_index_problem` names it.
     """
-    content = files.read_all(file.path)
+    content = files.read_all(file.path, MOST_BYTES)
     if transaction_index_problem(content) is not None:
         return
     where = _place_of(file) | {"segment_base_offset": file.offset}
@@ -89,24 +95,29 @@ def transaction_index_problem(content: bytes) -> str | None:
 
 def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row of `columns.SEGMENTS` for an index that cannot be used, or that ends inside an entry; nothing for a whole one."""
-    content = files.read_all(file.path)
+    content = files.read_all(file.path, MOST_BYTES)
     problem = transaction_index_problem(content)
     rest = len(content) % ENTRY.size
     if problem is not None:
-        yield from read_unreadable_file(file, problem, content[:_SAMPLE_BYTES].hex())
+        yield from read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
     elif rest:
         reason = f"INCOMPLETE_TRANSACTION_INDEX: {rest} bytes of an entry of {ENTRY.size}"
-        sample = content[-rest:][:_SAMPLE_BYTES].hex()
+        sample = content[-rest:][:SAMPLE_BYTES].hex()
         unreadable = {"position": len(content) - rest, "length": rest, "reason": reason, "sample": sample, "next_offset": None}
         yield _segment_without_batches(
             file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [unreadable]}
         )
 
 
-def read_unreadable_file(file: CaptureFile, reason: str, sample: str) -> Iterator[pa.RecordBatch]:
-    """One row of `columns.SEGMENTS` for a file of which nothing can be used."""
-    unreadable = {"position": 0, "length": file.size, "reason": reason, "sample": sample, "next_offset": None}
-    yield _segment_without_batches(file, {"bytes": file.size, "tail": "CORRUPT", "is_decoded": False, "unreadable": [unreadable]})
+def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: int = 0) -> Iterator[pa.RecordBatch]:
+    """One row of `columns.SEGMENTS` for a file of which nothing can be used, `position`: as it shows there.
+
+    A segment lowers the coverage of its partition, and so does a partition's whole folder.
+    """
+    unreadable = {"position": position, "length": file.size - position, "reason": reason, "sample": sample, "next_offset": None}
+    is_segment = file.kind is FileKind.SEGMENT or (file.kind is FileKind.REFUSED and file.topic is not None)
+    seen = {"bytes": file.size, "tail": "CORRUPT", "is_decoded": is_segment and file.offset >= 0, "unreadable": [unreadable]}
+    yield _segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
 
 
 def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
@@ -115,7 +126,7 @@ def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 
 def _segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
-    row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": file.offset, "batches": 0} | seen
+    row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": _present(file.offset), "batches": 0} | seen
     return pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
 
 
@@ -123,24 +134,25 @@ def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row per whole entry of a checkpoint file; `read_checkpoint_problem` names what is wrong with the others."""
     name = CHECKPOINTS[PurePosixPath(file.path).name]
     rows = []
-    for words in _checkpoint_of(file).entries:
+    for topic, number, offset in _checkpoint_of(file).entries:
+        row: dict[str, object] = {"source": file.source, "path": file.path, "name": name}
         if name == LEADER_EPOCH:
-            topic, partition, value, start_offset = file.topic, file.partition, words[0], int(words[1])
+            row |= {"topic": file.topic, "partition": file.partition, "value": number, "start_offset": offset}
         else:
-            topic, partition, value, start_offset = words[0], int(words[1]), words[2], None
-        row = {"source": file.source, "path": file.path, "name": name, "topic": topic, "partition": partition}
-        rows.append({**row, "value": int(value), "start_offset": start_offset})
+            row |= {"topic": topic, "partition": number, "value": offset, "start_offset": None}
+        rows.append(row)
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=columns.CHECKPOINTS)
 
 
 def read_checkpoint_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row of `columns.SEGMENTS` for a checkpoint file that is no whole copy; nothing for a whole one."""
-    problem = _checkpoint_of(file).problem
+    _, problem, position = _checkpoint_of(file)
     if problem is not None:
-        yield from read_unreadable_file(file, f"CORRUPT_CHECKPOINT: {problem}", files.read_head(file.path, 32).hex())
+        sample = files.read_range(file.path, position, SAMPLE_BYTES).hex()
+        yield from read_unreadable_file(file, f"CORRUPT_CHECKPOINT: {problem}", sample, position)
 
 
 def _checkpoint_of(file: CaptureFile) -> Checkpoint:
     is_of_epochs = CHECKPOINTS[PurePosixPath(file.path).name] == LEADER_EPOCH
-    return read_checkpoint(files.read_all(file.path), fields=2 if is_of_epochs else 3)
+    return read_checkpoint(files.read_all(file.path, MOST_BYTES), fields=EPOCH_FIELDS if is_of_epochs else OFFSET_FIELDS)

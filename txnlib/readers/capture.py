@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
 
+from txnlib.core.checkpoint_file import number
 from txnlib.core.console_text import find_console_record
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.sentinels import MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers import files
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.console import partition_in_name
 from txnlib.readers.dump import looks_like_dump
+from txnlib.readers.local_files import Entry, shown
 from txnlib.readers.parts import Part
 from txnlib.readers.stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
@@ -36,6 +38,8 @@ class FileKind(StrEnum):
     PRODUCER_SNAPSHOT = "producer_snapshot"
     TRANSACTION_INDEX = "transaction_index"
     CHECKPOINT = "checkpoint"
+    #: Named, and never opened: no regular file, a link out of the input, a name that no broker gives.
+    REFUSED = "refused"
     UNKNOWN = "unknown"
 
 
@@ -49,10 +53,14 @@ class CaptureFile:
     size: int
     topic: str | None = None
     partition: int | None = None
-    #: The number in the file's name: base offset of a segment, offset of a snapshot.
+    #: The number in the file's name: base offset of a segment, offset of a snapshot; NO_OFFSET of what is REFUSED without one.
     offset: int = 0
     #: Of a large file that several tasks read (`splits.py`); None: the whole file.
     part: Part | None = None
+    #: Why it is not opened, if it is REFUSED.
+    problem: str = ""
+    #: Reached through a link that leads out of the input: no sample of it is kept.
+    is_outside: bool = False
 
     @property
     def extent(self) -> int:
@@ -102,16 +110,16 @@ class Capture:
         return tuple(file for file in self.files if file.kind in kinds)
 
 
-_SEGMENT: Final = re.compile(r"(\d{20})\.log")
-_SNAPSHOT: Final = re.compile(r"(\d{20})\.snapshot")
-_TRANSACTION_INDEX: Final = re.compile(r"(\d{20})\.txnindex")
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
+_SNAPSHOT: Final = re.compile(r"([0-9]{20})\.snapshot")
+_TRANSACTION_INDEX: Final = re.compile(r"([0-9]{20})\.txnindex")
 _NUMBERED: Final = {
     _SEGMENT: FileKind.SEGMENT,
     _SNAPSHOT: FileKind.PRODUCER_SNAPSHOT,
     _TRANSACTION_INDEX: FileKind.TRANSACTION_INDEX,
 }
 #: `-delete` and `-stray` folders are on their way out, `-future` is a second copy being made (formats.md 3.11).
-_PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
+_PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 LEADER_EPOCH: Final = "leader_epoch"
 CHECKPOINTS: Final = {
@@ -137,31 +145,68 @@ _SILENT_ENDINGS: Final = (
 _HEAD_BYTES: Final = 65_536
 
 
-def list_capture(inputs: Iterable[str]) -> Capture:
+def list_capture(inputs: Iterable[str], *, follow_links: bool = False) -> Capture:
     """The files of all inputs, sorted by path, and the operator's notes.
+
+    A file of the input that links lead to is there once: by its own name, or by that of a link if only that is Kafka's. What lies
+    outside is REFUSED, unless `follow_links`.
 
     Raises UnreadableInputError if an input does not exist or holds nothing to read, UsageError for inputs that this
     version cannot open or that belong to different clusters, ConfigError for a broken capture.json.
     """
     roots = [_root(given) for given in inputs]
-    found: list[CaptureFile] = []
+    bases = {root: PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root) for root, is_file in roots}
+    found = _Found()
     notes: list[CaptureNotes] = []
-    for root, is_file in roots:
-        base = PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root)
-        for path, size in files.list_files(root):
-            if PurePosixPath(path).name == CAPTURE_JSON:
-                notes.append(read_capture_notes(path))
-            file = _classify(path, size, base)
-            if file is not None:
-                found.append(file)
-    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in found):
+    for entry in files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=_is_partition_folder):
+        if found.has(entry):
+            continue
+        if entry.problem is None and PurePosixPath(entry.path).name == CAPTURE_JSON:
+            notes.append(read_capture_notes(entry.path))
+        found.add(entry, _classify(entry, bases[entry.root]))
+    if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in found.files):
+        refused = next((file for file in found.files if file.kind is FileKind.REFUSED), None)
         raise UnreadableInputError(
             ", ".join(root for root, _ in roots),
-            f"no Kafka log among its {len(found)} files",
+            f"no Kafka log among its {len(found.files)} files" + (f" ({refused.path}: {refused.problem})" if refused else ""),
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
-    return Capture(tuple(sorted(found, key=lambda file: file.path)), _merge(notes), tuple(root for root, _ in roots))
+    return Capture(tuple(sorted(found.files, key=lambda file: file.path)), _merge(notes), tuple(root for root, _ in roots))
+
+
+class _Found:
+    """The files that were found, each known by one name."""
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, str], CaptureFile] = {}
+        #: What has a name that says what it is; and what has another name -> where it is among the files.
+        self._named: set[tuple[int, int]] = set()
+        self._unnamed: dict[tuple[int, int], tuple[str, str]] = {}
+
+    @property
+    def files(self) -> Collection[CaptureFile]:
+        return self._files.values()
+
+    def has(self, entry: Entry) -> bool:
+        """Whether a link leads to what is known by a better name."""
+        return entry.is_linked and entry.identity in self._named
+
+    def add(self, entry: Entry, file: CaptureFile | None) -> None:
+        if file is None:
+            return
+        key = (entry.root, entry.path)
+        if entry.identity is not None:
+            other = self._unnamed.get(entry.identity) if entry.is_linked else None
+            if file.kind is not FileKind.UNKNOWN:
+                self._named.add(entry.identity)
+                if other is not None:
+                    self._files.pop(other, None)
+            elif other is not None:
+                return
+            else:
+                self._unnamed[entry.identity] = key
+        self._files[key] = file
 
 
 def _root(given: str) -> tuple[str, bool]:
@@ -170,11 +215,14 @@ def _root(given: str) -> tuple[str, bool]:
     try:
         return root, files.is_file(root)
     except UnreadableInputError as error:
-        raise UnreadableInputError(given, error.problem, error.remedy) from error
+        raise UnreadableInputError(shown(given), error.problem, error.remedy) from error
 
 
-def _classify(path: str, size: int, base: PurePosixPath) -> CaptureFile | None:
+def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
     """What a file is; None for Kafka's own files that tell nothing."""
+    if entry.problem is not None:
+        return _refused(entry, base, entry.problem)
+    path, size = entry.path, entry.size
     name = PurePosixPath(path).name
     if name in _SILENT_NAMES or name.endswith(_SILENT_ENDINGS):
         return None
@@ -182,7 +230,8 @@ def _classify(path: str, size: int, base: PurePosixPath) -> CaptureFile | None:
     if name in CHECKPOINTS:
         log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name == "leader-epoch-checkpoint" else folder
         topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
-        return CaptureFile(path, FileKind.CHECKPOINT, _source("raw", log_dir, base), size, topic, partition)
+        source = _source("raw", log_dir, base)
+        return CaptureFile(path, FileKind.CHECKPOINT, source, size, topic, partition, is_outside=entry.is_outside)
     for pattern, kind in _NUMBERED.items():
         match = pattern.fullmatch(name)
         if match and _MOVED_FOLDER.fullmatch(folder.name):
@@ -190,15 +239,21 @@ def _classify(path: str, size: int, base: PurePosixPath) -> CaptureFile | None:
         topic, partition = topic_partition_of(folder.name)
         if match and topic is not None:
             source = _source("raw", folder.parent, base)
-            return CaptureFile(path, kind, source, size, topic, partition, int(match[1]))
+            if int(match[1]) > MAX_INT64:
+                return _refused(entry, base, f"NAME_OUT_OF_RANGE: {match[1]} is above those that Kafka has (int64)")
+            return CaptureFile(path, kind, source, size, topic, partition, int(match[1]), is_outside=entry.is_outside)
+        if match and _PARTITION_FOLDER.fullmatch(folder.name):
+            return _refused(entry, base, "NAME_OUT_OF_RANGE: the number of its folder is above those that Kafka has (int32)")
     kind_of_text = _kind_of_text(_head(path))
     if kind_of_text is FileKind.DUMP:
         topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
-        return CaptureFile(path, FileKind.DUMP, _source("text", folder, base), size, topic, partition)
+        source = _source("text", folder, base)
+        return CaptureFile(path, FileKind.DUMP, source, size, topic, partition, is_outside=entry.is_outside)
     if kind_of_text is FileKind.CONSOLE:
         partition = partition_in_name(name)
-        return CaptureFile(path, FileKind.CONSOLE, _source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
-    return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
+        where = (_source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
+        return CaptureFile(path, FileKind.CONSOLE, *where, is_outside=entry.is_outside)
+    return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size, is_outside=entry.is_outside)
 
 
 def _kind_of_text(head: bytes) -> FileKind | None:
@@ -212,7 +267,24 @@ def _kind_of_text(head: bytes) -> FileKind | None:
 def topic_partition_of(folder: str) -> tuple[str | None, int | None]:
     """Topic and partition in the name of a partition folder, split at the last hyphen."""
     match = _PARTITION_FOLDER.fullmatch(folder)
-    return (match["topic"], int(match["partition"])) if match else (None, None)
+    partition = None if match is None else number(match["partition"].encode(), MAX_INT32)
+    return (match["topic"], partition) if match is not None and partition is not None else (None, None)
+
+
+def _is_partition_folder(name: str) -> bool:
+    return topic_partition_of(name)[0] is not None
+
+
+def _refused(entry: Entry, base: PurePosixPath, problem: str) -> CaptureFile:
+    """What is named, and not read: by its name of a partition if it is a segment, or a partition's whole folder."""
+    path = PurePosixPath(entry.path)
+    match = _SEGMENT.fullmatch(path.name)
+    folder = path if match is None else path.parent
+    topic, partition = topic_partition_of(folder.name)
+    base_offset = None if match is None else number(match[1].encode(), MAX_INT64)
+    offset = NO_OFFSET if base_offset is None else base_offset
+    source = _source("raw", folder.parent if topic is not None else path.parent, base)
+    return CaptureFile(entry.path, FileKind.REFUSED, source, entry.size, topic, partition, offset, problem=problem)
 
 
 def _source(how: str, folder: PurePosixPath, base: PurePosixPath) -> str:

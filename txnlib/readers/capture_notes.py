@@ -5,15 +5,28 @@ Fields: cluster, kafka_version, captured_at_ms, coordinator_partitions, broker s
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
+from txnlib.core.checkpoint_file import number
+from txnlib.core.instants import LAST_INSTANT_MS
+from txnlib.core.sentinels import MAX_COORDINATOR_PARTITIONS, MAX_INT16, MAX_INT32
 from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers import files
 
 CAPTURE_JSON: Final = "capture.json"
+#: What a capture.json may have: 100 000 partitions take 6 MB.
+MOST_BYTES: Final = 16 << 20
 DEFAULT_INSTANT: Final = "default"
+#: Of what somebody noted, so much is repeated.
+_SHOWN: Final = 40
+_PARTITION: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}-([0-9]{1,10})")
+
+#: Numbers are JSON's integers, as Kafka holds them: no text, no fraction, no `true`.
+Instant = Annotated[int, Field(strict=True, ge=0, le=LAST_INSTANT_MS)]
+BrokerId = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
 _SCAN_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 
 
@@ -29,12 +42,15 @@ class PartitionNotes(BaseModel):
 
     leader: int | None = Field(
         default=None,
+        strict=True,
+        ge=-1,
+        le=MAX_INT32,
         description="Id of the broker that leads it; -1: none does.",
         json_schema_extra=_without(
             "Of several undamaged copies that of the newest leader epoch, then the longest; no abort is safe."
         ),
     )
-    replicas: list[int] = Field(
+    replicas: list[BrokerId] = Field(
         default_factory=list,
         description="Ids of the brokers that have it.",
         json_schema_extra=_without("A partition that was not captured is never known to be gone."),
@@ -58,7 +74,7 @@ class CaptureNotes(BaseModel):
             "No cause is ruled out; both forms of a command are given; an epoch one ahead of its coordinator is `UNKNOWN`."
         ),
     )
-    captured_at_ms: dict[str, int] = Field(
+    captured_at_ms: dict[str, Instant] = Field(
         default_factory=dict,
         description="When each folder was copied, epoch ms: `default` for all, `<broker>/<folder>` for one, "
         "`<broker>/first/<folder>` for a copy that lies in such a folder. The newest one is `as_of`, unless `--as-of` is given.",
@@ -69,7 +85,9 @@ class CaptureNotes(BaseModel):
     )
     coordinator_partitions: int | None = Field(
         default=None,
+        strict=True,
         ge=1,
+        le=MAX_COORDINATOR_PARTITIONS,
         description="Partitions of `__transaction_state`.",
         json_schema_extra=_without(
             "50, unless the captured ids refute that; then what they allow, and nothing that leans on it is safe."
@@ -77,24 +95,33 @@ class CaptureNotes(BaseModel):
     )
     transaction_max_timeout_ms: int | None = Field(
         default=None,
+        strict=True,
         ge=0,
+        le=MAX_INT32,
         description="The brokers' `transaction.max.timeout.ms`.",
         json_schema_extra=_without("Kafka's default."),
     )
     transactional_id_expiration_ms: int | None = Field(
         default=None,
+        strict=True,
         ge=0,
+        le=MAX_INT32,
         description="The brokers' `transactional.id.expiration.ms`. Noted for the record: nothing is decided by it.",
         json_schema_extra=_without("Nothing changes."),
     )
     producer_id_expiration_ms: int | None = Field(
         default=None,
+        strict=True,
         ge=0,
+        le=MAX_INT32,
         description="The brokers' `producer.id.expiration.ms`.",
         json_schema_extra=_without("Kafka's default."),
     )
     transaction_version: int | None = Field(
         default=None,
+        strict=True,
+        ge=0,
+        le=MAX_INT16,
         description="Finalized level of the feature `transaction.version`: coordinators abort by it.",
         json_schema_extra=_without("What the clients' records show; from Kafka 4.2 on an epoch one ahead may be `UNKNOWN`."),
     )
@@ -116,6 +143,22 @@ class CaptureNotes(BaseModel):
         ),
     )
 
+    @field_validator("broker_settings")
+    @classmethod
+    def _check_interval(cls, noted: dict[str, str]) -> dict[str, str]:
+        if _SCAN_INTERVAL in noted and _milliseconds(noted[_SCAN_INTERVAL]) is None:
+            raise ValueError(f"{_SCAN_INTERVAL} is no number of milliseconds from 0 to {MAX_INT32}")
+        return noted
+
+    @field_validator("partitions")
+    @classmethod
+    def _check_names(cls, noted: dict[str, PartitionNotes]) -> dict[str, PartitionNotes]:
+        for name in noted:
+            match = _PARTITION.fullmatch(name)
+            if match is None or int(match[1]) > MAX_INT32:
+                raise ValueError(f"{name[:_SHOWN]!r} is no <topic>-<partition>")
+        return noted
+
     def captured_at(self, broker: str | None, folder: str) -> int | None:
         """Instant (ms) at which a partition's folder was copied from a broker."""
         noted = None if broker is None else self.captured_at_ms.get(f"{broker}/{folder}")
@@ -128,14 +171,17 @@ class CaptureNotes(BaseModel):
     @property
     def timeout_scan_interval_ms(self) -> int | None:
         """The broker's `transaction.abort.timed.out.transaction.cleanup.interval.ms`, where it was noted."""
-        noted = self.broker_settings.get(_SCAN_INTERVAL, "")
-        return int(noted) if noted.isdigit() else None
+        return _milliseconds(self.broker_settings.get(_SCAN_INTERVAL, ""))
+
+
+def _milliseconds(noted: str) -> int | None:
+    return number(noted.encode(errors="replace"), MAX_INT32)
 
 
 def read_capture_notes(path: str) -> CaptureNotes:
     """The notes in one `capture.json`. Raises ConfigError naming file and field, UnreadableInputError if it cannot be opened."""
     try:
-        return CaptureNotes.model_validate_json(files.read_all(path))
+        return CaptureNotes.model_validate_json(files.read_all(path, MOST_BYTES))
     except OSError as error:
         raise UnreadableInputError(path, f"cannot be opened: {error.strerror or error}", "Make it readable or remove it") from error
     except ValidationError as error:

@@ -9,11 +9,11 @@ UnreadableInputError: an audit over half a file would look like an audit over al
 
 from __future__ import annotations
 
+import errno
 import io
-import mmap
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +26,21 @@ from pyarrow import fs
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer
 from txnlib.readers.headers import Buffer
+from txnlib.readers.local_files import (
+    FOLDER,
+    Entry,
+    FileShrunk,
+    Walk,
+    kind_of,
+    native,
+    open_regular,
+    read_at_most,
+    shown,
+)
 from txnlib.readers.stores import CREDENTIALS, SCHEMES, URI, as_os_error, is_remote, remote_file, said, scheme_of
 
+#: What of a local file is read at once: little, so that large batches are skipped, and what is done with stays in a cache.
+LOCAL_BLOCK_BYTES: Final = 256 << 10
 #: What one request of a stream fetches.
 STREAM_BYTES: Final = 8 << 20
 _SHAPE: Final = {
@@ -57,7 +70,7 @@ def locate(given: str) -> str:
     """The place that an option names, as an absolute path or a uri; nothing is opened. Raises UsageError for other schemes."""
     found = URI.fullmatch(given)
     if found is None or found["scheme"] in ("file", "dbfs"):
-        return str(_local_path(given).absolute())
+        return shown(str(_local_path(given).absolute()))
     scheme, authority, path = found.groups()
     if scheme not in SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
@@ -71,11 +84,17 @@ def locate(given: str) -> str:
 
 
 def is_file(place: str) -> bool:
-    """Whether a place is one file; False for a folder. Raises UnreadableInputError if nothing is there or may be seen."""
+    """Whether a place is one file; False for a folder.
+
+    Raises UnreadableInputError if nothing is there or may be seen, or something that is neither.
+    """
     if not is_remote(place):
-        if not Path(place).exists():
+        if not Path(native(place)).exists():
             raise _missing(place)
-        return Path(place).is_file()
+        kind = kind_of(Path(native(place)).stat().st_mode)
+        if kind not in (None, FOLDER):
+            raise UnreadableInputError(place, f"it is a {kind}", "Name a file or a folder")
+        return kind is None
     with _as_an_input(place):
         remote = remote_file(place)
         kind = remote.filesystem.get_file_info(remote.name).type
@@ -84,43 +103,45 @@ def is_file(place: str) -> bool:
     return bool(kind == fs.FileType.File)
 
 
-def list_files(place: str) -> Iterator[tuple[str, int]]:
-    """Path or uri and size in bytes of every file at a place, sorted by path.
+def list_files(
+    places: Sequence[str], *, follow_links: bool = False, enters_link: Callable[[str], bool] = lambda name: False
+) -> Iterator[Entry]:
+    """Every file at some places, and what else there is to name: place by place, sorted by path; then what links lead to.
 
-    A local folder is walked as one goes along. Other listings come whole, since stores list thousands of files per request,
-    but folder by folder a request each. Raises UnreadableInputError if nothing is there, or if it may not be listed.
+    `follow_links`, `enters_link`: see `local_files.Walk`. A local folder is walked as one goes along. Other listings come whole,
+    since stores list thousands of files per request, but folder by folder a request each. Raises UnreadableInputError if nothing
+    is there, or if a store may not be listed.
     """
-    if is_file(place):
-        yield place, _size(place)
-    elif is_remote(place):
-        yield from _list_remote(place)
-    else:
-        yield from _walk_local(place)
+    local = []
+    for place in places:
+        if not is_remote(place):
+            is_file(place)
+            local.append(place)
+        elif is_file(place):
+            yield Entry(place, place, _size(place))
+        else:
+            yield from _list_remote(place)
+    yield from Walk(local, follow_links=follow_links, enters_link=enters_link).entries()
 
 
-def read_all(path: str) -> bytes:
-    """The bytes of a small file. Raises OSError if it cannot be opened."""
-    if not is_remote(path):
-        return Path(path).read_bytes()
+def read_all(path: str, most: int) -> bytes:
+    """The bytes of a small file. Raises OSError if it cannot be opened, or has more than `most` bytes."""
     with _open_ranges(path) as (read_at, size):
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has more than {most} bytes")
         return read_at(0, size)
 
 
 def read_head(path: str, count: int) -> bytes:
     """The first bytes of a file, at most `count`. Raises OSError if it cannot be opened."""
-    if not is_remote(path):
-        with Path(path).open("rb") as stream:
-            return stream.read(count)
-    with _open_ranges(path) as (read_at, size):
-        return read_at(0, min(count, size))
+    return read_range(path, 0, count)
 
 
 def read_range(path: str, position: int, count: int) -> bytes:
     """Bytes of a file from a position on, at most `count`. Raises OSError if it cannot be opened."""
     if not is_remote(path):
-        with Path(path).open("rb") as stream:
-            stream.seek(position)
-            return stream.read(count)
+        with open_regular(path) as stream:
+            return read_at_most(stream, position, count)
     with _open_ranges(path) as (read_at, size):
         return read_at(position, max(min(count, size - position), 0))
 
@@ -132,7 +153,7 @@ def open_stream(path: str, start: int = 0) -> Iterator[BinaryIO]:
     Raises OSError if it cannot be opened.
     """
     if not is_remote(path):
-        with Path(path).open("rb", buffering=0) as stream:
+        with open_regular(path) as stream:
             stream.seek(start)
             yield stream
         return
@@ -155,26 +176,15 @@ def open_stream(path: str, start: int = 0) -> Iterator[BinaryIO]:
 def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[OpenFile]:
     """The bytes of a file, of which only those that are looked at are read. Raises OSError if it cannot be opened.
 
-    Local files are mapped. Of others no more than `held_bytes` are held, fetched `block_bytes` at a time.
+    No more than `held_bytes` are held, fetched `block_bytes` at a time, of a local file LOCAL_BLOCK_BYTES. Nothing is mapped into
+    memory: a file that shrinks meanwhile would end the process (SIGBUS). Of such a file reading raises FileShrunk.
     """
-    if is_remote(path):
-        with _open_ranges(path) as (read_at, size):
+    with _open_ranges(path) as (read_at, size):
+        if is_remote(path):
             ranges = BlockBuffer(read_at, size, block_bytes, held_bytes)
-            yield OpenFile(ranges, size, ranges.forget)
-        return
-    with Path(path).open("rb") as stream:
-        size = stream.seek(0, io.SEEK_END)
-        if size == 0:
-            yield OpenFile(b"", 0, lambda position: None)
-            return
-        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            yield OpenFile(mapped, size, partial(_forget, mapped))
-
-
-def _forget(mapped: mmap.mmap, position: int) -> None:
-    whole_pages = position - position % mmap.ALLOCATIONGRANULARITY
-    if whole_pages and hasattr(mapped, "madvise"):
-        mapped.madvise(mmap.MADV_DONTNEED, 0, whole_pages)
+        else:  # the system reads ahead
+            ranges = BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), held_bytes, ahead=0)
+        yield OpenFile(ranges, size, ranges.forget)
 
 
 def _local_path(given: str) -> Path:
@@ -185,56 +195,42 @@ def _local_path(given: str) -> Path:
     return Path(path if path.startswith("/Volumes/") else f"/dbfs{path}")
 
 
-def _walk_local(folder: str) -> Iterator[tuple[str, int]]:
-    try:
-        with os.scandir(folder) as entries:
-            listed = [(entry.path, _is_folder(entry)) for entry in entries]
-    except OSError:  # lost+found, and others that are not Kafka's
-        return
-    # A folder sorts as its files do: by its name and the slash behind it.
-    for path, is_folder in sorted(listed, key=lambda item: item[0] + "/" * item[1]):
-        if is_folder:
-            yield from _walk_local(path)
-        else:
-            yield path, _size(path)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link in a circle
-        return False
-
-
 def _size(path: str) -> int:
-    """Bytes of a file; 0 for one that is gone, which whoever opens it will say."""
-    if is_remote(path):
-        with _as_an_input(path):
-            remote = remote_file(path)
-            return int(remote.filesystem.get_file_info(remote.name).size or 0)
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
+    """Bytes of a file in a store."""
+    with _as_an_input(path):
+        remote = remote_file(path)
+        return int(remote.filesystem.get_file_info(remote.name).size or 0)
 
 
-def _list_remote(folder: str) -> Iterator[tuple[str, int]]:
+def _list_remote(folder: str) -> Iterator[Entry]:
     with _as_an_input(folder):
         remote = remote_file(folder)
         listed = remote.filesystem.get_file_info(fs.FileSelector(remote.name, recursive=True))
     start = len(remote.name.rstrip("/"))
     files = [(folder + found.path[start:], int(found.size or 0)) for found in listed if found.type == fs.FileType.File]
-    yield from sorted(files)
+    yield from (Entry(folder, path, size) for path, size in sorted(files))
 
 
 @contextmanager
 def _open_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
+    if not is_remote(path):
+        with open_regular(path) as stream:
+            yield partial(_read_local, stream), os.fstat(stream.fileno()).st_size
+        return
     with as_os_error():
         remote = remote_file(path)
         opened = remote.filesystem.open_input_file(remote.name)
         size = int(opened.size())
     with opened:
         yield partial(_read_at, path, opened), size
+
+
+def _read_local(stream: io.FileIO, position: int, count: int) -> bytes:
+    """Exactly `count` bytes. Raises FileShrunk if they are no longer there."""
+    content = read_at_most(stream, position, count)
+    if len(content) < count:
+        raise FileShrunk(min(position + len(content), os.fstat(stream.fileno()).st_size))
+    return content
 
 
 def _read_at(path: str, opened: Any, position: int, count: int) -> bytes:

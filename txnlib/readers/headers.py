@@ -11,7 +11,7 @@ by their header.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -256,15 +256,20 @@ def _walk(
     pause_at = size if until is None else until
     positions: list[int] = []
     note, start = positions.append, position
-    unpack: Callable[[Any, int], tuple[Any, ...]] = _LENGTH.unpack_from
+    unpack = _LENGTH.unpack_from
     last = stop_after = size - MAGIC_POSITION - 1
+    # What is at hand of the buffer: of one in ranges a block, which need not hold all of what begins in it.
+    content: Any = buffer
+    begin, reach = 0, size
     if isinstance(buffer, BlockBuffer):
         span = span or buffer.span
-        unpack, stop_after = _unpack_length, min(last, start + span)
+        stop_after, reach = min(last, start + span), -1
     for _ in range(most):
         if position > stop_after:
             break
-        (length,) = unpack(buffer, position)
+        if position > reach:
+            content, begin, reach = _at_hand(buffer, position, _LENGTH.size)
+        (length,) = unpack(content, position - begin)
         after = position + length + LOG_OVERHEAD
         if length < MIN_LENGTH or after > size:
             return np.array(positions, dtype=np.int64), position, False
@@ -280,15 +285,19 @@ def _walk(
     return np.array(positions, dtype=np.int64), position, is_full
 
 
-def _unpack_length(buffer: BlockBuffer, position: int) -> tuple[Any, ...]:
-    return _LENGTH.unpack(buffer[position : position + _LENGTH.size])
+def _at_hand(buffer: Buffer, position: int, width: int) -> tuple[bytes, int, int]:
+    """Bytes of which `width` are at a position, where they begin, and up to which position `width` of them are there."""
+    if not isinstance(buffer, BlockBuffer):
+        return buffer, 0, len(buffer) - width
+    content, begin = buffer.block_at(position)
+    reach = begin + len(content) - width
+    return (content, begin, reach) if position <= reach else (buffer[position : position + width], position, position)
 
 
 def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
     """The `width` bytes at each position as rows, in one copy; past `size`, the last byte again."""
     if isinstance(buffer, BlockBuffer):
-        rows = [buffer[position : position + width] for position in positions.tolist()]
-        return np.frombuffer(b"".join([row.ljust(width, row[-1:]) for row in rows]), dtype=np.uint8).reshape(-1, width)
+        return _gather_ranges(buffer, positions, width, size)
     start, reach = int(positions[0]), size - width
     if int(positions[-1]) > reach:
         window = np.frombuffer(buffer, dtype=np.uint8, count=size - start, offset=start)
@@ -297,6 +306,23 @@ def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
     count = int(positions[-1]) - start + 1
     places: Any = np.ndarray(count, dtype=f"V{width}", buffer=buffer, offset=start, strides=(1,))
     return np.asarray(places[positions - start].view(np.uint8).reshape(-1, width))
+
+
+def _gather_ranges(buffer: BlockBuffer, positions: Positions, width: int, size: int) -> Raw:
+    """The same of a buffer in ranges: at once what lies in one block, alone what lies in two."""
+    pieces, index = [], 0
+    while index < len(positions):
+        position = int(positions[index])
+        content, begin, reach = _at_hand(buffer, position, width)
+        if position < reach:
+            stop = int(np.searchsorted(positions, reach, side="right"))
+            pieces.append(gather(content, positions[index:stop] - begin, width, len(content)))
+        else:
+            stop = index + 1
+            row = buffer[position : min(position + width, size)]
+            pieces.append(np.frombuffer(row.ljust(width, row[-1:]), dtype=np.uint8).reshape(1, width))
+        index = stop
+    return np.concatenate(pieces)
 
 
 def _count_believable(known: _Known, chain: _Chain, check_all: bool, *, is_before_damage: bool) -> tuple[int, str]:
@@ -379,8 +405,13 @@ def _first_refuted(known: _Known, positions: Positions, sizes: Positions, header
                 return int(indexes[number])
         return None
     buffer, crcs, value = known.buffer, headers["crc"][indexes].tolist(), google_crc32c.value
+    content: Any = b""
+    begin, reach = 0, -1
     for start, end, crc in zip((starts + CRC_STARTS_AT).tolist(), ends, crcs, strict=True):
-        if value(buffer[start:end]) != crc:
+        if end > reach:
+            content, begin, reach = _at_hand(buffer, start, min(end - start, PAGE))
+            reach = begin + len(content)
+        if value(content[start - begin : end - begin] if end <= reach else buffer[start:end]) != crc:
             return int(indexes[ends.index(end)])
     return None
 

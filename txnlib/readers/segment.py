@@ -29,15 +29,19 @@ from txnlib.core.record_batch import (
 from txnlib.core.sentinels import GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
+from txnlib.readers.block_buffer import BlockBuffer
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
-from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
+from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, leader_epochs, read_blocks
 from txnlib.readers.landmarks import Landmarks
+from txnlib.readers.local_files import FileShrunk
 from txnlib.readers.offset_commits import commit_rows, iter_commits
 from txnlib.readers.records import MAX_BATCH_BYTES, UnreadableRecord, iter_batch_records, named
 
 #: Bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
 MARKER_SIZE: Final = 78
 SAMPLE_BYTES: Final = 32
+#: Why bytes are missing that the file had when the capture was listed, or when it was opened.
+FILE_SHRANK: Final = "FILE_SHRANK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class Segment:
     #: Where reading begins, and where it pauses for good; None: at the end.
     start: Pause = BEGINNING
     until: int | None = None
+    #: Bytes that it had when the capture was listed, if it has fewer now.
+    listed_size: int | None = None
 
     @property
     def is_coordinator(self) -> bool:
@@ -66,9 +72,42 @@ class Segment:
         return self.topic == GROUP_METADATA_TOPIC
 
     def blocks(self) -> Iterator[Block | Stretch | Tail | Pause]:
-        """What is decoded is checked first."""
-        check_all, start, until = self.is_coordinator or self.has_commits, self.start, self.until
-        return read_blocks(self.buffer, self.size, self.base_offset, check_all=check_all, start=start, until=until)
+        """What is decoded is checked first. Of a file that shrinks meanwhile: what is left, and a stretch for the rest."""
+        start, size = self.start, self.size
+        while True:
+            try:
+                for found in self._blocks(start, size):
+                    if isinstance(found, Tail) and size < self.whole_size:
+                        # A stretch before it tells of the bytes up to the end, if not all of them are zeros.
+                        yield from self._lost(size, found.position if found.how == "ZEROS" else size)
+                    else:
+                        yield found
+                    if isinstance(found, Block):
+                        end = int(found.positions[-1]) + int(found.headers["batch_length"][-1]) + LOG_OVERHEAD
+                        start = Pause(end, int(found.last_offsets[-1]), int(leader_epochs(found.headers)[-1]))
+                    elif isinstance(found, Stretch):
+                        start = Pause(found.position + found.length, start.last_offset, start.leader_epoch)
+                return
+            except FileShrunk as shrunk:
+                size = min(shrunk.size, size)
+                if isinstance(self.buffer, BlockBuffer):
+                    self.buffer.cut(size)
+
+    @property
+    def whole_size(self) -> int:
+        """The most bytes that it was seen to have."""
+        return max(self.listed_size or 0, self.size)
+
+    def _blocks(self, start: Pause, size: int) -> Iterator[Block | Stretch | Tail | Pause]:
+        check_all = self.is_coordinator or self.has_commits
+        return read_blocks(self.buffer, size, self.base_offset, check_all=check_all, start=start, until=self.until)
+
+    def _lost(self, size: int, begin: int) -> Iterator[Stretch | Tail]:
+        """What a file that was cut no longer has of these bytes, and what is not told otherwise before that."""
+        end = self.whole_size if self.until is None else self.until
+        position = min(max(begin, self.start.position), end)
+        yield Stretch(position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None)
+        yield Tail("CORRUPT", position)
 
 
 def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
@@ -193,7 +232,9 @@ class _Seen:
                 return
 
     def add_stretch(self, segment: Segment, stretch: Stretch) -> None:
-        sample = segment.buffer[stretch.position : stretch.position + SAMPLE_BYTES]
+        sample = (
+            b"" if stretch.reason.startswith(FILE_SHRANK) else segment.buffer[stretch.position : stretch.position + SAMPLE_BYTES]
+        )
         self.unreadable.append(_unreadable(sample, stretch.position, stretch.length, stretch.reason, stretch.next_offset))
 
     def row(self, segment: Segment) -> dict[str, Any]:
@@ -207,7 +248,7 @@ class _Seen:
             "first_offset": self.first_offset,
             "end_offset": self.end_offset,
             "last_gap_offset": self.last_gap_offset,
-            "bytes": segment.size,
+            "bytes": segment.whole_size,
             "batches": self.batches,
             "tail": self.tail,
             "is_decoded": True,

@@ -12,7 +12,7 @@ from typing import Final
 
 from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.readers import files
-from txnlib.readers.broker_files import snapshot_problem
+from txnlib.readers.broker_files import MOST_BYTES, snapshot_problem
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 
 BEGINNING: Final = "beginning"
@@ -47,9 +47,17 @@ def _copy(file: CaptureFile) -> _Copy:
 def _start(bases: list[int], snapshots: list[CaptureFile]) -> int | None:
     """The highest base offset with a usable snapshot; None: read everything."""
     for snapshot in sorted(snapshots, key=lambda file: -file.offset):
-        if snapshot.offset in bases and snapshot_problem(files.read_all(snapshot.path)) is None:
+        if snapshot.offset in bases and _is_usable(snapshot):
             return snapshot.offset
     return None
+
+
+def _is_usable(snapshot: CaptureFile) -> bool:
+    """Whether a snapshot can be read and its CRC fits; why not, whoever reads it for its table will say."""
+    try:
+        return snapshot_problem(files.read_all(snapshot.path, MOST_BYTES)) is None
+    except OSError:
+        return False
 
 
 def _marked(file: CaptureFile, start: int | None) -> CaptureFile:

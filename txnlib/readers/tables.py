@@ -32,13 +32,15 @@ def may_hold(table: str, file: CaptureFile) -> bool:
 def read_table(table: str, file: CaptureFile) -> Batches:
     """Arrow batches of `columns.TABLES[table]` from one file; nothing if the file does not hold that table.
 
-    A file that cannot be opened is one row of `segments`, never an exception. Raises UnreadableInputError if a store breaks
-    off in the middle of one, or refuses for the moment what it may have given out for `segments`: rows would be missing unseen.
+    A file that cannot be opened is one row of `segments`, never an exception; rows that were read before it ended early are kept.
+    Raises UnreadableInputError if a store breaks off in the middle of one, or refuses for the moment what it may have given out for
+    `segments`: rows would be missing unseen.
     """
     if not may_hold(table, file):
         return
     try:
-        yield from READERS[table, file.kind](file)
+        found = READERS[table, file.kind](file)
+        yield from map(_without_samples, found) if file.is_outside else found
     except READ_ERRORS as error:
         problem = str(getattr(error, "strerror", None) or error)
         if table == "segments":
@@ -47,6 +49,14 @@ def read_table(table: str, file: CaptureFile) -> Batches:
             raise UnreadableInputError(file.path, f"can no longer be opened: {problem}", "Run the audit again") from error
         elif isinstance(error, OSError) and may_pass(file.path, error):
             raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
+
+
+def _without_samples(found: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of a file that a link out of the input leads to: nothing says that its content may be kept."""
+    if "unreadable" not in found.schema.names:
+        return found
+    rows = [{**row, "unreadable": [{**stretch, "sample": ""} for stretch in row["unreadable"] or ()]} for row in found.to_pylist()]
+    return pa.RecordBatch.from_pylist(rows, schema=found.schema)
 
 
 def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batches:
@@ -60,7 +70,7 @@ def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
     start = part.known if part is not None and isinstance(part.known, Pause) else BEGINNING
     until = None if part is None else part.stop
     where = (file.path, file.source, topic, partition, file.offset)
-    return Segment(*where, opened.buffer, opened.size, opened.forget, start, until)
+    return Segment(*where, opened.buffer, opened.size, opened.forget, start, until, file.size)
 
 
 def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
@@ -81,8 +91,12 @@ def _unknown_file(file: CaptureFile) -> Batches:
     yield from broker_files.read_unreadable_file(file, "NOT_A_KAFKA_FILE", sample)
 
 
+def _refused(file: CaptureFile) -> Batches:
+    yield from broker_files.read_unreadable_file(file, file.problem, "")
+
+
 def _corrupt(problem_of: Callable[[bytes], str | None], file: CaptureFile) -> Batches:
-    content = files.read_all(file.path)
+    content = files.read_all(file.path, broker_files.MOST_BYTES)
     problem = problem_of(content)
     if problem is not None:
         yield from broker_files.read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
@@ -107,6 +121,7 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),
     ("segments", FileKind.CHECKPOINT): broker_files.read_checkpoint_problem,
     ("segments", FileKind.UNKNOWN): _unknown_file,
+    ("segments", FileKind.REFUSED): _refused,
     ("segments", FileKind.SKIPPED_SEGMENT): broker_files.read_skipped_segment,
     ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,
     ("producer_snapshots", FileKind.DUMP): partial(_from_dump, dump.read_producer_snapshots),

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.instants import LAST_INSTANT_MS
+from txnlib.core.sentinels import MAX_COORDINATOR_PARTITIONS, MAX_INT32
 from txnlib.errors import UsageError
 from txnlib.readers.start import BEGINNING
 
 FULL: Final = "full"
 INCREMENTAL: Final = "incremental"
 MODES: Final = (FULL, INCREMENTAL)
+#: Python prints no number of more than 4,300 digits.
+_SHOWN: Final = 10**40
+
+#: The lowest and the highest number that makes sense, by the name in `Asked`.
+LIMITS: Final[Mapping[str, tuple[int, int]]] = {
+    "as_of_ms": (0, LAST_INSTANT_MS),
+    "max_transaction_timeout": (0, MAX_INT32),
+    "transaction_max_timeout_ms": (0, MAX_INT32),
+    "stuck_after": (0, MAX_INT32),
+    "coordinator_partitions": (1, MAX_COORDINATOR_PARTITIONS),
+    "keep_days": (1, MAX_INT32),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +44,22 @@ class Asked:
     coordinator_partitions: int | None = None
     start: str = BEGINNING
     mode: str = FULL
+    follow_links: bool = False
 
     def __post_init__(self) -> None:
+        for name in LIMITS:
+            check_number(name, getattr(self, name, None))
         if self.mode == INCREMENTAL and self.start != BEGINNING:
             raise UsageError(f"--mode {INCREMENTAL} goes on from the last audit: leave out --start {self.start}")
         if self.output and self.schema:
             raise UsageError("--output and --schema exclude each other")
+
+
+def check_number(name: str, given: object) -> None:
+    """Raises UsageError, by the option's name, for what is no whole number or not between its limits; None is not given."""
+    least, most = LIMITS[name]
+    is_whole = isinstance(given, int) and not isinstance(given, bool)
+    if given is not None and not (is_whole and least <= given <= most):  # type: ignore[operator]
+        option = "--as-of" if name == "as_of_ms" else f"--{name.replace('_', '-')}"
+        shown = given if not is_whole or abs(given) < _SHOWN else "(a huge number)"  # type: ignore[arg-type]
+        raise UsageError(f"{option} {shown}: expected a whole number from {least} to {most}")

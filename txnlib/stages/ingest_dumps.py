@@ -33,12 +33,12 @@ def _record_batches(run: Run) -> DataFrame | Grown:
     return batches_on(run) or read_capture(run.spark, run.capture, "record_batches")
 
 
-def _read(table: str) -> Step:
+def _read(table: str, after: tuple[str, ...] = ()) -> Step:
     def make(run: Run) -> DataFrame:
         assert run.capture is not None
         return read_new(run.spark, run.capture, table, run.earlier)
 
-    return Step(table, (), make)
+    return Step(table, after, make)
 
 
 def _checkpoints(run: Run) -> DataFrame:
@@ -135,7 +135,8 @@ STEPS: Final = (
     _read("transaction_log"),
     Step("committed_offsets", (), _committed_offsets),
     Step("checkpoints", (), _checkpoints),
-    _read("segments"),
+    # Last: a file that shrinks meanwhile has lost what no table holds, and `segments` tells of it.
+    _read("segments", after=("record_batches", "transaction_log", "committed_offsets")),
     _read("producer_snapshots"),
     _read("aborted_transactions"),
     Step("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),

@@ -91,7 +91,7 @@ def open_run(asked: Asked, say: Callable[[str], object] = silent) -> Run:
     """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
     started_at = now()
     given = SettingsFile() if asked.conf is None else read_settings_file(Path(asked.conf))
-    capture = list_capture(asked.input)
+    capture = list_capture(asked.input, follow_links=asked.follow_links)
     if asked.start == SNAPSHOT:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
@@ -148,12 +148,7 @@ def _decide(
         asked.max_transaction_timeout, limits.max_transaction_timeout_minutes, default_of("max_transaction_timeout_ms") // 60_000
     )
     stuck_minutes = _first(asked.stuck_after, limits.stuck_after_minutes, default_of("stuck_after_ms") // 60_000)
-    for name, value in (("--max-transaction-timeout", minutes), ("--stuck-after", stuck_minutes)):
-        if value < 0:
-            raise UsageError(f"{name} {value}: expected a number of minutes, 0 or more")
     noted = _first(asked.coordinator_partitions, cluster.coordinator_partitions, notes.coordinator_partitions, 0)
-    if noted < 0 or asked.coordinator_partitions == 0:
-        raise UsageError(f"--coordinator-partitions {noted}: expected 1 or more")
     as_of_ms, basis = _as_of(asked, capture, spark, newest_ms)
     return Settings(
         cluster=_cluster(asked, given, capture),

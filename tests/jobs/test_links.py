@@ -1,0 +1,80 @@
+"""What does an audit say of partitions whose files it did not open? Their coverage is lower, and quarantine names them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from jobs.options import AUDIT, parse
+from jobs.run import open_run
+from tests.support.batches import T
+from tests.support.log_bytes import to_bytes
+from tests.support.memory import audited
+from txnlib.errors import UsageError
+from txnlib.readers.capture import FileKind, list_capture
+from txnlib.stages import run
+from txnlib.stages.ingest_dumps import STEPS
+
+AS_OF = ("--as-of", "2026-11-21T07:46:12Z")
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("links")
+    elsewhere = root / "elsewhere" / "orders-9"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "segment").write_bytes(to_bytes(T(1, 0, 1, at=1)))
+    for partition in range(4):
+        folder = root / "capture" / "1" / f"orders-{partition}"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020}.log").write_bytes(to_bytes(T(1, 0, 0, at=0)))
+    later = f"{1:020}.log"
+    (root / "capture" / "1" / "orders-1" / later).symlink_to(elsewhere / "segment")
+    os.mkfifo(root / "capture" / "1" / "orders-2" / later)
+    (root / "capture" / "1" / "orders-3" / "99999999999999999999.log").write_bytes(b"")
+    (root / "capture" / "1" / "orders-4").symlink_to(elsewhere)
+    return root / "capture"
+
+
+def test_what_was_not_opened_lowers_the_coverage_of_its_partition(spark, capture):
+    rows = [row for row in audited(spark, capture, *AS_OF).rows("coverage") if row["topic"] == "orders"]
+    assert {row["partition"]: (row["status"], row["end_offset"]) for row in rows} == {
+        0: ("COMPLETE", 1),
+        1: ("DAMAGED", 1),
+        2: ("DAMAGED", 1),
+        3: ("DAMAGED", 1),
+        4: ("DAMAGED", None),
+    }
+
+
+def test_what_was_not_opened_is_in_quarantine(spark, capture):
+    rows = audited(spark, capture, *AS_OF).rows("quarantine")
+    assert sorted((row["partition"], row["reason"].partition(":")[0], row["sample"]) for row in rows) == [
+        (1, "LINK_OUT_OF_INPUT", ""),
+        (2, "NOT_A_REGULAR_FILE", ""),
+        (3, "NAME_OUT_OF_RANGE", ""),
+        (4, "LINK_OUT_OF_INPUT", ""),
+    ]
+
+
+@pytest.mark.parametrize(("options", "is_read"), [((), False), (("--follow-links",), True)])
+def test_links_are_followed_if_that_is_asked_for(capture, monkeypatch, options, is_read):
+    opened = []
+
+    def read(inputs: Sequence[str], *, follow_links: bool) -> None:
+        opened.extend(list_capture(inputs, follow_links=follow_links).of_kind(FileKind.SEGMENT))
+        raise UsageError("that is all")
+
+    monkeypatch.setattr(run, "list_capture", read)
+    with pytest.raises(UsageError, match="that is all"):
+        open_run(parse(AUDIT, "", ["--input", str(capture), "--output", "unused", *options]))
+    assert ((1, 1) in {(file.partition, file.offset) for file in opened}) == is_read
+
+
+def test_segments_are_read_after_all_that_is_read_from_them():
+    """So that no table says more was read than is in the others, whatever shrinks meanwhile."""
+    (segments,) = (step for step in STEPS if step.name == "segments")
+    assert {"record_batches", "transaction_log", "committed_offsets"} <= set(segments.reads)

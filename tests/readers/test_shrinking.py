@@ -1,0 +1,142 @@
+"""Is a file that is cut while it is read quarantined from where it ended on, with all rows before that kept?
+
+Kafka truncates followers; rsync and log rolling cut files, too. Mapped memory would end the process (SIGBUS).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.batches import TS, C, T
+from tests.support.log_bytes import encode_batch, segment, to_bytes
+from txnlib.core.record_batch import Record
+from txnlib.readers import files
+from txnlib.readers.capture import CaptureFile, list_capture
+from txnlib.readers.parts import Part, put_together
+from txnlib.readers.segment import FILE_SHRANK
+from txnlib.readers.splits import Chunk, reach
+from txnlib.readers.tables import SEGMENT_PARTS_TABLE, read_table
+
+COUNT = 60
+BATCHES = [to_bytes(C(1, 0, at=n) if n % 3 == 2 else T(1, 0, n, at=n)) for n in range(COUNT)]
+LARGE = encode_batch([Record(0, TS, None, bytes(9_000))], producer_id=1, producer_epoch=0, base_sequence=0)
+ENDS = [sum(map(len, BATCHES[: n + 1])) for n in range(COUNT)]
+SIZE = ENDS[-1]
+
+
+@pytest.fixture
+def listed(tmp_path) -> CaptureFile:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"".join(BATCHES))
+    (file,) = list_capture([str(tmp_path)]).files
+    return file
+
+
+def rows(table: str, file: CaptureFile) -> list[dict[str, Any]]:
+    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
+
+
+def lost(row: dict[str, Any]) -> list[tuple[int, int]]:
+    return [(bad["position"], bad["length"]) for bad in row["unreadable"] if bad["reason"].startswith(FILE_SHRANK)]
+
+
+def whole_batches(size: int) -> list[int]:
+    return [number for number, end in enumerate(ENDS) if end <= size]
+
+
+CUTS = [0, 1, 70, ENDS[0], ENDS[9], ENDS[9] + 1, ENDS[9] + 20, ENDS[30] - 1, SIZE - 1]
+
+
+@pytest.mark.parametrize("size", CUTS)
+def test_a_file_that_was_cut_after_it_was_listed_keeps_what_is_left(listed, size):
+    os.truncate(listed.path, size)
+    assert [row["base_offset"] for row in rows("record_batches", listed)] == whole_batches(size)
+    (row,) = rows("segments", listed)
+    ((position, length),) = lost(row)
+    assert (position <= size, position + length) == (True, SIZE)
+    assert (row["batches"], row["bytes"], row["tail"]) == (len(whole_batches(size)), SIZE, "CORRUPT")
+    assert f"it had {SIZE} bytes, and now {size}" in row["unreadable"][-1]["reason"]
+    covered = sum(stretch["length"] for stretch in row["unreadable"])
+    assert covered + (ENDS[len(whole_batches(size)) - 1] if whole_batches(size) else 0) == SIZE
+
+
+@contextmanager
+def cut_during_reads(path: str, size: int, after: int) -> Iterator[None]:
+    """The file is cut right before one of the reads of its ranges."""
+    read, reads = os.pread, 0
+
+    def pread(descriptor: int, count: int, position: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        if reads == after + 1:
+            os.truncate(path, size)
+        return read(descriptor, count, position)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("txnlib.readers.local_files.os.pread", pread)
+        patch.setattr(files, "LOCAL_BLOCK_BYTES", 512)
+        yield
+
+
+@pytest.mark.parametrize("size", CUTS)
+@pytest.mark.parametrize("after", [0, 1, 3, 8])
+def test_a_file_that_is_cut_between_two_reads_keeps_what_was_read(listed, size, after):
+    with cut_during_reads(listed.path, size, after):
+        offsets = [row["base_offset"] for row in rows("record_batches", listed)]
+    assert offsets[: len(whole_batches(size))] == whole_batches(size), "what is still there is not lost"
+    assert offsets == list(range(len(offsets))), "nothing is invented"
+
+
+@pytest.mark.parametrize("size", CUTS)
+@pytest.mark.parametrize("after", [0, 1, 3, 8])
+def test_what_was_lost_between_two_reads_is_quarantined(listed, size, after):
+    with cut_during_reads(listed.path, size, after):
+        (row,) = rows("segments", listed)
+    ((position, length),) = lost(row)
+    assert position + length == SIZE
+    assert row["tail"] == "CORRUPT"
+    assert row["batches"] >= len(whole_batches(size))
+    assert row["end_offset"] in (None, row["batches"])
+
+
+def test_a_cut_between_two_tables_is_in_the_one_that_is_read_last(listed):
+    assert len(rows("record_batches", listed)) == COUNT
+    os.truncate(listed.path, ENDS[9])
+    assert lost(rows("segments", listed)[0]) == [(ENDS[9], SIZE - ENDS[9])]
+
+
+def test_of_a_cut_segment_in_parts_each_part_tells_what_it_lost(tmp_path):
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    path = folder / f"{0:020}.log"
+    path.write_bytes(b"".join(n.to_bytes(8, "big") + LARGE[8:] for n in range(40)))
+    (file,) = list_capture([str(tmp_path)]).files
+    first = reach(Chunk(file, 0, 100_000))
+    second = reach(Chunk(file, 1, 100_000))
+    assert first is not None
+    assert second is not None
+    parts = [
+        Part(0, first.known.position, None),
+        Part(first.known.position, second.known.position, first.known),
+        Part(second.known.position, None, second.known),
+    ]
+    os.truncate(path, 150_000)
+    read = [row for part in parts for row in rows(SEGMENT_PARTS_TABLE, replace(file, part=part))]
+    row = put_together(read)
+    assert sum(length for _, length in lost(row)) == file.size - 150_000
+    assert (row["tail"], row["batches"]) == ("CORRUPT", 150_000 // len(LARGE))
+
+
+def test_a_segment_that_grew_is_read_as_it_is_now(listed):
+    with Path(listed.path).open("ab") as stream:
+        stream.write(segment([T(1, 0, COUNT, at=COUNT)]))
+    (row,) = rows("segments", listed)
+    assert (row["batches"], row["tail"], lost(row)) == (COUNT + 1, "CLEAN", [])

@@ -1,0 +1,203 @@
+"""Local files and folders: what lies in a folder, each thing once, and how a file of it is opened.
+
+Only regular files are opened. A folder is entered once, by device and inode, so links in circles end. A link that leads out of
+the input is not followed, unless that is asked for: whoever made the copy need not be whoever reads it.
+
+A name is bytes. Where they are no UTF-8, `shown` writes each odd byte as `\\xff`, which every table and terminal can hold, and
+`native` takes it back.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+_ESCAPED: Final = re.compile(r"\\x([0-9a-f]{2})")
+_ODD: Final = re.compile("[\udc80-\udcff]|\\\\(?=x[0-9a-f]{2})")
+#: What is entered, and the problem of such an entry.
+FOLDER: Final = "folder"
+#: What a path may lead to that is no file of bytes; reading some of them waits for ever, or never ends.
+_KINDS: Final = (
+    (stat.S_ISFIFO, "FIFO"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "character device"),
+    (stat.S_ISBLK, "block device"),
+    (stat.S_ISDIR, FOLDER),
+)
+
+
+class Entry(NamedTuple):
+    """A file, or whatever else is to be named. `problem`: why it is not opened; None for a regular file."""
+
+    root: str
+    path: str
+    size: int
+    problem: str | None = None
+    #: Device and inode of a local file, by whatever path it was reached.
+    identity: tuple[int, int] | None = None
+    #: Reached through a link, maybe beside the path that it has itself.
+    is_linked: bool = False
+    #: Reached through a link that leads out of the input; nothing of what it holds is repeated.
+    is_outside: bool = False
+
+
+class FileShrunk(OSError):
+    """A file ends before bytes that it had when it was opened."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"it was cut to {size} bytes while it was read")
+        self.size = size
+
+
+# ---- Names
+
+
+def shown(path: str) -> str:
+    """A path of the operating system as text that is UTF-8; `native` of it is the path."""
+    return _ODD.sub(lambda odd: f"\\x{ord(odd[0]) & 0xFF:02x}", path)
+
+
+def native(path: str) -> str:
+    """The path that `shown` shows."""
+    return _ESCAPED.sub(lambda escaped: _byte(int(escaped[1], 16)), path) if "\\x" in path else path
+
+
+def _byte(value: int) -> str:
+    return bytes([value]).decode(errors="surrogateescape")
+
+
+# ---- Opening
+
+
+def open_regular(path: str) -> io.FileIO:
+    """A regular file, unbuffered. Raises OSError for what cannot be opened, and for anything that is no such file."""
+    name = native(path)
+    _check_regular(os.stat(name))
+    # Whatever took its place since then is not waited for.
+    descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _check_regular(os.fstat(descriptor))
+        return io.FileIO(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_at_most(stream: io.FileIO, position: int, count: int) -> bytes:
+    """The bytes of an open file from a position on: `count`, or up to its end."""
+    content = os.pread(stream.fileno(), count, position)
+    while len(content) < count and (more := os.pread(stream.fileno(), count - len(content), position + len(content))):
+        content += more
+    return content
+
+
+def _check_regular(status: os.stat_result) -> None:
+    kind = kind_of(status.st_mode)
+    if kind is not None:
+        raise OSError(f"it is a {kind}")
+
+
+def kind_of(mode: int) -> str | None:
+    """What is no regular file, in a word; None for a regular file."""
+    if stat.S_ISREG(mode):
+        return None
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "thing that is no file")
+
+
+# ---- Listing
+
+
+class Walk:
+    """The files below some roots: what lies there in the order of paths, then what links lead to.
+
+    `enters_link` tells by its name whether a link to a folder of the input is entered, too, since files are known by that name.
+    """
+
+    def __init__(self, roots: Sequence[str], *, follow_links: bool, enters_link: Callable[[str], bool]) -> None:
+        self._roots = roots
+        self._real_roots = [os.path.realpath(native(root)) for root in roots]
+        self._follow_links = follow_links
+        self._enters_link = enters_link
+        self._entered: set[tuple[int, int]] = set()
+        self._links: deque[Entry] = deque()
+
+    def entries(self) -> Iterator[Entry]:
+        for root in self._roots:
+            yield from self._below(Entry(root, root, 0))
+        # Folders first: their files are reached without a further link.
+        linked_files, entered = [], set[tuple[int, int]]()
+        while self._links:
+            link = self._look_behind(self._links.popleft())
+            if link.problem != FOLDER:
+                linked_files.append(link)
+            elif link.identity not in self._entered:
+                yield from self._below(link._replace(is_linked=False))
+            elif link.identity not in entered and self._enters_link(PurePath(link.path).name):
+                entered.add(link.identity)
+                linked_files += [found for found in self._listed(link) if found.problem != FOLDER]
+        yield from linked_files
+
+    def _below(self, top: Entry) -> Iterator[Entry]:
+        """All that lies below a folder, which may be deeper than functions can call each other."""
+        opened = [iter([self._entry(top, top.path)])]
+        while opened:
+            found = next(opened[-1], None)
+            if found is None:
+                opened.pop()
+            elif found.problem != FOLDER:
+                yield found
+            elif found.identity is not None and found.identity not in self._entered:
+                self._entered.add(found.identity)
+                opened.append(self._listed(found))
+
+    def _listed(self, folder: Entry) -> Iterator[Entry]:
+        """What lies in a folder itself; links are kept for later."""
+        try:
+            with os.scandir(native(folder.path)) as listed:
+                found = [(shown(entry.path), entry.is_symlink(), _is_folder(entry)) for entry in listed]
+        except OSError as error:
+            yield folder._replace(problem=f"CANNOT_LIST: {error.strerror}", identity=None)
+            return
+        # A folder sorts as its files do: by its name and the slash behind it.
+        for path, is_link, _ in sorted(found, key=lambda item: item[0] + "/" * item[2]):
+            if not is_link:
+                yield self._entry(folder, path)
+            elif not folder.is_linked:  # met before, where the folder itself lies
+                self._links.append(folder._replace(path=path, identity=None))
+
+    def _look_behind(self, link: Entry) -> Entry:
+        """What a link leads to."""
+        found = self._entry(link._replace(is_linked=True), link.path)
+        if found.problem is not None and found.problem != FOLDER and found.identity is None:
+            return found
+        target = os.path.realpath(native(link.path))
+        if any(target == root or target.startswith(f"{root.rstrip('/')}/") for root in self._real_roots):
+            return found
+        if self._follow_links:
+            return found._replace(is_outside=True)
+        problem = f"LINK_OUT_OF_INPUT: leads to {shown(target)}, which is read with --follow-links only"
+        return found._replace(size=0, problem=problem, identity=None)
+
+    def _entry(self, parent: Entry, path: str) -> Entry:
+        """What a path leads to; a folder has the problem that it is one."""
+        try:
+            status = os.stat(native(path))
+        except OSError as error:
+            return parent._replace(path=path, size=0, problem=f"CANNOT_OPEN: {error.strerror}", identity=None)
+        kind = kind_of(status.st_mode)
+        problem = kind if kind in (None, FOLDER) else f"NOT_A_REGULAR_FILE: it is a {kind}"
+        size = status.st_size if kind is None else 0
+        return parent._replace(path=path, size=size, problem=problem, identity=(status.st_dev, status.st_ino))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
