@@ -18,59 +18,45 @@ from typing import Any, Final
 import google_crc32c
 import numpy as np
 
-from txnlib.core.record_batch import (
-    COMPRESSION_MASK,
-    CONTROL_FLAG,
-    CRC_STARTS_AT,
-    HEADER,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
-    CompressionType,
+from txnlib.core.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
+from txnlib.readers.batch_header import (
+    HEADER_DTYPE,
+    MIN_LENGTH,
+    NO_LEADER_EPOCH,
+    PAGE,
+    Headers,
+    Positions,
+    at_hand,
+    gather,
+    header_at,
+    is_crc_valid,
+    is_plausible,
+    last_offsets,
+    leader_epochs,
+    read_int64,
 )
-from txnlib.core.wire import MAX_INT32, MAX_INT64
-from txnlib.readers.block_buffer import BlockBuffer
-from txnlib.readers.block_buffer import Buffer as Buffer
-from txnlib.readers.range_crc import RangeCrcs, crc32, crc32c
+from txnlib.readers.block_buffer import BlockBuffer, Buffer
+from txnlib.readers.resume import BEGINNING, SCAN, Known, Pause, find_boundary, is_denied, is_torn, is_zeros
 
-Headers = np.ndarray[Any, np.dtype[Any]]
-Positions = np.ndarray[Any, np.dtype[np.int64]]
-Raw = np.ndarray[Any, np.dtype[np.uint8]]
+__all__ = [
+    "BEGINNING",
+    "PAGE",
+    "Block",
+    "Buffer",
+    "Pause",
+    "Stretch",
+    "Tail",
+    "find_boundary",
+    "gather",
+    "is_crc_valid",
+    "read_blocks",
+]
 
-#: The 61 bytes of a v2 batch header, in order (Kafka: `DefaultRecordBatch`).
-HEADER_DTYPE: Final = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("batch_length", ">i4"),
-        ("partition_leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">i2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("records_count", ">i4"),
-    ]
-)
 BLOCK: Final = 65_536
 #: The same right behind damage: where every second batch is damaged, each walk must not go through all that follows.
 BLOCK_BEHIND_DAMAGE: Final = 64
-PAGE: Final = 4_096
-#: Smallest lengths after the overhead: a v2 batch without records, and a v0 message without key and value.
-MIN_V2_LENGTH: Final = HEADER.size - LOG_OVERHEAD
-MIN_LENGTH: Final = 14
 #: The length of the batch at a position: behind its offset.
 _LENGTH: Final = struct.Struct(">8xi")
-#: Bytes that are looked at together, at first and at most.
-_LOOK: Final = 1 << 10
-_SCAN: Final = 1 << 20
-#: Headers that are looked at together behind damage.
-_TOGETHER: Final = 4_096
-#: A batch is at most as large as a segment, whose positions are int32.
-MAX_LENGTH: Final = MAX_INT32 - LOG_OVERHEAD
-NO_LEADER_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +91,6 @@ class Tail:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Where reading stopped because it was asked to, and of the batch before it (None: no batch yet) the last offset and the
-    leader epoch (-1: it has none)."""
-
-    position: int
-    last_offset: int | None
-    leader_epoch: int | None = None
-
-
-BEGINNING: Final = Pause(0, None)
-
-
-def last_offsets(headers: Headers) -> Positions:
-    """Offset of the last record of each batch; message sets of v0 and v1 hold the offset itself."""
-    base = headers["base_offset"].astype(np.int64)
-    return np.asarray(np.where(headers["magic"] == 2, base + headers["last_offset_delta"], base))
-
-
 def read_blocks(
     buffer: Buffer,
     size: int,
@@ -140,7 +107,7 @@ def read_blocks(
     there: what is read is the same with any pauses. The time it takes grows with the size, whatever the file holds.
     """
     position, last_offset, leader_epoch = start.position, start.last_offset, start.leader_epoch
-    known = _Known(buffer, size, segment_base_offset)
+    known = Known(buffer, size, segment_base_offset)
     if last_offset is not None:
         known.floor = last_offset
     most, resumed = BLOCK, None
@@ -156,7 +123,7 @@ def read_blocks(
             chain = _Chain(positions, headers, leader_epoch, is_first=position == 0, is_full=is_full)
             good, reason = _count_believable(known, chain, check_all, is_before_damage=stop < size and not is_full)
             if good == 1 and position == resumed:
-                good = 0 if _is_denied(known, headers, stop if len(positions) == 1 else int(positions[1])) else 1
+                good = 0 if is_denied(known, headers, stop if len(positions) == 1 else int(positions[1])) else 1
             # Whether the last one can be believed shows at the batch behind it, so it is read again with that one.
             kept = good - 1 if is_full and good == len(positions) else good
             if kept:
@@ -177,54 +144,12 @@ def read_blocks(
         resumed = known.next_believable(bad)
         reason = "CORRUPT_LENGTH" if is_whole_block else reason
         if resumed is None:
-            how = "TORN" if is_whole_block and _is_torn(known, bad) else "CORRUPT"
+            how = "TORN" if is_whole_block and is_torn(known, bad) else "CORRUPT"
             yield Stretch(bad, size - bad, "INCOMPLETE_BATCH" if how == "TORN" else reason, None)
             yield Tail(how, bad)
             return
-        yield Stretch(bad, resumed - bad, reason, _read_int64(buffer, resumed))
+        yield Stretch(bad, resumed - bad, reason, read_int64(buffer, resumed))
         position, most = resumed, min(BLOCK_BEHIND_DAMAGE, BLOCK)
-
-
-class _Known:
-    """What is known of a file where it is being read: which offsets can follow, and CRCs."""
-
-    def __init__(self, buffer: Buffer, size: int, segment_base_offset: int) -> None:
-        self.buffer, self.size = buffer, size
-        #: Offsets of what follows lie above this one ...
-        self.floor = segment_base_offset - 1
-        #: ... and not above this one: the index of a segment holds them as int32, relative to its name.
-        self.ceiling = min(segment_base_offset + MAX_INT32, MAX_INT64 - 1)
-        self._ranges: dict[bool, RangeCrcs] = {}
-        self._origin: int | None = None
-        self._ahead: tuple[int, int | None] | None = None
-
-    def begin_damage(self, position: int) -> None:
-        """From here on ranges that are checked may overlap."""
-        if self._origin is None:
-            self._origin = position
-
-    def next_believable(self, bad: int) -> int | None:
-        """Position of the first batch after damage that CRC, length and offset prove; None if there is none.
-
-        Asked twice, it was not denied what its offset has to be above (`_is_denied`): the answer is the same.
-        """
-        if self._ahead is None or self._ahead[0] != bad:
-            self.begin_damage(bad)
-            self._ahead = bad, _next_believable(self, bad)
-        return self._ahead[1]
-
-    @property
-    def is_damaged(self) -> bool:
-        return self._origin is not None
-
-    def is_crc_valid(self, position: int, end: int) -> bool:
-        """Whether the CRC of the batch in [position, end) fits, of any magic."""
-        if self._origin is None or position < self._origin or end - position <= PAGE:
-            return is_crc_valid(self.buffer, position, end)
-        stored, start, is_crc32c = _stored_crc(self.buffer, position)
-        if is_crc32c not in self._ranges:
-            self._ranges[is_crc32c] = RangeCrcs(self.buffer, self._origin, is_crc32c=is_crc32c)
-        return self._ranges[is_crc32c].crc(start, end) == stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +163,6 @@ class _Chain:
     #: Whether the first one is the first of the file, and whether more follows the last.
     is_first: bool
     is_full: bool
-
-
-def leader_epochs(headers: Headers) -> Positions:
-    """Leader epoch of each batch; -1 for message sets of v0 and v1, which have none."""
-    return np.asarray(np.where(headers["magic"] == 2, headers["partition_leader_epoch"], NO_LEADER_EPOCH).astype(np.int64))
 
 
 def _walk(
@@ -268,7 +188,7 @@ def _walk(
         if position > stop_after:
             break
         if position > reach:
-            content, begin, reach = _at_hand(buffer, position, _LENGTH.size)
+            content, begin, reach = at_hand(buffer, position, _LENGTH.size)
         (length,) = unpack(content, position - begin)
         after = position + length + LOG_OVERHEAD
         if length < MIN_LENGTH or after > size:
@@ -285,52 +205,12 @@ def _walk(
     return np.array(positions, dtype=np.int64), position, is_full
 
 
-def _at_hand(buffer: Buffer, position: int, width: int) -> tuple[bytes, int, int]:
-    """Bytes of which `width` are at a position, where they begin, and up to which position `width` of them are there."""
-    if not isinstance(buffer, BlockBuffer):
-        return buffer, 0, len(buffer) - width
-    content, begin = buffer.block_at(position)
-    reach = begin + len(content) - width
-    return (content, begin, reach) if position <= reach else (buffer[position : position + width], position, position)
-
-
-def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
-    """The `width` bytes at each position as rows, in one copy; past `size`, the last byte again."""
-    if isinstance(buffer, BlockBuffer):
-        return _gather_ranges(buffer, positions, width, size)
-    start, reach = int(positions[0]), size - width
-    if int(positions[-1]) > reach:
-        window = np.frombuffer(buffer, dtype=np.uint8, count=size - start, offset=start)
-        return np.take(window, (positions - start)[:, None] + np.arange(width), mode="clip")
-    # An element at every byte, of which those at the positions are copied whole: a third of the time of single bytes.
-    count = int(positions[-1]) - start + 1
-    places: Any = np.ndarray(count, dtype=f"V{width}", buffer=buffer, offset=start, strides=(1,))
-    return np.asarray(places[positions - start].view(np.uint8).reshape(-1, width))
-
-
-def _gather_ranges(buffer: BlockBuffer, positions: Positions, width: int, size: int) -> Raw:
-    """The same of a buffer in ranges: at once what lies in one block, alone what lies in two."""
-    pieces, index = [], 0
-    while index < len(positions):
-        position = int(positions[index])
-        content, begin, reach = _at_hand(buffer, position, width)
-        if position < reach:
-            stop = int(np.searchsorted(positions, reach, side="right"))
-            pieces.append(gather(content, positions[index:stop] - begin, width, len(content)))
-        else:
-            stop = index + 1
-            row = buffer[position : min(position + width, size)]
-            pieces.append(np.frombuffer(row.ljust(width, row[-1:]), dtype=np.uint8).reshape(1, width))
-        index = stop
-    return np.concatenate(pieces)
-
-
-def _count_believable(known: _Known, chain: _Chain, check_all: bool, *, is_before_damage: bool) -> tuple[int, str]:
+def _count_believable(known: Known, chain: _Chain, check_all: bool, *, is_before_damage: bool) -> tuple[int, str]:
     """How many batches from the first on can be believed, and why not the next."""
     positions, headers = chain.positions, chain.headers
     sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
     last = last_offsets(headers)
-    plausible = _is_plausible(headers) & (headers["base_offset"] <= known.ceiling) & (last <= known.ceiling)
+    plausible = is_plausible(headers) & (headers["base_offset"] <= known.ceiling) & (last <= known.ceiling)
     plausible[0] &= headers["base_offset"][0] > known.floor
     plausible[1:] &= headers["base_offset"][1:] > last[:-1]
     is_control = headers["attributes"] & CONTROL_FLAG != 0
@@ -366,7 +246,7 @@ def _falls(chain: _Chain) -> Positions:
     return np.flatnonzero((epochs > NO_LEADER_EPOCH) & (epochs < before))
 
 
-def _contradicted(known: _Known, chain: _Chain, fall: int, end: int) -> int | None:
+def _contradicted(known: Known, chain: _Chain, fall: int, end: int) -> int | None:
     """Index of the one batch whose leader epoch is wrong where epochs fall, among the batches up to `end`; None: no single one.
 
     No CRC covers leader epochs. Where one batch stands between others that agree, it is wrong. Where they fall and stay so, a
@@ -384,7 +264,7 @@ def _contradicted(known: _Known, chain: _Chain, fall: int, end: int) -> int | No
     return fall if is_isolated else None
 
 
-def _is_raised(known: _Known, chain: _Chain, epochs: Positions, fall: int) -> bool:
+def _is_raised(known: Known, chain: _Chain, epochs: Positions, fall: int) -> bool:
     """Whether the batch before a fall is higher than both its neighbours, which are equal; the first of a file has two after it."""
     if fall > 1 or chain.leader_epoch is not None:
         return bool(epochs[fall] == (epochs[fall - 2] if fall > 1 else chain.leader_epoch))
@@ -394,11 +274,11 @@ def _is_raised(known: _Known, chain: _Chain, epochs: Positions, fall: int) -> bo
     return bool(leader_epochs(header_at(known.buffer, second))[0] == epochs[fall])
 
 
-def _first_refuted(known: _Known, positions: Positions, sizes: Positions, headers: Headers, indexes: Any) -> int | None:
+def _first_refuted(known: Known, positions: Positions, sizes: Positions, headers: Headers, indexes: Any) -> int | None:
     """The first of the batches at `indexes` whose CRC does not fit; None if all do. The one loop that costs time."""
     starts = positions[indexes]
     ends = (starts + sizes[indexes]).tolist()
-    is_plain = (headers["magic"][indexes] == 2).all() and not known.is_damaged and (sizes[indexes] <= _SCAN).all()
+    is_plain = (headers["magic"][indexes] == 2).all() and not known.is_damaged and (sizes[indexes] <= SCAN).all()
     if not is_plain:
         for number, (start, end) in enumerate(zip(starts.tolist(), ends, strict=True)):
             if not known.is_crc_valid(start, end):
@@ -409,27 +289,11 @@ def _first_refuted(known: _Known, positions: Positions, sizes: Positions, header
     begin, reach = 0, -1
     for start, end, crc in zip((starts + CRC_STARTS_AT).tolist(), ends, crcs, strict=True):
         if end > reach:
-            content, begin, reach = _at_hand(buffer, start, min(end - start, PAGE))
+            content, begin, reach = at_hand(buffer, start, min(end - start, PAGE))
             reach = begin + len(content)
         if value(content[start - begin : end - begin] if end <= reach else buffer[start:end]) != crc:
             return int(indexes[ends.index(end)])
     return None
-
-
-def _is_plausible(headers: Headers) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    is_v2 = (
-        (headers["magic"] == 2)
-        & (headers["batch_length"] >= MIN_V2_LENGTH)
-        & (headers["partition_leader_epoch"] >= NO_LEADER_EPOCH)
-        & (headers["last_offset_delta"] >= 0)
-        & (headers["records_count"] >= 0)
-        & (headers["records_count"] <= headers["last_offset_delta"].astype(np.int64) + 1)
-        & (headers["attributes"] & COMPRESSION_MASK <= max(CompressionType))
-        & (headers["producer_id"] >= -1)
-    )
-    is_v2 &= last_offsets(headers) >= headers["base_offset"]  # the sum is an int64
-    is_known = is_v2 | (headers["magic"] == 0) | (headers["magic"] == 1)
-    return np.asarray(is_known & (headers["batch_length"] <= MAX_LENGTH))
 
 
 def _is_offset_misplaced(headers: Headers, last: Positions, bad: int, floor: int) -> bool:
@@ -439,111 +303,3 @@ def _is_offset_misplaced(headers: Headers, last: Positions, bad: int, floor: int
     before = floor if bad == 1 else int(last[bad - 2])
     base = int(headers["base_offset"][bad])
     return before < base <= int(last[bad - 1]) and int(headers["base_offset"][bad - 1]) > before + 1
-
-
-def is_crc_valid(buffer: Buffer, position: int, end: int) -> bool:
-    """Whether the CRC of the batch in [position, end) fits, of any magic."""
-    stored, start, is_crc32c = _stored_crc(buffer, position)
-    return (crc32c if is_crc32c else crc32)(buffer, start, end) == stored
-
-
-def _stored_crc(buffer: Buffer, position: int) -> tuple[int, int, bool]:
-    """The CRC in the header of a batch, where what it covers begins, and whether it is CRC-32C."""
-    if buffer[position + MAGIC_POSITION] == 2:
-        return int.from_bytes(buffer[position + 17 : position + 21], "big"), position + CRC_STARTS_AT, True
-    return int.from_bytes(buffer[position + 12 : position + 16], "big"), position + MAGIC_POSITION, False
-
-
-def _looks(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """[start, end) in pieces that grow, so that what is found soon costs little."""
-    count = _LOOK
-    while start < end:
-        yield start, min(start + count, end)
-        start, count = start + count, min(2 * count, _SCAN)
-
-
-def is_zeros(buffer: Buffer, position: int, size: int) -> bool:
-    """Whether nothing but zeros follows: the unused end of a preallocated segment."""
-    return all(not any(buffer[start:end]) for start, end in _looks(position, size))
-
-
-def _is_torn(known: _Known, position: int) -> bool:
-    """Whether the file ends inside a batch that begins believably, as a copy of a busy broker does."""
-    buffer, size = known.buffer, known.size
-    if size - position <= MAGIC_POSITION:
-        return True
-    length = _read_int32(buffer, position + 8)
-    is_cut = length >= MIN_LENGTH and position + length + LOG_OVERHEAD > size
-    return is_cut and known.floor < _read_int64(buffer, position) <= known.ceiling and buffer[position + MAGIC_POSITION] <= 2
-
-
-def _next_believable(known: _Known, bad: int) -> int | None:
-    """Position of the first batch after `bad` that CRC, length and offset prove; None if there is none."""
-    if known.size - bad > MAGIC_POSITION:
-        length = _read_int32(known.buffer, bad + 8)
-        after = bad + length + LOG_OVERHEAD
-        if length >= MIN_LENGTH and _first_believable(known, after, after + 1) is not None:
-            return after
-    return _first_believable(known, bad + 1, known.size)
-
-
-def _first_believable(known: _Known, start: int, end: int) -> int | None:
-    """Position of the first batch in [start, end) that CRC, length and offset prove; None if there is none."""
-    for look in _looks(start, end):
-        for position, after in _candidates(known, *look):
-            if known.is_crc_valid(position, after):
-                return position
-    return None
-
-
-def _is_denied(known: _Known, headers: Headers, bad: int) -> bool:
-    """Whether a batch between two damaged places has a wrong offset: the next that can be believed is not above it.
-
-    Behind damage nothing but the floor vouches for an offset, and a wrong one would take all that follows with it.
-    """
-    following = known.next_believable(bad)
-    return following is not None and _read_int64(known.buffer, following) <= int(last_offsets(headers)[0])
-
-
-def _candidates(known: _Known, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Beginnings in [start, end), and ends, of what could be a batch; the CRC is for the caller to check."""
-    buffer, size = known.buffer, known.size
-    count = min(end, size - MAGIC_POSITION) - start
-    if count <= 0:
-        return
-    window = np.frombuffer(buffer[start : start + count + MAGIC_POSITION], dtype=np.uint8).astype(np.int64)
-    offset = sum(window[i : i + count] << (8 * (7 - i)) for i in range(8))
-    length = sum(window[i : i + count] << (8 * (11 - i)) for i in range(8, 12))
-    after = np.arange(start, start + count) + length + LOG_OVERHEAD
-    found = (window[MAGIC_POSITION:] <= 2) & (length >= MIN_LENGTH) & (after <= size)
-    found &= (offset > known.floor) & (offset <= known.ceiling)
-    indexes = np.flatnonzero(found)
-    for some in np.split(indexes, range(_TOGETHER, len(indexes), _TOGETHER)) if len(indexes) else ():
-        headers = gather(buffer, start + some, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
-        likely = some[_is_plausible(headers) & (last_offsets(headers) <= known.ceiling)]
-        yield from zip((start + likely).tolist(), after[likely].tolist(), strict=True)
-
-
-def header_at(buffer: Buffer, position: int) -> Headers:
-    """The header at a position; where the file ends before it does, with zeros."""
-    return np.frombuffer(buffer[position : position + HEADER.size].ljust(HEADER.size, b"\0"), dtype=HEADER_DTYPE)
-
-
-def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> Pause | None:
-    """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or none follows."""
-    known = _Known(buffer, size, segment_base_offset)
-    known.begin_damage(start)
-    position = _first_believable(known, start, end)
-    if position is None:
-        return None
-    header = header_at(buffer, position)
-    after = position + int(header["batch_length"][0]) + LOG_OVERHEAD
-    return Pause(after, int(last_offsets(header)[0]), int(leader_epochs(header)[0])) if after < size else None
-
-
-def _read_int32(buffer: Buffer, position: int) -> int:
-    return int.from_bytes(buffer[position : position + 4], "big", signed=True)
-
-
-def _read_int64(buffer: Buffer, position: int) -> int:
-    return int.from_bytes(buffer[position : position + 8], "big", signed=True)

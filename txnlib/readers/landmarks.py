@@ -13,18 +13,17 @@ from typing import Any, Final
 import numpy as np
 
 from txnlib.core.record_batch import HEADER, LOG_OVERHEAD
-from txnlib.readers.headers import (
+from txnlib.readers.batch_header import (
     NO_LEADER_EPOCH,
-    Buffer,
     Headers,
-    Pause,
     Positions,
     header_at,
     is_crc_valid,
-    is_zeros,
     last_offsets,
     leader_epochs,
 )
+from txnlib.readers.block_buffer import Buffer
+from txnlib.readers.resume import Pause, is_zeros
 
 #: Bytes of a segment that have one landmark.
 LANDMARK_BYTES: Final = 16 << 20

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 import google_crc32c
@@ -83,7 +83,7 @@ def _followed_by_zeros(polynomial: int, crc: int, count: int) -> int:
     return crc
 
 
-@cache
+@lru_cache(maxsize=2)
 def _zeros(polynomial: int) -> list[list[list[int]]]:
     """Of 1, 2, 4, ... bytes of zeros: what each byte of a CRC becomes behind them."""
     one_bit = [polynomial, *(1 << bit for bit in range(31))]

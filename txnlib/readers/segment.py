@@ -29,9 +29,10 @@ from txnlib.core.record_batch import (
 from txnlib.core.sentinels import GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.wire import CorruptRecordError
 from txnlib.readers import columns
+from txnlib.readers.batch_header import leader_epochs
 from txnlib.readers.block_buffer import BlockBuffer
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
-from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, leader_epochs, read_blocks
+from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
 from txnlib.readers.landmarks import Landmarks
 from txnlib.readers.local_files import FileShrunk
 from txnlib.readers.offset_commits import commit_rows, iter_commits
