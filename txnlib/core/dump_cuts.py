@@ -35,11 +35,11 @@ class _GuessedChain(Chain):
     @classmethod
     def of(cls, chain: Chain) -> _GuessedChain:
         guessed = cls(DumpedFile())
-        guessed.__dict__.update(chain.__dict__, has_untyped_markers=False, has_records=False, has_decoded_records=False)
+        guessed.__dict__.update(chain.__dict__, has_untyped_markers=False, has_records=False)
         return guessed
 
     def is_left_by(self, batch: DumpedBatch) -> bool:
-        if batch.position == 0 and not self.has_text:
+        if batch.position == 0 and not self.may_be_in_text:
             raise Undecided
         return False
 
@@ -163,7 +163,7 @@ class DumpWalk:
             return None
         if out.pending is not None or out.stretches or chain.is_judging(out.end):
             return None
-        if chain.has_doubt or chain.is_torn or chain.is_ended_early:
+        if chain.has_doubt or chain.is_torn or chain.is_ended_early or not chain.is_text_usual:
             return None
         return (
             out.end,
@@ -171,7 +171,7 @@ class DumpWalk:
             (chain.next_position, chain.last_offset, chain.floor),
             (chain.records, chain.record_offset),
             (chain.has_text, chain.has_open_text, chain.is_deep, chain.is_bare),
-            (chain.may_hold_coordinator_records, chain.is_coordinator),
+            (chain.may_hold_coordinator_records, chain.is_coordinator, chain.has_decoded_records, chain.noted),
         )
 
 
