@@ -35,13 +35,19 @@ class _GuessedChain(Chain):
     @classmethod
     def of(cls, chain: Chain) -> _GuessedChain:
         guessed = cls(DumpedFile())
-        guessed.__dict__.update(chain.__dict__, has_untyped_markers=False, has_records=False)
+        guessed.__dict__.update(chain.__dict__, has_untyped_markers=False, has_records=False, has_decoded_records=False)
         return guessed
 
     def is_left_by(self, batch: DumpedBatch) -> bool:
         if batch.position == 0 and not self.may_be_in_text:
             raise Undecided
         return False
+
+    @property
+    def expects_decoded(self) -> bool:
+        if self.is_coordinator and not self.has_decoded_records:
+            raise Undecided
+        return self.is_coordinator
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +177,7 @@ class DumpWalk:
             (chain.next_position, chain.last_offset, chain.floor),
             (chain.records, chain.record_offset),
             (chain.has_text, chain.has_open_text, chain.is_deep, chain.is_bare),
-            (chain.may_hold_coordinator_records, chain.is_coordinator, chain.has_decoded_records, chain.noted),
+            (chain.may_hold_coordinator_records, chain.is_coordinator, chain.noted),
         )
 
 

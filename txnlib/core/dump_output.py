@@ -86,6 +86,7 @@ _CORRUPT: Final = frozenset(
         UnreadableReason.OUT_OF_CHAIN,
         UnreadableReason.SIZE_MISMATCH,
         UnreadableReason.DUMPING_LINE_IN_DOUBT,
+        UnreadableReason.CANNOT_UNPACK,
     }
 )
 #: So many stretches of changing reasons in a row are kept apart.

@@ -165,6 +165,11 @@ def contents_size(record: RecordLine, contents: bytes) -> int:
     return key + (len(PAYLOAD) + record.value_size if record.value_size >= 0 else 0)
 
 
+def may_have_contents(line: bytes) -> bool:
+    """Whether a broken line is, or may be, of a record whose contents are printed."""
+    return KEY in line or PAYLOAD in line or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))
+
+
 def read_marker(contents: bytes) -> tuple[int, int] | None:
     """Control type and coordinator epoch, -1 where they are not printed; None for a broken line."""
     if type(contents) is LongLine:

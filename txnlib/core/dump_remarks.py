@@ -35,6 +35,8 @@ class UnreadableReason(StrEnum):
     DUMPING_LINE_IN_PAYLOAD = "DUMPING_LINE_IN_PAYLOAD"
     #: A `Dumping` line that may be a payload's, with all lines up to the next; of no length, where the file before it is in doubt.
     DUMPING_LINE_IN_DOUBT = "DUMPING_LINE_IN_DOUBT"
+    #: Packed text that is cut or damaged: whatever followed is lost, so that nothing tells of how many bytes.
+    CANNOT_UNPACK = "CANNOT_UNPACK: cut or damaged from this position in the unpacked text on"
     #: A whole file whose path does not tell its partition.
     TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
 

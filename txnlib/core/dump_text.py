@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from txnlib.core.dump_chain import Chain, FileLine, Line, Lines, OpenText, offset_of
+from txnlib.core.dump_chain import Chain, Line, Lines, offset_of
 from txnlib.core.dump_lines import (
     NOT_PRINTED,
     DumpedBatch,
@@ -20,6 +20,7 @@ from txnlib.core.dump_lines import (
     read_file_line,
     read_snapshot_line,
 )
+from txnlib.core.dump_open_text import FileLine, OpenText
 from txnlib.core.dump_output import (
     Dumped,
     DumpedBatches,
@@ -31,11 +32,11 @@ from txnlib.core.dump_output import (
 )
 from txnlib.core.dump_records import (
     KEY,
-    PAYLOAD,
     RecordLine,
     batch_of,
     contents_of,
     contents_size,
+    may_have_contents,
     pass_over,
     read_coordinator_text,
     read_marker,
@@ -78,8 +79,15 @@ class DumpReader:
     What it knows between two lines is its chain and what is waiting to be handed out.
     """
 
-    def __init__(self, lines: Iterable[Line], topic: str | None, take_plain: TakePlain | None = None) -> None:
-        self.lines, self.topic, self.take_plain = Lines(lines), topic, take_plain
+    def __init__(
+        self,
+        lines: Iterable[Line],
+        topic: str | None,
+        take_plain: TakePlain | None = None,
+        is_whole: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`is_whole`: asked where the lines end, whether the text ends there, too."""
+        self.lines, self.topic, self.take_plain, self.is_whole = Lines(lines), topic, take_plain, is_whole
         self.out = Output()
         self.chain: Chain | None = None
 
@@ -95,6 +103,8 @@ class DumpReader:
             line = self.lines.next()
             if line is None:
                 self.close_text(self.out.end)
+                if not self.is_whole():
+                    self.out.note(self.out.end, UnreadableReason.CANNOT_UNPACK)
                 self.out.end_file(self.chain, self.out.end)
                 yield from values
                 values.clear()
@@ -123,6 +133,10 @@ class DumpReader:
     def read(self, position: int, line: bytes) -> None:
         out = self.out
         out.end = position + size_of(line)
+        if line == b"\n" and (self.chain is None or (not self.chain.has_open_text and self.chain.doubted is None)):
+            # No tool means anything by it, and there may be millions.
+            out.read += 1
+            return
         elsewhere = out.payload + out.quarantined
         if self.chain is not None and self.chain.doubted is not None and not line.startswith(b"Dumping "):
             out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
@@ -297,7 +311,7 @@ class DumpReader:
                 self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
                 return True
             size = contents_size(record, contents)
-            if size >= 0 and chain.is_coordinator and chain.has_decoded_records:
+            if size >= 0 and chain.expects_decoded:
                 self.out.unreadable(position, record.text, UnreadableReason.UNDECODABLE_RECORD)
                 chain.open_text(OpenText(self.out.end, is_damage=True))
                 return True
@@ -404,7 +418,7 @@ class DumpReader:
         is_measured = line.startswith(b"| offset: ") and self.pass_contents(line)
         may_be_of_text = chain.may_be_in_text or reason is not UnreadableReason.NOT_DUMP_TEXT or line.startswith(b"|")
         self.out.unreadable(position, line, reason)
-        if not is_measured and may_be_of_text and (chain.has_text or _has_contents(line)):
+        if not is_measured and may_be_of_text and (chain.has_text or may_have_contents(line)):
             # What follows may be the rest of a payload whose beginning is lost.
             chain.open_text(OpenText(self.out.end, is_damage=True))
 
@@ -433,8 +447,3 @@ class DumpReader:
         self.chain = Chain(file, self.topic)
         self.out.values.append(FileStart(position, file))
         return self.chain
-
-
-def _has_contents(line: bytes) -> bool:
-    """Whether a broken line is, or may be, of a record whose contents are printed."""
-    return KEY in line or PAYLOAD in line or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))

@@ -57,7 +57,9 @@ def _is_record_line(line: bytes) -> bool:
 
 def open_dump(lines: Iterable[Line], topic: str | None) -> DumpReader:
     """A reader of the lines, which takes blocks of them where it can; `topic` is that of files whose path does not tell."""
-    return DumpReader(lines, topic, lines.take_plain if isinstance(lines, TextLines) else None)
+    if isinstance(lines, TextLines):
+        return DumpReader(lines, topic, lines.take_plain, lambda: lines.is_whole)
+    return DumpReader(lines, topic)
 
 
 def _read_located(
