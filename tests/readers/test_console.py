@@ -207,7 +207,8 @@ def test_compressed_text_that_is_cut_is_named(ending: str, tmp_path: Path) -> No
     assert file.kind is FileKind.CONSOLE
     assert len(told) < 20_000
     assert found["tail"] == "CORRUPT"
-    assert [stretch["reason"].partition(":")[0] for stretch in found["unreadable"]] == ["CANNOT_OPEN"]
+    assert [stretch["reason"].partition(":")[0] for stretch in found["unreadable"]] == ["CUT_LINE", "CANNOT_UNPACK"]
+    assert found["batches"] == len(told)
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.txt")), ids=lambda path: path.stem)

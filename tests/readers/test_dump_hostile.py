@@ -59,11 +59,19 @@ def log_with(record: Record) -> tuple[Batch, ...]:
     return Batch((record, Record())), Batch((Record(), Record())), marker("COMMIT"), Batch()
 
 
+def damage(text: bytes) -> list[tuple[str, int, int]]:
+    """What is unreadable, but for notes of `Dumping` lines that are known to be payload."""
+    return [stretch for stretch in unreadable(text) if stretch[0] != "DUMPING_LINE_IN_PAYLOAD"]
+
+
 def same_as_without_contents(batches: tuple[Batch, ...], text: bytes) -> None:
     plain = print_dump(*batches)
     assert rows("record_batches", text) == rows("record_batches", plain)
     assert rows("transaction_log", text) == rows("producer_snapshots", text) == []
-    assert rows("segments", text) == rows("segments", plain)
+    assert [row | {"unreadable": []} for row in rows("segments", text)] == [
+        row | {"unreadable": []} for row in rows("segments", plain)
+    ]
+    assert damage(text) == []
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -83,7 +91,7 @@ def test_contents_are_measured_off_where_line_ends_were_converted(name: str) -> 
     text = print_dump(*batches, contents=True).replace(b"\n", b"\r\n")
 
     assert base_offsets(text) == [0, 2, 4, 5]
-    assert unreadable(text) == []
+    assert damage(text) == []
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -112,7 +120,8 @@ def test_contents_without_metadata_pass_for_nothing(name: str, key: bytes | None
 
     assert base_offsets(text) == [0, 2, 4, 5]
     assert [row["control_type"] for row in rows("record_batches", text)] == [None] * 4
-    assert [(row["is_decoded"], row["unreadable"]) for row in rows("segments", text)] == [(False, [])]
+    assert [row["is_decoded"] for row in rows("segments", text)] == [False]
+    assert damage(text) == []
 
 
 @pytest.mark.parametrize("name", HOSTILE)

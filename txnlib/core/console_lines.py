@@ -44,6 +44,10 @@ _ENDED: Final = frozenset(
     {UnreadableReason.UNKNOWN_KEY_VERSION, UnreadableReason.AMBIGUOUS_RECORD, UnreadableReason.UNDECODABLE_RECORD}
 )
 _LINE_FEED: Final = ord("\n")
+#: So many blank lines in a row are one item, as there may be millions.
+_BLANKS: Final = 4_096
+#: So many labels are tried as that of a record which the end of the text cuts.
+_ECHOES: Final = 64
 #: An id has up to 32 767 bytes, twice that if each is a line feed whose line end was converted, and stands there twice.
 _WINDOW: Final = 2 * 2 * 32_767 + 64
 
@@ -192,6 +196,8 @@ class _Reader:
     def add(self, line: bytes, is_piece: bool) -> None:
         """Takes the next line of the text."""
         start = self._start + len(self._text)
+        if line == b"\n" and not is_piece and self._lengthen_blank():
+            return
         item = _read_line(line)
         if is_piece:
             item = _Item(0, len(line), _Kind.UNREADABLE, reason=UnreadableReason.BROKEN_LINE)
@@ -209,6 +215,27 @@ class _Reader:
                 self._find_records_ending(start, line, body[rest:])
         # An echo that ends in the next line starts no further back than this.
         self._release(start + len(line) - _WINDOW)
+
+    def _lengthen_blank(self) -> bool:
+        """Adds an empty line to those before it; False if there are none, or enough."""
+        last = self._items[-1] if self._items else None
+        if last is None or last.kind is not _Kind.BLANK or last.length >= _BLANKS:
+            return False
+        self._text += b"\n"
+        self._items[-1] = last._replace(length=last.length + 1)
+        return True
+
+    def _take_back(self, start: int) -> list[_Item]:
+        """Takes the items from a place on, the last one first; blank lines are parted there."""
+        taken: list[_Item] = []
+        while self._items and self._items[-1].position + self._items[-1].length > start:
+            taken.append(self._items.pop())
+        if taken and taken[-1].kind is _Kind.BLANK and taken[-1].position < start:
+            blank = taken.pop()
+            length = start - blank.position
+            self._items.append(blank._replace(length=length))
+            taken.append(blank._replace(position=start, length=blank.length - length))
+        return taken
 
     def finish(self) -> None:
         """Hands out all that is held back; the text ends here."""
@@ -262,9 +289,7 @@ class _Reader:
 
     def _join(self, whole: _Item) -> None:
         """Puts one item in the place of those it is made of; ambiguous if they all read by themselves, too."""
-        replaced: list[_Item] = []
-        while self._items and self._items[-1].position + self._items[-1].length > whole.position:
-            replaced.append(self._items.pop())
+        replaced = self._take_back(whole.position)
         first = replaced[-1].position
         if first < whole.position or all(item.kind in _WHOLE for item in replaced):
             length = whole.position + whole.length - first
@@ -274,12 +299,11 @@ class _Reader:
     def _name_cut_record(self) -> None:
         """Looks for a record of several lines whose echo has begun when the text ends, as far as whole lines tell."""
         text = self._text
-        label = text.find(ECHO_LABEL)
-        while label >= 0:
+        label, tries = text.find(ECHO_LABEL), _ECHOES
+        while label >= 0 and tries:
+            tries -= 1
             echo = text[label + len(ECHO_LABEL) : text.rfind(b"\n") + 1]
-            start = text.find(echo, 0, label) if echo else -1
-            while start >= 0 and not self._is_line_start(start):
-                start = text.find(echo, start + 1, label)
+            start = -1 if not echo else 0 if text.startswith(echo, 0, label) else text.find(b"\n" + echo, 0, label) + 1 or -1
             if start >= 0:
                 self._join_cut(start + self._start)
                 return
@@ -287,13 +311,14 @@ class _Reader:
 
     def _join_cut(self, start: int) -> None:
         end = self._start + len(self._text)
-        while self._items and self._items[-1].position + self._items[-1].length > start:
-            start = min(start, self._items.pop().position)
+        start = min([start, *(item.position for item in self._take_back(start))])
         self._items.append(_Item(start, end - start, _Kind.UNREADABLE, reason=UnreadableReason.CUT_LINE))
 
     def _release(self, end: int) -> None:
         """Hands out the items that start before `end`."""
-        while self._items and self._items[0].position < end:
+        while self._items and (first := self._items[0]).position < end:
+            if first.kind is _Kind.BLANK and first.position + first.length > end:
+                break
             item = self._items.popleft()
             with memoryview(self._text) as held:
                 text = bytes(held[: item.length])

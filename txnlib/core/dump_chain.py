@@ -12,6 +12,7 @@ from contextlib import closing
 from typing import Final, NamedTuple
 
 from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line
+from txnlib.core.dump_open_text import FileLine, OpenText, OtherChains
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 
 #: A line of text with its line end, and its position in the text.
@@ -32,6 +33,8 @@ _GAIN: Final = 1.0
 _COST_OF_A_GAP: Final = 2.5
 _COST_OF_MISSING_OFFSETS: Final = 0.25
 _GAIN_BY_OWN_RECORD: Final = 2.0
+#: So many batches of a chain are remembered: one damage does not hide that another file has them, too.
+_RECENT: Final = 4
 
 
 class Lines:
@@ -95,11 +98,20 @@ class Chain:
         self.records, self.record_offset = 0, NOT_PRINTED
         #: Free text was printed in this file; and since the last batch line, where it could not be measured.
         self.has_text = self.has_open_text = False
+        #: What is open, where that is known; and chains of other files that began in it.
+        self.open: OpenText | None = None
+        self._others, self._has_twin = OtherChains(), False
+        #: Positions and offsets of the last batches.
+        self._recent: tuple[tuple[int, int], ...] = ()
+        #: The chain in whose open text this file begins, if it does: nothing tells that it is no payload.
+        self.doubted: Chain | None = None
         #: Record lines have metadata, or (`--skip-record-metadata`) none.
         self.is_deep = self.is_bare = False
         #: Batch lines further on were taken for payload, and no genuine one came since.
         self.has_doubt = False
         self.is_torn = self.is_ended_early = False
+        #: `Dumping` lines in payloads that were noted.
+        self.noted: frozenset[bytes] = frozenset()
         self.has_records = self.has_decoded_records = self.has_untyped_markers = False
         #: Positions in the text: of genuine batch lines, up to where lines were judged, and where the file goes on.
         self._genuine: set[int] = set()
@@ -126,7 +138,9 @@ class Chain:
         # The line of a compressed set of formats 0 and 1 does not tell its first offset.
         self.record_offset = batch.base_offset - 1 if batch.magic >= 2 else self.last_offset
         self.first = self.first or batch
-        self.batch, self.records, self.has_open_text = batch, 0, False
+        self.batch, self.records = batch, 0
+        self._recent = (*self._recent[1 - _RECENT :], (batch.position, batch.base_offset))
+        self.close_text()
         # What seemed to be the end was not.
         self.is_ended_early = self.has_doubt = False
         if batch.is_valid:
@@ -148,6 +162,42 @@ class Chain:
         if record_offset is not None:
             self.records, self.record_offset = last.records_count, record_offset
 
+    def open_text(self, text: OpenText | None = None) -> None:
+        """Notes that free text goes on behind this line, for all that is known."""
+        self.has_text = self.has_open_text = True
+        self.open = text
+
+    def add_text(self, line: bytes) -> None:
+        """Notes a line of open text."""
+        if self.open is not None:
+            self.open.add(line)
+
+    def close_text(self) -> None:
+        self.has_open_text, self.open = False, None
+        if self._others or self._has_twin:
+            self._others, self._has_twin = OtherChains(), False
+
+    @property
+    def is_text_usual(self) -> bool:
+        """Whether nothing is to be remembered of open text: header keys, or contents without sizes."""
+        is_kept = self.open is not None and (self.open.is_damage or self.open.size is not None)
+        return not is_kept and not self._others and not self._has_twin and self.doubted is None
+
+    def pass_batch(self, batch: DumpedBatch) -> None:
+        """Notes a batch line that is not of this chain: where it stands, another file may have begun."""
+        if self.has_open_text and batch != self.first:
+            self._others.add(batch)
+            # Behind the beginning of another file: a payload may quote what stands before it.
+            self._has_twin |= bool(self._others) and self._is_of_twin(batch)
+
+    def _is_of_twin(self, batch: DumpedBatch) -> bool:
+        """Whether a batch stands where one of the last ones stands: partitions that are written together are alike."""
+        return batch.position > 0 and (batch.position, batch.base_offset) in self._recent
+
+    def is_rivalled_at(self, batch: DumpedBatch) -> bool:
+        """Whether a batch line goes on a chain that began at position 0 since this chain's last batch line."""
+        return batch.position > 0 and (self._has_twin or self._others.hold(batch))
+
     def follows(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
         """Whether the batch line at this position in the text is genuine: it continues the chain, or takes it up again.
 
@@ -165,9 +215,14 @@ class Chain:
         """Whether lines from this place on were judged already."""
         return max(self._judged_until, self._goes_on_at) > position
 
+    @property
+    def expects_decoded(self) -> bool:
+        """Whether contents that are no coordinator record are damage: others were decoded."""
+        return self.is_coordinator and self.has_decoded_records
+
     def is_left_by(self, batch: DumpedBatch) -> bool:
         """Whether a batch line that does not follow is the first of another file, whose `Dumping` line is lost."""
-        return batch.position == 0 and batch != self.first and not self.has_text
+        return batch.position == 0 and batch != self.first and not self.may_be_in_text
 
     def _is_ahead(self, batch: DumpedBatch) -> bool:
         return batch.position >= self.floor[0] and batch.base_offset > self.floor[1]
@@ -233,28 +288,64 @@ class Chain:
         settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
         self._judged_until = found[settled].position if settled < len(found) else found[-1].position + 1
 
-    def is_ended_by(self, file: DumpedFile, position: int, lines: Lines) -> bool:
-        """Whether a `Dumping` line is genuine: where free text is open, none is if the chain goes on behind it."""
-        if not self.has_open_text:
-            return True
+    def judge_file(self, file: DumpedFile, position: int, lines: Lines, *, is_cut: bool = False) -> FileLine:
+        """What a `Dumping` line is: where free text is open, payload if the chain goes on behind it.
+
+        Batches that go on the chain of a file that begins here tell nothing, even if they stand where this chain would go on:
+        partitions that are written together have the same positions and offsets. `is_cut`: damage right before explains what lacks.
+        """
+        is_whole = self.batch is not self.first or self.batch is None if not self.is_deep else is_cut or not self._lacks_record
+        if not self.may_be_in_text and is_whole:
+            return FileLine.GENUINE
         if position < self._goes_on_at:
-            return False
-        is_first, end, last_offset, going_on = True, self.next_position, self.last_offset, 0
+            return FileLine.PAYLOAD
+        end, last_offset, going_on = self.next_position, self.last_offset, 0
+        others = OtherChains()
+        is_first = is_straight = has_header = True
+        has_twin = False
+        straight = 0
         with closing(lines.ahead()) as ahead:
             for other_position, line in ahead:
-                if is_first and file.kind == "log" and not line.startswith((b"Log starting offset: ", b"Starting offset: ")):
-                    return False
+                if is_first and file.kind == "log":
+                    is_straight = has_header = line.startswith((b"Log starting offset: ", b"Starting offset: "))
                 is_first = False
-                if _looks_like_batch(line) and (batch := read_batch_line(line)):
-                    if batch.position != end or batch.base_offset <= last_offset:
-                        continue
+                is_straight &= not line.startswith(b"Dumping ")
+                if not _looks_like_batch(line) or (batch := read_batch_line(line)) is None:
+                    continue
+                is_own = batch.position == end and batch.base_offset > last_offset
+                is_other = others.add(batch)
+                is_straight &= is_other and not is_own
+                straight += is_straight
+                if is_straight and straight == BATCHES_AHEAD:
+                    return FileLine.GENUINE
+                has_twin |= self._is_of_twin(batch)
+                if is_own and not is_other and not has_twin:
                     # In another file one batch may stand there by chance, but hardly two, nor one with the next offset.
                     going_on += 2 if batch.base_offset == last_offset + 1 else 1
-                    end, last_offset = batch.position + batch.size, batch.last_offset
                     if going_on >= 2:
                         self._goes_on_at = other_position
-                        return False
-        return True
+                        return FileLine.PAYLOAD
+                if is_own:
+                    end, last_offset = batch.position + batch.size, batch.last_offset
+        return FileLine.GENUINE if self.may_end and has_header else FileLine.DOUBTFUL
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the file may end here: all records are printed, and the text of the last one may end."""
+        return not (self.is_deep and self._lacks_record) and not self._lacks_text and (self.open is None or self.open.may_end)
+
+    @property
+    def may_be_in_text(self) -> bool:
+        """Whether the next line may be of a text: one is open, or records are missing whose contents would be printed."""
+        return self.has_open_text or self._lacks_text
+
+    @property
+    def _lacks_text(self) -> bool:
+        return self.has_text and self._lacks_record
+
+    @property
+    def _lacks_record(self) -> bool:
+        return self.batch is not None and self.batch.is_valid and self.records < self.batch.records_count
 
     @property
     def lacks_records(self) -> bool:

@@ -39,9 +39,15 @@ class _GuessedChain(Chain):
         return guessed
 
     def is_left_by(self, batch: DumpedBatch) -> bool:
-        if batch.position == 0 and not self.has_text:
+        if batch.position == 0 and not self.may_be_in_text:
             raise Undecided
         return False
+
+    @property
+    def expects_decoded(self) -> bool:
+        if self.is_coordinator and not self.has_decoded_records:
+            raise Undecided
+        return self.is_coordinator
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,7 @@ class DumpWalk:
             return None
         if out.pending is not None or out.stretches or chain.is_judging(out.end):
             return None
-        if chain.has_doubt or chain.is_torn or chain.is_ended_early:
+        if chain.has_doubt or chain.is_torn or chain.is_ended_early or not chain.is_text_usual:
             return None
         return (
             out.end,
@@ -171,7 +177,7 @@ class DumpWalk:
             (chain.next_position, chain.last_offset, chain.floor),
             (chain.records, chain.record_offset),
             (chain.has_text, chain.has_open_text, chain.is_deep, chain.is_bare),
-            (chain.may_hold_coordinator_records, chain.is_coordinator),
+            (chain.may_hold_coordinator_records, chain.is_coordinator, chain.noted),
         )
 
 

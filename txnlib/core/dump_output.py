@@ -79,14 +79,23 @@ def sample_of(text: bytes) -> str:
 
 
 #: What, at the end of a file, means that more was there.
-_CORRUPT: Final = frozenset({UnreadableReason.BROKEN_LINE, UnreadableReason.CRC_MISMATCH, UnreadableReason.OUT_OF_CHAIN})
+_CORRUPT: Final = frozenset(
+    {
+        UnreadableReason.BROKEN_LINE,
+        UnreadableReason.CRC_MISMATCH,
+        UnreadableReason.OUT_OF_CHAIN,
+        UnreadableReason.SIZE_MISMATCH,
+        UnreadableReason.DUMPING_LINE_IN_DOUBT,
+        UnreadableReason.CANNOT_UNPACK,
+    }
+)
 #: So many stretches of changing reasons in a row are kept apart.
 _STRETCHES: Final = 256
 _SAMPLE_BYTES: Final = 160
 
 
 class Output:
-    """What was read and not yet handed out."""
+    """What was read and not yet handed out, and in which of three ways each byte was accounted for."""
 
     def __init__(self) -> None:
         self.values: list[Dumped] = []
@@ -95,20 +104,34 @@ class Output:
         self.stretches: list[Unreadable] = []
         #: Where in the text reading stands.
         self.end = 0
+        #: Bytes that were understood, those known to be payload, and those of the unreadable stretches.
+        self.read = self.payload = self.quarantined = 0
+        #: The first two when the last stretch ended.
+        self._before = (0, 0)
 
-    def unreadable(self, position: int, text: bytes, reason: UnreadableReason) -> None:
-        """Notes a stretch from `position` to where reading stands, or lengthens the one before it."""
-        length = max(self.end - position, len(text))
+    def unreadable(self, position: int, text: bytes, reason: UnreadableReason, length: int | None = None) -> None:
+        """Notes a stretch of `length` bytes (None: to where reading stands), or lengthens the one before it to its end."""
+        length = self.end - position if length is None else length
         last = self.stretches[-1] if self.stretches else None
         if last is not None and (last.reason is reason or len(self.stretches) == _STRETCHES):
-            self.stretches[-1] = last._replace(length=position + length - last.position)
+            between = position - last.position - last.length
+            self.stretches[-1] = last._replace(length=last.length + between + length)
+            self.read, self.payload = self._before
+            self.quarantined += between + length
         else:
             self.stretches.append(Unreadable(position, length, reason, sample_of(text)))
+            self.quarantined += length
+        self._before = self.read, self.payload
 
     def missing(self, position: int) -> None:
         """Notes that genuine lines are missing here, if no stretch says so."""
         if all(stretch.reason is UnreadableReason.NOT_DUMP_TEXT for stretch in self.stretches):
-            self.stretches.append(Unreadable(position, 0, UnreadableReason.OUT_OF_CHAIN, ""))
+            self.note(position, UnreadableReason.OUT_OF_CHAIN)
+
+    def note(self, position: int, reason: UnreadableReason, text: bytes = b"") -> None:
+        """Notes a place, of no length."""
+        self.stretches.append(Unreadable(position, 0, reason, sample_of(text)))
+        self._before = self.read, self.payload
 
     def settle(self, chain: Chain | None) -> None:
         """Hands out what waited for more."""

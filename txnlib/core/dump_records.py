@@ -90,9 +90,11 @@ def read_record_line(line: bytes) -> RecordLine | None:
         return None
     try:
         timestamp = int(fields[timestamp_label])
+        if timestamp not in _TIMESTAMPS:
+            return None
         return RecordLine(
             offset=int(fields[b"offset:"]),
-            timestamp=timestamp if timestamp in _TIMESTAMPS else NOT_PRINTED,
+            timestamp=timestamp,
             timestamp_type=TIMESTAMP_TYPES[timestamp_label],
             key_size=int(fields[b"keysize:"]),
             value_size=int(fields[b"valuesize:"]),
@@ -163,6 +165,11 @@ def contents_size(record: RecordLine, contents: bytes) -> int:
     return key + (len(PAYLOAD) + record.value_size if record.value_size >= 0 else 0)
 
 
+def may_have_contents(line: bytes) -> bool:
+    """Whether a broken line is, or may be, of a record whose contents are printed."""
+    return KEY in line or PAYLOAD in line or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))
+
+
 def read_marker(contents: bytes) -> tuple[int, int] | None:
     """Control type and coordinator epoch, -1 where they are not printed; None for a broken line."""
     if type(contents) is LongLine:
@@ -180,8 +187,10 @@ def read_marker(contents: bytes) -> tuple[int, int] | None:
     return control_type, int(values[2]) if is_whole else NOT_PRINTED
 
 
-def pass_over(lines: Lines, contents: bytes, size: int) -> int | None:
-    """Takes the lines over which contents go on, and returns their bytes; None, and no lines, if the size does not fit.
+def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]] | None:
+    """Takes the lines over which contents go on: their bytes, and the `Dumping` lines among them.
+
+    None, and no lines, if the size does not fit.
 
     A dump whose line ends were converted has a byte more in each.
     """
@@ -208,7 +217,7 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> int | None:
         if not ahead[1].startswith(AFTER_A_RECORD):
             lines.give_back(held)
             return None
-    return length - size_of(contents)
+    return length - size_of(contents), [line for line in held if line[1].startswith(b"Dumping ")]
 
 
 def read_coordinator_text(lines: Lines, text: bytes, key_size: int) -> tuple[TransactionLogText, int] | None:

@@ -29,6 +29,14 @@ class UnreadableReason(StrEnum):
     UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
     #: Text of a console consumer that reads as one record and as several, or as a record with and without what is before.
     AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD"
+    #: Contents that end elsewhere than their printed sizes tell, over several lines: there may be more in them.
+    SIZE_MISMATCH = "SIZE_MISMATCH"
+    #: A `Dumping` line in a payload, as the lines behind it prove; of no length.
+    DUMPING_LINE_IN_PAYLOAD = "DUMPING_LINE_IN_PAYLOAD"
+    #: A `Dumping` line that may be a payload's, with all lines up to the next; of no length, where the file before it is in doubt.
+    DUMPING_LINE_IN_DOUBT = "DUMPING_LINE_IN_DOUBT"
+    #: Packed text that is cut or damaged: whatever followed is lost, so that nothing tells of how many bytes.
+    CANNOT_UNPACK = "CANNOT_UNPACK: cut or damaged from this position in the unpacked text on"
     #: A whole file whose path does not tell its partition.
     TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
 

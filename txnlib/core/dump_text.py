@@ -20,13 +20,23 @@ from txnlib.core.dump_lines import (
     read_file_line,
     read_snapshot_line,
 )
-from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileStart, Output
+from txnlib.core.dump_open_text import FileLine, OpenText
+from txnlib.core.dump_output import (
+    Dumped,
+    DumpedBatches,
+    DumpedTransactionLogRecord,
+    FileStart,
+    Output,
+    Unreadable,
+    sample_of,
+)
 from txnlib.core.dump_records import (
     KEY,
     RecordLine,
     batch_of,
     contents_of,
     contents_size,
+    may_have_contents,
     pass_over,
     read_coordinator_text,
     read_marker,
@@ -45,6 +55,8 @@ _OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
 #: What may stand in the middle of a line, behind one that was cut.
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
 _LARGEST_BATCH: Final = (1 << 31) - 1
+#: So many different `Dumping` lines in payloads of a file are noted.
+_NOTED_IN_A_FILE: Final = 16
 
 
 #: Takes the next lines as a block, the first of which may be held already, if they continue a chain; of those before a place in
@@ -67,8 +79,15 @@ class DumpReader:
     What it knows between two lines is its chain and what is waiting to be handed out.
     """
 
-    def __init__(self, lines: Iterable[Line], topic: str | None, take_plain: TakePlain | None = None) -> None:
-        self.lines, self.topic, self.take_plain = Lines(lines), topic, take_plain
+    def __init__(
+        self,
+        lines: Iterable[Line],
+        topic: str | None,
+        take_plain: TakePlain | None = None,
+        is_whole: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`is_whole`: asked where the lines end, whether the text ends there, too."""
+        self.lines, self.topic, self.take_plain, self.is_whole = Lines(lines), topic, take_plain, is_whole
         self.out = Output()
         self.chain: Chain | None = None
 
@@ -83,6 +102,9 @@ class DumpReader:
                 continue
             line = self.lines.next()
             if line is None:
+                self.close_text(self.out.end)
+                if not self.is_whole():
+                    self.out.note(self.out.end, UnreadableReason.CANNOT_UNPACK)
                 self.out.end_file(self.chain, self.out.end)
                 yield from values
                 values.clear()
@@ -104,11 +126,22 @@ class DumpReader:
             chain.has_untyped_markers |= block.has_untyped_markers
             chain.has_text |= block.has_text
             chain.has_open_text = block.has_open_text
+            self.out.read += block.end - self.out.end
             self.out.end = block.end
         return block
 
     def read(self, position: int, line: bytes) -> None:
-        self.out.end = position + size_of(line)
+        out = self.out
+        out.end = position + size_of(line)
+        if line == b"\n" and (self.chain is None or (not self.chain.has_open_text and self.chain.doubted is None)):
+            # No tool means anything by it, and there may be millions.
+            out.read += 1
+            return
+        elsewhere = out.payload + out.quarantined
+        if self.chain is not None and self.chain.doubted is not None and not line.startswith(b"Dumping "):
+            out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
+            self.chain.doubted.add_text(line)
+            return
         if line.startswith((b"baseOffset: ", b"offset: ")):
             is_genuine = self.read_batch(position, line) or self.read_lone_record(position, line)
         elif line.startswith(b"| offset: "):
@@ -119,15 +152,65 @@ class DumpReader:
             is_genuine = self.read_file(position, line)
         else:
             is_genuine = self.read_snapshot_entry(position, line)
-        if not is_genuine:
+        if is_genuine:
+            out.read += out.end - position - (out.payload + out.quarantined - elsewhere)
+        else:
             self.read_other(position, line)
 
     def read_file(self, position: int, line: bytes) -> bool:
-        file = read_file_line(line)
-        if file is None or (self.chain is not None and not self.chain.is_ended_by(file, position, self.lines)):
+        file, chain = read_file_line(line), self.chain
+        if chain is not None and chain.doubted is not None:
+            return self.read_file_in_doubt(position, line, file, chain.doubted)
+        if file is None:
             return False
-        self.start_file(position, file)
+        judged = (
+            FileLine.GENUINE if chain is None else chain.judge_file(file, position, self.lines, is_cut=bool(self.out.stretches))
+        )
+        if chain is None or judged is FileLine.GENUINE:
+            self.close_text(position)
+            self.start_file(position, file)
+        elif judged is FileLine.PAYLOAD:
+            self.note_payload([(position, line)], chain)
+            self.read_other(position, line)
+        else:
+            self.doubt_file(position, line, file, chain)
         return True
+
+    def read_file_in_doubt(self, position: int, line: bytes, file: DumpedFile | None, doubted: Chain) -> bool:
+        """Behind a `Dumping` line in doubt no other is trusted, unless the text is over by its size or 32 batches follow."""
+        if file is None:
+            self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
+        elif doubted.judge_file(file, position, self.lines) is FileLine.GENUINE:
+            self.start_file(position, file)
+        else:
+            doubted.add_text(line)
+            self.start_file(position, file).doubted = doubted
+            self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
+        return True
+
+    def doubt_file(self, position: int, line: bytes, file: DumpedFile, chain: Chain) -> None:
+        """Starts a file that may be a payload's: none of its batches are told, and the one before may go on."""
+        self.out.note(position, UnreadableReason.DUMPING_LINE_IN_DOUBT, line)
+        chain.add_text(line)
+        self.start_file(position, file).doubted = chain
+        self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
+
+    def note_payload(self, file_lines: list[Line], chain: Chain) -> None:
+        for position, line in file_lines:
+            if line not in chain.noted and len(chain.noted) < _NOTED_IN_A_FILE and read_file_line(line) is not None:
+                chain.noted |= {line}
+                self.out.values.append(Unreadable(position, 0, UnreadableReason.DUMPING_LINE_IN_PAYLOAD, sample_of(line)))
+
+    def close_text(self, position: int) -> None:
+        """Ends free text before a genuine line; if its size does not fit, it is not known to be payload."""
+        text = None if self.chain is None else self.chain.open
+        if text is None or self.chain is None or text.size is None or text.may_end:
+            return
+        start = text.position
+        self.chain.open = None
+        if position > start:
+            self.out.payload -= position - start
+            self.out.unreadable(start, text.first_line, UnreadableReason.SIZE_MISMATCH, position - start)
 
     def read_batch(self, position: int, line: bytes) -> bool:
         batch = read_batch_line(line)
@@ -140,9 +223,15 @@ class DumpReader:
         is_next = chain.continues(batch)
         if not (is_next and not chain.has_open_text) and not chain.follows(batch, position, self.lines):
             if not chain.is_left_by(batch):
+                chain.pass_batch(batch)
                 return False
             chain = self.start_file(position, DumpedFile())
             is_next = True
+        elif chain.has_open_text and chain.is_rivalled_at(batch):
+            # The `Dumping` line of another file is lost, or a payload leads here.
+            self.doubt_file(position, line, DumpedFile(), chain)
+            return True
+        self.close_text(position)
         if not is_next or (chain.is_deep and chain.lacks_records):
             self.out.missing(position)
         if self.out.pending is not None or self.out.stretches:
@@ -167,9 +256,13 @@ class DumpReader:
             return False
         # Contents can end with the same words.
         has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
+        if chain.open is not None and chain.open.size is not None and not chain.open.may_end and not chain.open.is_damage:
+            return False
         if chain.batch.is_control or not has_no_contents or type(line) is LongLine:
             record = read_record_line(line)
             if record is None or record.timestamp_type != chain.batch.timestamp_type:
+                return False
+            if chain.batch.magic >= 2 and not record.has_header_keys:
                 return False
             if not self.read_text(position, record, chain, chain.batch):
                 return False
@@ -202,12 +295,14 @@ class DumpReader:
             self.out.settle(chain)
             self.out.pending = batch
         chain.next_position, chain.last_offset = batch.position, batch.last_offset
-        chain.is_deep, chain.has_records, chain.has_open_text = True, True, False
+        chain.is_deep, chain.has_records = True, True
+        chain.close_text()
         chain.is_torn = not line.endswith(b"\n")
         return self.read_text(position, record, chain, batch)
 
     def read_text(self, position: int, record: RecordLine, chain: Chain, batch: DumpedBatch) -> bool:
         """What stands behind a record's metadata: a marker, a coordinator record, or contents to be passed over."""
+        text_open: OpenText | None = None
         for contents in contents_of(record):
             if batch.is_control:
                 return self.read_marker(contents)
@@ -216,17 +311,30 @@ class DumpReader:
                 self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
                 return True
             size = contents_size(record, contents)
+            if size >= 0 and chain.expects_decoded:
+                self.out.unreadable(position, record.text, UnreadableReason.UNDECODABLE_RECORD)
+                chain.open_text(OpenText(self.out.end, is_damage=True))
+                return True
             if size >= 0:
                 chain.has_text = True
-                length = pass_over(self.lines, contents, size)
-                if length is not None:
-                    self.out.end += length
+                passed = pass_over(self.lines, contents, size)
+                if passed is not None:
+                    self.out.end += passed[0]
+                    self.out.payload += passed[0]
+                    self.note_payload(passed[1], chain)
                     return True
+                is_in_list = chain.has_open_text and (chain.open is None or chain.open.is_list)
+                if text_open is None and not is_in_list and (record.text.startswith(b"]") or not record.has_header_keys):
+                    text_open = OpenText(self.out.end, size)
+                    text_open.add(contents)
             elif record.text.startswith(b"]") or not record.has_header_keys:
                 # No header keys, so that nothing else can stand here.
                 return not contents.strip() and type(contents) is not LongLine
         # Header keys are free text, too, and nothing tells their size.
-        chain.has_text = chain.has_open_text = True
+        if text_open is None:
+            text_open = OpenText(self.out.end, is_list=record.has_header_keys)
+            text_open.add(record.text)
+        chain.open_text(text_open)
         return True
 
     def read_marker(self, contents: bytes) -> bool:
@@ -250,7 +358,7 @@ class DumpReader:
             timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED
             self.read_coordinator_record(position, offset, timestamp, text, NOT_PRINTED, batch)
         else:
-            chain.has_text = chain.has_open_text = True
+            chain.open_text()
         chain.records += 1
         return True
 
@@ -261,8 +369,8 @@ class DumpReader:
         found = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
         if self.chain is not None:
             self.chain.has_decoded_records = True
-            self.chain.has_text |= found is None and not is_undecoded
-            self.chain.has_open_text |= found is None and not is_undecoded
+            if found is None and not is_undecoded:
+                self.chain.open_text(OpenText(self.out.end, is_damage=True))
         if found is None:
             reason = reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE
             self.out.unreadable(position, text, reason)
@@ -291,18 +399,48 @@ class DumpReader:
         chain.is_torn |= remark is Remark.TORN
         chain.is_ended_early |= remark is Remark.ENDED_EARLY or b'Exception in thread "' in line
         is_of_index = chain.kind not in ("log", "snapshot") and line.startswith(_OF_INDEXES)
-        if remark is not None or chain.has_open_text or is_of_index:
+        if chain.has_open_text:
+            self.read_open_text(position, line, chain)
+            return
+        if remark is not None or is_of_index:
+            self.out.read += size_of(line)
             return
         for start, read in _STARTS.items():
             found = find_last(line, start)
             if found is not None and read(found[1]):
                 index, rest = found
-                self.out.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE)
+                self.out.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE, index)
                 self.read(position + index, rest)
                 return
         chain.is_torn |= not line.endswith(b"\n")
         is_of_invalid = chain.batch is not None and not chain.batch.is_valid
-        self.out.unreadable(position, line, UnreadableReason.CRC_MISMATCH if is_of_invalid else reason_of(line))
+        reason = UnreadableReason.CRC_MISMATCH if is_of_invalid else reason_of(line)
+        is_measured = line.startswith(b"| offset: ") and self.pass_contents(line)
+        may_be_of_text = chain.may_be_in_text or reason is not UnreadableReason.NOT_DUMP_TEXT or line.startswith(b"|")
+        self.out.unreadable(position, line, reason)
+        if not is_measured and may_be_of_text and (chain.has_text or may_have_contents(line)):
+            # What follows may be the rest of a payload whose beginning is lost.
+            chain.open_text(OpenText(self.out.end, is_damage=True))
+
+    def read_open_text(self, position: int, line: bytes, chain: Chain) -> None:
+        if chain.open is not None and chain.open.is_damage:
+            self.out.unreadable(position, line, UnreadableReason.BROKEN_LINE)
+            return
+        chain.add_text(line)
+        self.out.payload += size_of(line)
+
+    def pass_contents(self, line: bytes) -> bool:
+        """Takes the lines over which the contents of a record go on that is none of the batch; False if they cannot be measured."""
+        record = read_record_line(line)
+        for contents in () if record is None else contents_of(record):
+            size = contents_size(record, contents) if record is not None else NOT_PRINTED
+            passed = pass_over(self.lines, contents, size) if size >= 0 else None
+            if passed is not None:
+                self.out.end += passed[0]
+                return True
+            if size < 0 and not contents.strip() and contents.endswith(b"\n"):
+                return True
+        return False
 
     def start_file(self, position: int, file: DumpedFile) -> Chain:
         self.out.end_file(self.chain, position)

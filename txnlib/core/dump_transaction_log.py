@@ -45,6 +45,8 @@ _PAYLOAD: Final = re.compile(
     rb"txnTimeoutMs=(?P<timeout>-?\d{1,19})"
 )
 _JSON: Final = JSONDecoder()
+#: Of a partition.
+_MOST_DIGITS: Final = 10
 
 
 def read_transaction_log_text(text: bytes, key_size: int | None) -> TransactionLogText | None:
@@ -121,7 +123,8 @@ def _read_partition_names(text: bytes) -> tuple[TopicPartition, ...] | None:
     found = []
     for name in text.decode().split(",") if text else ():
         topic, _, partition = name.strip().rpartition("-")
-        if not topic or not partition.isdecimal() or int(partition) >= 2**31:
+        # Longer ones Python may refuse to read as a number.
+        if not topic or not partition.isdecimal() or len(partition) > _MOST_DIGITS or int(partition) >= 2**31:
             return None
         found.append(TopicPartition(topic, int(partition)))
     return tuple(found)

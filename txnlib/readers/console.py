@@ -16,19 +16,36 @@ import pyarrow as pa
 from txnlib.core.console_output import ConsoleEnd, ConsoleRecord
 from txnlib.core.console_text import read_console_text
 from txnlib.core.dump_output import Unreadable
+from txnlib.core.dump_remarks import Tail, UnreadableReason
 from txnlib.core.instants import clock_ms
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import entry_row
+from txnlib.readers.text_files import is_whole
 from txnlib.readers.text_lines import CHUNK_BYTES
 
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
 
 
-def iter_chunks(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> Iterator[bytes]:
+class Chunks:
     """The contents of a stream, piece by piece."""
-    while chunk := stream.read(chunk_size):
-        yield chunk
+
+    def __init__(self, stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> None:
+        self._stream, self._chunk_size = stream, chunk_size
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong with what was read so far of the text."""
+        return is_whole(self._stream)
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self._stream.read(self._chunk_size):
+            yield chunk
+
+
+def iter_chunks(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> Chunks:
+    """The contents of a stream, piece by piece."""
+    return Chunks(stream, chunk_size)
 
 
 def partition_in_name(path: str) -> int | None:
@@ -78,6 +95,9 @@ def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: in
             size, tail = printed.position, str(printed.tail)
         elif isinstance(printed, Unreadable):
             unreadable.append({**printed._asdict(), "reason": str(printed.reason)})
+    if isinstance(chunks, Chunks) and not chunks.is_whole:
+        unreadable.append({"position": size, "length": 0, "reason": str(UnreadableReason.CANNOT_UNPACK), "sample": ""})
+        tail = str(Tail.CORRUPT)
     row = {
         "topic": TRANSACTION_STATE_TOPIC,
         "partition": partition,

@@ -57,7 +57,9 @@ def _is_record_line(line: bytes) -> bool:
 
 def open_dump(lines: Iterable[Line], topic: str | None) -> DumpReader:
     """A reader of the lines, which takes blocks of them where it can; `topic` is that of files whose path does not tell."""
-    return DumpReader(lines, topic, lines.take_plain if isinstance(lines, TextLines) else None)
+    if isinstance(lines, TextLines):
+        return DumpReader(lines, topic, lines.take_plain, lambda: lines.is_whole)
+    return DumpReader(lines, topic)
 
 
 def _read_located(
@@ -72,6 +74,7 @@ def _read_located(
     reader = open_dump(lines, topic)
     values = reader.read_to(None if part is None else part.stop)
     place: Place | None = None
+    last: Place | None = None
     first_directory: str | None = None
     if part is not None and isinstance(part.known, DumpStart) and part.known.file is not None:
         part.known.resume(reader)
@@ -80,12 +83,16 @@ def _read_located(
     for value in values:
         if type(value) is FileStart or type(value) is FileResumed:
             file = value.file
-            if file.topic is None or file.is_deleted:
+            if file.path is None and last is not None and last.file.topic is not None and last[:2] != (topic, partition):
+                # Whose batches these are is lost with a line, and the name of the text tells of other files.
+                place = Place(None, None, source, file)
+            elif file.topic is None or file.is_deleted:
                 place = Place(topic, partition, source, file)
             else:
                 first_directory = file.log_directory if first_directory is None else first_directory
                 own = source if file.log_directory == first_directory else f"{source}:{file.log_directory}"
                 place = Place(file.topic, file.partition, own, file)
+            last = place
         if place is None or not place.file.is_deleted:
             yield place, value
         if type(value) is FileEnd:
@@ -183,7 +190,7 @@ def read_segments(
     seen = elsewhere
     for place, value in _read_located(lines, source, topic_partition, part):
         if type(value) is FileStart or type(value) is FileResumed:
-            seen = Seen(place, value.position) if place is not None and place.file.kind == "log" else elsewhere
+            seen = Seen(place, value.position) if place is not None and _has_row(place) else elsewhere
         seen.add(value)
         if type(value) is FileEnd and seen is not elsewhere:
             rows.append(seen.row(path, value) | where)
@@ -197,3 +204,8 @@ def read_segments(
         rows.append(elsewhere.row(path, FileEnd(0, Tail.CLEAN, True)) | where)
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _has_row(place: Place) -> bool:
+    """Whether a dumped file is a row of `segments`: a log, or a snapshot of which nobody knows whose it is."""
+    return place.file.kind == "log" or (place.file.kind == "snapshot" and not place.is_known)

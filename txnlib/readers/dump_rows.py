@@ -233,6 +233,8 @@ class Seen:
         is_elsewhere = place.file.path is None and not place.is_known and not self.batches
         if not place.is_known and not is_elsewhere and end is not None:
             length, sample = end.position - self.position, place.file.path or ""
+            # The stretches inside are part of it.
+            self.unreadable.clear()
             self.add_unreadable(self.position, length, UnreadableReason.TOPIC_PARTITION_UNKNOWN, sample)
         return {
             "topic": place.topic,

@@ -15,7 +15,7 @@ from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.headers import BEGINNING, Pause
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 from txnlib.readers.stores import may_pass
-from txnlib.readers.text_files import READ_ERRORS, open_text
+from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
 
 Batches = Iterator[pa.RecordBatch]
 #: What of `segments` the parts of a file hold.
@@ -88,7 +88,8 @@ def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
 
 def _unknown_file(file: CaptureFile) -> Batches:
     sample = files.read_head(file.path, SAMPLE_BYTES).hex()
-    yield from broker_files.read_unreadable_file(file, "NOT_A_KAFKA_FILE", sample)
+    is_packed = is_compressed(file.path) and not can_be_unpacked(file.path)
+    yield from broker_files.read_unreadable_file(file, "CANNOT_UNPACK" if is_packed else "NOT_A_KAFKA_FILE", sample)
 
 
 def _refused(file: CaptureFile) -> Batches:

@@ -1,8 +1,11 @@
-"""How is a text file opened, compressed or not? By the end of its name: `.gz`, `.zst`, else as it is."""
+"""How is a text file opened, compressed or not? By the end of its name: `.gz`, `.zst`, else as it is.
+
+Compressed text that is cut or damaged ends where it can no longer be unpacked: what stands before counts, in all tables alike,
+and `is_whole` tells.
+"""
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,35 +17,147 @@ from txnlib.readers import files
 
 #: Endings of compressed text, which say nothing about what is in it.
 COMPRESSED: Final = (".gz", ".zst")
-#: What reading a file that is damaged, or cut inside its compressed bytes, may raise.
+#: What reading a file may raise.
 READ_ERRORS: Final = (OSError, EOFError, zlib.error)
+_GZIP: Final = zlib.MAX_WBITS | 16
+#: Bytes of a packed file that are read at once, and of the text that are unpacked at once.
+_PACKED_BYTES: Final = 1 << 16
+_UNPACKED_BYTES: Final = 1 << 16
+#: Arrow loses what it has unpacked in a call that fails.
+_ZSTD_BYTES: Final = 1 << 10
+
+
+class _Unpacked:
+    """A text that is unpacked piece by piece. `is_whole`: nothing was found wrong so far."""
+
+    def __init__(self) -> None:
+        self.is_whole = True
+        self._held = bytearray()
+        self._pieces = self._unpack()
+
+    def read(self, count: int) -> bytes:
+        """The next bytes, as many as that unless the text ends; none at the end of what can be unpacked."""
+        while len(self._held) < count and (piece := next(self._pieces, None)) is not None:
+            self._held += piece
+        taken = bytes(self._held[:count])
+        del self._held[:count]
+        return taken
+
+    def _unpack(self) -> Iterator[bytes]:
+        raise NotImplementedError
+
+
+class _Gunzipped(_Unpacked):
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        super().__init__()
+
+    def _unpack(self) -> Iterator[bytes]:
+        member, packed = zlib.decompressobj(_GZIP), b""
+        has_begun = False
+        while packed or (packed := self._stream.read(_PACKED_BYTES)):
+            if not has_begun:
+                # Members may be padded with zeros, but a file does not begin with any.
+                packed = packed.lstrip(b"\0")
+                if not packed:
+                    continue
+            has_begun = True
+            before = member.copy()
+            try:
+                piece = member.decompress(packed, _UNPACKED_BYTES)
+            except zlib.error:
+                yield _as_far_as_it_goes(before, packed)
+                self.is_whole = False
+                return
+            yield piece
+            packed = member.unconsumed_tail
+            if member.eof:
+                packed, member, has_begun = member.unused_data, zlib.decompressobj(_GZIP), False
+        self.is_whole = not has_begun
+
+
+def _as_far_as_it_goes(member: Any, packed: bytes) -> bytes:
+    """What a call unpacks before it fails."""
+    pieces = []
+    try:
+        for index in range(len(packed)):
+            pieces.append(member.decompress(packed[index : index + 1]))
+    except zlib.error:
+        pass
+    return b"".join(pieces)
+
+
+class _ZstdUnpacked(_Unpacked):
+    def __init__(self, stream: Any) -> None:
+        self._stream = _Source(stream)
+        super().__init__()
+
+    def _unpack(self) -> Iterator[bytes]:
+        try:
+            with pa.CompressedInputStream(self._stream, "zstd") as text:
+                while piece := text.read(_ZSTD_BYTES):
+                    yield piece
+        except (OSError, pa.ArrowException):
+            if self._stream.error is not None:
+                raise self._stream.error from None
+            self.is_whole = False
+
+
+class _Source:
+    """A stream that remembers its own failure, to tell it from one of what is in it."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.error: Exception | None = None
+
+    def read(self, count: int) -> bytes:
+        try:
+            return bytes(self._stream.read(count))
+        except Exception as error:
+            self.error = error
+            raise
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Whoever opened the stream closes it."""
 
 
 @contextmanager
 def open_text(path: str, start: int = 0) -> Iterator[Any]:
     """A binary stream of the text of a path or uri, from a byte of it on; zstd frames are decompressed by Arrow, piece by piece.
 
-    Compressed text can be read from its beginning only. Raises OSError if the file cannot be opened. Reading it may raise one
-    of `READ_ERRORS`.
+    Compressed text can be read from its beginning only, and ends where it cannot be unpacked: see `is_whole`. Raises OSError if
+    the file cannot be opened or read.
     """
     assert not start or not is_compressed(path)
     with files.open_stream(path, start) as stream:
         if path.endswith(".gz"):
-            with gzip.open(stream) as text:
-                yield text
+            yield _Gunzipped(stream)
         elif path.endswith(".zst"):
-            with pa.CompressedInputStream(stream, "zstd") as text:
-                yield text
+            yield _ZstdUnpacked(stream)
         else:
             yield stream
 
 
+def is_whole(stream: Any) -> bool:
+    """Whether nothing is wrong with what was read so far of a stream of `open_text`."""
+    return stream.is_whole if isinstance(stream, _Unpacked) else True
+
+
 def read_text_head(path: str, count: int) -> bytes:
     """The first bytes of the text, as far as they can be had: of a packed file that is cut, what there is."""
-    if path.endswith(".gz"):
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(files.read_head(path, count), count)
     with open_text(path) as stream:
         return bytes(stream.read(count))
+
+
+def can_be_unpacked(path: str) -> bool:
+    """Whether there is a text, or the beginning of one, in a file of compressed text, by its name."""
+    with open_text(path) as stream:
+        return bool(stream.read(1)) or is_whole(stream)
 
 
 def is_compressed(path: str) -> bool:

@@ -20,6 +20,7 @@ from txnlib.core.dump_transaction_log import LONGEST_RECORD
 from txnlib.core.long_line import LongLine, shortened, size_of
 from txnlib.readers.dump_plain import START, PlainBatches, has_records, has_untyped_markers, read_plain_batches
 from txnlib.readers.dump_plain_records import may_be_plain, read_plain_records
+from txnlib.readers.text_files import is_whole
 
 CHUNK_BYTES: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 20
@@ -59,6 +60,11 @@ class TextLines:
         self._beginning = _Beginning(longest)
         #: Where lines are looked at as a block again, and how many bytes are read one by one should they not be plain.
         self._next_try, self._one_by_one = position, _ONE_BY_ONE
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong with what was read so far of the text."""
+        return is_whole(self._stream)
 
     def __iter__(self) -> Iterator[Line]:
         return self

@@ -20,7 +20,7 @@ from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
 #: Unreadable stretches that lose nothing a verdict could have used.
-HARMLESS_REASONS: Final = "^(UNKNOWN_KEY_VERSION|UNDECODABLE_COMMIT|NOT_DUMP_TEXT)"
+HARMLESS_REASONS: Final = "^(UNKNOWN_KEY_VERSION|UNDECODABLE_COMMIT|NOT_DUMP_TEXT|DUMPING_LINE_IN_PAYLOAD)"
 #: A copy of a busy log, or of a dump that was still being written, may end so.
 CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE")
 #: Kind of the rows of `segments` that tell what a console consumer printed of one coordinator partition.

@@ -1,0 +1,203 @@
+"""Is every byte of a dump accounted for, and no batch told under another file, whatever one damage does to hostile text?
+
+Damages are digits, cut lines, lost line ends, doubled and lost lines. What no reader can know is left out of the laws by what
+the damage touched: a wrong digit in a batch line changes that batch itself, a lost or cut line at the end of a file looks like
+a file that is shorter, and a payload that imitates the very line that is lost, in contents that cannot be measured, is it.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+import pytest
+
+from tests.readers.test_dump_hostile import HOSTILE
+from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, marker, print_dump, rows, unreadable
+from txnlib.core.dump_output import Unreadable
+from txnlib.readers.dump import iter_lines, open_dump
+
+Line = bytes
+TABLES: Final = ("record_batches", "transaction_log", "segments", "producer_snapshots")
+
+
+def partition(number: int, topic: str = "orders") -> str:
+    return f"/var/lib/kafka/data/{topic}-{number}/00000000000000000000.log"
+
+
+def twins(record: Record, *, contents: bool) -> bytes:
+    """Two partitions that are written together, so that they have the same positions and offsets up to the end of the first."""
+    one, other = (
+        (Batch((Record(), Record()), producer), marker("COMMIT", producer), Batch((Record(), record), producer))
+        for producer in (4001, 4002)
+    )
+    rest = (Batch((record,)), marker("ABORT"), Batch(producer_id=5))
+    return print_dump(*one, path=partition(0), contents=contents) + print_dump(*other, *rest, path=partition(1), contents=contents)
+
+
+def of_other_size(value: bytes) -> Record:
+    """A record whose contents cannot be measured: a console without some of its characters printed it."""
+    return Record(value="äöü".encode() + value, printed_value=b"???" + value)
+
+
+HOSTILE_VALUES: Final = {name: b"\n".join([b"", *lines, b"y"]) for name, lines in HOSTILE.items()}
+TEXTS: Final = {
+    "measured": twins(Record(value=HOSTILE_VALUES["all"]), contents=True),
+    "measured file": twins(Record(value=HOSTILE_VALUES["another file"]), contents=True),
+    "unmeasured": twins(of_other_size(HOSTILE_VALUES["remarks"] + HOSTILE_VALUES["imperfect"]), contents=True),
+    "unmeasured file": twins(of_other_size(HOSTILE_VALUES["another file"]), contents=True),
+    "header keys": twins(Record(header_keys=(b"trace", HOSTILE_VALUES["another file"])), contents=False),
+    "real 3.9": dumped("real-3.9.1-hostile-data").replace(b"odd.topic_with-dashes-1-0", b"orders-0")
+    + dumped("real-3.9.1-hostile-data"),
+    "real 2.8": dumped("real-2.8.2-hostile-data"),
+    "real coordinator 3.9": dumped("real-3.9.1-hostile-txnstate"),
+    "real coordinator 4.3": dumped("real-4.3.0-hostile-txnstate"),
+    "coordinator": print_dump(Batch(), Batch(), path=COORDINATOR_PATH, contents=True),
+}
+
+#: The same batches without anything hostile.
+TRUTHS: Final = {name: twins(Record(), contents=False) for name in list(TEXTS)[:5]}
+
+
+def change_digit(text: bytes, chance: random.Random) -> bytes:
+    place = chance.choice([index for index, byte in enumerate(text) if byte in b"0123456789"])
+    return text[:place] + bytes([chance.choice(b"0123456789")]) + text[place + 1 :]
+
+
+def of_lines(change: Callable[[list[Line], int, random.Random], None]) -> Callable[[bytes, random.Random], bytes]:
+    def damage(text: bytes, chance: random.Random) -> bytes:
+        lines = io.BytesIO(text).readlines()
+        change(lines, chance.randrange(len(lines)), chance)
+        return b"".join(lines)
+
+    return damage
+
+
+def cut(lines: list[Line], index: int, chance: random.Random) -> None:
+    lines[index] = lines[index][: chance.randrange(len(lines[index]))] + b"\n"
+
+
+def join(lines: list[Line], index: int, _chance: random.Random) -> None:
+    lines[index] = lines[index].rstrip(b"\r\n")
+
+
+def double(lines: list[Line], index: int, _chance: random.Random) -> None:
+    lines.insert(index, lines[index])
+
+
+def lose(lines: list[Line], index: int, _chance: random.Random) -> None:
+    del lines[index]
+
+
+DAMAGES: Final = {
+    "digit": change_digit,
+    "cut": of_lines(cut),
+    "join": of_lines(join),
+    "double": of_lines(double),
+    "lose": of_lines(lose),
+}
+SEEDS: Final = range(8)
+MANY_SEEDS: Final = range(100, 400)
+
+
+def damaged(name: str, damage: str, seeds: range) -> Iterator[bytes]:
+    for seed in seeds:
+        yield DAMAGES[damage](TEXTS[name], random.Random(f"{name} {damage} {seed}"))
+
+
+def accounted(text: bytes) -> tuple[int, int, int]:
+    """Bytes read, known to be payload, and in unreadable stretches, as these tell."""
+    reader = open_dump(iter_lines(io.BytesIO(text)), None)
+    stretches = sorted((v.position, v.length) for v in reader.read_to(None) if type(v) is Unreadable)
+    ends = [(position, position + length) for position, length in stretches if length]
+    assert all(end <= after for (_start, end), (after, _end) in pairwise(ends)), "stretches overlap"
+    assert sum(length for _position, length in stretches) == reader.out.quarantined
+    return reader.out.read, reader.out.payload, reader.out.quarantined
+
+
+def told(text: bytes) -> Counter[tuple[Any, ...]]:
+    names = ("topic", "partition", "base_offset", "last_offset", "position", "producer_id")
+    return Counter(tuple(row[name] for name in names) for row in rows("record_batches", text))
+
+
+def said(text: bytes) -> Counter[tuple[str, int]]:
+    return Counter((reason, length) for reason, _position, length in unreadable(text) if reason != "DUMPING_LINE_IN_PAYLOAD")
+
+
+def holds(name: str, damage: str, seeds: range) -> None:
+    """The laws, of damages of one text."""
+    whole, first = TEXTS[name], told(TRUTHS.get(name, TEXTS[name]))
+    home = {batch[2:]: {other[:2] for other in first if other[2:] == batch[2:]} for batch in first}
+    clean = {row["tail"] for row in rows("segments", whole)}
+    before = said(whole)
+    for text in damaged(name, damage, seeds):
+        assert sum(accounted(text)) == len(text)
+        found = told(text)
+        strange = [
+            batch for batch in found - first if batch[2:] in home and batch[:2] not in home[batch[2:]] and batch[0] is not None
+        ]
+        assert not strange, (strange, text)
+        assert {batch[:2] for batch in found} <= {batch[:2] for batch in first}, text
+        tails = [row["tail"] for row in rows("segments", text)]
+        is_said = bool(said(text) - before) or {*tails} != clean
+        for batch in told(whole) - found:
+            is_changed = any(other[:2] == batch[:2] and sum(map(_differs, other, batch)) == 1 for other in found)
+            assert is_said or (damage == "digit" and is_changed) or _is_at_end(batch, first), (batch, text)
+        for table in TABLES:
+            rows(table, text)
+
+
+def _differs(one: Any, other: Any) -> bool:
+    return bool(one != other)
+
+
+def _is_at_end(batch: tuple[Any, ...], whole: Counter[tuple[Any, ...]]) -> bool:
+    return all(other[2] <= batch[2] for other in whole if other[:2] == batch[:2])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_byte_is_accounted_for(name: str) -> None:
+    assert sum(accounted(TEXTS[name])) == len(TEXTS[name])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_one_damage_moves_no_batch_and_hides_none(name: str, damage: str) -> None:
+    holds(name, damage, SEEDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_no_damage_of_many_moves_or_hides_a_batch(name: str, damage: str) -> None:
+    holds(name, damage, MANY_SEEDS)
+
+
+def test_a_dumping_line_in_a_payload_is_noted() -> None:
+    for name in ("measured file", "unmeasured file"):
+        assert told(TEXTS[name]) == told(TRUTHS[name])
+        notes = [stretch for stretch in unreadable(TEXTS[name]) if stretch[0] == "DUMPING_LINE_IN_PAYLOAD"]
+        assert notes, name
+        assert all(TEXTS[name].startswith(b"Dumping /x/payments-3/", position) and not length for _, position, length in notes)
+
+
+def test_a_file_in_doubt_is_not_fed_and_lowers_both_copies() -> None:
+    """The last record of the first file does not end where its sizes say, and a file follows."""
+    text = TEXTS["measured"].replace(b"valueSize: %d " % len(HOSTILE_VALUES["all"]), b"valueSize: 9999 ", 1)
+
+    assert {batch[:2] for batch in told(text)} == {("orders", 0)}
+    said = {(row["topic"], row["partition"]): (row["tail"], row["batches"]) for row in rows("segments", text)}
+    assert said["orders", 0] == ("CORRUPT", 3)
+    assert said["orders", 1] == ("CORRUPT", 0)
+
+
+def test_a_snapshot_without_a_folder_is_named() -> None:
+    text = b"Dumping 00000000000933607637.snapshot\n" + dumped("3.9-snapshot").partition(b"\n")[2]
+
+    assert rows("producer_snapshots", text) == []
+    assert unreadable(text) == [("TOPIC_PARTITION_UNKNOWN", 0, len(text))]
+    assert rows("segments", text)[0]["unreadable"][0]["sample"] == "00000000000933607637.snapshot"
