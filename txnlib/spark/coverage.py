@@ -313,7 +313,7 @@ def _with_role(copies: DataFrame) -> DataFrame:
         F.when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
         .when(F.col("leader") == "-1", F.when(is_furthest & is_replicated, Role.LAST_LEADER.value))
         .when(F.col("is_leader"), Role.LEADER.value)
-        # A folder that names no broker: whose copy it is, is not known, unless there is but one replica. No text of a consumer is one.
+        # Of a folder that names no broker, whose copy it is, is not known, unless there is one replica. A console is no replica.
         .when(
             is_furthest & ~_names_broker() & ~F.col("is_printed"),
             F.when(is_only_replica, Role.LEADER.value).otherwise(Role.FURTHEST.value),
