@@ -254,7 +254,7 @@ def _instant(given: str | int | datetime | None) -> int | None:
 
 
 def _checked(name: str, given: int | None) -> int | None:
-    check_number(name, given)
+    check_number(name, given, f"{name}=")
     return given
 
 

@@ -48,18 +48,18 @@ class Asked:
 
     def __post_init__(self) -> None:
         for name in LIMITS:
-            check_number(name, getattr(self, name, None))
+            option = "--as-of" if name == "as_of_ms" else f"--{name.replace('_', '-')}"
+            check_number(name, getattr(self, name, None), f"{option} ")
         if self.mode == INCREMENTAL and self.start != BEGINNING:
             raise UsageError(f"--mode {INCREMENTAL} goes on from the last audit: leave out --start {self.start}")
         if self.output and self.schema:
             raise UsageError("--output and --schema exclude each other")
 
 
-def check_number(name: str, given: object) -> None:
-    """Raises UsageError, by the option's name, for what is no whole number or not between its limits; None is not given."""
+def check_number(name: str, given: object, label: str) -> None:
+    """Raises UsageError, which begins with the label, for what is no whole number within the limits of the name; None is not given."""
     least, most = LIMITS[name]
     is_whole = isinstance(given, int) and not isinstance(given, bool)
     if given is not None and not (is_whole and least <= given <= most):  # type: ignore[operator]
-        option = "--as-of" if name == "as_of_ms" else f"--{name.replace('_', '-')}"
         shown = given if not is_whole or abs(given) < _SHOWN else "(a huge number)"  # type: ignore[arg-type]
-        raise UsageError(f"{option} {shown}: expected a whole number from {least} to {most}")
+        raise UsageError(f"{label}{shown}: expected a whole number from {least} to {most}")
