@@ -57,7 +57,7 @@ class Asked:
 
 
 def check_number(name: str, given: object, label: str) -> None:
-    """Raises UsageError, which begins with the label, for what is no whole number within the limits of the name; None is not given."""
+    """Raises UsageError, which begins with `label`, unless the value is None or a whole number within the limits of that name."""
     least, most = LIMITS[name]
     is_whole = isinstance(given, int) and not isinstance(given, bool)
     if given is not None and not (is_whole and least <= given <= most):  # type: ignore[operator]
