@@ -169,7 +169,7 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError("--output is missing: name the folder for the Delta tables (or --schema)")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
-        check_number("keep_days", options.keep_days)
+        check_number("keep_days", options.keep_days, "--keep-days ")
         for file in (options.report, options.metrics, None if options.summary == STDOUT else options.summary):
             if file is not None:
                 check_whole_file(file)
