@@ -67,7 +67,8 @@ class MemoryTables:
         table = self.tables[name]
         if table.num_rows == 0:
             return self.spark.createDataFrame([], TABLES[name])
-        return self.spark.createDataFrame(table).to(TABLES[name])
+        # Of one partition nothing is exchanged: a plan of one task in place of one for each join and window.
+        return self.spark.createDataFrame(table).to(TABLES[name]).coalesce(1)
 
     def made(self, name: str) -> pa.Table:
         """The table, made now if it was not yet."""
