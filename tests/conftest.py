@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _remember_classes() -> None:
-    """Makes py4j remember the JVM's classes and functions. It looks each up again at every use: a third of the time to build a plan."""
+    """Makes py4j remember the JVM's classes and functions, which it looks up at every use: a third of the time to build a plan."""
     from py4j.java_gateway import JavaClass, JavaMember, JVMView
 
     def remembering(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
