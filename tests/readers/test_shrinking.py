@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.batches import TS, C, T
+from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, segment, to_bytes
 from txnlib.core.record_batch import Record
 from txnlib.readers import files
@@ -140,3 +141,23 @@ def test_a_segment_that_grew_is_read_as_it_is_now(listed):
         stream.write(segment([T(1, 0, COUNT, at=COUNT)]))
     (row,) = rows("segments", listed)
     assert (row["batches"], row["tail"], lost(row)) == (COUNT + 1, "CLEAN", [])
+
+
+TEXTS = {
+    "dump": ("orders-0.txt", print_dump(*(Batch() for _ in range(30)))),
+    "console text": ("console.txt", b'{"key":{"type":0,"data":{"transactionalId":"a"}},"value":null}\n' * 30),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_text_that_was_cut_after_it_was_listed_says_where(tmp_path, kind):
+    name, text = TEXTS[kind]
+    (tmp_path / name).write_bytes(text)
+    (file,) = list_capture([str(tmp_path)]).files
+    (whole,) = rows("segments", file)
+    assert not lost(whole)
+    size = text.rindex(b"\n", 0, len(text) // 2) + 1
+    os.truncate(file.path, size)
+    *_, row = rows("segments", file)
+    assert (lost(row), row["tail"]) == ([(size, 0)], "CORRUPT")
+    assert 0 < row["batches"] < whole["batches"]

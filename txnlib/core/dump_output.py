@@ -87,6 +87,7 @@ _CORRUPT: Final = frozenset(
         UnreadableReason.SIZE_MISMATCH,
         UnreadableReason.DUMPING_LINE_IN_DOUBT,
         UnreadableReason.CANNOT_UNPACK,
+        UnreadableReason.FILE_SHRANK,
     }
 )
 #: So many stretches of changing reasons in a row are kept apart.

@@ -37,6 +37,8 @@ class UnreadableReason(StrEnum):
     DUMPING_LINE_IN_DOUBT = "DUMPING_LINE_IN_DOUBT"
     #: Packed text that is cut or damaged: whatever followed is lost, so that nothing tells of how many bytes.
     CANNOT_UNPACK = "CANNOT_UNPACK: cut or damaged from this position in the unpacked text on"
+    #: The text is shorter than it was when the capture was listed; of no length, since nothing tells what stood there.
+    FILE_SHRANK = "FILE_SHRANK: the text ends here, before the size that it had"
     #: A whole file whose path does not tell its partition.
     TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
 

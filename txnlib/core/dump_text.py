@@ -84,10 +84,10 @@ class DumpReader:
         lines: Iterable[Line],
         topic: str | None,
         take_plain: TakePlain | None = None,
-        is_whole: Callable[[], bool] = lambda: True,
+        problem: Callable[[], UnreadableReason | None] = lambda: None,
     ) -> None:
-        """`is_whole`: asked where the lines end, whether the text ends there, too."""
-        self.lines, self.topic, self.take_plain, self.is_whole = Lines(lines), topic, take_plain, is_whole
+        """`problem`: called after the last line; the reason if the text goes on beyond it, else None."""
+        self.lines, self.topic, self.take_plain, self.problem = Lines(lines), topic, take_plain, problem
         self.out = Output()
         self.chain: Chain | None = None
 
@@ -103,8 +103,8 @@ class DumpReader:
             line = self.lines.next()
             if line is None:
                 self.close_text(self.out.end)
-                if not self.is_whole():
-                    self.out.note(self.out.end, UnreadableReason.CANNOT_UNPACK)
+                if (problem := self.problem()) is not None:
+                    self.out.note(self.out.end, problem)
                 self.out.end_file(self.chain, self.out.end)
                 yield from values
                 values.clear()

@@ -21,7 +21,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.readers import columns
 from txnlib.readers.coordinator_records import entry_row
-from txnlib.readers.text_files import is_whole
+from txnlib.readers.text_files import problem_of
 from txnlib.readers.text_lines import CHUNK_BYTES
 
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
@@ -34,9 +34,9 @@ class Chunks:
         self._stream, self._chunk_size = stream, chunk_size
 
     @property
-    def is_whole(self) -> bool:
-        """Whether nothing is wrong with what was read so far of the text."""
-        return is_whole(self._stream)
+    def problem(self) -> UnreadableReason | None:
+        """Why the text goes on beyond what could be read; None if it does not."""
+        return problem_of(self._stream)
 
     def __iter__(self) -> Iterator[bytes]:
         while chunk := self._stream.read(self._chunk_size):
@@ -95,8 +95,8 @@ def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: in
             size, tail = printed.position, str(printed.tail)
         elif isinstance(printed, Unreadable):
             unreadable.append({**printed._asdict(), "reason": str(printed.reason)})
-    if isinstance(chunks, Chunks) and not chunks.is_whole:
-        unreadable.append({"position": size, "length": 0, "reason": str(UnreadableReason.CANNOT_UNPACK), "sample": ""})
+    if isinstance(chunks, Chunks) and (problem := chunks.problem) is not None:
+        unreadable.append({"position": size, "length": 0, "reason": str(problem), "sample": ""})
         tail = str(Tail.CORRUPT)
     row = {
         "topic": TRANSACTION_STATE_TOPIC,

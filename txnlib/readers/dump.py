@@ -58,7 +58,7 @@ def _is_record_line(line: bytes) -> bool:
 def open_dump(lines: Iterable[Line], topic: str | None) -> DumpReader:
     """A reader of the lines, which takes blocks of them where it can; `topic` is that of files whose path does not tell."""
     if isinstance(lines, TextLines):
-        return DumpReader(lines, topic, lines.take_plain, lambda: lines.is_whole)
+        return DumpReader(lines, topic, lines.take_plain, lambda: lines.problem)
     return DumpReader(lines, topic)
 
 

@@ -76,13 +76,13 @@ def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
 def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
     known = None if file.topic is None or file.partition is None else (file.topic, file.partition)
     start = 0 if file.part is None else file.part.start
-    with open_text(file.path, start) as stream:
+    with open_text(file.path, start, file.size) as stream:
         lines = dump.iter_lines(stream, position=start)
         yield from read(lines, file.source, file.path, topic_partition=known, part=file.part)
 
 
 def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
-    with open_text(file.path) as stream:
+    with open_text(file.path, size=file.size) as stream:
         yield from read(console.iter_chunks(stream), file.source, file.path, file.partition)
 
 

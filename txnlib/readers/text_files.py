@@ -1,7 +1,7 @@
 """How is a text file opened, compressed or not? By the end of its name: `.gz`, `.zst`, else as it is.
 
 Compressed text that is cut or damaged ends where it can no longer be unpacked: what stands before counts, in all tables alike,
-and `is_whole` tells.
+and `problem_of` tells.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from txnlib.core.dump_remarks import UnreadableReason
 from txnlib.readers import files
 
 #: Endings of compressed text, which say nothing about what is in it.
@@ -45,6 +46,22 @@ class _Unpacked:
 
     def _unpack(self) -> Iterator[bytes]:
         raise NotImplementedError
+
+
+class _Listed:
+    """A text that had a size when it was listed, read from a position on. `is_whole`: it did not end before that size."""
+
+    def __init__(self, stream: Any, position: int, size: int) -> None:
+        self._stream, self._position, self._size = stream, position, size
+        self.is_whole = True
+
+    def read(self, count: int) -> bytes:
+        """The next bytes, as many as that unless the text ends."""
+        taken = bytes(self._stream.read(count))
+        self._position += len(taken)
+        if count and not taken:
+            self.is_whole = self._position >= self._size
+        return taken
 
 
 class _Gunzipped(_Unpacked):
@@ -127,11 +144,11 @@ class _Source:
 
 
 @contextmanager
-def open_text(path: str, start: int = 0) -> Iterator[Any]:
+def open_text(path: str, start: int = 0, size: int = 0) -> Iterator[Any]:
     """A binary stream of the text of a path or uri, from a byte of it on; zstd frames are decompressed by Arrow, piece by piece.
 
-    Compressed text can be read from its beginning only, and ends where it cannot be unpacked: see `is_whole`. Raises OSError if
-    the file cannot be opened or read.
+    Compressed text can be read from its beginning only, and ends where it cannot be unpacked. `size`: the bytes that the file
+    had when it was listed. See `problem_of`. Raises OSError if the file cannot be opened or read.
     """
     assert not start or not is_compressed(path)
     with files.open_stream(path, start) as stream:
@@ -140,12 +157,16 @@ def open_text(path: str, start: int = 0) -> Iterator[Any]:
         elif path.endswith(".zst"):
             yield _ZstdUnpacked(stream)
         else:
-            yield stream
+            yield _Listed(stream, start, size)
 
 
-def is_whole(stream: Any) -> bool:
-    """Whether nothing is wrong with what was read so far of a stream of `open_text`."""
-    return stream.is_whole if isinstance(stream, _Unpacked) else True
+def problem_of(stream: Any) -> UnreadableReason | None:
+    """Why the text of a stream of `open_text`, read to its end, goes on beyond that; None if it does not."""
+    if isinstance(stream, _Unpacked) and not stream.is_whole:
+        return UnreadableReason.CANNOT_UNPACK
+    if isinstance(stream, _Listed) and not stream.is_whole:
+        return UnreadableReason.FILE_SHRANK
+    return None
 
 
 def read_text_head(path: str, count: int) -> bytes:
@@ -157,7 +178,7 @@ def read_text_head(path: str, count: int) -> bytes:
 def can_be_unpacked(path: str) -> bool:
     """Whether there is a text, or the beginning of one, in a file of compressed text, by its name."""
     with open_text(path) as stream:
-        return bool(stream.read(1)) or is_whole(stream)
+        return bool(stream.read(1)) or problem_of(stream) is None
 
 
 def is_compressed(path: str) -> bool:

@@ -16,11 +16,12 @@ from typing import BinaryIO, Final
 from txnlib.core.dump_chain import BATCHES_AHEAD, Chain, Line
 from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch
 from txnlib.core.dump_output import DumpedBatches
+from txnlib.core.dump_remarks import UnreadableReason
 from txnlib.core.dump_transaction_log import LONGEST_RECORD
 from txnlib.core.long_line import LongLine, shortened, size_of
 from txnlib.readers.dump_plain import START, PlainBatches, has_records, has_untyped_markers, read_plain_batches
 from txnlib.readers.dump_plain_records import may_be_plain, read_plain_records
-from txnlib.readers.text_files import is_whole
+from txnlib.readers.text_files import problem_of
 
 CHUNK_BYTES: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 20
@@ -62,9 +63,9 @@ class TextLines:
         self._next_try, self._one_by_one = position, _ONE_BY_ONE
 
     @property
-    def is_whole(self) -> bool:
-        """Whether nothing is wrong with what was read so far of the text."""
-        return is_whole(self._stream)
+    def problem(self) -> UnreadableReason | None:
+        """Why the text goes on beyond what could be read; None if it does not."""
+        return problem_of(self._stream)
 
     def __iter__(self) -> Iterator[Line]:
         return self
