@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.dumps import Batch, Record, print_dump, rows
+from txnlib.core import dump_records
 from txnlib.core.console_text import read_console_text
 
 DUMP: Final = print_dump(Batch(), Batch())
@@ -54,6 +55,18 @@ def is_linear(read: Callable[[bytes], object], make: Callable[[int], bytes]) -> 
 @pytest.mark.parametrize("shape", DUMPS)
 def test_a_dump_takes_steps_in_proportion_to_its_size(shape: str) -> None:
     is_linear(lambda text: rows("segments", text), DUMPS[shape])
+
+
+def test_records_of_wrong_sizes_take_steps_in_proportion_to_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each could be looked for over megabytes of the lines that follow."""
+    monkeypatch.setattr(dump_records, "_IN_VAIN", 1 << 12)
+
+    def make(count: int) -> bytes:
+        text = print_dump(*(Batch((Record(value=b"x"),)) for _ in range(count // 10)), contents=True)
+        return text.replace(b"valueSize: 1", b"valueSize: 9999999")
+
+    assert b"valueSize: 9999999 " in make(10)
+    is_linear(lambda text: rows("segments", text), make)
 
 
 @pytest.mark.parametrize("shape", CONSOLES)

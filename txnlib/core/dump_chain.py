@@ -44,6 +44,8 @@ class Lines:
         self._lines = iter(lines)
         #: Lines that were looked at, and not yet read.
         self.held: deque[Line] = deque()
+        #: Bytes of lines that were looked at for the end of some contents which is not there.
+        self.in_vain = 0
 
     def next(self) -> Line | None:
         return self.held.popleft() if self.held else next(self._lines, None)

@@ -64,6 +64,9 @@ _LINES_OF_AN_ID: Final = 64
 _LARGEST_RECORD: Final = 1 << 28
 #: Lines that may have to be given back are held: so many bytes, of which each line takes some for itself.
 _ROOM: Final = 1 << 26
+#: Bytes that may be looked at in vain, and so many more for each byte of text: else many wrong sizes take quadratic time.
+_IN_VAIN: Final = 1 << 26
+_IN_VAIN_PER_BYTE: Final = 4
 _COST_OF_A_LINE: Final = 128
 #: By 2.8, for formats 0 and 1.
 _PRINTED_TWICE: Final = frozenset({b"crc:", b"isvalid:"})
@@ -206,7 +209,10 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]
         ahead = lines.next() if may_go_on else None
         if ahead is None:
             lines.give_back(held)
+            lines.in_vain += length - size_of(contents)
             return None
+        if not held:
+            room = min(room, _IN_VAIN + _IN_VAIN_PER_BYTE * ahead[0] - lines.in_vain)
         held.append(ahead)
         converted += line_end - 1
         line = ahead[1]
