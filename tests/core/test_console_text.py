@@ -28,7 +28,8 @@ from txnlib.core.console_json import read_json_form
 from txnlib.core.console_lines import read_text_form
 from txnlib.core.console_output import ConsoleRecord, Printed
 from txnlib.core.console_text import find_console_record
-from txnlib.core.dump_remarks import Tail
+from txnlib.core.dump_output import Unreadable
+from txnlib.core.dump_remarks import Tail, UnreadableReason
 
 NAMES = sorted(path.stem for path in FILES.glob("*.txt"))
 FORMS = pytest.mark.parametrize("print_record", [as_line, as_json])
@@ -370,3 +371,10 @@ def test_records_a_window_apart_are_told_in_order() -> None:
 )
 def test_other_text_is_none_of_a_console_consumer(text: bytes) -> None:
     assert find_console_record(text) is None
+
+
+def test_a_tombstone_behind_a_record_that_lost_its_line_feed_is_named() -> None:
+    record, end = as_line(Record("a")), as_line(tombstone("b"))
+    (named, _end) = read_text_form([record.removesuffix(b"\n") + end])
+    assert isinstance(named, Unreadable)
+    assert (named.reason, named.length) == (UnreadableReason.AMBIGUOUS_RECORD, len(record) - 1 + len(end))

@@ -163,7 +163,8 @@ def _read_tombstone(raw_id: bytes, size: int) -> _Item:
     transactional_id = _decode(raw_id)
     if not transactional_id:
         return _Item(0, size, _Kind.UNREADABLE, reason=UnreadableReason.UNDECODABLE_RECORD)
-    if is_chatter(raw_id):
+    # Behind a record that lost its line feed, its text would be the beginning of the id.
+    if is_chatter(raw_id) or ECHO_LABEL in raw_id:
         return _Item(0, size, _Kind.UNREADABLE, reason=UnreadableReason.AMBIGUOUS_RECORD)
     return _Item(0, size, _Kind.TOMBSTONE, transactional_id)
 
