@@ -2,7 +2,7 @@
 # Everything that CI runs: lint, format, types, tests. Stops at the first that fails, with a code other than 0.
 #
 #   ./run-tests.sh                    all that CI runs
-#   ./run-tests.sh slow               what CI has no time for: clusters, a real broker, audits killed in the middle
+#   ./run-tests.sh slow               what CI has no time for: most audits of captures, clusters, a real broker, kills
 #   ./run-tests.sh -k windows tests/spark     arguments go to pytest
 #
 # The first call makes .venv (see bootstrap.sh).

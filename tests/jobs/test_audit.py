@@ -51,6 +51,7 @@ def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, o
     assert txn_audit(out, "report") == (0, printed.out, ""), "the same report again, without Spark"
 
 
+@pytest.mark.slow
 def test_jobs_again_repair_what_a_dead_run_left_double_nothing_and_exit_with_3_if_asked(spark, out, capsys):
     before = counts(out)
     assert main(reconstruct_state.job, ["--output", str(out)]) == 0

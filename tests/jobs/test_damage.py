@@ -23,7 +23,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES)
+#: An audit takes half a minute: CI has time for one of raw files and one of text.
+IN_CI = {"attributes-bit", "torn-text"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case in IN_CI else pytest.mark.slow) for case in CASES])
 def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(spark, captures, case):
     capture = captures / "damaged-3.8"
     folder = capture / "cases" / case
@@ -46,12 +50,14 @@ def key(row):
     return row["topic"], row["partition"], row["producer_id"]
 
 
+@pytest.mark.slow
 def test_copies_in_motion_make_nothing_hang_and_nothing_odd(spark, captures):
     tables = audited(spark, captures / "in-motion-4.0" / "brokers")
     assert [row for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"] == []
     assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["brokers", "dumps/4.0.1"])
 def test_a_healthy_cluster_has_no_verdict_but_open_and_no_finding_above_info(spark, captures, part):
     as_of = str(live.as_of(captures / "healthy-4.0"))

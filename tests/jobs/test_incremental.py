@@ -38,6 +38,14 @@ def positions_read(tables):
     return {segment.path: segment.position for segment in tables.run.capture.continued}
 
 
+def test_two_nights_read_on_are_two_nights_read_whole(spark, captures):
+    nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
+    second = audited_on(spark, audited(spark, nights[0]), nights[1])
+    assert len(positions_read(second)) >= 6
+    same_tables(second, audited(spark, nights[1]), SAME)
+
+
+@pytest.mark.slow
 def test_three_nights_read_on_are_three_nights_read_whole(spark, captures):
     """Segments that rolled, were deleted and grew; a topic that was deleted and made again under its name."""
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2, 3)]
@@ -49,6 +57,7 @@ def test_three_nights_read_on_are_three_nights_read_whole(spark, captures):
     assert third.run.grown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
     chance = random.Random(seed)
@@ -71,6 +80,7 @@ def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
     same_tables(tables, audited(spark, whole), READ)
 
 
+@pytest.mark.slow
 def test_what_was_damaged_the_night_before_is_read_again(spark, captures, tmp_path):
     whole, night = captures / "hostile-3.9" / "brokers", tmp_path / "night"
     shutil.copytree(whole, night)
@@ -99,6 +109,7 @@ NEEDED = {*LINKED, "transaction_log", "segments", "producer_snapshots", "coordin
 NEEDED |= {"grown_partitions", "audit_runs"}
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_nights_that_link_files_have_the_rows_of_a_full_audit(spark, captures, tmp_path):
     """Real tables, two nights of logs that were cut, and one that finds nothing new."""

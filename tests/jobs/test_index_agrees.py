@@ -31,6 +31,7 @@ def indexes(folder):
     return {path: entries for path in paths if (entries := read_transaction_index(path.read_bytes()))}
 
 
+@pytest.mark.slow
 def test_real_indexes_agree(spark, captures):
     night = captures / "nights-3.9" / "night-3"
     tables = audited(spark, night / "brokers", "--as-of", str(live.as_of(night)))
@@ -46,6 +47,7 @@ def test_an_abort_that_an_index_lacks_is_found(spark, broker):
     assert ("ABORT_NOT_INDEXED", lost.producer_id, lost.last_offset) in found(spark, broker)
 
 
+@pytest.mark.slow
 def test_an_abort_that_only_an_index_knows_is_found(spark, broker):
     for path, entries in indexes(broker).items():
         first = entries[0]
@@ -54,6 +56,7 @@ def test_an_abort_that_only_an_index_knows_is_found(spark, broker):
     assert ("INDEXED_ABORT_NOT_IN_LOG", 77, made_up.last_offset) in found(spark, broker)
 
 
+@pytest.mark.slow
 def test_a_corrupt_index_is_quarantined_and_compared_with_nothing(spark, broker):
     for path in indexes(broker):
         path.write_bytes(b"\x00\x09" + path.read_bytes()[2:])

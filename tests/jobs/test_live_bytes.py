@@ -46,7 +46,9 @@ NOT_IN_COPIES = {
 }
 
 
-@pytest.fixture(scope="module", params=CAPTURES)
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[] if name == "cluster-3.9" else pytest.mark.slow) for name in CAPTURES]
+)
 def audit(request, spark, captures: Path, tmp_path_factory) -> tuple[Path, Path]:
     """A capture, and the tables of its audit at the instant of the live find-hanging."""
     capture, root = captures / request.param, tmp_path_factory.mktemp("tables")

@@ -9,6 +9,7 @@ from tests.support import live
 from tests.support.memory import audited
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dump"), [("quickstart", "4.1.1"), ("cluster-3.9", "3.9.1")])
 def test_text_beside_raw_files_changes_nothing(spark, captures, name, dump):
     as_of = ("--as-of", str(live.as_of(captures / name)))

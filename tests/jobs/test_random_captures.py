@@ -13,8 +13,8 @@ import pytest
 from tests.support.memory import audited
 from tests.support.random_history import History, partial_capture, random_history, whole_capture
 
-SEEDS = [1, 2]
-MANY_SEEDS = range(3, 13)
+SEEDS = [1]
+MANY_SEEDS = range(2, 13)
 #: Transactions v1 and v2, by versions of brokers that have them.
 VERSIONS = {False: "3.9.1", True: "4.1.1"}
 
@@ -49,6 +49,7 @@ def test_a_partial_capture_raises_no_alarm_that_the_history_refutes(spark, tmp_p
     assert {row["verdict"] for row in rows} >= {"HANGING", "UNKNOWN"}
 
 
+@pytest.mark.slow
 def test_of_a_whole_capture_hardly_anything_is_unknown(spark, tmp_path):
     rows = check(spark, tmp_path / "brokers", SEEDS[0], is_whole=True)
     assert any(row["safe_to_abort"] for row in rows)

@@ -81,6 +81,7 @@ def test_the_newest_finished_run_counts(spark, statuses, night_of_warning, count
     assert [(row["run_id_then"], row["how"]) for row in rows] == [("night-0", "NOT_CAPTURED")] * count
 
 
+@pytest.mark.slow
 def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, captures):
     night_2, night_3 = (captures / "nights-3.9" / f"night-{number}" for number in (2, 3))
     before, after = (audited(spark, night / "brokers", "--as-of", str(live.as_of(night))) for night in (night_2, night_3))

@@ -29,13 +29,14 @@ def states(tables):
 LONG = ["causes-3.9", "cluster-3.9", "tools-3.7"]
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "cluster-3.9" else pytest.mark.slow) for n in LONG])
 def test_from_the_snapshots_on_as_from_the_beginning(spark, captures, name):
     given = (captures / name / "brokers", "--as-of", str(live.as_of(captures / name)))
     whole, short = audited(spark, *given), audited(spark, *given, "--start", "snapshot")
     assert (judged(short), stable(short), states(short)) == (judged(whole), stable(whole), states(whole))
 
 
+@pytest.mark.slow
 def test_segments_that_a_snapshot_stands_for_are_listed_and_not_read(spark, captures):
     tables = audited(spark, captures / "nights-3.9" / "night-3" / "brokers", "--start", "snapshot")
     skipped = [row for row in tables.rows("segments") if row["kind"] == "skipped"]
@@ -46,6 +47,7 @@ def test_segments_that_a_snapshot_stands_for_are_listed_and_not_read(spark, capt
     assert short[0]["detail"] == f"read from the snapshot at {short[0]['read_from_offset']} on"
 
 
+@pytest.mark.slow
 def test_a_corrupt_snapshot_stands_for_nothing(spark, captures, tmp_path):
     folder = shutil.copytree(captures / "nights-3.9" / "night-3" / "brokers", tmp_path / "brokers")
     for snapshot in folder.rglob("*.snapshot"):
