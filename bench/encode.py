@@ -1,4 +1,4 @@
-"""How does a broker write batches, coordinator records and snapshots? The counterpart of the decoders in `txnlib.core`."""
+"""Encoders for batches, coordinator records and snapshots: the counterpart of the decoders in `txnlib.core`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can numpy do at best with a segment? mmap, one loop over the length fields, one gather of the 61-byte headers."""
+"""The floor for reading a segment: mmap, a loop over the length fields, one numpy gather of the headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""5. What does judging cost? All that reconstructs and reports, next to the window pass alone over the same batches.
+"""5. The cost of judging: all reconstruction and reporting, next to the window pass over the same batches.
 
 As a program of its own it prints the seconds of both, measured in one warm session over the tables of an audit.
 """

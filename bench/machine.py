@@ -1,4 +1,4 @@
-"""On what was it measured? Cores, processor, memory and the versions that matter; no names."""
+"""The machine of a measurement: cores, processor, memory and versions; no names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""6. What does a night cost that adds 1% to what is known? An incremental audit next to a full one, each beyond its own start."""
+"""6. A night that adds 1%. An incremental audit next to a full one, without start-up."""
 
 from __future__ import annotations
 

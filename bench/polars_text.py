@@ -1,4 +1,4 @@
-"""How fast does Polars read the text of a dump? A program of its own, since its threads and forks do not mix.
+"""Polars on the text of a dump. A program of its own, since its threads and forks do not mix.
 
 Of the ways tried it is the fastest: lines split at single spaces, values taken by their place. It knows the shape of one
 version of the tool, where our reader goes by labels.

@@ -1,4 +1,4 @@
-"""How are other programs run and watched? On given cores of Spark, timed, with the memory of all they start."""
+"""Programs run on chosen cores, with their time and memory."""
 
 from __future__ import annotations
 

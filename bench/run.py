@@ -1,4 +1,4 @@
-"""How fast is txnlib, next to what others do with the same files on the same cores? One command, tables of ratios.
+"""Benchmarks next to other tools, on the same files and cores. One command, tables of ratios.
 
     bench/run.sh [--batch-bytes 16384 --batch-bytes 500] [--batches N] [--judged-batches N] [--partitions N] [--keep FOLDER]
                  [--write]

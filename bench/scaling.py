@@ -1,4 +1,4 @@
-"""4. What do more cores bring, and what does more input cost? Two tasks against one, and the memory of whole audits."""
+"""4. Scaling: two tasks against one, and the memory of whole audits."""
 
 from __future__ import annotations
 

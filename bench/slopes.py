@@ -1,4 +1,4 @@
-"""What does each added batch cost an audit? Three sizes, each four times the last, and a night that adds 1% to the largest.
+"""The cost of each added batch: three sizes, each four times the last, and a night that adds 1%.
 
 Prints what docs/scale.md reckons with: seconds of wall and of all cores, memory, shuffled bytes, bytes of each table.
 """

@@ -1,4 +1,4 @@
-"""How long does a warm Spark session read a capture? `record_batches` into a DataFrame, whose rows go nowhere.
+"""The time for a warm Spark session to read a capture: `record_batches` into a DataFrame whose rows are dropped.
 
 The session is one of its own, in a process of its own, so that its cores can be chosen; its start is not counted. With
 `--ready` the rows lie ready as Arrow batches: what it takes to hand them to Spark, without any reading.

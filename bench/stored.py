@@ -1,4 +1,4 @@
-"""How does a measurement take up the tables that an audit left, and store them once more?"""
+"""Tables of an earlier audit, stored again for a measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed: ratios of two measures of the same run, and whether they reach what was aimed at."""
+"""Printed tables: ratios of two measurements of one run, and whether they reach their target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a capture of many files cost before and beside its reading? Listing it, and the list of work that each task is sent.
+"""The cost of listing many files and of the tasks' work list.
 
     python bench/work_list.py FOLDER [--files 20000]
 

@@ -1,4 +1,4 @@
-"""Renders the reference pages and the pictures from the code, docs/notices.md from pyproject.toml.
+"""Renders the reference pages and the pictures from the code.
 
 python docs/render.py          # rewrites them; a test fails while they are stale
 """

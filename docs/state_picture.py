@@ -1,4 +1,4 @@
-"""The coordinator's state machine as a picture, drawn from the table of steps: a changed table is a changed picture."""
+"""The coordinator's state machine as a picture, drawn from its table. A changed table is a changed picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which options do the jobs take? One row per option; parser, help and docs are made from it."""
+"""The options of the jobs, one row each. Parser, help and docs are made from these rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do schedulers and monitoring learn what became of a job? `--metrics` and `--summary`, written however it ends."""
+"""The files `--metrics` and `--summary`, written however a job ends."""
 
 from __future__ import annotations
 

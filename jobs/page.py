@@ -1,4 +1,4 @@
-"""How much does the page of a job tell? Fewer stories where each is asked of Spark."""
+"""The report page of a job. It tells fewer stories where each is a Spark query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far has the reading of a capture come, and how long will it take? Told every half minute, to whoever reads the log.
+"""Progress of reading a capture, reported every half minute with an estimate.
 
 Counted in tasks, which are of about the same work. Spark Connect's clients are told of tasks by the server, and draw a bar of
 their own; there this says nothing.

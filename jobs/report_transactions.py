@@ -1,4 +1,4 @@
-"""Judges what is open, writes the reports, and prints what is hanging, late and stuck."""
+"""Judges open transactions, writes the reports and prints the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a command line become a run, and what it raises an exit code?"""
+"""A job from command line to exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a notebook call? Audit a capture, open an audit, judge it again, explain a transaction."""
+"""The library for notebooks: audit a capture, open an audit, judge it again, explain a transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With which settings does an audit run? Options over settings file over capture.json over Kafka's defaults.
+"""The settings of an audit: options over the settings file over `capture.json` over Kafka's defaults.
 
 A settings file is TOML; an unknown key, a wrong type or a value out of range is a ConfigError naming file and key.
 """

@@ -1,4 +1,4 @@
-"""Which failures can the product raise? Only these; oddities in the data are findings, not errors."""
+"""The exceptions that this library raises. Odd data becomes findings, not exceptions."""
 
 from __future__ import annotations
 

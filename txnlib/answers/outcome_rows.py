@@ -1,4 +1,4 @@
-"""What do `--metrics` and `--summary` need to know beyond the report's summary? Asked of the tables, each question with a limit."""
+"""The rows behind `--metrics` and `--summary`, each query with a limit."""
 
 from __future__ import annotations
 

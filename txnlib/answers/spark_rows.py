@@ -1,4 +1,4 @@
-"""Who answers questions about tables that only Spark can open, or that are not written? Spark."""
+"""Queries by Spark: for tables that only Spark can open, or that are not written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a run fits on a page: counts, and the rows that need somebody."""
+"""The summary of a run: counts, and the rows that need attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are the tables of an audit read without Spark? Filters go down to the files; rows come back as dictionaries."""
+"""Queries without Spark. Filters are pushed down to the files; rows come back as dictionaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do, in which order, and what must be seen before and after: the plan of an audit, as steps to follow."""
+"""`txn-audit abort-plan`: what to do, and what to check before and after."""
 
 from __future__ import annotations
 

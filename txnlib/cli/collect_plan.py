@@ -1,4 +1,4 @@
-"""What else is to be copied, from which broker, and why? From the coverage of a run, and what it left undecided."""
+"""`txn-audit collect-plan`: what else to copy, from which broker, and why."""
 
 from __future__ import annotations
 

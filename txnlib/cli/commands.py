@@ -1,4 +1,4 @@
-"""Which commands has `txn-audit`, what do they answer, and with which options? A table; the answers are imported when asked for."""
+"""The commands of `txn-audit` with their options, as a table. Implementations are imported when used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a shell learn the commands and options? By a script made once from the parser; nothing runs at each Tab."""
+"""Shell completion: a script made from the parser, so that nothing runs at each Tab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed since the audit before? Two runs of one cluster, side by side."""
+"""`txn-audit diff`: what changed between two runs of a cluster."""
 
 from __future__ import annotations
 

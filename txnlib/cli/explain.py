@@ -1,4 +1,4 @@
-"""The story of one open transaction. Reads both sides of it, a bounded stretch around its start, and the verdict."""
+"""`txn-audit explain`: the story of one open transaction, and the verdict on it."""
 
 from __future__ import annotations
 

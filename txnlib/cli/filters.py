@@ -1,4 +1,4 @@
-"""Which transactional ids do the filters of `list` let pass? As a broker decides it. Kafka: `TransactionStateManager`."""
+"""The filters of `list`, as a broker applies them. Kafka: `TransactionStateManager`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition of `__transaction_state` holds a transactional id, and what is to be copied to see it? From the id alone."""
+"""`txn-audit locate`: the coordinator partition of a transactional id. It also says what to copy to see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`txn-audit`: what does an audit say? Reads its Delta tables, without a JVM, and prints the part that was asked for.
+"""`txn-audit`: queries over the tables of an audit, without a JVM.
 
 Exit codes: 0 answered; 1 failed; 2 bad usage, or no tables that can be read.
 """

@@ -1,4 +1,4 @@
-"""What does a command hand back to be printed? Columns and rows, and how Kafka's tool would print them if it has them."""
+"""The result of a command: columns and rows, and how Kafka's tool prints them if it has them."""
 
 from __future__ import annotations
 

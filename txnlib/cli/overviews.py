@@ -1,4 +1,4 @@
-"""What is late, what was captured, and which runs are there? Tables of the audit as they are, in fewer columns."""
+"""`txn-audit find-late`, `coverage` and `runs`: tables of the audit in fewer columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is the page of a run written? Its rows into the templates, and those into a file."""
+"""The report page of a run, written to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that the report page needs: asked of the tables, each question with a limit."""
+"""The rows of the report page, each query with a limit."""
 
 from __future__ import annotations
 

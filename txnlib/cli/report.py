@@ -1,4 +1,4 @@
-"""What did the audit report? The same text again, from its tables; and as a page."""
+"""`txn-audit report`: the report again, from the tables; as text or as a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened, one thing after the other? Of a partition, or of a transactional id: a bounded stretch at the end of it."""
+"""`txn-audit timeline`: the events of a partition or transactional id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the commands that Kafka's tool has answer here? `list`, `describe`, `describe-producers` and `find-hanging`."""
+"""The commands of Kafka's own tool: `list`, `describe`, `describe-producers` and `find-hanging`."""
 
 from __future__ import annotations
 

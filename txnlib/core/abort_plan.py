@@ -1,4 +1,4 @@
-"""What to do about each open transaction, in which order, and what must be seen before and after: a verdict to steps.
+"""The plan to end open transactions: steps in order, with what to check before and after each.
 
 Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. What a coordinator holds is
 ended by that coordinator.

@@ -1,4 +1,4 @@
-"""How old an open transaction is, by whose clock, and up to which instant that can be said.
+"""The age of an open transaction, with the clock that measures it.
 
 What only the absence of later records shows is as old as the oldest copy it was looked for in, not as old as the audit
 (DESIGN.md 5.3, rule 6).

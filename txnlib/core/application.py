@@ -1,4 +1,4 @@
-"""Whose transactional id is it? The application's name in an id, by how frameworks and operators compose ids.
+"""The application name inside a transactional id. Frameworks and operators compose ids from it.
 
 The first pattern that fits the whole id wins; an operator's own come before these.
 """

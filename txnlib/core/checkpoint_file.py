@@ -1,4 +1,4 @@
-"""What do a broker's text checkpoints say? `…-offset-checkpoint` and `leader-epoch-checkpoint`, version 0.
+"""The text checkpoints of a broker: `…-offset-checkpoint` and `leader-epoch-checkpoint`, version 0.
 
 Kafka: `CheckpointFile`; formats.md 3.12. Brokers replace the file as a whole, so a short or odd one is a bad copy.
 """

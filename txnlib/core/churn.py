@@ -1,4 +1,4 @@
-"""When are ids that were used once too many? How long one must have lain idle, and from how many on somebody should look.
+"""Thresholds for ids that are used once: how long one must be idle, and how many are too many.
 
 A client that makes a new id for every piece of work leaves state behind that brokers keep for days: by default seven days for a
 transactional id in its coordinator, one day for a producer id in each partition it wrote to.

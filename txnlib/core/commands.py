@@ -1,4 +1,4 @@
-"""Commands of Kafka's own tools, with arguments that a shell may be given, and the permissions they need.
+"""Commands of Kafka's own tools, quoted, with the permissions they need.
 
 Kafka: `TransactionsCommand`; KIP-664, and for forceTerminateTransaction KIP-939. `kafka-transactions.sh` looks up what it needs
 from brokers, so what a command needs is a version of the brokers, of the tool, or both.

@@ -1,4 +1,4 @@
-"""What does one record of `__consumer_offsets` say? Kafka: `OffsetCommitKey.json`, `OffsetCommitValue.json`.
+"""A record of `__consumer_offsets`. Kafka: `OffsetCommitKey.json`, `OffsetCommitValue.json`.
 
 Only commits are read: where a group stands. The topic holds other kinds of records too, which begin with higher key
 versions (2: the members of a group; 3 and above: those of newer kinds of groups).

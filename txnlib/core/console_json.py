@@ -1,4 +1,4 @@
-"""What do the JSON objects of a console consumer say? 3.9 with the new formatter, and all from 4.0.
+"""The JSON objects that a console consumer prints: 3.9 with the new formatter, and every version from 4.0.
 
 The formatter writes `{"key":…,"value":…}` without anything between one object and the next. Jackson escapes quotes in
 strings, so `{"key":` is the beginning of an object wherever it stands, and all of one object lies before the next.

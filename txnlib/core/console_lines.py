@@ -1,4 +1,4 @@
-"""What do the text lines of a console consumer say? Up to 3.8, and 3.9 where the old formatter is named.
+"""The text lines that a console consumer prints: up to 3.8, and 3.9 with the old formatter.
 
 A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`, and nothing in the id is
 escaped: it may hold line feeds and whole imitated records. What decides is the echo, the id's second copy.

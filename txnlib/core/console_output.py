@@ -1,4 +1,4 @@
-"""What comes out of a console consumer's text, and when? Every byte belongs to a record, to chatter, or is unreadable."""
+"""The events of reading console text. Every byte belongs to a record, to chatter, or is unreadable."""
 
 from __future__ import annotations
 

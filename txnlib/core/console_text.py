@@ -1,4 +1,4 @@
-"""What does `kafka-console-consumer.sh --topic __transaction_state --formatter …` print? Records, of any generation.
+"""The output of `kafka-console-consumer.sh --topic __transaction_state --formatter …`, of any version.
 
 Rule 1: a file is of one form, lines or JSON, as one run of one tool prints it; an id may hold a perfect record of the
 other form. Nothing but white space and chatter stands between JSON objects, so lines decide where there are any.

@@ -1,4 +1,4 @@
-"""What does a coordinator know of a transactional id after a record, and was the step to it legal?
+"""The state of a transactional id after each record, and illegal steps.
 
 Each record carries the whole state, so "after" is the record itself; the work is in judging the step. Two things make a
 strange step innocent: compaction (records between the two may be gone) and phantom appends (the record stayed in the log

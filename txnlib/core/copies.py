@@ -1,4 +1,4 @@
-"""Up to when a copy of a log is known, and whether it is whole.
+"""The proof that a copy of a log gives: up to when it is known, and whether it is whole.
 
 A copy proves what it holds. That something is *not* there it proves only up to an instant, which `KNOWN_BY` decides. Every
 verdict asks here, and nowhere else. Source: DESIGN.md 5.3, rules 1 and 5; Kafka: `ReplicaManager.checkpointHighWatermarks`.

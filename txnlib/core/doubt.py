@@ -1,4 +1,4 @@
-"""What stands in the way of a verdict: the rules of DESIGN.md 5.3 about what a copy proves, in the order in which they are named.
+"""Reasons to doubt a verdict: what the copies do not prove (DESIGN.md 5.3), in order of precedence.
 
 A rule is asked with the standing, because not every standing rests on the same absence.
 """

@@ -1,4 +1,4 @@
-"""Which lines of a dumped file follow from those before them? The chain of positions, and how it is taken up again.
+"""The chain of batch positions in a dumped file. After a break, reading resumes where a chain of lines is proven.
 
 A genuine batch line stands at the position where the batch before it ends, and has a higher offset; a genuine record
 line belongs to the batch line above it (formats.md 1.10).

@@ -1,4 +1,4 @@
-"""Where can a dump be cut, so that its parts are read apart, and what must be known behind a cut?
+"""Places to cut a dump into parts. Each part is read separately, from the state that its cut notes.
 
 Between the last record of a batch and the next batch line, with nothing open, all that a reader knows is its chain. So a
 text can be read from the middle by whoever knows the chain there. One who does not can guess it from the lines around the

@@ -1,4 +1,4 @@
-"""What does one line of `kafka-dump-log.sh` say of a file, a batch, a producer? By labels, never by place, 0.11 to 4.4.
+"""Single lines of `kafka-dump-log.sh`: a file, a batch or a producer. Values are found by label, 0.11 to 4.4.
 
 A line does not tell whether it is genuine: payloads can imitate every one. That is decided by `dump_chain`.
 Kafka: `DumpLogSegments`; formats.md 1.2 to 1.4 and 5.

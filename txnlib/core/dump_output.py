@@ -1,4 +1,4 @@
-"""What comes out of a dump, and when? A batch waits for its record lines, an unreadable stretch for its end."""
+"""The events of reading a dump. A batch waits for its record lines, an unreadable stretch for its end."""
 
 from __future__ import annotations
 

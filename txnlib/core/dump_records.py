@@ -1,4 +1,4 @@
-"""What does a record line of `kafka-dump-log.sh` say, and how far does its free text go?
+"""Record lines of `kafka-dump-log.sh`, and the free text that follows them.
 
 Keys, payloads and header keys are printed as they are, line feeds and all. Sizes are printed, too, so that contents can
 be measured off, unless the console has replaced characters or a decoder has printed something else (formats.md 1.10).

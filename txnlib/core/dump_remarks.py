@@ -1,4 +1,4 @@
-"""What is a line of a dump that is nothing genuine: a remark of the tool, or damage, and of which kind?"""
+"""Lines of a dump that hold no data: messages of the tool, or damage, by kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the text of `kafka-dump-log.sh` hold: batches, coordinator records, producers, and broken stretches?
+"""The text of `kafka-dump-log.sh`: batches, coordinator records, producers, and unreadable stretches.
 
 Rule 1: the chain of positions decides what is genuine (`dump_chain`). Whatever else is printed is a payload, however
 perfectly it imitates a line, and is measured off by the printed sizes where that is possible (`dump_records`).

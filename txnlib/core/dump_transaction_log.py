@@ -1,4 +1,4 @@
-"""What does the decoded text of a `__transaction_state` record say? `--transaction-log-decoder`, every generation.
+"""The decoded text of a `__transaction_state` record: `--transaction-log-decoder`, of every version.
 
 Up to 4.0 the transactional id stands unescaped between a label and a payload, so it may hold anything, line feeds and
 fake payloads too; the printed key size decides (formats.md 2.2). From 4.1 key and payload are JSON.

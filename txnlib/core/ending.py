@@ -1,4 +1,4 @@
-"""Who ended a transaction? What its records show of the decision, to the one who made it.
+"""The party that ended a transaction: its client, its coordinator, or an operator.
 
 A client ends its own transaction with EndTxn; a coordinator aborts one that timed out, or whose transactional id a new
 producer has taken over (InitProducerId, which is also what `forceTerminateTransaction` and `fenceProducers` send). Kafka:

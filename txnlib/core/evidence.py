@@ -1,4 +1,4 @@
-"""What is known about one open transaction before it is judged: both sides, joined. None is "not known", never "no"."""
+"""The evidence on one open transaction, from both sides. None means "not known", never "no"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records show what a verdict rests on? Printed as an operator can look them up."""
+"""The records that a verdict rests on. They are printed so that an operator can look them up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which open transactions would the live tool print? `kafka-transactions.sh find-hanging`, as its code decides.
+"""The candidates of the live tool: `kafka-transactions.sh find-hanging`, as its code selects them.
 
 Kafka: `TransactionsCommand.FindHangingTransactionsCommand`. Where KIP-664 and the code differ, this is the code: it
 compares neither epochs nor states, and measures age from the last write.

@@ -1,4 +1,4 @@
-"""What can be odd about a record, or between records: one row each, with how bad it is and what it means.
+"""The catalogue of findings: one row each, with its severity and meaning.
 
 A finding carries the name of the error a broker would have returned, where there is one (Kafka: `Errors`). A dump is a
 replay: what a leader would have refused is accepted here, as replication and recovery do, and reported.

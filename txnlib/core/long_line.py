@@ -1,4 +1,4 @@
-"""What is kept of a line that is too long to be held? Its beginning, its end, and how long it is.
+"""A line that is too long to hold: its beginning, its end and its length.
 
 Nothing but a payload makes a line that long, and of a payload only the size counts. So whoever reads lines may hand on such
 a line shortened, if all that measures or cuts text does so by the functions here.

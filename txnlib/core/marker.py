@@ -1,4 +1,4 @@
-"""Whether a marker carries what its coordinator decided: a marker between two decisions of its producer id, to a finding.
+"""The check of a marker against its coordinator's decisions: a marker between two decisions, to a finding.
 
 A marker by hand (`kafka-transactions.sh abort`) is written without the coordinator. It is right after a transaction that
 nobody will end; inside a live one it splits the outcome. Kafka: `TransactionsCommand.AbortTransactionCommand`; semantics.md

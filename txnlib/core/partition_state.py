@@ -1,4 +1,4 @@
-"""What does a whole partition know after its batches? A fold of `producer_state.append` over one log.
+"""The producer state of a whole partition: a fold of `producer_state.append` over its log.
 
 This is the oracle the window functions are tested against, and the rules of the last stable offset.
 Kafka: `ProducerStateManager`, `UnifiedLog.fetchLastStableOffsetMetadata`.

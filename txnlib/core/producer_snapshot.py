@@ -1,4 +1,4 @@
-"""What does a broker's `.snapshot` file hold? The state of every producer of a partition before an offset.
+"""A broker's `.snapshot` file: the state of every producer of a partition before an offset.
 
 There is one version on disk, 1. Kafka: `ProducerStateManager.writeSnapshot`, `readSnapshot`.
 """

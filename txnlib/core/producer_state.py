@@ -1,4 +1,4 @@
-"""What does a partition know of a producer after a batch? Kafka: `ProducerAppendInfo`, `ProducerStateEntry`.
+"""The producer state of a partition after each batch. Kafka: `ProducerAppendInfo`, `ProducerStateEntry`.
 
 The log is replayed as replication and recovery replay it: every batch is accepted as it lies there, and what a leader
 would have refused becomes a finding. One function, `append`; two branches, data and marker.

@@ -1,4 +1,4 @@
-"""The verdicts on an open transaction, and the closed list of reasons, each with its sentence. Source: DESIGN.md 5.2."""
+"""The verdicts, and the closed list of their reasons. Source: DESIGN.md 5.2."""
 
 from __future__ import annotations
 

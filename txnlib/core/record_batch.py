@@ -1,4 +1,4 @@
-"""What does one batch of a segment say about its producer? Kafka: `DefaultRecordBatch`, `ControlRecordType`.
+"""The header of a record batch, and its control record. Kafka: `DefaultRecordBatch`, `ControlRecordType`.
 
 The header is 61 bytes and tells everything about a producer but one thing: whether a marker commits or aborts. That
 stands in the one record of a control batch, so only control batches (and the coordinator's) are read beyond the header.

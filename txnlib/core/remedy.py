@@ -1,4 +1,4 @@
-"""What can be done about an open transaction, and what must not be: a judgement to an abort command or a refusal."""
+"""The remedy for an open transaction: an abort command, or the reason to refuse one."""
 
 from __future__ import annotations
 

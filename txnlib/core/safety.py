@@ -1,4 +1,4 @@
-"""When an abort by hand is safe: the conditions of DESIGN.md 5.4, each with what is said where it does not hold.
+"""The conditions for a safe abort. Each has the text to print where it fails. Source: DESIGN.md 5.4.
 
 A marker by hand bypasses the coordinator. It is right only where no coordinator will ever write one, and takes back what was
 acknowledged where a COMMIT was decided. What is not known does not hold. Kafka: `TransactionsCommand.AbortTransactionCommand`.

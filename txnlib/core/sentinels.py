@@ -1,4 +1,4 @@
-"""What do Kafka's special values mean? Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`."""
+"""Kafka's special values. Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`."""
 
 from __future__ import annotations
 

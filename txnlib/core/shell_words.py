@@ -1,4 +1,4 @@
-"""Words of a command line that bash hands on as they are, whatever they hold: names come from logs.
+"""Quoting for bash: words that reach a command unchanged, whatever a log put into them.
 
 What does not print stands in `$'…'` (bash manual, ANSI-C quoting), byte by byte, so that a command reads as what it does and
 means the same in any locale. A value that begins with a dash stands behind `=`, which the parsers of Kafka's tools know, too:

@@ -1,4 +1,4 @@
-"""What, by the records alone, holds an open transaction.
+"""What holds an open transaction, by the records alone.
 
 Kafka's live tool compares neither epochs nor states and stays silent about stuck and refused markers; this is the strict
 reading (semantics.md 4.4), and `find_hanging` beside it the exact one.

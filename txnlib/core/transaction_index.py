@@ -1,4 +1,4 @@
-"""What does a `.txnindex` file hold? The aborted transactions whose marker stands in its segment.
+"""A `.txnindex` file: the aborted transactions whose marker lies in its segment.
 
 There is one version on disk, 0, and neither header nor CRC. Kafka: `TransactionIndex`, `AbortedTxn`.
 """

@@ -1,4 +1,4 @@
-"""What does one record of `__transaction_state` say? Kafka: `TransactionLogKey.json`, `TransactionLogValue.json`.
+"""A record of `__transaction_state`. Kafka: `TransactionLogKey.json`, `TransactionLogValue.json`.
 
 The log holds what the coordinator promised, not what partitions did: a Prepare record is the decision, a Complete record
 means that every partition acknowledged its marker. The coordinator's own epoch is not in the value: it is the leader

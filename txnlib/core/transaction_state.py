@@ -1,4 +1,4 @@
-"""Which states can a transactional id be in, and which may follow which? Kafka: `TransactionState`.
+"""The states of a transactional id, and the legal steps between them. Kafka: `TransactionState`.
 
 Rule 1: whatever decides whether a step is legal stands in a table of this file.
 Rule 2: the log is not the memory of the coordinator. Dead and PrepareEpochFence are never written, and a step through

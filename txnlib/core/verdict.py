@@ -1,4 +1,4 @@
-"""The verdict on an open transaction, with its reason in words, and what the live tool would have said.
+"""The verdict on an open transaction: its reason in words, and what the live tool would print.
 
 Three steps, each a table: what holds the transaction (`standing`), what stands in the way of saying so (`doubt`), and whether
 the standing, at this age, is a verdict. Source: DESIGN.md 5.2.

@@ -1,4 +1,4 @@
-"""How are Kafka's primitive types laid out? Every reader is `(buffer, offset) -> (value, next offset)`.
+"""Kafka's primitive types. Every reader is `(buffer, offset) -> (value, next offset)`.
 
 Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`.
 """

@@ -1,4 +1,4 @@
-"""What did a commit write? As Delta noted it then: nothing is counted again."""
+"""The size of a commit, as recorded in Delta's log."""
 
 from __future__ import annotations
 

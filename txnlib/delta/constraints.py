@@ -1,4 +1,4 @@
-"""What may no row of a table break? `CHECK` constraints, given to each table when it is made.
+"""`CHECK` constraints, added to each table when it is created.
 
 Delta refuses a write that breaks one, so a table that is read by others (SQL, dashboards, an abort by script) never says what
 its contract excludes. A table that an older version made has none, and needs none to be read.

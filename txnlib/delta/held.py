@@ -1,4 +1,4 @@
-"""Which rows of an earlier run does a run have, too? Whoever makes a table says so; how they get there is the store's business."""
+"""Rows carried over unchanged from an earlier run."""
 
 from __future__ import annotations
 

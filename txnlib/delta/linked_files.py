@@ -1,4 +1,4 @@
-"""How does a run take over rows without writing them? The files they stand in become files of its own, by a link.
+"""Hard links to data files of an earlier run. Unchanged rows are not written again.
 
 Delta keeps the run of a row, its partition, in the log and not in the file. So a file whose rows all hold is linked (or copied,
 where the file system has no links) under a name of its own, and noted in the log once more, for this run. Each run still has all

@@ -1,4 +1,4 @@
-"""Which runs are kept, and how do the others go?"""
+"""Deletion of old runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a Spark session made that can write Delta? The only place that builds one."""
+"""Spark sessions that can write Delta. The only place that builds one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do the tables of a run live, and how are they written so that a run can be repeated? The only writer.
+"""The Delta tables of a run. The only writer; a repeated run replaces its rows.
 
 Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit: a run that died is repaired
 by running it again, and no run doubles another's rows.

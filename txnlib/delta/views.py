@@ -1,4 +1,4 @@
-"""Which questions about several runs need more than a table? Views, in SQL that Spark and DuckDB both read."""
+"""Views over several runs, in SQL that both Spark and DuckDB read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the header of a batch say? The columns of many of them, one at a position, and whether a CRC fits."""
+"""Batch headers as columns: many headers at known positions, and whether a CRC fits."""
 
 from __future__ import annotations
 

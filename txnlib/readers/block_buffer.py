@@ -1,4 +1,4 @@
-"""How does a file that cannot be mapped look like bytes? Ranges of it, fetched in blocks when something looks at them.
+"""A file that looks like bytes: ranges are fetched in blocks when they are read.
 
 Object stores charge a round trip per request, so nothing smaller than a block is fetched, and two at a time where the file
 is read from front to back. No more than a budget of blocks is held, whatever the size of the file.

@@ -1,4 +1,4 @@
-"""What do the files beside a log say? Producer snapshots and text checkpoints to the columns of `columns.py`."""
+"""The files beside a log: producer snapshots, transaction indexes and text checkpoints, as columns."""
 
 from __future__ import annotations
 

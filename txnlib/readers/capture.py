@@ -1,4 +1,4 @@
-"""Which files of a capture are what? Names and heads of files to a work list; nothing here reads a log.
+"""The files of a capture and their kinds. Names and first bytes decide; no log is read here.
 
 Raw files are known by Kafka's names (`<topic>-<partition>/<20 digits>.log`), text by its content, whatever it is called.
 What is neither is listed as such, so that the audit can say what it did not read.

@@ -1,4 +1,4 @@
-"""What did the operator note at capture time? `capture.json`: every field is optional.
+"""`capture.json`: what the operator noted at capture time. Every field is optional.
 
 Fields: cluster, kafka_version, captured_at_ms, coordinator_partitions, broker settings, leaders and replicas.
 """

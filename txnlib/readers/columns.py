@@ -1,4 +1,4 @@
-"""Which columns does a reader yield? One Arrow schema per thing a capture holds; Spark's schemas are made from them.
+"""The Arrow schemas of the readers, one per kind of data.
 
 Kafka's -1 sentinels are null. `source` names one copy of a partition: the log directory under the input it came from, and
 whether it is raw or text.

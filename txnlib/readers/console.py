@@ -1,4 +1,4 @@
-"""How does the text of a console consumer become columns? `__transaction_state` records to the columns of `columns.py`.
+"""Console consumer text as columns: `__transaction_state` records in the columns of `columns.py`.
 
 The formatter prints neither partition nor offset, time or leader epoch of a record: they are null, and `position` is the
 record's ordinal in the text, which is the order of offsets for all records of one transactional id.

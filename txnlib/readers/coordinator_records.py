@@ -1,4 +1,4 @@
-"""What do the records of one coordinator batch say, and what in them could not be understood?"""
+"""The records of one coordinator batch. Those that cannot be decoded are listed apart."""
 
 from __future__ import annotations
 

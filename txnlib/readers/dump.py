@@ -1,4 +1,4 @@
-"""How does the text of `kafka-dump-log.sh` become columns? Text of any tool version to the columns of `columns.py`.
+"""The text of `kafka-dump-log.sh` as columns: any tool version, in the columns of `columns.py`.
 
 Each reader goes through the text once, front to back, and holds no more than one batch of rows.
 """

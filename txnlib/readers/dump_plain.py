@@ -1,4 +1,4 @@
-"""How are the plain parts of a shallow dump read by columns? Blocks of nothing but batch lines that continue the chain.
+"""Block reading of shallow dumps: blocks that hold only batch lines which continue the chain.
 
 Such a block says the same read as CSV, a dozen times as fast. The line reader (`core.dump_text`) decides whether a block may
 be read so, and reads everything else. Deep dumps: `dump_plain_records`.

@@ -1,4 +1,4 @@
-"""How are the plain parts of a deep dump read by columns? Blocks of batch lines, each with all its record lines, without contents.
+"""Block reading of deep dumps: batch lines with all their record lines, without contents.
 
 What the line reader (`core.dump_text`) would say of such a block is known from few bytes of each record line: its offset, and
 that it ends where contents would begin. Header keys may imitate lines, but those come on top of the ones that the batches

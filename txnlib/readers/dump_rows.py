@@ -1,4 +1,4 @@
-"""Where does a dumped file belong, and which rows do its values make? Columns as in `columns.py`."""
+"""The partition of a dumped file, and the rows of its values. Columns: `columns.py`."""
 
 from __future__ import annotations
 

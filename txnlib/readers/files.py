@@ -1,4 +1,4 @@
-"""Where can a file of a capture lie, and how is it opened? Local paths as ever, everything else through pyarrow.
+"""Files of a capture, opened wherever they lie: locally, or in a store through pyarrow.
 
 A place is a plain path or a uri as it was given: `s3://` and `s3a://`, `gs://`, `abfss://`, `hdfs://`. Databricks shows its
 volumes as folders, so `dbfs:` is a plain path. Keys stand in a uri as they are, without percent escapes.

@@ -1,4 +1,4 @@
-"""How is HDFS read? By hdfs-native, behind pyarrow's interface: no Hadoop need be on the machine, and no JVM starts in each task.
+"""HDFS through hdfs-native, behind pyarrow's interface. Needs neither Hadoop on the machine nor a JVM per task.
 
 It takes core-site.xml and hdfs-site.xml from HADOOP_CONF_DIR or HADOOP_HOME, the user from HADOOP_USER_NAME, and Kerberos tickets
 from where `kinit` leaves them, as Hadoop's own tools do.

@@ -1,4 +1,4 @@
-"""Where are the batches of a segment, and can each be believed? Bytes to numpy, no Kafka semantics beyond the header.
+"""The batches of a segment and whether each can be believed. Bytes to numpy; no semantics beyond the header.
 
 The lengths are a linked list, so one plain loop walks them; everything else works on a block of headers at once. A CRC
 covers a batch from its attributes on, not its offset, length and magic, so those are judged by what stands around them.

@@ -1,4 +1,4 @@
-"""By which batches is a segment known again, and where does reading it go on?
+"""Fingerprints of a segment. They recognise it in a later copy, where reading resumes.
 
 A broker only appends to a segment, unless it truncates, compacts or deletes it. So whoever has read one notes some batches:
 the first of every 16 MiB, and the last. Where all of them stand as they stood, with the same size, offset and CRC, what was

@@ -1,4 +1,4 @@
-"""Local files and folders: what lies in a folder, each thing once, and how a file of it is opened.
+"""Local files and folders: what a folder holds, each file once, and how a file is opened.
 
 Only regular files are opened. A folder is entered once, by device and inode, so links in circles end. A link that leads out of
 the input is not followed, unless that is asked for: whoever made the copy need not be whoever reads it.

@@ -1,4 +1,4 @@
-"""What do the records of one batch of `__consumer_offsets` say about where groups stand, and what could not be understood?"""
+"""One batch of `__consumer_offsets` as commits. Records that cannot be decoded are listed apart."""
 
 from __future__ import annotations
 

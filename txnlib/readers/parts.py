@@ -1,4 +1,4 @@
-"""What is a part of a file, what must be known to read it alone, and what are parts together?"""
+"""Parts of a file: what a task must know to read one, and how the rows of all parts are combined."""
 
 from __future__ import annotations
 

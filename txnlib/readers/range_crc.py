@@ -1,4 +1,4 @@
-"""Is the CRC of many overlapping ranges of a file known without going over it many times?
+"""The CRCs of many overlapping ranges, in one pass.
 
 Behind damage, anything may claim to be a batch, and to reach as far as it likes. So the CRC of a range is taken from those of two
 beginnings of the file: what stands before the range is undone by algebra (zlib: `crc32_combine`), and each byte is read once, or

@@ -1,4 +1,4 @@
-"""What do the records of one batch say? The bytes of a batch to records of the core, decompressed by cramjam."""
+"""The records of one batch: its bytes to records of the core, decompressed by cramjam."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where can reading go on behind damage? At the next batch that offset, length and CRC prove, however many pretend to be one."""
+"""Resuming after damage: at the next batch that offset, length and CRC prove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a raw segment hold? `.log` bytes to the columns of `columns.py`.
+"""Raw segments as columns: the bytes of a `.log` file to the columns of `columns.py`.
 
 Four questions about the same bytes, four readers: the batches, the coordinator's records, the groups' commits, and what was
 and was not read. Only headers of data batches are looked at; markers, coordinator records and commits are decoded.

@@ -1,4 +1,4 @@
-"""Where can a large file be cut, so that many tasks read it and all rows are those of one reader?
+"""Splits of a large file for many tasks. Together they yield the rows of a single reader.
 
 Every chunk of a file is asked the same: what does a reader know at the first place of yours where the file can be cut, and
 at which such place of a later chunk does it come by with just what that chunk says? The first answer is a guess for all

@@ -1,4 +1,4 @@
-"""Where in each copy does reading begin? At its first segment, or at the newest snapshot that stands for what precedes it.
+"""The offset at which reading begins: the first segment, or the newest usable snapshot.
 
 A broker writes a snapshot of its producers whenever it rolls a segment, so everything open at a segment's base offset is in
 the snapshot of that offset, and older segments need not be read to know what is open now.

@@ -1,4 +1,4 @@
-"""How is a store asked, and what does it say when it refuses? Everything that pyarrow and the environment are told about stores.
+"""Access to object stores: settings for pyarrow and the environment, and what a refusal means.
 
 Settings have the names that each store's own tools know. What a store says is passed on as OSError, in one line and without
 keys: such lines end up in tables and reports.

@@ -1,4 +1,4 @@
-"""How is one file of a capture opened and read for one table? The only place that opens files inside tasks."""
+"""Readers by table and kind of file. The only place that opens files inside tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a text file opened, compressed or not? By the end of its name: `.gz`, `.zst`, else as it is.
+"""Text files, compressed or not, by the end of their name: `.gz`, `.zst`, else plain.
 
 Compressed text that is cut or damaged ends where it can no longer be unpacked: what stands before counts, in all tables alike,
 and `problem_of` tells.

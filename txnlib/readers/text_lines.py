@@ -1,4 +1,4 @@
-"""How is a text of any size cut into lines of any length, without holding more than a piece of it?
+"""Lines of a text of any size, in bounded memory.
 
 A line feed may be far away: in front of a payload of 50 MB nobody needs more than what stands before it. So a line longer
 than `LONGEST_LINE` is handed on as a `LongLine`. Lines that need not be looked at one by one are

@@ -1,4 +1,4 @@
-"""What else is to be copied, and why: from what was captured, and from what could not be decided for want of more."""
+"""The plan to collect more copies: what was not captured, and what stayed undecided for lack of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed between two audits of a cluster? Their open transactions side by side, what it says repeated and not judged."""
+"""The differences between two audits of a cluster, by their open transactions. Judges nothing."""
 
 from __future__ import annotations
 

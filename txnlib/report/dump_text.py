@@ -1,4 +1,4 @@
-"""How would Kafka's dump tool print a record? The line of `kafka-dump-log.sh` that an operator finds by searching for it.
+"""Records as `kafka-dump-log.sh` prints them. An operator can search for the line.
 
 Kafka: `DumpLogSegments`, as of 4.1; `key` and `payload` as `--transaction-log-decoder` prints them.
 """

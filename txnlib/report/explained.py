@@ -1,4 +1,4 @@
-"""The story of an open transaction, put before a reader: its steps as lines of a table, what they come to below.
+"""The story of an open transaction as text: its steps in a table, the conclusions below.
 
 Repeats what the audit decided and decides nothing.
 """

@@ -1,4 +1,4 @@
-"""The cause of a failure in plain words, told by the texts of what was raised.
+"""The cause of a failure in plain words. It is derived from the texts of the exceptions.
 
 Spark wraps an exception in others, each with its stack: of some thousand lines, those are looked at that name an exception.
 """

@@ -1,4 +1,4 @@
-"""How does a table of rows look? As a grid for people, as JSON, or as CSV; in none of them can a cell forge a line."""
+"""Rows as a grid for people, as JSON, or as CSV. No cell can forge a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order does Kafka's tool print rows? That of Java's hash tables, in which it gathers them.
+"""The row order of Kafka's tool: that of the Java hash tables in which it collects rows.
 
 Kafka sorts nothing, so its order is that of buckets: the hash of a key, folded, modulo a power of two. Following it, output
 of the live tool and ours can be compared by `diff`. Two keys of one bucket stand in the order in which they came.

@@ -1,4 +1,4 @@
-"""What does `kafka-transactions.sh` print? The same columns, cells, padding and order, from the rows of the tables.
+"""Tables as `kafka-transactions.sh` prints them: the same columns, cells, padding and order.
 
 Kafka: `TransactionsCommand`. Rows come as dictionaries with the columns of the tables; instants as epoch ms (`*_ms`).
 """

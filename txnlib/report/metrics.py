@@ -1,4 +1,4 @@
-"""What does Prometheus learn of a run? Gauges for node_exporter's textfile collector, of a run that failed, too.
+"""Prometheus gauges of a run, for node_exporter's textfile collector; also of a run that failed.
 
 Only gauges, and no quotes in their helps: so the text is OpenMetrics and the older text format at once, which the collector reads.
 """

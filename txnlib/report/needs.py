@@ -1,4 +1,4 @@
-"""Which copy would settle what could not be judged, by the reason; `txn-audit collect-plan` says how to take it."""
+"""The copy that would settle an undecided transaction, by its reason. See `txn-audit collect-plan`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a program learn of a run? The report's story as JSON, of a run that failed, too. The models are its schema.
+"""The summary of a run as JSON; also of a run that failed. The models are its schema.
 
 A later version may add fields; `schema_version` changes if one is renamed, goes, or comes to mean something else.
 """

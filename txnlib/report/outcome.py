@@ -1,4 +1,4 @@
-"""What became of a run, in numbers for programs? What `--metrics` and `--summary` are written from, of a run that failed, too."""
+"""The result of a run for `--metrics` and `--summary`. A run that failed has one, too."""
 
 from __future__ import annotations
 

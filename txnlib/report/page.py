@@ -1,4 +1,4 @@
-"""How does a run look as one page of HTML? Rows into templates: no verdict is computed here, and no word of a log is markup.
+"""The report as one page of HTML. Rows go into templates, and everything from a log is escaped.
 
 The page needs no network, and its content security policy allows none. It works without its script, which only copies commands.
 """

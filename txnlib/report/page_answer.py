@@ -1,4 +1,4 @@
-"""What does the page say first? Whether anything is wrong, since when, and what to do; from counts and rows."""
+"""The head of the report page: whether anything is wrong, since when, and what to do."""
 
 from __future__ import annotations
 

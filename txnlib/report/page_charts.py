@@ -1,4 +1,4 @@
-"""How are coverage and history drawn? Statuses of partitions as squares, verdicts of runs as stacked bars."""
+"""Charts of the report page: partitions by status as squares, verdicts of runs as stacked bars."""
 
 from __future__ import annotations
 

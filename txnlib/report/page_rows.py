@@ -1,4 +1,4 @@
-"""What does the report page show beside the summary? Rows and counts, whoever read them from the tables. Instants are epoch ms."""
+"""The rows and counts that the report page shows beside the summary. Instants are epoch milliseconds."""
 
 from __future__ import annotations
 

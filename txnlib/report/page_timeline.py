@@ -1,4 +1,4 @@
-"""Where on a plot do the steps of an open transaction stand? Three lanes over time: coordinator, partition, offsets.
+"""The plot of an open transaction on the report page: coordinator, partition and offsets over time.
 
 Time is stretched where something happens and compressed where nothing does: a transaction is decided within milliseconds and
 blocks for days. Between two instants at which something happened, time runs evenly.

@@ -1,4 +1,4 @@
-"""How did an open transaction come about? The partition's batches and the coordinator's records, merged in the order of time.
+"""The story of an open transaction: batches of the partition and coordinator records, in order of time.
 
 Only brokers' clocks count. Markers, LogAppendTime batches and coordinator records have one; of a CreateTime batch it is known
 that it stands between the broker-stamped batches around it. Each log keeps its own order; where the clocks leave the order of

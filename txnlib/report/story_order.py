@@ -1,4 +1,4 @@
-"""Between which of its coordinator's records does a batch stand? What protocol says where clocks do not.
+"""The place of a batch among its coordinator's records. The protocol decides where clocks cannot.
 
 A partition is added to a transaction before it is written to, and a transaction is decided before it is marked, and marked
 before it is finished. Which decision a marker carries out is told by its kind and by time.

@@ -1,4 +1,4 @@
-"""What does a report need to know? A handful of rows and counts, whoever read them from the tables."""
+"""The data of a report: a few rows and counts, read from the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does the report look on a terminal? As wide as that is, with verdicts in colour; piped, it is plain text of one width."""
+"""The report on a terminal: fitted to its width, with coloured verdicts. Piped, it is plain text."""
 
 from __future__ import annotations
 

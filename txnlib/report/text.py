@@ -1,4 +1,4 @@
-"""What an on-call engineer reads first: one screen of text with the answer, then why, then what to do.
+"""The report as text: one screen with the answer, then why, then what to do.
 
 Reads a Summary and computes no verdict.
 """

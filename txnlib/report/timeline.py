@@ -1,4 +1,4 @@
-"""In which order did things happen on a partition, or to a transactional id? Both logs as one list of events.
+"""The events of a partition or transactional id, from both logs.
 
 Within a partition the log is the order. A coordinator's record stands by its time among the markers, whose times are
 brokers', too. Data with its client's time stands by that as far as the markers around it and its Ongoing record allow.

@@ -1,4 +1,4 @@
-"""Where is a page, or numbers for a program, written? A file that is whole or not there, in a folder looked at before any work."""
+"""Output files that are either complete or absent. Their folder is checked before any work begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about each open transaction, in which order? The core's plan beside the verdicts."""
+"""`abort_plan`: the core's plan for each open transaction."""
 
 from __future__ import annotations
 

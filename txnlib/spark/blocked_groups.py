@@ -1,4 +1,4 @@
-"""Which groups have read all that a blocked partition gives, and wait at its last stable offset?
+"""`blocked_groups`: consumer groups that wait at a last stable offset.
 
 Waiting is shown by a commit between two offsets of a partition whose last stable offset (LSO) lies below its high watermark:
 

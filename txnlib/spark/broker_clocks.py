@@ -1,4 +1,4 @@
-"""How far the clock of a partition's leader is from that of a coordinator, by the decisions of one and the markers of the other.
+"""The clock difference between a partition's leader and a coordinator.
 
 A marker is stamped by the partition's leader moments after its coordinator decided, so the newest decision and the newest marker
 of a producer, where they belong together, tell the offset of the two clocks. Source: DESIGN.md 5.3, rule 7.

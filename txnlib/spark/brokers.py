@@ -1,4 +1,4 @@
-"""What do the brokers' own metrics say at the instant judged at? Late partitions, and how long transactions have been open."""
+"""`brokers`: what each broker's own metrics say at the audit's instant."""
 
 from __future__ import annotations
 

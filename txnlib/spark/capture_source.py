@@ -1,4 +1,4 @@
-"""How do the files of a capture become a DataFrame? Tasks open the files themselves; the driver only makes the work list.
+"""A DataFrame over the files of a capture. Tasks open the files; the driver only lists the work.
 
 A task for some files, which reads them to Arrow batches. A Python DataSource does the same, but starts two Python processes of
 its own for every table that is read, which a small audit pays for in seconds.

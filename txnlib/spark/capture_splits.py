@@ -1,4 +1,4 @@
-"""How do many tasks read one large file of a capture? They find out themselves where it can be cut.
+"""Splits of large files of a capture. Tasks find the cuts themselves.
 
 A task for each chunk of a large file answers what `readers.splits` asks of it. The driver gets to know where the cuts are,
 and what a reader knows there: some hundred bytes for each, nothing of what is in the files.

@@ -1,4 +1,4 @@
-"""The batches that verdicts rest on, and those that look odd, each with whether its CRC fits.
+"""`checked_batches`: CRCs of odd batches and of those that verdicts rest on.
 
 Readers look at headers only of batches above a page (docs/decisions/0001), so that one flipped bit could make an orphan out of
 nothing, or hide one. Before a transaction may hang, its first and last batch, and the producer's batch before them, are read again

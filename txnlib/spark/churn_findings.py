@@ -1,4 +1,4 @@
-"""Which applications and partitions see ids that are used once and left behind?"""
+"""Findings about applications and partitions whose ids are used once and abandoned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do a console consumer's records belong, and what do they prove? Text without partitions and offsets to copies.
+"""Copies of coordinator partitions from console text. The text prints neither partitions nor offsets.
 
 The formatter prints neither partition nor offset nor append time. The partition follows from the hash of the id, and the
 order of the text is the order of offsets within a partition. So such text shows what a coordinator wrote, up to its newest

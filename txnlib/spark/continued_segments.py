@@ -1,4 +1,4 @@
-"""Which segments did the run before read already, and what of its rows still holds?
+"""Segments that the earlier run read. Their rows still hold; reading resumes behind them.
 
 Tasks look for the landmarks of a segment in its copy of tonight (`readers.landmarks`). Where all stand, its rows are taken
 over, and reading goes on behind the last batch, or at it; everything else is read as if for the first time:

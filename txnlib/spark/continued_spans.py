@@ -1,4 +1,4 @@
-"""How do the windows go on from the run before? Of partitions that only grew, they run over the new batches alone.
+"""`producer_spans` resumed from the earlier run: the windows run over new batches only.
 
 What the run before remembered of each producer stands in the row of its newest span; a closed span is what it was. So the rows
 of a whole log are those of closed spans, as they were, and those that the windows make of new batches with that memory.

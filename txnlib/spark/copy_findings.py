@@ -1,4 +1,4 @@
-"""Do the copies of a partition say the same? Replicas are bytes of one log, so below their high watermarks they must.
+"""Findings about copies of a partition that disagree below their high watermarks.
 
 Compared by fingerprints of stretches first, and batch by batch only where those differ: agreeing copies cost one pass.
 """

@@ -1,4 +1,4 @@
-"""What of each partition was captured: how far, how whole, up to when it is known, and which copy is judged.
+"""`coverage`: what each copy holds, and which one is judged.
 
 One row per copy, and one with status MISSING for each partition that something names but no file holds. What a copy proves is
 decided by the table of `core.copies`; here its rows are found. Source: DESIGN.md 5.3, rules 1 and 2.

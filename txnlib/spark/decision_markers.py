@@ -1,4 +1,4 @@
-"""Which marker carried which decision: the decisions of coordinators beside the markers of partitions, in time order.
+"""The marker of each coordinator decision: decisions and markers joined in order of time.
 
 Time and epoch join them: in transactions v0 and v1 many transactions share an epoch, and a decision is followed by its
 markers within moments. Times of markers are first put on the coordinator's clock (`broker_clocks`). Looking back and ahead by a

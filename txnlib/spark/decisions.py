@@ -1,4 +1,4 @@
-"""How Spark asks the core: core tables as map literals, core steps as Arrow UDFs. The only file with `F.udf`.
+"""The core inside Spark: its tables as map literals, its steps as Arrow UDFs. The only file with `F.udf`.
 
 UDFs see few rows: what a native predicate could not clear, and what is open at the end.
 """

@@ -1,4 +1,4 @@
-"""What became of the open transactions that an earlier audit warned of, and that are open no longer?"""
+"""`ended_transactions`: open transactions of an earlier audit that are open no longer."""
 
 from __future__ import annotations
 

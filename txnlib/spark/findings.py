@@ -1,4 +1,4 @@
-"""What is odd in the logs: one row per finding, from the partitions' side, the coordinators' side, and between them."""
+"""`findings`: what is odd in the logs. Rules for partitions, for coordinators, and between the two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions no longer exist, and which transactions still list one?"""
+"""Partitions that no longer exist, and transactions that still list one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does each group stand? Its last commit that took effect, per partition that it reads."""
+"""The last effective commit of each group, per partition."""
 
 from __future__ import annotations
 

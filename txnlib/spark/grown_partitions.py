@@ -1,4 +1,4 @@
-"""Which partitions only grew since the run before, so that what was known of their producers still is.
+"""Partitions that only grew since the earlier run. Their producer state is resumed.
 
 A partition that lost its beginning is another log to the windows: what they remembered of it a full audit would not know.
 """

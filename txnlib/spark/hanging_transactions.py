@@ -1,4 +1,4 @@
-"""Which open transactions will nobody ever end?"""
+"""`hanging_transactions`: open transactions that nobody will end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which open transactions should their coordinator have ended by now?"""
+"""`late_transactions`: open transactions that their coordinator should have ended by now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markers that say something else than their coordinators decided, and decisions that lack a marker."""
+"""Findings about markers and decisions that do not match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What coordinators decided about the producers of open transactions, and what those producers' other partitions show."""
+"""Coordinator decisions on the producers of open transactions, and their other partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What speaks against the evidence on open transactions: broken sequences, wrong CRCs, findings."""
+"""Evidence against an open transaction's records: broken sequences, wrong CRCs, findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which transactions did each partition see, and how did they end?"""
+"""`partition_transactions`: the transactions of each partition, and how they ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far read_committed consumers can read each partition, what holds them, and whether brokers count it as late."""
+"""`partitions`: the last stable offset, what holds it, and the late metric."""
 
 from __future__ import annotations
 

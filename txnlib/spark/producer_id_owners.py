@@ -1,4 +1,4 @@
-"""Which transactional id has, or had, each producer id: from every surviving record, not only the last ones.
+"""`producer_id_owners`: the transactional ids of each producer id. Every surviving record counts.
 
 A producer id belongs to at most one transactional id, ever, so a map from all records is a safe join, and a richer one
 than the live tool's, which knows only the id's current producer id.

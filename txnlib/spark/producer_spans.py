@@ -1,4 +1,4 @@
-"""What happened to each producer of a partition between two of its markers: the windows over every batch, once.
+"""`producer_spans`: each producer of a partition between two of its markers. One pass of windows over all batches.
 
 Several tables read the result, so it is stored. A span ends with a marker, or is the newest one; its last batch has seen
 everything in it, so nothing needs to be grouped.

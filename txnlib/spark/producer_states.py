@@ -1,4 +1,4 @@
-"""What does each partition know of each producer at the end of its log? What `describe-producers` prints."""
+"""`producer_states`: each producer at the end of a log. `describe-producers` prints the same."""
 
 from __future__ import annotations
 

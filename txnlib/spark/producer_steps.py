@@ -1,4 +1,4 @@
-"""What does a partition know of a producer before and after each of its batches? Windows remember; this is where.
+"""The producer state before and after each batch, by windows.
 
 Two passes over one sort: first what a batch's neighbours are, then what has been remembered until then. Each expression is
 a running `last`, `sum` or `lag` of a plain number: structs in windows, and windows over windows, cost several times that.

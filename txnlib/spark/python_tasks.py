@@ -1,4 +1,4 @@
-"""How do tasks in Python get their work, and what do they cost beside it?"""
+"""Python tasks on Spark: how work reaches them, and how their workers end quietly."""
 
 from __future__ import annotations
 

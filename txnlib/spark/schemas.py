@@ -1,4 +1,4 @@
-"""What does each table look like? One StructType per table; every column carries its comment.
+"""The schemas of the tables: one StructType each, in which every column has a comment.
 
 A table's name is its file, its function and its Delta table; in capitals it is a schema here. `cluster` and `run_id`
 are added by `delta.store`, which stamps every table with them. Raw Kafka times are `*_ms`; report tables carry timestamps.

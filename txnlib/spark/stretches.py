@@ -1,4 +1,4 @@
-"""Into which stretches is a log cut, so that it can be summed up before single batches are looked at?"""
+"""Ranges of offsets that are summed before single batches are looked at."""
 
 from __future__ import annotations
 

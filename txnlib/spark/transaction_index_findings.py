@@ -1,4 +1,4 @@
-"""Do the aborts in a log and in its transaction index agree? The index is what read_committed consumers go by.
+"""Findings about aborts on which a log and its transaction index disagree.
 
 Only a judged copy that is whole is compared: damage, and compaction, take markers away.
 """

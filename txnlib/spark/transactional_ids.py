@@ -1,4 +1,4 @@
-"""In what state is each transactional id at the end of its coordinator's log? What `list` and `describe` print."""
+"""`transactional_ids`: the last state of each id. `list` and `describe` print the same."""
 
 from __future__ import annotations
 

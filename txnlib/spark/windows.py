@@ -1,4 +1,4 @@
-"""The named windows: in what order, and over which rows, a log remembers. The only file that imports Window.
+"""The named windows over a log. The only file that imports Window.
 
 They are functions: a window needs a session to exist.
 """

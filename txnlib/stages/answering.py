@@ -1,4 +1,4 @@
-"""Who answers many small questions about the tables of a run? Nobody's JVM where they lie in a folder here, else Spark."""
+"""The reader for small questions about a run's tables: without a JVM where they lie in a local folder."""
 
 from __future__ import annotations
 

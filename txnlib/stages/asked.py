@@ -1,4 +1,4 @@
-"""What can be asked of an audit? The same of a command line and of a notebook."""
+"""The request for an audit, from a command line or a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is an audit? The tables of all three stages, and the row that says it is done."""
+"""An audit: the tables of all three stages, and the row that marks it as done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claim of a run: at most one audit of a cluster is at work in the tables.
+"""The claim of a run: at most one audit of a cluster writes at a time.
 
 Each table is replaced in one commit, run by run, so two audits of different clusters do not meet. Two of one cluster would
 count each other among the runs before, and two as of one instant would mix their rows: the later one refuses.

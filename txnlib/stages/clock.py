@@ -1,4 +1,4 @@
-"""What time is it on this machine? Asked to note when a run began and ended and how long a step took, never to judge by."""
+"""The clock of this machine, to note when things happened. Verdicts never use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which audit does an incremental one go on from, and what does it take over?"""
+"""The earlier audit from which an incremental one resumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows does an incremental run hold of the one it goes on from, and which does it make? None: all of them anew."""
+"""Rows that an incremental run carries over, and those it makes."""
 
 from __future__ import annotations
 

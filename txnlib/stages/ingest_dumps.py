@@ -1,4 +1,4 @@
-"""Which tables does the reading of a capture make? Batches, coordinator records, and what could not be read."""
+"""The tables read from a capture: batches, coordinator records, and what could not be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which process carries an audit out, and is it still there?"""
+"""The process that runs an audit, and whether it is still alive."""
 
 from __future__ import annotations
 

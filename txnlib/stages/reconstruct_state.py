@@ -1,4 +1,4 @@
-"""Which tables tell what partitions and coordinators knew? Made from those that `ingest_dumps` wrote."""
+"""Tables of what partitions and coordinators knew. Made from those of `ingest_dumps`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that say what is hanging, late and stuck, and what to do about it. Made from those that `reconstruct_state` wrote."""
+"""Tables of what is hanging, late and stuck. Made from those of `reconstruct_state`."""
 
 from __future__ import annotations
 

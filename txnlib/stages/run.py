@@ -1,4 +1,4 @@
-"""What is one audit run? Settings decided, tables located; opened from inputs, or again from `audit_runs`."""
+"""A run of an audit: settings and tables, opened from inputs, or again from `audit_runs`."""
 
 from __future__ import annotations
 

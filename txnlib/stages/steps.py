@@ -1,4 +1,4 @@
-"""In what order are tables written? Each as soon as those it reads are there.
+"""The steps of a run. Each begins when the tables it reads are there.
 
 A job is a list of steps; an audit is the lists of all three jobs. Most steps wait for a commit or for one slow task, so a
 small machine does four at a time.

@@ -1,4 +1,4 @@
-"""Where do tables of a run go that are to be looked at, but not kept? Nowhere: each question makes them anew."""
+"""Tables that are computed on each read and never written."""
 
 from __future__ import annotations
 
