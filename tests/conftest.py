@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 os.environ["TZ"] = "UTC"
 time.tzset()
@@ -18,6 +19,11 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # Spark's workers take PATH's python3 unless told otherwise.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
+
+# The same examples in every run, and no database on disk; `--hypothesis-profile=exhaustive` takes new ones, and more.
+hypothesis_settings.register_profile("deterministic", derandomize=True, database=None, max_examples=60, deadline=None)
+hypothesis_settings.register_profile("exhaustive", database=None, max_examples=5_000, deadline=None)
+hypothesis_settings.load_profile("deterministic")
 
 #: A cluster of processes, a real broker, audits killed in the middle: minutes, which CI does not have.
 SLOW = ("tests/cluster/", "tests/scripts/test_capture_of_a_broker.py", "tests/jobs/test_kills.py")

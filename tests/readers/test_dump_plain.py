@@ -56,8 +56,6 @@ def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     chain.append_all(taken.last, None)
     assert lines.take_plain(held, chain) is None
     assert [*held, *lines] == [(size, body[size:])]
-    up_to = TextLines(io.BytesIO(body)).take_plain(held := deque(), new_chain(is_deep=False), body.index(b"baseOffset: 21 ") + 3)
-    assert (up_to.end, held) == (body.index(b"baseOffset: 21 "), deque())
 
 
 @example(at=6353, byte=255, chunk=3_000)  # inside a label

@@ -82,7 +82,7 @@ def test_blocks_are_really_taken_up_to_the_last_batch_line_with_the_types_of_mar
 
 def test_the_head_of_a_dump_does_not_keep_what_follows_from_being_taken():
     reader = dump.open_dump(TextLines(io.BytesIO(print_dump(*LOG * 20))), "orders")
-    blocks = [value for value in reader.read_to(None) if type(value).__name__ == "DumpedBatches"]
+    blocks = [value for value in reader.read_all() if type(value).__name__ == "DumpedBatches"]
     assert sum(len(block.columns) for block in blocks) > 0.9 * 20 * len(LOG)
 
 
@@ -146,17 +146,6 @@ def test_many_imitated_batches_pass_for_none_wherever_they_stand(forged, step, a
             found = read_in_blocks("record_batches", text, chunk)
             assert found["base_offset"].to_pylist() == list(range(250)), (place, chunk)
             assert 666 not in found["producer_id"].to_pylist()
-
-
-def test_judging_begins_anew_where_nothing_is_left_over_from_there_on():
-    """Whoever comes from before that place knows no more there than who starts in it: so a dump can be cut there."""
-    text = with_forgeries(10, 40, count=120)
-    place = text.rindex(b"baseOffset: 41 ")
-    reader = dump.open_dump(iter(list(TextLines(io.BytesIO(text)))), "orders")
-    list(reader.read_to(place))
-    assert reader.out.end == place
-    assert reader.chain.has_open_text
-    assert not reader.chain.is_judging(place)
 
 
 def test_lines_of_which_none_is_left_over_are_judged_many_at_a_time(monkeypatch):
@@ -250,13 +239,11 @@ def test_of_batches_with_header_keys_those_are_taken_that_enough_others_follow(k
     assert taken_of(print_dump(*LOG), has_open_text=True) == len(LOG) - BATCHES_AHEAD
 
 
-def test_what_of_a_block_is_text_is_told():
-    head = [Batch((Record(header_keys=(b"k",)),)), Batch(), Batch((Record(), Record(header_keys=(b"k",)))), *LOG]
-    line_of = [body_of(print_dump(*head)).index(b"baseOffset: %d " % offset) for offset in (1, 2, 4)]
-    for stop, of_last in zip(line_of, (True, False, True), strict=True):
-        found = read_plain_records(body_of(print_dump(*head)), 0, -1, stop)
-        assert (found.size, found.has_text, found.has_open_text) == (stop, True, of_last)
-    assert read_plain_records(body_of(print_dump(*head)), 0, -1, line_of[0] - 1) is None
+def test_a_block_says_whether_text_is_in_it():
+    keyed = Batch((Record(header_keys=(b"k",)),))
+    for head, has_text in (([Batch()], False), ([keyed, Batch()], True)):
+        found = read_plain_records(body_of(print_dump(*head, *[Batch()] * BATCHES_AHEAD)), 0, -1)
+        assert (found.has_text, found.has_open_text) == (has_text, False)
 
 
 @pytest.mark.parametrize("keys", [(b"x] headerKeys: [",), (b"x] key: ",), (b"] payload: ",), (b"x\ny",)])
@@ -272,14 +259,14 @@ def test_contents_are_for_the_line_reader():
 def test_almost_all_of_a_text_with_header_keys_is_read_in_blocks():
     log = [Batch((Record(header_keys=KEYS_OF_A_TRACE), Record())), marker("ABORT")] * 2_000
     reader = dump.open_dump(TextLines(io.BytesIO(print_dump(*log)), 1 << 16), "orders")
-    blocks = [value for value in reader.read_to(None) if type(value) is DumpedBatches]
+    blocks = [value for value in reader.read_all() if type(value) is DumpedBatches]
     assert sum(len(block.columns) for block in blocks) > 0.98 * len(log)
 
 
 def test_text_in_a_block_is_not_forgotten_behind_it():
     log = [Batch()] * 40 + [Batch((Record(header_keys=(b"k",)),))] + [Batch()] * 100
     reader = dump.open_dump(TextLines(io.BytesIO(print_dump(*log))), "orders")
-    list(reader.read_to(None))
+    list(reader.read_all())
     assert reader.chain.has_text
 
 

@@ -213,10 +213,6 @@ class Chain:
         self.has_doubt |= not is_genuine and self._is_ahead(batch)
         return is_genuine
 
-    def is_judging(self, position: int) -> bool:
-        """Whether lines from this place on were judged already."""
-        return max(self._judged_until, self._goes_on_at) > position
-
     @property
     def expects_decoded(self) -> bool:
         """Whether contents that are no coordinator record are damage: others were decoded."""

@@ -35,14 +35,6 @@ class FileStart(NamedTuple):
     file: DumpedFile
 
 
-class FileResumed(NamedTuple):
-    """In place of its `FileStart`: a file of which a part was read before, up to `end_offset`."""
-
-    position: int
-    file: DumpedFile
-    end_offset: int
-
-
 class FileEnd(NamedTuple):
     """`is_decoded`: marker types and coordinator records were printed, wherever there were any to print."""
 
@@ -68,9 +60,7 @@ class DumpedBatches(NamedTuple):
     has_open_text: bool
 
 
-Dumped = (
-    FileStart | FileResumed | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
-)
+Dumped = FileStart | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
 
 
 def sample_of(text: bytes) -> str:

@@ -59,9 +59,8 @@ _LARGEST_BATCH: Final = (1 << 31) - 1
 _NOTED_IN_A_FILE: Final = 16
 
 
-#: Takes the next lines as a block, the first of which may be held already, if they continue a chain; of those before a place in
-#: the text, if there is one to stop at.
-TakePlain = Callable[[deque[Line], Chain, int | None], DumpedBatches | None]
+#: Takes the next lines as a block, the first of which may be held already, if they continue a chain.
+TakePlain = Callable[[deque[Line], Chain], DumpedBatches | None]
 
 
 def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
@@ -70,7 +69,7 @@ def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakeP
     `topic` is that of files whose path does not tell: only `__transaction_state` is looked through for its records.
     `take_plain` takes from the same lines.
     """
-    return DumpReader(lines, topic, take_plain).read_to(None)
+    return DumpReader(lines, topic, take_plain).read_all()
 
 
 class DumpReader:
@@ -91,11 +90,11 @@ class DumpReader:
         self.out = Output()
         self.chain: Chain | None = None
 
-    def read_to(self, stop: int | None) -> Iterator[Dumped]:
-        """What stands before the line at a place in the text, or all of it and the end of the last file."""
+    def read_all(self) -> Iterator[Dumped]:
+        """The contents of the text, and the end of its last file."""
         values = self.out.values
-        while stop is None or self.out.end < stop:
-            if self.take_plain is not None and (block := self.pass_plain(self.take_plain, stop)):
+        while True:
+            if self.take_plain is not None and (block := self.pass_plain(self.take_plain)):
                 yield from values
                 values.clear()
                 yield block
@@ -114,11 +113,11 @@ class DumpReader:
                 yield from values
                 values.clear()
 
-    def pass_plain(self, take_plain: TakePlain, stop: int | None) -> DumpedBatches | None:
+    def pass_plain(self, take_plain: TakePlain) -> DumpedBatches | None:
         chain = self.chain
         if chain is None or not chain.is_plain:
             return None
-        block = take_plain(self.lines.held, chain, stop)
+        block = take_plain(self.lines.held, chain)
         if block is not None:
             self.out.settle(chain)
             chain.append_all(block.last, block.record_offset)

@@ -6,20 +6,17 @@ Each reader goes through the text once, front to back, and holds no more than on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from txnlib.core.dump_chain import Line
-from txnlib.core.dump_cuts import DumpStart
 from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
 from txnlib.core.dump_output import (
     Dumped,
     DumpedBatches,
     DumpedTransactionLogRecord,
     FileEnd,
-    FileResumed,
     FileStart,
     Unreadable,
 )
@@ -28,16 +25,12 @@ from txnlib.core.dump_remarks import Tail
 from txnlib.core.dump_text import DumpReader
 from txnlib.readers import columns
 from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
-from txnlib.readers.parts import Part
 from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
 
 
-def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES, position: int = 0) -> TextLines:
-    """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held.
-
-    `position` is that of the stream's first byte in the text.
-    """
-    return TextLines(stream, chunk_size, position=position)
+def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> TextLines:
+    """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held."""
+    return TextLines(stream, chunk_size)
 
 
 def looks_like_dump(head: bytes) -> bool:
@@ -63,25 +56,19 @@ def open_dump(lines: Iterable[Line], topic: str | None) -> DumpReader:
 
 
 def _read_located(
-    lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None, part: Part | None
+    lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None
 ) -> Iterator[tuple[Place | None, Dumped]]:
     """What the text holds, and where it belongs; None stands for text outside any file.
 
-    Folders to be deleted are left out. The first log directory is the source itself, others are told apart by name. A part
-    of a text begins with the file it is in the middle of.
+    Folders to be deleted are left out. The first log directory is the source itself, others are told apart by name.
     """
     topic, partition = topic_partition or (None, None)
     reader = open_dump(lines, topic)
-    values = reader.read_to(None if part is None else part.stop)
     place: Place | None = None
     last: Place | None = None
     first_directory: str | None = None
-    if part is not None and isinstance(part.known, DumpStart) and part.known.file is not None:
-        part.known.resume(reader)
-        first_directory = part.known.first_directory
-        values = chain((FileResumed(*part.known.file, part.known.chain.last_offset + 1),), values)
-    for value in values:
-        if type(value) is FileStart or type(value) is FileResumed:
+    for value in reader.read_all():
+        if type(value) is FileStart:
             file = value.file
             if file.path is None and last is not None and last.file.topic is not None and last[:2] != (topic, partition):
                 # Whose batches these are is lost with a line, and the name of the text tells of other files.
@@ -100,15 +87,14 @@ def _read_located(
 
 
 def read_record_batches(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None, part: Part | None = None
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The batches in a dump. Columns: `columns.RECORD_BATCHES`.
 
-    `topic_partition` is that of files whose path does not tell; batches without any are named by `read_segments`. `part`:
-    the lines begin where the part does, but go on behind it.
+    `topic_partition` is that of files whose path does not tell; batches without any are named by `read_segments`.
     """
     rows = BatchRows()
-    for place, value in _read_located(lines, source, topic_partition, part):
+    for place, value in _read_located(lines, source, topic_partition):
         if type(value) is DumpedBatch:
             rows.add(value)
             if len(rows) >= columns.ROWS_PER_BATCH:
@@ -119,18 +105,16 @@ def read_record_batches(
                 yield rows.take()
         elif type(value) is FileStart and place is not None:
             rows.start(place)
-        elif type(value) is FileResumed and place is not None:
-            rows.start(place, value.end_offset)
     if len(rows):
         yield rows.take()
 
 
 def read_transaction_log(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None, part: Part | None = None
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The coordinator records in a dump, null where the tool prints no field. Columns: `columns.TRANSACTION_LOG`."""
     rows: list[dict[str, Any]] = []
-    for place, value in _read_located(lines, source, topic_partition, part):
+    for place, value in _read_located(lines, source, topic_partition):
         if type(value) is not DumpedTransactionLogRecord or place is None or not place.is_known:
             continue
         rows.append(transaction_log_row(place, path, value))
@@ -142,7 +126,7 @@ def read_transaction_log(
 
 
 def read_producer_snapshots(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None, part: Part | None = None
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The producers in snapshots, and for each whole snapshot a row without one. Columns: `columns.PRODUCER_SNAPSHOTS`.
 
@@ -150,7 +134,7 @@ def read_producer_snapshots(
     """
     rows: list[dict[str, Any]] = []
     has_producers = is_broken = False
-    for place, value in _read_located(lines, source, topic_partition, part):
+    for place, value in _read_located(lines, source, topic_partition):
         if place is None or not place.is_known or place.file.kind != "snapshot":
             continue
         where = {
@@ -177,33 +161,31 @@ def read_producer_snapshots(
 
 
 def read_segments(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None, part: Part | None = None
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """One row per dumped `.log` file, and one without topic for what is unreadable outside them.
 
-    Columns: `columns.SEGMENTS`; of a part of a text those of `columns.SEGMENT_PARTS`, which are to be put together.
+    Columns: `columns.SEGMENTS`.
     """
-    schema = columns.SEGMENTS if part is None else columns.SEGMENT_PARTS
-    where = {} if part is None else {"part_position": part.start}
     rows: list[dict[str, Any]] = []
     elsewhere = Seen(Place(None, None, source, DumpedFile()), -1)
     seen = elsewhere
-    for place, value in _read_located(lines, source, topic_partition, part):
-        if type(value) is FileStart or type(value) is FileResumed:
+    for place, value in _read_located(lines, source, topic_partition):
+        if type(value) is FileStart:
             seen = Seen(place, value.position) if place is not None and _has_row(place) else elsewhere
         seen.add(value)
         if type(value) is FileEnd and seen is not elsewhere:
-            rows.append(seen.row(path, value) | where)
+            rows.append(seen.row(path, value))
             seen = elsewhere
         if len(rows) == columns.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+            yield pa.RecordBatch.from_pylist(rows, schema=columns.SEGMENTS)
             rows = []
     if seen is not elsewhere:
-        rows.append(seen.row(path, None) | where)
+        rows.append(seen.row(path, None))
     if elsewhere.unreadable:
-        rows.append(elsewhere.row(path, FileEnd(0, Tail.CLEAN, True)) | where)
+        rows.append(elsewhere.row(path, FileEnd(0, Tail.CLEAN, True)))
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        yield pa.RecordBatch.from_pylist(rows, schema=columns.SEGMENTS)
 
 
 def _has_row(place: Place) -> bool:

@@ -68,13 +68,11 @@ class PlainBatches(NamedTuple):
     has_open_text: bool = False
 
 
-def read_plain_batches(block: bytes, next_position: int, last_offset: int, stop: int | None = None) -> PlainBatches | None:
-    """The batches of whole lines; None if not all are plain. `stop`: only those whose lines end before that place.
+def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> PlainBatches | None:
+    """The batches of whole lines; None if not all are plain.
 
     A control batch at the end is left: what its record says may follow.
     """
-    if stop is not None:
-        block = block[: block.rfind(b"\n", 0, stop) + 1]
     columns = read_batch_lines(block, next_position, last_offset)
     if columns is None:
         return None

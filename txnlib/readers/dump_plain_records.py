@@ -54,10 +54,8 @@ def _may_have_contents(block: bytes, end: int) -> bool:
     return any(block.find(label, 0, end) >= 0 for label in _CONTENTS)
 
 
-def read_plain_records(
-    block: bytes, next_position: int, last_offset: int, stop: int | None = None, *, has_open_text: bool = False
-) -> PlainBatches | None:
-    """The batches of whole lines, each with all its records; None if not all are plain. `stop`: only those that end before it.
+def read_plain_records(block: bytes, next_position: int, last_offset: int, *, has_open_text: bool = False) -> PlainBatches | None:
+    """The batches of whole lines, each with all its records; None if not all are plain.
 
     The last batch line is left with all that follows: more of its records may follow the block. Where free text is open before
     the block or printed in it, all those are left that only show that the others are genuine.
@@ -84,7 +82,7 @@ def read_plain_records(
     if has_keys is None:
         return None
     ends = np.append(starts[batches[1:]], end)
-    count = len(columns) if stop is None else int(np.searchsorted(ends, stop, "right"))
+    count = len(columns)
     if has_open_text or has_keys.any():
         count = min(count, len(columns) + 1 - BATCHES_AHEAD)
     if count <= 0:

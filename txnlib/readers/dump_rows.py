@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
-from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, FileResumed, Unreadable
+from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, Unreadable
 from txnlib.core.dump_remarks import UnreadableReason
 from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.record_batch import CompressionType, ControlType, TimestampType
@@ -177,8 +177,6 @@ class Seen:
             self.add_all(DumpedBatch._make(value.columns.T), value.last)
         elif type(value) is Unreadable:
             self.add_unreadable(*value)
-        elif type(value) is FileResumed:
-            self.end_offset = value.end_offset
 
     def add_batch(self, batch: DumpedBatch) -> None:
         self.batches += 1

@@ -147,29 +147,17 @@ def read_range(path: str, position: int, count: int) -> bytes:
 
 
 @contextmanager
-def open_stream(path: str, start: int = 0) -> Iterator[BinaryIO]:
-    """A file to be read once, front to back, from a byte of it on, without buffering of its own, or little.
-
-    Raises OSError if it cannot be opened.
-    """
+def open_stream(path: str) -> Iterator[BinaryIO]:
+    """A file to read once, front to back, without buffering. Raises OSError if it cannot be opened."""
     if not is_remote(path):
         with open_regular(path) as stream:
-            stream.seek(start)
             yield stream
         return
     with as_os_error():
         remote = remote_file(path)
-        if start:
-            opened = remote.filesystem.open_input_file(remote.name)
-            if start >= opened.size():  # Google's store refuses what begins there
-                yield io.BytesIO()
-                return
-            opened.seek(start)
-        else:
-            opened = remote.filesystem.open_input_stream(remote.name, compression=None, buffer_size=STREAM_BYTES)
+        opened = remote.filesystem.open_input_stream(remote.name, compression=None, buffer_size=STREAM_BYTES)
     with opened:
-        remote_stream = _RemoteStream(path, opened)
-        yield io.BufferedReader(remote_stream, STREAM_BYTES) if start else remote_stream  # type: ignore[misc]
+        yield _RemoteStream(path, opened)  # type: ignore[misc]
 
 
 @contextmanager

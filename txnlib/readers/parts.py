@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from txnlib.core.dump_cuts import DumpStart
 from txnlib.core.dump_remarks import UnreadableReason
 from txnlib.readers.headers import Pause
 from txnlib.readers.landmarks import landmarks_of
@@ -17,13 +16,12 @@ from txnlib.readers.offset_commits import UNDECODABLE_COMMIT
 class Part:
     """The bytes from `start` up to `stop` (None: the end of the file).
 
-    `known` is what the reader of the bytes before knows there: of a segment a `Pause`, of a dump a `DumpStart`; None at the
-    beginning of the file.
+    `known` is what the reader of the bytes before knows there; None at the beginning of the file.
     """
 
     start: int
     stop: int | None
-    known: Pause | DumpStart | None
+    known: Pause | None
 
 
 def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,43 +1,33 @@
-"""Splits of a large file for many tasks. Together they yield the rows of a single reader.
+"""Splits of a large segment for many tasks. Together they yield the rows of a single reader.
 
-Every chunk of a file is asked the same: what does a reader know at the first place of yours where the file can be cut, and
-at which such place of a later chunk does it come by with just what that chunk says? The first answer is a guess for all
-chunks but the first, since nothing stands before it. The second is not: whoever starts right comes by right. So the cuts are
-those that are reached from the beginning of the file, from one to the next, and a guess that nobody confirms is no cut: of a
-damaged stretch, of payload that imitates lines, of text that tells too little. A reader that no cut confirms for so many
-chunks reads on to the end.
+Each chunk of a segment guesses its reader state at the first safe boundary. A boundary is accepted only if the reader of an
+accepted boundary before it arrives there in the same state. So the accepted ones follow from the beginning of the file, one from
+the next, and a guess in damage or in a payload that imitates batches is dropped. A reader that confirms no guess within a few
+chunks reads to the end.
 
-Segments and text as it is can be split. Compressed text cannot, nor can text of a console consumer, where only counting from
-the beginning tells the position of a record.
+Text is never split: one task reads it (docs/decisions/0011).
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from txnlib.core.dump_cuts import DumpStart, DumpWalk, Undecided, walk_from_guess
-from txnlib.core.dump_lines import DumpedFile
-from txnlib.core.dump_output import FileStart
-from txnlib.readers import dump, files
+from txnlib.readers import files
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.headers import BEGINNING, Block, Pause, find_boundary
 from txnlib.readers.parts import Part
 from txnlib.readers.segment import Segment
 from txnlib.readers.tables import open_segment
-from txnlib.readers.text_files import READ_ERRORS, is_compressed, open_text, read_text_head
+from txnlib.readers.text_files import READ_ERRORS
 
-#: Bytes of a part, about: each is worth a task of its own. Of a segment mostly headers are read.
+#: The approximate size of a part: worth a task of its own, since mostly headers are read.
 SEGMENT_BYTES: Final = 256 << 20
-DUMP_BYTES: Final = 128 << 20
 #: A file with a smaller share of the capture keeps nobody waiting at the end.
 _SHARE: Final = 256
 #: Chunks in a row whose guess may prove wrong.
 _PATIENCE: Final = 4
-_HEAD_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +58,19 @@ class Reached:
     """The chunk at whose cut the reader of an earlier one comes by, and what it knows there."""
 
     number: int
-    known: Pause | DumpStart
+    known: Pause
 
 
 def chunks_of(capture: Capture, split_bytes: int | None = None) -> list[Chunk]:
-    """The chunks of all files that are worth splitting: those larger than `split_bytes`, or than the defaults.
+    """The chunks of all segments that are worth splitting: those larger than `split_bytes`, or than the default.
 
     Of a segment that an earlier run has read, what is new is not split.
     """
     share = capture.size // _SHARE
     found = []
-    for file in capture.of_kind(FileKind.SEGMENT, FileKind.DUMP):
-        is_dump = file.kind is FileKind.DUMP
-        size = split_bytes or max(DUMP_BYTES if is_dump else SEGMENT_BYTES, share)
-        if file.size > size and file.path not in capture.parts and not (is_dump and is_compressed(file.path)):
+    size = split_bytes or max(SEGMENT_BYTES, share)
+    for file in capture.of_kind(FileKind.SEGMENT):
+        if file.size > size and file.path not in capture.parts:
             found += [Chunk(file, number, size) for number in range(-(-file.size // size))]
     return found
 
@@ -92,7 +81,7 @@ def reach(chunk: Chunk) -> Reached | None:
     A file that cannot be read is not split, which whoever reads it whole will say.
     """
     try:
-        return _reach_in_dump(chunk) if chunk.file.kind is FileKind.DUMP else _reach_in_segment(chunk)
+        return _reach(chunk)
     except READ_ERRORS:
         return None
 
@@ -100,20 +89,15 @@ def reach(chunk: Chunk) -> Reached | None:
 def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
     """The parts of a file, in order, by what was reached from each of its chunks."""
     parts: list[Part] = []
-    number, start, known = 0, 0, None
+    number, start = 0, 0
+    known: Pause | None = None
     while (step := reached.get(number)) is not None:
-        found = step.known
-        if isinstance(found, DumpStart):
-            found = found.behind(known if isinstance(known, DumpStart) else None)
-        parts.append(Part(start, found.position, known))
-        number, start, known = step.number, found.position, found
+        parts.append(Part(start, step.known.position, known))
+        number, start, known = step.number, step.known.position, step.known
     return (*parts, Part(start, None, known))
 
 
-# ---- Segments
-
-
-def _reach_in_segment(chunk: Chunk) -> Reached | None:
+def _reach(chunk: Chunk) -> Reached | None:
     with files.open_buffer(chunk.file.path) as opened:
         segment = open_segment(chunk.file, opened)
         at = _boundary(segment, chunk) if chunk.number else BEGINNING
@@ -141,53 +125,3 @@ def _pause(segment: Segment) -> Pause | None:
         if isinstance(block, Block):
             segment.forget(int(block.positions[-1]))
     return None
-
-
-# ---- Dumps
-
-
-def _reach_in_dump(chunk: Chunk) -> Reached | None:
-    usual = _usual(chunk.file)
-    with _walk(chunk, *usual) as walk:
-        if walk is None:
-            return None
-        for goal in chunk.later():
-            with _walk(goal, *usual) as guess:
-                cut = None if guess is None else guess.key
-            if cut is None:
-                continue
-            if not _can_go(walk, cut[0]):
-                return None
-            start = walk.start
-            if start is not None and walk.key == cut:
-                return Reached(goal.number, start)
-    return None
-
-
-def _can_go(walk: DumpWalk, stop: int) -> bool:
-    try:
-        return walk.go_to(stop)
-    except Undecided:
-        return False
-
-
-@contextmanager
-def _walk(chunk: Chunk, file: DumpedFile, has_text: bool) -> Iterator[DumpWalk | None]:
-    """A reader at the cut of a chunk; None if there is none."""
-    with open_text(chunk.file.path, chunk.start) as stream:
-        lines = dump.iter_lines(stream, position=chunk.start)
-        if chunk.number:
-            next(lines, None)  # the rest of a line of the chunk before
-        reader = dump.open_dump(lines, chunk.file.topic)
-        yield walk_from_guess(reader, file, chunk.end, has_text=has_text) if chunk.number else DumpWalk(reader)
-
-
-def _usual(file: CaptureFile) -> tuple[DumpedFile, bool]:
-    """The first file that a text is a dump of, and whether free text is printed in it: most likely, in others as well."""
-    reader = dump.open_dump(dump.iter_lines(io.BytesIO(read_text_head(file.path, _HEAD_BYTES))), file.topic)
-    first, has_text = DumpedFile(), False
-    for value in reader.read_to(None):
-        if type(value) is FileStart and first.path is None:
-            first = value.file
-        has_text |= reader.chain is not None and reader.chain.has_text
-    return first, has_text

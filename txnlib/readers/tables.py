@@ -12,7 +12,7 @@ from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import broker_files, columns, console, dump, files, segment
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.headers import BEGINNING, Pause
+from txnlib.readers.headers import BEGINNING
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 from txnlib.readers.stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
@@ -67,7 +67,7 @@ def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batc
 def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
     """A segment, or the part of it that the file stands for."""
     topic, partition, part = file.topic or "", file.partition or 0, file.part
-    start = part.known if part is not None and isinstance(part.known, Pause) else BEGINNING
+    start = part.known if part is not None and part.known is not None else BEGINNING
     until = None if part is None else part.stop
     where = (file.path, file.source, topic, partition, file.offset)
     return Segment(*where, opened.buffer, opened.size, opened.forget, start, until, file.size)
@@ -75,14 +75,12 @@ def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
 
 def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
     known = None if file.topic is None or file.partition is None else (file.topic, file.partition)
-    start = 0 if file.part is None else file.part.start
-    with open_text(file.path, start, file.size) as stream:
-        lines = dump.iter_lines(stream, position=start)
-        yield from read(lines, file.source, file.path, topic_partition=known, part=file.part)
+    with open_text(file.path, file.size) as stream:
+        yield from read(dump.iter_lines(stream), file.source, file.path, topic_partition=known)
 
 
 def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
-    with open_text(file.path, size=file.size) as stream:
+    with open_text(file.path, file.size) as stream:
         yield from read(console.iter_chunks(stream), file.source, file.path, file.partition)
 
 
@@ -116,7 +114,6 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
     (SEGMENT_PARTS_TABLE, FileKind.SEGMENT): partial(_from_segment, partial(segment.read_segments, schema=columns.SEGMENT_PARTS)),
-    (SEGMENT_PARTS_TABLE, FileKind.DUMP): partial(_from_dump, dump.read_segments),
     ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
     ("segments", FileKind.TRANSACTION_INDEX): broker_files.read_transaction_index_problem,
     ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),

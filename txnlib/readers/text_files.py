@@ -49,10 +49,10 @@ class _Unpacked:
 
 
 class _Listed:
-    """A text that had a size when it was listed, read from a position on. `is_whole`: it did not end before that size."""
+    """A text that had a size when it was listed. `is_whole`: it did not end before that size."""
 
-    def __init__(self, stream: Any, position: int, size: int) -> None:
-        self._stream, self._position, self._size = stream, position, size
+    def __init__(self, stream: Any, size: int) -> None:
+        self._stream, self._position, self._size = stream, 0, size
         self.is_whole = True
 
     def read(self, count: int) -> bytes:
@@ -144,20 +144,19 @@ class _Source:
 
 
 @contextmanager
-def open_text(path: str, start: int = 0, size: int = 0) -> Iterator[Any]:
-    """A binary stream of the text of a path or uri, from a byte of it on; zstd frames are decompressed by Arrow, piece by piece.
+def open_text(path: str, size: int = 0) -> Iterator[Any]:
+    """A binary stream of the text of a path or uri; zstd frames are decompressed by Arrow, piece by piece.
 
-    Compressed text can be read from its beginning only, and ends where it cannot be unpacked. `size`: the bytes that the file
-    had when it was listed. See `problem_of`. Raises OSError if the file cannot be opened or read.
+    Compressed text ends where it cannot be unpacked. `size`: the bytes that the file had when it was listed. See `problem_of`.
+    Raises OSError if the file cannot be opened or read.
     """
-    assert not start or not is_compressed(path)
-    with files.open_stream(path, start) as stream:
+    with files.open_stream(path) as stream:
         if path.endswith(".gz"):
             yield _Gunzipped(stream)
         elif path.endswith(".zst"):
             yield _ZstdUnpacked(stream)
         else:
-            yield _Listed(stream, start, size)
+            yield _Listed(stream, size)
 
 
 def problem_of(stream: Any) -> UnreadableReason | None:

@@ -43,24 +43,21 @@ _LARGEST_BLOCK: Final = 4 << 20
 
 
 class TextLines:
-    """The lines of a stream with their line ends, each with its position; no more than a line and a few chunks are held.
+    """The lines of a stream with their line ends, each with its position. Holds a line and a few chunks at most."""
 
-    `position` is that of the stream's first byte in the text.
-    """
-
-    def __init__(self, stream: BinaryIO, chunk_size: int = CHUNK_BYTES, *, longest: int = LONGEST_LINE, position: int = 0) -> None:
+    def __init__(self, stream: BinaryIO, chunk_size: int = CHUNK_BYTES, *, longest: int = LONGEST_LINE) -> None:
         self._stream, self._longest = stream, longest
         # So that only a line that goes over the end of a chunk can be too long.
         self._chunk_size = min(chunk_size, longest)
         #: Position of the next line; the lines that are handed out one by one; and what was read behind them: pieces of whole
         #: lines or of a long one, the rest of a chunk, and the beginning of one more line.
-        self._position = position
+        self._position = 0
         self._lines: Iterator[bytes] = iter(())
         self._pieces: deque[bytes] = deque()
         self._unread = b""
         self._beginning = _Beginning(longest)
         #: Where lines are looked at as a block again, and how many bytes are read one by one should they not be plain.
-        self._next_try, self._one_by_one = position, _ONE_BY_ONE
+        self._next_try, self._one_by_one = 0, _ONE_BY_ONE
 
     @property
     def problem(self) -> UnreadableReason | None:
@@ -82,19 +79,16 @@ class TextLines:
         position, self._position = self._position, self._position + size_of(line)
         return position, line
 
-    def take_plain(self, held: deque[Line], chain: Chain, stop: int | None = None) -> DumpedBatches | None:
+    def take_plain(self, held: deque[Line], chain: Chain) -> DumpedBatches | None:
         """The next lines, if they are nothing but batch lines that continue a chain, in a deep dump each with its record lines.
 
-        `held`: lines that were handed out, but are still to be read. `stop`: the place of a line in the text that is no more
-        to be taken.
+        `held`: lines that were handed out, but are still to be read.
         """
         position = held[0][0] if held else self._position
-        if position < self._next_try or (stop is not None and stop - position < len(START)):
-            return None
-        if not self._is_at_batch(held):
+        if position < self._next_try or not self._is_at_batch(held):
             return None
         block = self._take_block(held, is_deep=chain.is_deep)
-        taken = None if block is None else _read_plain(block, chain, len(block) if stop is None else stop - position)
+        taken = None if block is None else _read_plain(block, chain)
         if taken is None:
             self._next_try, self._one_by_one = position + self._one_by_one, min(2 * self._one_by_one, _MOST_ONE_BY_ONE)
             if block is not None:
@@ -155,7 +149,7 @@ class TextLines:
 
     def _give_back(self, block: bytes, position: int) -> None:
         """Puts whole lines back, which begin at a position: in pieces, since all lines of a piece are split at once."""
-        self._position = position
+        self._position = 0
         stops = [0]
         while stops[-1] < len(block):
             stops.append(block.find(b"\n", stops[-1] + CHUNK_BYTES) + 1 or len(block))
@@ -186,11 +180,11 @@ class TextLines:
                 return piece or None
 
 
-def _read_plain(block: bytes, chain: Chain, stop: int) -> PlainBatches | None:
+def _read_plain(block: bytes, chain: Chain) -> PlainBatches | None:
     at = chain.next_position, chain.last_offset
     if not chain.is_deep:
-        return read_plain_batches(block, *at, stop)
-    return read_plain_records(block, *at, stop, has_open_text=chain.has_open_text)
+        return read_plain_batches(block, *at)
+    return read_plain_records(block, *at, has_open_text=chain.has_open_text)
 
 
 class _Beginning:
