@@ -93,17 +93,6 @@ def test_every_command_shown_is_one_that_exists(command, tmp_path):
         options.parse(words[1], "", shlex.split(re.sub(r"--master \S+", "", own)))
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory) -> str:
-    """What the first command of the README prints; its tables lie in out/quickstart from then on."""
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    done = subprocess.run(
-        [ROOT / "spark-submit.sh"], cwd=elsewhere, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_report_in_the_readme_is_the_one_that_is_printed(demo):
     shown = re.search(r"<!-- report: ./spark-submit.sh -->\n```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert demo.replace(f"{ROOT}/", "") == shown[1]
