@@ -7,37 +7,15 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from tests.support import live
-from tests.support.delta_tables import spark_rows, txn_audit, write_run
+from tests.support.delta_tables import spark_rows, store, txn_audit
 from tests.support.memory import audited
 from txnlib.answers.summary import summarise
 from txnlib.answers.tables import open_run, open_tables
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
-TABLES = (
-    "coverage",
-    "open_transactions",
-    "producer_states",
-    "record_batches",
-    "transactional_ids",
-    "coordinator_states",
-    "partition_transactions",
-    "transaction_log",
-    "late_transactions",
-    # What a report and a timeline want besides.
-    "partitions",
-    "findings",
-    "abort_plan",
-    "blocked_groups",
-    "ended_transactions",
-    "producer_spans",
-    "producer_id_owners",
-    "transactions",
-)
 #: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory held; an
 #: id's place in a hash table that has been larger than what is left in it.
 NOT_IN_COPIES = {
@@ -53,12 +31,7 @@ def audit(request, spark, captures: Path, tmp_path_factory) -> tuple[Path, Path]
     """A capture, and the tables of its audit at the instant of the live find-hanging."""
     capture, root = captures / request.param, tmp_path_factory.mktemp("tables")
     tables = audited(spark, capture / "brokers", "--as-of", str(live.as_of(capture)))
-    run_id = write_run(root, live.as_of(capture))
-    for name in TABLES:
-        rows = tables.made(name)
-        stamp = pa.array([run_id] * rows.num_rows, pa.string())
-        write_deltalake(str(root / name), rows.append_column("run_id", stamp), partition_by=["run_id"])
-    return capture, root
+    return capture, store(root, tables, live.as_of(capture))
 
 
 def command(path: Path) -> list[str] | None:

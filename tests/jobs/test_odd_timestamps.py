@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, Cluster, id_in
+from tests.support.delta_tables import store, txn_audit
 from tests.support.memory import MemoryTables, audited
 
 END = 3 * HOUR
@@ -133,3 +136,42 @@ def test_every_instant_in_the_tables_is_one_of_the_capture(odd):
             for column, value in row.items():
                 if hasattr(value, "timestamp"):
                     assert NOON <= value.timestamp() * 1000 <= NOON + END, (table, column, value)
+
+
+@pytest.fixture(scope="module")
+def stored(odd, tmp_path_factory):
+    return store(tmp_path_factory.mktemp("tables"), odd, NOON + END)
+
+
+#: Years that only a wrapped or unchecked number gives, and ages that only a difference to one gives.
+STRANGE = re.compile(r"\b(1[0-6]\d\d|1745|1970|[3-9]\d\d\d)-\d\d-\d\d|-\d+ (min|s|h|d) ago|\d{6,} (min|h|d)\b")
+COMMANDS = (
+    ("report",),
+    ("report", "--format", "json"),
+    ("find-hanging", "--format", "kafka", "--broker-id", "1"),
+    ("describe-producers", "--format", "kafka", "--topic", "stamped-nanoseconds", "--partition", "0"),
+    ("list", "--format", "kafka"),
+    ("find-late",),
+    ("abort-plan",),
+    ("coverage",),
+    *(("describe", "--transactional-id", id_in(number, f"told-{name}")) for number, name in enumerate(STAMPS)),
+    *(("timeline", f"stamped-{name}", str(partition)) for name in STAMPS for partition in range(5)),
+    *(("timeline", id_in(number, f"told-{name}")) for number, name in enumerate(STAMPS)),
+    *(("explain", f"stamped-{name}", "0", "2") for name in STAMPS),
+    *(("explain", f"stamped-{name}", "1", "6") for name in STAMPS),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_answers_with_times_of_the_capture_only(stored, command):
+    code, printed, problem = txn_audit(stored, *command)
+    assert (code, problem) == (0, "")
+    assert STRANGE.search(printed) is None
+
+
+def test_the_page_is_written_and_shows_times_of_the_capture_only(stored, tmp_path):
+    file = tmp_path / "page.html"
+    code, _, problem = txn_audit(stored, "report", "--html", file)
+    assert (code, problem) == (0, f"page: {file}\n")
+    text = re.sub(r"<(style|script|svg)\b.*?</\1>", "", file.read_text(), flags=re.DOTALL)
+    assert STRANGE.search(text) is None

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from tests.support.memory import MemoryTables
 from txnlib.answers.spark_rows import SparkRows
 from txnlib.cli.main import main
 from txnlib.config import Settings
@@ -52,6 +53,40 @@ def write_run(root: Path, as_of_ms: int = NOW, status: str = "DONE", cluster: st
     }
     write(root, "audit_runs", row, run_id=decided.run_id)
     return decided.run_id
+
+
+#: The tables that the commands of `txn-audit` read.
+READ_BY_COMMANDS = (
+    "coverage",
+    "open_transactions",
+    "producer_states",
+    "record_batches",
+    "transactional_ids",
+    "coordinator_states",
+    "partition_transactions",
+    "transaction_log",
+    "late_transactions",
+    "partitions",
+    "findings",
+    "abort_plan",
+    "blocked_groups",
+    "ended_transactions",
+    "producer_spans",
+    "producer_id_owners",
+    "transactions",
+    "brokers",
+    "quarantine",
+)
+
+
+def store(root: Path, tables: MemoryTables, as_of_ms: int) -> Path:
+    """Writes what an audit in memory made as the tables of a run, for `txn-audit`; the folder."""
+    run_id = write_run(root, as_of_ms)
+    for name in READ_BY_COMMANDS:
+        rows = tables.made(name)
+        stamp = pa.array([run_id] * rows.num_rows, pa.string())
+        write_deltalake(str(root / name), rows.append_column("run_id", stamp), partition_by=["run_id"])
+    return root
 
 
 def txn_audit(root: Path | str, *argv: object) -> tuple[int, str, str]:

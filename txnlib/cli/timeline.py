@@ -10,6 +10,7 @@ from txnlib.answers.tables import Filter, Row, Run
 from txnlib.cli.explain import RECORD
 from txnlib.cli.output import Answer
 from txnlib.core.durations import duration
+from txnlib.core.instants import clock_ms
 from txnlib.errors import UsageError
 from txnlib.report.explained import clock
 from txnlib.report.text import instant, printable
@@ -68,9 +69,9 @@ def _of_partition(run: Run, topic: str, partition: int, last: int) -> Answer:
     if not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
         raise UsageError(f"no copy of {topic}-{partition} was audited in this run")
     is_open: list[Filter] = [("marker_offset", "IS", None), ("first_offset", "IS NOT", None)]
-    opened = run.rows("producer_spans", _SPAN, [*here, *is_open], order='"first_offset"', limit=OPEN)
+    opened = _with_clock_times(run.rows("producer_spans", _SPAN, [*here, *is_open], order='"first_offset"', limit=OPEN))
     is_ended: list[Filter] = [*here, ("marker_offset", "IS NOT", None)]
-    ended = run.rows("producer_spans", _SPAN, is_ended, order='"marker_offset" DESC', limit=LOADED)
+    ended = _with_clock_times(run.rows("producer_spans", _SPAN, is_ended, order='"marker_offset" DESC', limit=LOADED))
     exact_from = ended[-1]["marker_offset"] if len(ended) == LOADED else 0
     shown = [*_before(opened, ended[last:]), *opened, *ended[:last]]
     owners = _owners(run, {row["producer_id"] for row in shown})
@@ -89,6 +90,14 @@ def _of_partition(run: Run, topic: str, partition: int, last: int) -> Answer:
         lacking.append(f"{number - len(opened)} open transactions that begin behind those shown")
     tail = f"\nleft out: {'; '.join(lacking)}\n" if lacking else "\n"
     return _answer(run, log, events, tail + _stands(run, here), marks)
+
+
+def _with_clock_times(rows: list[Row]) -> list[Row]:
+    """The rows with only those times that a clock can show; a client may have stamped anything."""
+    return [row | {name: clock_ms(row[name]) for name in _TIMES & row.keys()} for row in rows]
+
+
+_TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
 
 
 def _before(opened: list[Row], older: list[Row]) -> list[Row]:
@@ -130,7 +139,7 @@ def _records(run: Run, ids: set[str], stretches: list[tuple[int, int]]) -> list[
     found: dict[tuple[int, int, str], Row] = {}
     for low, high in stretches:
         where: list[Filter] = [("transactional_id", "IN", ids), ("timestamp_ms", ">=", low), ("timestamp_ms", "<=", high)]
-        for row in run.rows("coordinator_states", RECORD, where, order='"timestamp_ms" DESC', limit=RECORDS):
+        for row in _with_clock_times(run.rows("coordinator_states", RECORD, where, order='"timestamp_ms" DESC', limit=RECORDS)):
             found[row["coordinator_partition"], row["offset"], row["transactional_id"]] = row
     return [found[key] for key in sorted(found)]
 
@@ -164,7 +173,7 @@ def _of_id(run: Run, name: str, last: int) -> Answer:
     columns = ("producer_id", "producer_epoch", "transaction_number", "first_record_offset", "markers")
     newest = run.rows("transactions", columns, own, order='"transaction_number" DESC', limit=last)
     since: list[Filter] = [("offset", ">=", newest[-1]["first_record_offset"])] if newest else []
-    records = run.rows("coordinator_states", RECORD, [*own, *since], order='"offset" DESC', limit=RECORDS)[::-1]
+    records = _with_clock_times(run.rows("coordinator_states", RECORD, [*own, *since], order='"offset" DESC', limit=RECORDS))[::-1]
     if not records:
         raise UsageError(f"no captured coordinator holds a record of the transactional id {name!r}")
     begun = {row["transaction_number"]: row["timestamp_ms"] for row in records[::-1] if row["state"] == "Ongoing"}
@@ -181,7 +190,7 @@ def _of_id(run: Run, name: str, last: int) -> Answer:
     verdicts = run.rows("open_transactions", columns, own, order='"topic", "partition", "start_offset"', limit=OPEN)
     for row in verdicts:
         where: list[Filter] = [(column, "=", row[column]) for column in ("topic", "partition", "producer_id")]
-        found = run.rows("producer_spans", _SPAN, [*where, ("first_offset", "=", row["start_offset"])], limit=1)
+        found = _with_clock_times(run.rows("producer_spans", _SPAN, [*where, ("first_offset", "=", row["start_offset"])], limit=1))
         logs.setdefault(f"{row['topic']}-{row['partition']}", ([], {}))[0].extend(found)
     of_logs = [
         [replace(event, last_stable_offset=None) for event in partition_events(log, spans, {}, starts, 0)]

@@ -139,9 +139,10 @@ def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step],
     for batch, step, (lowest, highest) in zip(batches, steps, between, strict=True):
         lower = (-EVER if step.after_ms is None else step.after_ms, BATCH)
         upper = (EVER if step.before_ms is None else step.before_ms, BATCH)
-        key = (batch["max_timestamp_ms"], BATCH)
-        if not lower <= key <= upper:
-            # The client's clock is refuted. What is open was written as late as can be: nothing says otherwise.
+        at = clock_ms(batch["max_timestamp_ms"])
+        key = lower if at is None else (at, BATCH)
+        if at is None or not lower <= key <= upper:
+            # There is no time, or a wrong one. An open transaction was written as late as possible: nothing says otherwise.
             key = upper if step.is_open else lower
         keys.append(min(max(key, lowest), highest))
     return keys

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.instants import clock_ms
 from txnlib.core.sentinels import CLOCKS_DIFFER_MS
 from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
 from txnlib.report.summary import Row
@@ -49,7 +50,9 @@ def limits(place: Place, batches: Sequence[Row], records: Sequence[Row]) -> list
 
 def _decision_of(place: Place, marker: Row, records: Sequence[Row]) -> Row | None:
     """The Prepare record behind a marker: the newest that came before it, and whose transaction was not finished by then."""
-    at, kind = marker["max_timestamp_ms"], marker["control_type"]
+    at, kind = clock_ms(marker["max_timestamp_ms"]), marker["control_type"]
+    if at is None:
+        return None
     prepared = [
         record
         for record in records
