@@ -12,10 +12,10 @@ ADDED, MOST = 0.01, 0.08
 #: Too few batches to take any time.
 NOTHING = 1_000
 LATER = "2099-01-01T00:00:00Z"
-ABOUT = f"""Seconds of `audit --mode incremental` of a capture that has grown by {ADDED:.0%}, against those of a full audit of the
-same capture, each without what an audit of its kind takes of {NOTHING:,} batches (of which the incremental one finds nothing new);
-each in processes of its own, once. Its tables equal those of the full audit, row for row. The second line is all of both, start
-included: what somebody waits for."""
+ABOUT = f"""Seconds of `audit --mode incremental` of a capture that has grown by {ADDED:.0%}, against those of a full audit of
+the same capture. From each is subtracted what an audit of its kind takes for {NOTHING:,} batches (of which the incremental one
+finds nothing new). Each ran once, in its own processes. Its tables equal those of the full audit, row for row. The second line
+is the total of both, start included: the time a user waits."""
 
 
 def measure(folder: Path, known: Path, batches: int, batch_bytes: int, partitions: int) -> list[Ratio]:

@@ -38,13 +38,13 @@ from table import Table
 #: Bytes of a batch -> batches, so that the whole takes some minutes.
 BATCHES = {16_384: 500_000, 500: 4_000_000}
 FACTS = (
-    "on {machine}; generated captures of {partitions} partitions. Load average {before:.1f} when it began and {after:.1f} when it "
-    "ended: what was there at the beginning was others' work, and spoils ratios too."
+    "on {machine}; generated captures of {partitions} partitions. The load average was {before:.1f} at the start "
+    "and {after:.1f} at the end: the load at the start came from other work, and distorts ratios too."
 )
 PAGE = ROOT / "docs" / "performance.md"
 HEAD = """# Performance
 
-Ratios of measures that were taken in one run, on one machine, one after the other. Written on {day} by
+Ratios of measurements taken in one run, on one machine, one after the other. Written on {day} by
 
 ```
 {command}

@@ -14,14 +14,14 @@ SPEED_UP, MEMORY = 1.7, 1.2
 TIMES = 4
 #: Folder of the large audit's tables.
 LARGE = "out-large"
-READING = f"""Batches/s of the read into a DataFrame, 500-byte batches, by a session with two tasks and by one with one; each
-in a process of its own, warm, best of {SECONDS} seconds. Where one task has both cores, Spark works on one of them while Python
-works on the other, so that it takes more than one core's time; so the second line gives it one core, as it has on a machine where
-all are at work."""
-AUDITS = f"""Whole audits, each in processes of its own, of one input and of one {TIMES} times as large: the highest memory
-(MiB) of the driver, its JVM and all Python workers (proportional set size, looked at four times a second), and the seconds
-from start to end. The times are of one run each, cold as for a user: most of a small audit is Spark's start, so what counts
-is what the added batches add."""
+READING = f"""Batches/s of the read into a DataFrame, 500-byte batches, by a session with two tasks and by one with one task;
+each in its own process, warm, best of {SECONDS} seconds. If one task has both cores, Spark works on one core while Python works
+on the other, so the task uses more than one core's time. The second line therefore gives it one core, which is what it gets on
+a machine where all cores are busy."""
+AUDITS = f"""Whole audits, each in its own processes, of one input and of one {TIMES} times as large: the highest memory (MiB)
+of the driver, its JVM and all Python workers (proportional set size, sampled four times a second), and the seconds from start
+to end. The times are of one run each, cold as for a user. Most of a small audit is Spark's start, so what counts is the cost of
+the added batches."""
 
 
 def measure_reading(capture: Path, batches: int) -> list[Ratio]:

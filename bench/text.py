@@ -17,11 +17,11 @@ from txnlib.readers.capture import FileKind, list_capture
 TARGET = 0.5
 RUNS = 8
 SHAPES = {"shallow": (), "deep": ("--deep-iteration",)}
-ABOUT = f"""Lines/s of text that Kafka's tool printed of the segments with 500-byte batches, one file per partition. Ours: the
+ABOUT = f"""Lines/s of text that Kafka's tool printed from the segments with 500-byte batches, one file per partition. Ours: the
 reader of `record_batches`, in {CORES} processes, which also checks that every line continues the file before it. Polars:
-`scan_lines`, the lines of batches split at spaces into the same numbers and words and, for the deep text, the marker of a
-batch out of the line behind it; {CORES} threads; the faster of its two engines. (One regular expression with 18 groups, or 18
-with one, were slower.) Best of {RUNS}."""
+`scan_lines`, with the lines of batches split at spaces into the same numbers and words and, for the deep text, a batch's marker
+taken from the next line; {CORES} threads; the faster of its two engines. (One regular expression with 18 groups, or 18 with
+one, were slower.) Best of {RUNS}."""
 
 
 def print_text(capture: Path, folder: Path, *options: str) -> None:

@@ -102,19 +102,19 @@ def answer(database, heading):
 
 def test_what_the_answers_say(database):
     told = {
-        "What is new since the audit before?": [
+        "Changes since the earlier run": [
             ("test", "ENDED", "payments", 0, 7, "fraud-1", "LATE", None, "aborted by hand at offset 60"),
             ("test", "NEW", "orders", 1, 50, "ledger-0", None, "OPEN", "expected"),
             ("test", "SEEN", "orders", 2, 9, None, None, "UNKNOWN", "a coordinator partition was not captured"),
         ],
-        "Which applications abort most?": [("billing", 3, 1, 1, 33.3), ("fraud", 1, 0, 0, 0.0)],
-        "How long does it take to write the markers?": [(3, 3, 40, 4.0, 39.28), (4, 1, 4, 4.0, 4.0)],
-        "What stays open night after night?": [("orders", 0, 100, "billing-0", "HANGING", 3, datetime(2026, 11, 19, 2))],
-        "Lists in a row": [("fraud-1", datetime(2026, 11, 19, 2), "payments", 0)],
+        "Applications with the most aborts": [("billing", 3, 1, 1, 33.3), ("fraud", 1, 0, 0, 0.0)],
+        "Time to write the markers": [(3, 3, 40, 4.0, 39.28), (4, 1, 4, 4.0, 4.0)],
+        "Transactions open over several audits": [("orders", 0, 100, "billing-0", "HANGING", 3, datetime(2026, 11, 19, 2))],
+        "List columns": [("fraud-1", datetime(2026, 11, 19, 2), "payments", 0)],
     }
     assert {heading: answer(database, heading) for heading in told} == told
-    assert [row[-5:] for row in answer(database, "Is it getting better?")] == [(0, 0, 0, 0, 2), (1, 0, 1, 0, 2), (1, 0, 0, 1, 3)]
-    assert [row[1] for row in answer(database, "What did each audit say of it?")] == ["SUSPECT", "HANGING", "HANGING"]
+    assert [row[-5:] for row in answer(database, "Verdicts over time")] == [(0, 0, 0, 0, 2), (1, 0, 1, 0, 2), (1, 0, 0, 1, 3)]
+    assert [row[1] for row in answer(database, "One transaction over time")] == ["SUSPECT", "HANGING", "HANGING"]
 
 
 def test_the_view_of_changes_is_what_txn_audit_diff_says_of_each_pair_of_nights(database, nights):
