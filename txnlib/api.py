@@ -116,16 +116,17 @@ def audit(
     """Audits copies of Kafka's logs, and returns the run with its tables.
 
     * `capture`: a folder or file, or several, local or in a store (docs/operations.md).
-    * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither they lie in a temporary folder
-      of this machine, which goes when the Audit does.
+    * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither, the tables are in a temporary
+      folder, which is deleted with the Audit.
     * `as_of`: the instant to judge at, as ISO-8601, epoch milliseconds or a datetime; default: the capture's newest instant.
-    * `max_transaction_timeout`: minutes from which nobody's transaction hangs; `stuck_after`: minutes after the decision from which
-      a missing marker is STUCK; `transaction_max_timeout_ms`: the brokers' setting, in milliseconds.
+    * `max_transaction_timeout`: minutes since its last write after which an orphaned transaction is HANGING.
+      `stuck_after`: minutes since the decision after which a missing marker is STUCK.
+      `transaction_max_timeout_ms`: the brokers' setting, in milliseconds.
     * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`, `follow_links`, `take_over`: as the options of the job `audit`.
-    * `progress`: told a line per table, such as `print`.
+    * `progress`: called with a line per table, for instance `print`.
 
-    What is None is as the settings file `conf`, else `capture.json`, else Kafka's default says. Auditing a cluster as of the same
-    instant again replaces that run's rows. What cannot be decided is no error: its verdict is UNKNOWN.
+    A setting that is None comes from the settings file `conf`, else from `capture.json`, else it is Kafka's default. Auditing a
+    cluster again as of the same instant replaces that run's rows. What cannot be decided is not an error: its verdict is UNKNOWN.
 
     Raises UsageError for arguments that cannot be used, ConfigError for a settings file or capture.json that cannot be,
     UnreadableInputError where there is no Kafka log, BusyError while another audit of the cluster is at work there, and StepError

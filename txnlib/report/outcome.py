@@ -1,4 +1,4 @@
-"""The result of a run for `--metrics` and `--summary`. A run that failed has one, too."""
+"""The result of a run, in numbers for programs. A run that failed has one, too."""
 
 from __future__ import annotations
 

@@ -1,0 +1,42 @@
+"""Titles are noun phrases or sentences of at most twelve words, and the worst words of the old dialect are gone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+TITLE_WORDS = 12
+#: Words that made readers stop (house.md, section 2).
+BANNED = re.compile(
+    r"\b(whoever|nobody's|so many|is told|are told|to be told|is held by whoever|as ever|anew|there where|be it only)\b", re.IGNORECASE
+)
+CODE = ("txnlib", "jobs", "bench", "docs")
+
+
+def sources(repository: Path) -> list[Path]:
+    return [path for folder in CODE for path in sorted((repository / folder).rglob("*.py")) if path.read_text().strip()]
+
+
+def title(docstring: str) -> str:
+    """The first sentence, or what is before its first colon; each name in code counts as one word."""
+    first = re.sub(r"`[^`]*`(: )?", "x ", docstring.split("\n\n")[0].replace("\n", " "))
+    return re.split(r"(?<=\w)[.:;](?:\s|$)", re.sub(r"^\d+\. ", "", first))[0]
+
+
+def test_a_module_has_a_title_that_is_no_question(repository):
+    for path in sources(repository):
+        docstring = ast.get_docstring(ast.parse(path.read_text()))
+        assert docstring, path
+        assert "?" not in docstring.split("\n\n")[0], path
+        assert len(title(docstring).split()) <= TITLE_WORDS + 1, f"{path}: {title(docstring)}"
+
+
+@pytest.mark.parametrize("folder", ["README.md", "CHANGELOG.md", "docs"])
+def test_pages_are_in_plain_english(repository, folder):
+    pages = [repository / folder] if folder.endswith(".md") else sorted((repository / folder).rglob("*.md"))
+    for page in pages:
+        prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        assert (page.name, BANNED.findall(prose)) == (page.name, [])
