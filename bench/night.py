@@ -1,4 +1,4 @@
-"""6. A night that adds 1%. An incremental audit next to a full one, without start-up."""
+"""6. A night that adds one per cent. An incremental audit next to a full one, without start-up."""
 
 from __future__ import annotations
 
