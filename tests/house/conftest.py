@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
@@ -10,12 +9,17 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def demo(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the first command of the README prints; its tables are in out/quickstart from then on."""
+def demo_run(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """The first command of the README, carried out; its tables are in out/quickstart from then on."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     done = subprocess.run(
         [repository / "spark-submit.sh"], cwd=elsewhere, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"report: [\d.]+ s", done.stderr.splitlines()[-1]), "the last line of a good run is ours"
-    return done.stdout
+    return done
+
+
+@pytest.fixture(scope="session")
+def demo(demo_run: subprocess.CompletedProcess[str]) -> str:
+    """What the first command of the README prints."""
+    return demo_run.stdout

@@ -32,6 +32,7 @@ def counts(out):
     return {name: DeltaTable(f"{out}/{name}").to_pyarrow_dataset().count_rows() for name in TABLES}
 
 
+@pytest.mark.slow  # `tests/house/test_demo.py` looks at one in CI
 def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, out, sample, capsys):
     page, metrics, numbers = (out.parent / name for name in ("report.html", "audit.prom", "audit.json"))
     files = ["--report", str(page), "--metrics", str(metrics), "--summary", str(numbers)]
@@ -63,6 +64,7 @@ def test_jobs_again_repair_what_a_dead_run_left_double_nothing_and_exit_with_3_i
     assert json.loads(run["counts"])["verdicts"] == {"HANGING": 1, "LATE": 2, "OPEN": 1}
 
 
+@pytest.mark.slow
 def test_a_later_audit_remembers_since_when_a_transaction_hangs(spark, out, sample, capsys):
     later = ["--as-of", "2026-11-22T07:00:00Z", "--mode", "incremental"]
     before = counts(out)
