@@ -168,7 +168,7 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     for name, value in vars(options).items():
         if name != "input" and isinstance(value, str) and not _is_utf_8(value):
-            raise UsageError(f"--{name.replace('_', '-')} {shown(value)}: is no UTF-8")
+            raise UsageError(f"--{name.replace('_', '-')} {shown(value)}: is not UTF-8")
     if job in _READS and not options.input:
         raise UsageError("--input is missing: name the folder with the copies of the logs")
     if not options.output and not options.schema and not getattr(options, "dry_run", False):
@@ -193,5 +193,5 @@ def parse_fail_on(given: str | None) -> frozenset[str]:
     names = [name.strip().lower() for name in (given or "").split(",") if name.strip()]
     unknown = [name for name in names if name not in VERDICT_NAMES]
     if unknown:
-        raise UsageError(f"--fail-on {','.join(unknown)}: known are {', '.join(VERDICT_NAMES)}")
+        raise UsageError(f"--fail-on {','.join(unknown)}: expected some of {', '.join(VERDICT_NAMES)}")
     return frozenset(name.upper() for name in names)

@@ -196,7 +196,7 @@ def read_settings_file(path: Path) -> SettingsFile:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise ConfigError(str(path), key, f"unknown key; known are {', '.join(known_keys())}") from error
+            raise ConfigError(str(path), key, f"unknown key; expected one of {', '.join(known_keys())}") from error
         raise ConfigError(str(path), key, first["msg"]) from error
 
 

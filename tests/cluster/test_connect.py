@@ -16,7 +16,7 @@ def test_audits_through_spark_connect_have_the_same_tables(audited_here, nights_
         for night in nights:
             asked = ("--input", str(night), "--output", str(two), "--mode", "incremental")
             _, progress = audited(repository, *asked, SPARK_REMOTE=remote)
-    assert "going on from" in progress
+    assert "resuming from" in progress
     assert_same_tables(one, audited_here)
     assert_same_tables(two, nights_here)
 
