@@ -155,7 +155,7 @@ def _verdict(run: Run, topic: str, partition: int, start_offset: int) -> Row:
     if not found:
         opened = run.rows("open_transactions", ("start_offset", "producer_id"), here, order='"start_offset"', limit=10)
         known = ", ".join(f"{row['start_offset']} (producer {row['producer_id']})" for row in opened) or "none"
-        raise UsageError(f"no transaction that begins at offset {start_offset} of {topic}-{partition} is open; open there: {known}")
+        raise UsageError(f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {known}")
     row = found[0]
     for name in ("last_timestamp", "blocks_since", "first_seen"):
         row[name] = ms(row[name])

@@ -60,7 +60,7 @@ def timeline(run: Run, options: Namespace) -> Answer:
             return _of_id(run, name, options.last)
         case [topic, partition] if partition.isdecimal():
             return _of_partition(run, topic, int(partition), options.last)
-    raise UsageError("timeline wants a topic and the number of a partition, or one transactional id")
+    raise UsageError("timeline needs a topic and a partition number, or one transactional id")
 
 
 def _of_partition(run: Run, topic: str, partition: int, last: int) -> Answer:
@@ -166,7 +166,7 @@ def _of_id(run: Run, name: str, last: int) -> Answer:
     since: list[Filter] = [("offset", ">=", newest[-1]["first_record_offset"])] if newest else []
     records = run.rows("coordinator_states", RECORD, [*own, *since], order='"offset" DESC', limit=RECORDS)[::-1]
     if not records:
-        raise UsageError(f"no captured coordinator holds a record of the transactional id {name!r}")
+        raise UsageError(f"no captured coordinator has a record of the transactional id {name!r}")
     begun = {row["transaction_number"]: row["timestamp_ms"] for row in records[::-1] if row["state"] == "Ongoing"}
     logs: dict[str, tuple[list[Row], dict[int, int]]] = {}
     for transaction in newest:

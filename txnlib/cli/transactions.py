@@ -56,7 +56,7 @@ def list_transactions(run: Run, options: Namespace) -> Answer:
     idle = sum(row["transaction_start_ms"] is None for row in rows)
     notes = []
     if idle and (options.duration_filter or -1) >= 0:
-        notes.append(f"{idle} of these have no start that is known, and pass every --duration-filter, as they do at the brokers")
+        notes.append(f"{idle} of these have no known start, and pass every --duration-filter, as on a broker")
     return Answer(
         ("transactional_id", "coordinator", "coordinator_partition", "producer_id", "producer_epoch", "state", "partitions"),
         rows,
@@ -71,7 +71,7 @@ def describe(run: Run, options: Namespace) -> Answer:
     """One transactional id. Raises UsageError if no captured coordinator knows it."""
     rows = _ids(run, ("transactional_id", "=", options.transactional_id))
     if not rows:
-        raise UsageError(f"no captured coordinator holds the transactional id {options.transactional_id!r} (any more)")
+        raise UsageError(f"no captured coordinator has the transactional id {options.transactional_id!r} (any more)")
     row = rows[0]
     start = row["transaction_start_ms"]
     row["duration_ms"] = None if start is None else run.as_of_ms - start
@@ -126,7 +126,7 @@ def find_hanging_transactions(run: Run, options: Namespace) -> Answer:
     replicas, notes = _replicas(run), []
     brokers = frozenset().union(*replicas.values()) if replicas else frozenset()
     if options.broker_id is not None and options.broker_id not in brokers:
-        notes.append(f"no copy of broker {options.broker_id} was audited; known are {sorted(brokers)}")
+        notes.append(f"no copy of broker {options.broker_id} was audited, only of {sorted(brokers)}")
     searched = [place for place, copies in replicas.items() if scope.covers(*place, copies)]
     rows = [
         row
