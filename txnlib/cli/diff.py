@@ -28,7 +28,7 @@ _SHOWN: Final = tuple(name for name in COLUMNS if name != "reason_now")
 
 
 def diff(tables: Tables, options: Namespace) -> Answer:
-    """What is new, ended, or judged otherwise. Raises UsageError unless two runs of one cluster are named, or are there."""
+    """Transactions that are new, ended or judged differently. Raises UsageError unless there are two runs of one cluster."""
     then, now = _two_runs(tables, options)
     rows_then, rows_now = (run.rows("open_transactions", _OPEN) for run in (then, now))
     captured_then, captured_now = _captured(then), _captured(now)
@@ -66,7 +66,7 @@ def _counted(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _two_runs(tables: Tables, options: Namespace) -> tuple[Run, Run]:
-    """Those that are named; a single one against the newest; else the newest that was finished, and the one before it."""
+    """The two named runs; one named run and the newest; or the newest finished run and the one before it."""
     if len(options.runs) > 2:
         raise UsageError("diff takes at most two runs")
     done = [row for row in chosen_runs(tables) if row["status"] == "DONE"]
@@ -92,7 +92,7 @@ def _newest(options: Namespace, tables: Tables, done: list[Row]) -> Row:
 
 
 def _named_run(tables: Tables, name: str) -> Row:
-    """By its id, else by its instant."""
+    """The run with this id, else the run as of this instant."""
     rows = chosen_runs(tables)
     by_id = [row for row in rows if row["run_id"] == name]
     if by_id:
@@ -117,7 +117,7 @@ def _named(places: set[Place]) -> list[str]:
 
 
 def _endings(now: Run, gone: set[Key]) -> dict[Key, str]:
-    """How those that are open no longer ended: as the later run noted it of what it had been warned of, else by their marker."""
+    """How transactions that are no longer open ended: from `ended_transactions` of the later run, else from their marker."""
     if not gone:
         return {}
     said: dict[Key, str] = {}
