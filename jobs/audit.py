@@ -27,7 +27,7 @@ def job(argv: Sequence[str]) -> int:
 
 
 def program() -> None:
-    """The audit as a program of the wheel; raises SystemExit where its exit code is not 0, as Databricks tells what failed."""
+    """The audit as a program of the wheel. Raises SystemExit only if the exit code is not 0, as Databricks requires."""
     if code := main(job, sys.argv[1:], is_process=True):
         sys.exit(code)
 

@@ -15,14 +15,14 @@ from txnlib.readers.start import BEGINNING, STARTS
 from txnlib.report.whole_file import check_whole_file
 from txnlib.stages.asked import FULL, MODES, check_number
 
-#: `--summary -`: the JSON takes the place of the report.
+#: `--summary -` prints JSON in place of the report.
 STDOUT: Final = "-"
 VERDICT_NAMES: Final = ("hanging", "late", "stuck", "suspect", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its name, the jobs that take it, what it says in --help, and what argparse needs to know."""
+    """One option: its name, the jobs that take it, its help text, and the keyword arguments for argparse."""
 
     name: str
     jobs: frozenset[str]
@@ -47,114 +47,120 @@ OPTIONS: Final = (
     Option(
         "--input",
         _READS,
-        "folder or file with copies of logs, local or s3://, gs://, abfss://, hdfs://; repeatable",
+        "Folder or file with copies of Kafka logs: local, s3://, gs://, abfss:// or hdfs://. Can be given more than once",
         {"action": "append", "metavar": "PATH"},
     ),
-    Option("--output", _ALL, "folder of the Delta tables", {"metavar": "PATH"}),
-    Option("--schema", _ALL, "catalog schema of the Delta tables, instead of --output", {"metavar": "CATALOG.SCHEMA"}),
-    Option("--conf", _READS, "settings file (TOML)", {"metavar": "FILE"}),
-    Option("--cluster", _ALL, "name of the cluster; default: that of capture.json, else of the folder", {"metavar": "NAME"}),
+    Option("--output", _ALL, "Folder of the Delta tables", {"metavar": "PATH"}),
+    Option("--schema", _ALL, "Catalog schema of the Delta tables, in place of --output", {"metavar": "CATALOG.SCHEMA"}),
+    Option("--conf", _READS, "Settings file (TOML)", {"metavar": "FILE"}),
+    Option("--cluster", _ALL, "Name of the cluster (default: from capture.json, else the name of the folder)", {"metavar": "NAME"}),
     Option(
         "--as-of",
         _ALL,
-        "instant to judge at: ISO-8601, epoch ms, or 'capture' (default: newest capture instant)",
+        "Instant at which to judge: ISO-8601, epoch ms, or 'capture' for the newest capture instant (default: capture)",
         {"metavar": "TIME"},
     ),
     Option(
         "--max-transaction-timeout",
         _READS,
-        "age in minutes from which nobody's transaction hangs, as for find-hanging "
-        f"(default {_minutes('max_transaction_timeout_ms')})",
+        "Report an orphaned transaction as hanging once its last write is older than this many minutes. The same as "
+        f"--max-transaction-timeout of kafka-transactions.sh find-hanging (default: {_minutes('max_transaction_timeout_ms')})",
         {"type": int, "metavar": "MINUTES"},
     ),
     Option(
         "--transaction-max-timeout-ms",
         _READS,
-        f"the brokers' transaction.max.timeout.ms (default {default_of('transaction_max_timeout_ms')})",
+        f"The brokers' transaction.max.timeout.ms (default: {default_of('transaction_max_timeout_ms')})",
         {"type": int, "metavar": "MS"},
     ),
     Option(
         "--stuck-after",
         _READS,
-        f"minutes after the decision from which a missing marker is STUCK (default {_minutes('stuck_after_ms')})",
+        "Report a decided transaction as stuck if its marker is still missing after this many minutes "
+        f"(default: {_minutes('stuck_after_ms')})",
         {"type": int, "metavar": "MINUTES"},
     ),
     Option(
         "--coordinator-partitions",
         _READS,
-        "partitions of __transaction_state (default: capture.json, else what the ids prove)",
+        "Number of partitions of __transaction_state (default: from capture.json, else inferred from the captured ids)",
         {"type": int, "metavar": "N"},
     ),
     Option(
         "--fail-on",
         _REPORTS,
-        f"exit with 3 if such a transaction is found: {','.join(VERDICT_NAMES)}",
+        f"Exit with code 3 if a transaction has one of these verdicts: {','.join(VERDICT_NAMES)}",
         {"metavar": "VERDICTS"},
     ),
-    Option("--report", _REPORTS, "write the report as a page, too: one HTML file that needs no network", {"metavar": "FILE.html"}),
+    Option("--report", _REPORTS, "Also write the report as a self-contained HTML page", {"metavar": "FILE.html"}),
     Option(
         "--metrics",
         _REPORTS,
-        "write what became of the audit as gauges for Prometheus, too: a file for node_exporter's textfile collector",
+        "Also write the result as Prometheus gauges, for the textfile collector of node_exporter",
         {"metavar": "FILE.prom"},
     ),
     Option(
         "--summary",
         _REPORTS,
-        "write the report's numbers as JSON, too; '-': to stdout, in place of the report",
+        "Also write a summary of the report as JSON; '-' prints it to stdout in place of the report",
         {"metavar": "FILE.json"},
     ),
     Option(
         "--start",
         _READS,
-        "read each log from its beginning (default), or from the newest snapshot of its producers: faster, and knows as much "
-        "about what is open, but only of transactions that ended since then",
+        "Where to start reading each log: at its beginning (default), or at its newest producer snapshot. A snapshot is faster and "
+        "finds the same open transactions, but no transactions that ended before it",
         {"choices": STARTS, "default": BEGINNING},
     ),
     Option(
         "--mode",
         _READS,
-        "read every log whole (full, default), or of each segment only what is new since the cluster's last audit "
-        "(incremental): the tables are the same",
+        "What to read: every log in full (default), or only what was appended since the last audit of the cluster (incremental). "
+        "Both write the same tables",
         {"choices": MODES, "default": FULL},
     ),
     Option(
         "--follow-links",
         _READS,
-        "read also what links in the input lead to outside of it (default: name them in quarantine)",
+        "Follow symbolic links that lead out of the input (default: list them in quarantine)",
         {"action": "store_true"},
     ),
     Option(
         "--keep-days",
         _REPORTS,
-        "remove the cluster's audits that are so many days older than this one from the tables (default: keep all)",
+        "Delete audits of this cluster more than DAYS days older than this one (default: keep all)",
         {"type": int, "metavar": "DAYS"},
     ),
     Option(
         "--take-over",
         _ALL,
-        "go on although an audit of the cluster is noted as running, which you know to have died on another machine",
+        "Proceed even though another audit is marked as running. Use only if you know it has died",
         {"action": "store_true"},
     ),
     Option(
         "--debug",
         _ALL,
-        "print the traces of a failure, and those of Spark's log; else a failure names the file that they are in",
+        "On failure, print stack traces, including those in Spark's log (default: write them to a file and print its name)",
         {"action": "store_true"},
     ),
-    Option("--dry-run", _READS, "say what would be read and as of when, and stop", {"action": "store_true"}),
+    Option(
+        "--dry-run",
+        _READS,
+        "Print what would be read, and the instant at which it would be judged, and exit",
+        {"action": "store_true"},
+    ),
 )
 
 
 class _Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises instead of leaving the process."""
+    """An ArgumentParser that raises UsageError instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
-    """The options of one job. Raises UsageError for what cannot be used."""
+    """Parses the options of one job. Raises UsageError if they are invalid."""
     parser = _Parser(prog=f"./spark-submit.sh {job}", description=about, allow_abbrev=False)
     for option in OPTIONS:
         if job in option.jobs:
@@ -162,7 +168,7 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     for name, value in vars(options).items():
         if name != "input" and isinstance(value, str) and not _is_utf_8(value):
-            raise UsageError(f"--{name.replace('_', '-')} {shown(value)}: is no UTF-8")
+            raise UsageError(f"--{name.replace('_', '-')} {shown(value)}: is not UTF-8")
     if job in _READS and not options.input:
         raise UsageError("--input is missing: name the folder with the copies of the logs")
     if not options.output and not options.schema and not getattr(options, "dry_run", False):
@@ -178,14 +184,14 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _is_utf_8(value: str) -> bool:
-    """Whether a word of the command line is text; of `--input`, any name of a file will do."""
+    """Whether a command-line argument is valid text. `--input` is exempt: a file name may be any bytes."""
     return not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def parse_fail_on(given: str | None) -> frozenset[str]:
-    """Verdicts, in capitals, on which to exit with 3."""
+    """The verdicts of `--fail-on`, in capitals."""
     names = [name.strip().lower() for name in (given or "").split(",") if name.strip()]
     unknown = [name for name in names if name not in VERDICT_NAMES]
     if unknown:
-        raise UsageError(f"--fail-on {','.join(unknown)}: known are {', '.join(VERDICT_NAMES)}")
+        raise UsageError(f"--fail-on {','.join(unknown)}: expected some of {', '.join(VERDICT_NAMES)}")
     return frozenset(name.upper() for name in names)

@@ -26,11 +26,11 @@ from txnlib.stages.run import Run
 
 @dataclass(slots=True)
 class Telling:
-    """Whom to tell what became of a job: what its options ask for."""
+    """Writes the outcome of a job to the files that its options name."""
 
     metrics: str | None
     summary: str | None
-    #: Named like this until the run is open; and with the machine's time at its begin.
+    #: The outcome before the run is open: cluster and start time.
     outcome: Outcome
     run: Run | None = None
 
@@ -39,7 +39,7 @@ class Telling:
         return self.summary == STDOUT
 
     def tell(self, code: int, summary: Summary) -> None:
-        """Writes what a run found whose tables are all there."""
+        """Writes the results of a complete run."""
         if self.run is not None and (self.metrics or self.summary):
             self._write(code, found=found_by(asked_of(self.run), summary))
 
@@ -63,17 +63,17 @@ class Telling:
 
 @contextmanager
 def telling(given: Namespace) -> Iterator[Telling]:
-    """What tells of a job that is done; of one that fails is told here, and the failure raised again."""
+    """Yields the writer for a job that succeeds. If the job fails, writes that and raises the failure again."""
     found = given.cluster or shown(PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name)
     begun = Outcome(cluster=found, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
-    is_tried = getattr(given, "dry_run", False)  # writes nothing
+    is_tried = getattr(given, "dry_run", False)  # a dry run writes nothing
     to = Telling(None, None, begun) if is_tried else Telling(given.metrics, given.summary, begun)
     try:
         yield to
     except Exception as error:
         try:
             to.tell_failure(error)
-        except Exception as lost:  # what went wrong first is what has to be said
+        except Exception as lost:  # the first failure is the one to raise
             say(f"txnlib: {lost}")
         raise
 

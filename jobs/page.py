@@ -9,11 +9,11 @@ from txnlib.report.page_rows import STORIES
 from txnlib.stages.answering import asked_of, is_read_by_spark
 from txnlib.stages.run import Run
 
-#: Stories that are told where each takes a dozen jobs of Spark.
+#: Number of stories per verdict if each takes a dozen Spark jobs.
 FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
 
 
 def write_page(run: Run, file: str) -> None:
-    """Writes the page of a run whose tables are all there."""
+    """Writes the page of a complete run."""
     asked = asked_of(run)
     page.write_page(asked, file, tables=run.tables.store.output, stories=FEW_STORIES if is_read_by_spark(asked) else STORIES)

@@ -1,7 +1,7 @@
 """Progress of reading a capture, reported every half minute with an estimate.
 
-Counted in tasks, which are of about the same work. Spark Connect's clients are told of tasks by the server, and draw a bar of
-their own; there this says nothing.
+Progress is counted in tasks, which are all about the same size. A Spark Connect client draws a progress bar of its own, so
+nothing is reported there.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from txnlib.core.durations import duration
 from txnlib.report.text import size
 from txnlib.stages.run import Run
 
-#: The step that reads everything; others do so beside it.
+#: The step that takes longest to read the capture. Others read it at the same time.
 WALK: Final = "record_batches"
 SECONDS: Final = 30.0
 
 
 @contextmanager
 def told_while_reading(run: Run, seconds: float = SECONDS) -> Iterator[None]:
-    """Tells how far the reading has come, each time that so many seconds have passed; and names Spark's jobs after their steps."""
+    """Reports progress of reading every `seconds` seconds, and names Spark's jobs after their steps."""
     if run.capture is None or is_remote():
         yield
         return
@@ -51,7 +51,7 @@ def _tell(run: Run, tracker: Any, ended: Event, every: float) -> None:
 
 
 def share_done(tracker: Any, group: str) -> float | None:
-    """Which share of the tasks of a group's largest stage has ended; None before it begins."""
+    """The share of finished tasks in the largest stage of a job group; None before it begins."""
     jobs = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
     stages = [info for job in jobs for stage in job.stageIds if (info := tracker.getStageInfo(stage)) is not None]
     largest = max(stages, key=lambda stage: stage.numTasks, default=None)
@@ -59,6 +59,6 @@ def share_done(tracker: Any, group: str) -> float | None:
 
 
 def progress_text(total: int, share: float, seconds: float) -> str:
-    """`read 41.3 GiB of 120.0 GiB, 12 min to go`; how long is not known before the first task has ended."""
+    """`read 41.3 GiB of 120.0 GiB, 12 min to go`. The time to go is omitted until the first task has ended."""
     to_go = f", {duration(round(seconds * (1 - share) / share) * 1000)} to go" if share else ""
     return f"read {size(round(total * share))} of {size(total)}{to_go}"

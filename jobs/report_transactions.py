@@ -22,15 +22,16 @@ MS_PER_DAY: Final = 86_400_000
 
 
 def forget(run: Run, keep_days: int | None) -> None:
-    """Removes the cluster's audits that are so many days older than this one."""
+    """Deletes audits of the cluster more than `keep_days` days older than this one."""
     if keep_days is not None:
         gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - keep_days * MS_PER_DAY)
-        say(f"removed {len(gone)} audits of more than {keep_days} days before")
+        say(f"deleted {len(gone)} audits more than {keep_days} days older than this one")
 
 
 def finish(run: Run, given: Namespace, to: Telling) -> int:
-    """Closes the run, prints the report, and does what else is asked for: the page, old audits, the numbers. The exit code: 3 if a
-    verdict of `--fail-on` was found."""
+    """Closes the run, prints the report, writes the requested files and deletes old audits.
+
+    Returns the exit code: 3 if a verdict of `--fail-on` was found."""
     begun = time.monotonic()
     summary = close(run)
     if not to.replaces_report:

@@ -19,18 +19,18 @@ from txnlib.stages.run import Run
 
 
 def say(text: str) -> None:
-    """A line of progress, to stderr: stdout is the report's. In one write, because several steps speak at a time.
+    """Writes a line of progress to stderr, because stdout is for the report. In one write, because steps run in parallel.
 
-    On a terminal it takes the place of Spark's progress bar, which is drawn anew below.
+    On a terminal, the line replaces Spark's progress bar, which Spark then redraws below it.
     """
     sys.stderr.write(f"\r\x1b[K{text}\n" if sys.stderr.isatty() else f"{text}\n")
     sys.stderr.flush()
 
 
 def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process: bool = False) -> int:
-    """Runs a job's main and turns what it raises into an exit code: 2 for what the caller can mend, 1 for failure.
+    """Runs a job and turns its exceptions into exit codes: 2 for errors that the caller can fix, 1 for failures.
 
-    The last line is ours. `is_process`: the process ends with the job, and Spark before that line.
+    The last line of stderr is the job's own. `is_process`: the process ends with the job, so Spark is stopped before that line.
     """
     if traces.is_debug(argv):
         traces.ask_for_whole_log()
@@ -38,7 +38,7 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
         return job(argv)
     except SystemExit as asked:  # argparse after --help
         return int(asked.code or 0)
-    except Exception as error:  # the last line of defence: a failed audit must say so
+    except Exception as error:  # last line of defence: report the failure
         code, text = failure(error)
         if is_process:
             traces.end_spark()
@@ -47,7 +47,7 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
 
 
 def failure(error: Exception) -> tuple[int, str]:
-    """The exit code of what a job raised, and what is said about it, in one line."""
+    """The exit code for an exception of a job, and its message, in one line."""
     if isinstance(error, StepError):
         return 1, f"the audit failed {error}"
     if isinstance(error, TxnlibError):
@@ -57,9 +57,9 @@ def failure(error: Exception) -> tuple[int, str]:
 
 
 def _traces_of(error: Exception, argv: Sequence[str]) -> str:
-    """Puts the traces of a failure into a file, and says which; onto stderr, if that is asked for or nothing can be written.
+    """Writes the traces of a failure to a file and names it; or prints them to stderr with --debug, or if no file can be written.
 
-    What the caller can mend needs none.
+    Errors that the caller can fix need no traces.
     """
     if isinstance(error, TxnlibError) and not isinstance(error, StepError):
         return ""
@@ -71,7 +71,7 @@ def _traces_of(error: Exception, argv: Sequence[str]) -> str:
 
 
 def asked_by(options: Namespace) -> Asked:
-    """What a command line asks. Raises UsageError for what excludes each other."""
+    """The request of a command line. Raises UsageError for options that are mutually exclusive."""
     given = {field.name: getattr(options, field.name) for field in fields(Asked) if hasattr(options, field.name)}
     if "input" in given:
         given["input"] = tuple(given["input"])
@@ -81,12 +81,12 @@ def asked_by(options: Namespace) -> Asked:
 
 
 def open_run(options: Namespace) -> Run:
-    """A run over `--input`; what is wrong is raised before anything is written."""
+    """A run over `--input`. Errors are raised before anything is written."""
     return stages.open_run(asked_by(options), say)
 
 
 def reopen_run(options: Namespace) -> Run:
-    """The run that an earlier job began: the newest in `audit_runs`, or the one of --cluster and --as-of."""
+    """The run that an earlier job started: the newest in `audit_runs`, or the one of --cluster and --as-of."""
     run = stages.reopen_run(asked_by(options), say)
     stages.tune_again(run)
     return run

@@ -15,26 +15,26 @@ from typing import Final
 from txnlib import __version__
 from txnlib.stages.clock import now
 
-#: Added to the name of the output folder: the file lies beside it.
+#: Suffix of the file, which is next to the output folder.
 SUFFIX: Final = ".failed.log"
-#: Seconds that Spark's JVM has for its shutdown.
+#: Seconds to wait for the shutdown of Spark's JVM.
 PATIENCE: Final = 20
-#: Asks `conf/log4j2.properties` for messages with their stacks.
+#: Makes `conf/log4j2.properties` log messages with their stack traces.
 WHOLE_LOG: Final = ("TXNLIB_LOG", "whole")
 
 
 def is_debug(argv: Sequence[str]) -> bool:
-    """Whether a command line asks for traces on stderr, whatever else is wrong with it."""
+    """Whether a command line asks for traces on stderr, even if it is invalid otherwise."""
     return bool(_asked(argv)[1])
 
 
 def text_of(error: BaseException) -> str:
-    """The traces of an exception and of all that it was raised from."""
+    """The traces of an exception and of its causes."""
     return "".join(traceback.format_exception(error))
 
 
 def keep(error: BaseException, argv: Sequence[str]) -> str | None:
-    """Writes the traces beside the output of a command line, else where temporary files go. The file, or None."""
+    """Writes the traces to a file next to the output folder, else to a temporary file. Returns its name, or None."""
     text = f"txnlib {__version__}, {now().isoformat(timespec='seconds')}\n\n{text_of(error)}"
     output = _asked(argv)[0]
     if output is not None and "://" not in output:
@@ -53,13 +53,13 @@ def _written(file: Path, text: str) -> str:
         file.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError:
         with suppress(OSError):
-            file.unlink()  # on a full disk it is there, and empty
+            file.unlink()  # on a full disk, an empty file remains
         raise
     return str(file)
 
 
 def end_spark() -> None:
-    """Ends the JVM that this process started, if it did, so that nothing it says comes after our last line."""
+    """Stops the JVM that this process started, if any, so that it prints nothing after our last line."""
     with suppress(ImportError, AttributeError, OSError, TimeoutExpired):
         from pyspark import SparkContext
 
@@ -67,13 +67,13 @@ def end_spark() -> None:
         if jvm is None:
             return
         if (context := SparkContext._active_spark_context) is not None:
-            context._accumulatorServer.shutdown()  # which would complain that the JVM has gone
-        jvm.stdin.close()  # what it waits for
+            context._accumulatorServer.shutdown()  # otherwise it would complain that the JVM is gone
+        jvm.stdin.close()  # ends the JVM, which waits for it
         jvm.wait(PATIENCE)
 
 
 def ask_for_whole_log() -> None:
-    """Has the JVM, which is yet to be started, log each message with its stack."""
+    """Makes the JVM, once started, log each message with its stack trace."""
     os.environ.setdefault(*WHOLE_LOG)
 
 
@@ -83,6 +83,6 @@ def _asked(argv: Sequence[str]) -> tuple[str | None, bool]:
     parser.add_argument("--debug", action="store_true")
     try:
         found, _ = parser.parse_known_args(list(argv))
-    except ArgumentError:  # such as `--debug=yes`, which the job refuses
+    except ArgumentError:  # such as `--debug=yes`, which the job will refuse
         return None, False
     return found.output, found.debug

@@ -1,49 +1,50 @@
 #!/usr/bin/env bash
-# Takes a capture of one broker for txnlib: the logs as they lie on its disk, or as text, and capture.json.
+# Captures the logs of one broker for txnlib, as files or as text, and writes capture.json.
 #
 #   capture.sh --output DIR --log-dirs /var/lib/kafka/data [options]
 #   capture.sh --output DIR --server-properties /etc/kafka/server.properties [options]
 #
-# Run it on every broker, with one DIR or with several whose contents are put together afterwards: each broker's copy lies in
+# Run it on every broker, with one DIR, or with several whose contents are merged afterwards: the copy of a broker is in
 # DIR/<broker id>. Coordinators (__transaction_state) are copied first, then the other partitions, then the coordinators again.
-# Where there are several brokers, let each call end, then run `--step coordinators-again` on each. See docs/capture.md.
-# It needs bash 4.4 and coreutils (BusyBox will do), and only reads from the log directories. Killed, or failed, it goes on when
-# it is called again: a copied file is copied again only if it changed, and a segment that grew is continued.
+# With several brokers, wait until all calls have ended, then run `--step coordinators-again` on each. See docs/capture.md.
+# Requires bash 4.4 and coreutils (BusyBox is enough). Only reads from the log directories. If it fails or is killed, call it
+# again to resume: a copied file is copied again only if it changed, and only the new part of a segment that grew is copied.
 #
-# Where to read, where to write
-#   --output DIR               folder of the capture
-#   --log-dirs DIR[,DIR]       the broker's log directories
-#   --server-properties FILE   the broker's configuration: log directories, broker id and settings
-#   --broker-id N              default: what meta.properties in the log directory says
-#   --cluster NAME             name of the cluster; default: its id, from meta.properties
+# Input and output
+#   --output DIR               Folder of the capture
+#   --log-dirs DIR[,DIR]       Log directories of the broker
+#   --server-properties FILE   Configuration of the broker: log directories, broker id and settings
+#   --broker-id N              Id of the broker (default: from meta.properties in the log directory)
+#   --cluster NAME             Name of the cluster (default: its id, from meta.properties)
 #
 # What to copy
-#   --topics REGEX             only topics whose whole name matches (extended regular expression); coordinators always
-#   --partitions T-P[,T-P]     only these partitions, as orders-0,orders-1; coordinators always
-#   --since-snapshot           of other partitions only the newest .snapshot and the segments from it on: for audits with
-#                              `--start snapshot`
-#   --text                     text of kafka-dump-log.sh instead of the files (needs --kafka-home; packed where gzip is)
-#   --step STEP                only this step: coordinators, partitions or coordinators-again; repeatable
-#   --link                     hard links instead of copies of segments that are no longer written to, where DIR is on the same
-#                              file system: no space, no time; what is linked must only be read or removed
-#   --limit-rate N[K|M|G]      bytes per second at most (not with --text)
-#   --dry-run                  say what would be copied
+#   --topics REGEX             Copy only topics whose whole name matches this extended regular expression, and coordinators
+#   --partitions T-P[,T-P]     Copy only these partitions, as orders-0,orders-1, and coordinators
+#   --since-snapshot           Of data partitions, copy only the newest .snapshot and the segments from it on,
+#                              for audits with `--start snapshot`
+#   --text                     Copy the text of kafka-dump-log.sh instead of the files (needs --kafka-home; compressed if there is
+#                              a gzip)
+#   --step STEP                Run only this step: coordinators, partitions or coordinators-again. Can be given more than once
+#   --link                     Make hard links instead of copies of segments that are no longer written to, if DIR is on the same
+#                              file system. Takes no space and no time. Linked files may only be read or deleted
+#   --limit-rate N[K|M|G]      Copy at most this many bytes per second (not with --text)
+#   --dry-run                  Print what would be copied, and exit
 #
-# Leaders and settings, by Kafka's own tools (optional)
-#   --kafka-home DIR           where bin/kafka-topics.sh is
-#   --bootstrap-server LIST    a broker to ask
-#   --command-config FILE      properties of the client, for a cluster with authentication
+# Leaders and settings, from Kafka's own tools (optional)
+#   --kafka-home DIR           Folder that contains bin/kafka-topics.sh
+#   --bootstrap-server LIST    Brokers to connect to
+#   --command-config FILE      Client properties, for a cluster with authentication
 #
-# Exit codes: 0 all is copied; 1 something could not be copied or asked: call again; 2 bad usage, or nothing to copy.
+# Exit codes: 0 everything was copied; 1 something could not be copied or queried, call again; 2 bad usage, or nothing to copy.
 
 set -euo pipefail
 export LC_ALL=C
-unset JMX_PORT KAFKA_JMX_OPTS         # the broker's own, in a container: its tools would fight for the port
+unset JMX_PORT KAFKA_JMX_OPTS         # set for the broker in a container; its tools would use the same port
 shopt -s nullglob
 
 readonly COORDINATOR=__transaction_state GROUPS_TOPIC=__consumer_offsets
-readonly TRIES=5                      # of a partition whose files are replaced while they are copied
-readonly COMPARED=65536               # bytes at the end of a copy that must agree before it is continued
+readonly TRIES=5                      # attempts per partition, if its files are replaced while they are copied
+readonly COMPARED=65536               # bytes at the end of a copy that must match before it is continued
 readonly SETTINGS=" transaction.max.timeout.ms transactional.id.expiration.ms producer.id.expiration.ms \
 transaction.state.log.num.partitions transaction.abort.timed.out.transaction.cleanup.interval.ms \
 transaction.remove.expired.transaction.cleanup.interval.ms transaction.partition.verification.enable \
@@ -58,7 +59,7 @@ warn() {
   PROBLEMS=$((PROBLEMS + 1))
 }
 
-# NOW: the instant in ms, by the broker's clock, without starting a process where bash can tell.
+# Sets NOW to the time in ms by the broker's clock, without starting a process if bash knows it.
 now() {
   if [[ -n "${EPOCHREALTIME:-}" ]]; then
     NOW="${EPOCHREALTIME/./}"
@@ -109,14 +110,14 @@ parse_options() {
           --topics) TOPICS="$value" ;;
           --partitions) WANTED=",$value," ;;
           --step) STEPS+=" $value " ;;
-          --limit-rate) RATE="$(bytes_of "$value")" || misused "--limit-rate $value: expected a number, and K, M or G behind it" ;;
+          --limit-rate) RATE="$(bytes_of "$value")" || misused "--limit-rate $value: expected a number, or one with K, M or G" ;;
           --kafka-home) KAFKA_HOME="${value%/}" ;;
           --bootstrap-server) BOOTSTRAP="$value" ;;
           --command-config) COMMAND_CONFIG="$value" ;;
         esac
         shift
         ;;
-      *) misused "$1 is no option" ;;
+      *) misused "unknown option: $1" ;;
     esac
     shift
   done
@@ -134,28 +135,28 @@ bytes_of() {
 
 check_options() {
   local step dir
-  [[ -n "$OUTPUT" ]] || misused "--output is missing: the folder of the capture"
-  [[ -z "$TOPICS" || -z "$WANTED" ]] || misused "--topics and --partitions exclude each other"
-  [[ -z "$TEXT" || -z "$SINCE_SNAPSHOT$LINK" ]] || misused "--text goes with neither --since-snapshot nor --link"
+  [[ -n "$OUTPUT" ]] || misused "--output is missing: name the folder of the capture"
+  [[ -z "$TOPICS" || -z "$WANTED" ]] || misused "--topics and --partitions are mutually exclusive"
+  [[ -z "$TEXT" || -z "$SINCE_SNAPSHOT$LINK" ]] || misused "--text cannot be combined with --since-snapshot or --link"
   # shellcheck disable=SC2319  # 2: no expression
-  if [[ '' =~ ^($TOPICS)$ ]]; then :; elif (($? == 2)); then misused "--topics $TOPICS: is no extended regular expression"; fi
-  [[ -z "$CLUSTER" || ! "$CLUSTER" =~ [[:cntrl:]] ]] || misused "--cluster: control characters cannot be in a name"
+  if [[ '' =~ ^($TOPICS)$ ]]; then :; elif (($? == 2)); then misused "--topics $TOPICS: is not an extended regular expression"; fi
+  [[ -z "$CLUSTER" || ! "$CLUSTER" =~ [[:cntrl:]] ]] || misused "--cluster: a name cannot contain control characters"
   for step in $STEPS; do
     [[ "$step" =~ ^(coordinators|partitions|coordinators-again)$ ]] ||
       misused "--step $step: expected coordinators, partitions or coordinators-again"
   done
   [[ -n "$STEPS" ]] || STEPS=" coordinators  partitions  coordinators-again "
   [[ -z "$PROPERTIES" ]] || read_properties
-  ((${#LOG_DIRS[@]})) || misused "--log-dirs or --server-properties is missing: where the broker's logs are"
+  ((${#LOG_DIRS[@]})) || misused "--log-dirs or --server-properties is missing: name the log directories of the broker"
   for dir in "${LOG_DIRS[@]}"; do
-    [[ -d "$dir" && -r "$dir" && -x "$dir" ]] || misused "$dir: no log directory that can be read; run this as the broker's user"
+    [[ -d "$dir" && -r "$dir" && -x "$dir" ]] || misused "$dir: not a readable log directory; run this as the user of the broker"
     [[ -n "$BROKER" ]] || BROKER="$(property_of "$dir/meta.properties" node.id broker.id)"
     [[ -n "$CLUSTER_ID" ]] || CLUSTER_ID="$(property_of "$dir/meta.properties" cluster.id)"
-    case "$(absolute "$OUTPUT")/" in "$(absolute "$dir")"/*) misused "--output $OUTPUT lies in the log directory $dir" ;; esac
+    case "$(absolute "$OUTPUT")/" in "$(absolute "$dir")"/*) misused "--output $OUTPUT is inside the log directory $dir" ;; esac
   done
-  [[ "$BROKER" =~ ^[0-9]+$ ]] || misused "--broker-id is missing: no meta.properties in ${LOG_DIRS[0]} tells it"
+  [[ "$BROKER" =~ ^[0-9]+$ ]] || misused "--broker-id is missing: meta.properties in ${LOG_DIRS[0]} does not contain it"
   [[ -z "$BOOTSTRAP$TEXT" || -x "$KAFKA_HOME/bin/kafka-topics.sh" ]] ||
-    misused "--kafka-home ${KAFKA_HOME:-is missing}: no bin/kafka-topics.sh there, which --bootstrap-server and --text need"
+    misused "--kafka-home ${KAFKA_HOME:-is missing}: --bootstrap-server and --text need its bin/kafka-topics.sh"
   [[ -z "$COMMAND_CONFIG" || -r "$COMMAND_CONFIG" ]] || misused "--command-config $COMMAND_CONFIG cannot be read"
 }
 
@@ -185,14 +186,14 @@ read_properties() {
   [[ -r "$PROPERTIES" ]] || misused "--server-properties $PROPERTIES cannot be read"
   ((${#LOG_DIRS[@]})) || IFS=', ' read -r -a LOG_DIRS <<<"$(property_of "$PROPERTIES" log.dirs log.dir)"
   [[ -n "$BROKER" ]] || BROKER="$(property_of "$PROPERTIES" node.id broker.id)"
-  [[ "$BROKER" != -1 ]] || BROKER=''  # ZooKeeper gave it one
+  [[ "$BROKER" != -1 ]] || BROKER=''  # ZooKeeper generated the id
   for name in $SETTINGS; do
     value="$(property_of "$PROPERTIES" "$name")"
     [[ -z "$value" ]] || NOTED["setting:$name"]="$value"
   done
 }
 
-# ---- What is there to copy
+# ---- Partitions to copy
 
 COORDINATORS=() PARTITIONS=()         # folders, with their log directory
 
@@ -201,7 +202,7 @@ find_partitions() {
   for dir in "${LOG_DIRS[@]}"; do
     for folder in "$dir"/*/; do
       folder="${folder%/}" name="${folder##*/}"
-      # Neither <topic>-<partition>.<hash>-delete, -future or -stray: they end with a word.
+      # Excludes <topic>-<partition>.<hash>-delete, -future and -stray, which end with a word.
       [[ "$name" =~ ^([a-zA-Z0-9._-]+)-[0-9]+$ ]] || continue
       topic="${BASH_REMATCH[1]}"
       if [[ "$topic" == "$COORDINATOR" ]]; then
@@ -217,8 +218,8 @@ is_wanted() { # TOPIC TOPIC-PARTITION
   [[ -z "$TOPICS" || "$1" =~ ^($TOPICS)$ ]] && [[ -z "$WANTED" || "$WANTED" == *",$2,"* ]]
 }
 
-# LISTED: name -> "inode size mtime" of the files to copy, as they are now; NAMES: in their order. Indexes are looked at before
-# the segments, since an entry without its marker would look like a damaged log. Fails if a file goes away meanwhile.
+# Sets LISTED (name -> current "inode size mtime" of the files to copy) and NAMES (in order). Indexes are listed before segments,
+# because an index entry without its marker would look like a damaged log. Fails if a file disappears meanwhile.
 list_files() { # FOLDER
   local out inode size changed time name start=''
   local -A bases=()
@@ -237,7 +238,7 @@ list_files() { # FOLDER
     LISTED["$name"]="$inode $size $changed"
   done <<<"$out"
   [[ -n "$SINCE_SNAPSHOT" && ! "${1##*/}" =~ ^($COORDINATOR|$GROUPS_TOPIC)-[0-9]+$ ]] || return 0
-  for name in "${NAMES[@]}"; do       # 20 digits: the order of names is that of numbers
+  for name in "${NAMES[@]}"; do       # names have 20 digits, so they sort like numbers
     if [[ "$name" == *.snapshot && -n "${bases[${name%.*}]:-}" && "$name" > "$start" ]]; then start="${name%.*}"; fi
   done
   for name in "${!NAMES[@]}"; do
@@ -258,8 +259,8 @@ listed_bytes() {
   BYTES=$total
 }
 
-# ---- What was copied: beside each copy lies <copy>.capture with a line "inode size mtime name" per finished file, and, once the
-# partition is whole, the instant at which it was as it was copied.
+# ---- Journals: next to each copy is <copy>.capture, with a line "inode size mtime name" for each finished file, and, once the
+# partition is complete, the instant that the copy shows.
 
 INSTANT=captured_at_ms
 
@@ -286,10 +287,10 @@ write_journal() { # JOURNAL INSTANT(or nothing): what KNOWN holds
   } >"$1.tmp" && mv -f "$1.tmp" "$1"
 }
 
-# Whether the segments that were listed are still the same, at least as long; else the copy may hold a cleaned one beside an
-# uncleaned one. Those at the beginning may be gone meanwhile: retention took them, after they were copied.
+# Checks that the listed segments are still the same files and not shorter. Otherwise the copy may mix compacted and uncompacted
+# segments. Segments at the beginning may be gone, because retention deleted them after they were copied.
 is_still_there() { # FOLDER
-  local name inode size found oldest='' SINCE_SNAPSHOT=''  # a newer snapshot is no harm
+  local name inode size found oldest='' SINCE_SNAPSHOT=''  # a newer snapshot does no harm
   local -A before=()
   for name in "${NAMES[@]}"; do [[ "$name" != *.log ]] || before["$name"]="${LISTED[$name]}"; done
   list_files "$1" || return 1
@@ -306,7 +307,7 @@ is_still_there() { # FOLDER
 
 # ---- Copying
 
-# Appends bytes [FROM, TO) of a file to a copy: never what was written behind TO meanwhile.
+# Appends bytes [FROM, TO) of a file to a copy, and nothing that was written after TO meanwhile.
 copy_range() { # FILE COPY FROM TO
   local from="$3" count
   local step=$(($4 - $3))
@@ -354,13 +355,13 @@ copy_file() { # FILE COPY SIZE ACTIVE_SEGMENT
 
 REFLINK=()
 
-# Whether a copy is the beginning of a segment that grew since: the same file, longer, and the copy's end stands in it.
+# Checks that a copy is the beginning of a segment that has grown since: the same file, longer, with the end of the copy in it.
 can_continue() { # FILE COPY SIZE KNOWN
   local inode size from sum
   read -r inode size _ <<<"$4"
   [[ "$1" == *.log && "${LISTED[${1##*/}]}" == "$inode "* && -f "$2" && ! "$1" -ef "$2" ]] && ((size > 0 && size <= $3)) || return 1
   (($(stat -c %s "$2") >= size)) || return 1
-  truncate -s "$size" "$2" || return 1  # a call that was killed may have gone on
+  truncate -s "$size" "$2" || return 1  # a killed call may have copied more
   from=$((size > COMPARED ? size - COMPARED : 0))
   sum="$(range_sum "$2" "$from" "$size")" || return 1
   [[ "$sum" == *" $((size - from))" && "$sum" == "$(range_sum "$1" "$from" "$size")" ]]
@@ -376,11 +377,11 @@ take_partition() { # FOLDER COPY
   local try
   for ((try = 0; try < TRIES; try++)); do
     ((try == 0)) || sleep 0.2
-    # Before the files are looked at: what the copy holds was written by then, give or take that look, and nothing later.
+    # Taken before the files are listed: the copy shows what was written up to about this instant, and nothing later.
     now
     local instant="$NOW" journal="$2.capture"
     if ! list_files "$1"; then
-      [[ -d "$1" ]] || { say "${1##*/} is gone: its topic was deleted, or it was moved"; return 0; }
+      [[ -d "$1" ]] || { say "${1##*/} is gone: its topic was deleted, or the partition was moved"; return 0; }
       continue
     fi
     read_journal "$journal"
@@ -404,7 +405,7 @@ copy_partition() { # FOLDER COPY
     [[ -n "${LISTED[$name]:-}" && -f "$2/$name" ]] || unset "KNOWN[$name]"
   done
   write_journal "$2.capture" '' || return 1
-  for old in "$2"/*; do               # deleted, or replaced by a cleaned one
+  for old in "$2"/*; do               # deleted, or replaced by compaction
     [[ -n "${LISTED[${old##*/}]:-}" ]] || rm -f -- "$old"
   done
   for name in "${NAMES[@]}"; do [[ "$name" != *.log ]] || active="$name"; done
@@ -440,7 +441,7 @@ PACK=(cat) PACKED=''
 copy_checkpoints() { # LOG_DIR COPY
   local name
   mkdir -p "$2"
-  # Before the partitions: a high watermark that is newer than the copies would look like a loss.
+  # Copied before the partitions, because a high watermark that is newer than the copies would look like data loss.
   for name in replication-offset-checkpoint recovery-point-offset-checkpoint log-start-offset-checkpoint \
     cleaner-offset-checkpoint meta.properties; do
     [[ -f "$1/$name" ]] || continue
@@ -448,7 +449,7 @@ copy_checkpoints() { # LOG_DIR COPY
   done
 }
 
-# Where the copies of a log directory lie. Folders of several are kept apart, since each has its own checkpoints.
+# Sets PLACE to the folder for a log directory. Several log directories have separate folders, because each has its checkpoints.
 place_of() { # LOG_DIR
   local number
   PLACE="$OUTPUT/$BROKER"
@@ -476,7 +477,7 @@ take_step() { # STEP FOLDER...
     [[ "$STEP" != coordinators ]] || PLACE="$OUTPUT/$BROKER/first"
     mkdir -p "$PLACE"
     take_partition "$folder" "$PLACE/${folder##*/}" ||
-      warn "${folder##*/} could not be copied: unreadable, replaced again and again, or no room"
+      warn "${folder##*/} could not be copied: it is unreadable, or keeps changing, or the disk is full"
     DONE=$((DONE + 1))
     progress
   done
@@ -510,9 +511,9 @@ ask_cluster() {
       [[ "$SETTINGS" == *" ${BASH_REMATCH[1]} "* && "${BASH_REMATCH[2]}" != null ]] || continue
       NOTED["setting:${BASH_REMATCH[1]}"]="${BASH_REMATCH[2]}"
     done <<<"$out"
-    ((count == 0)) || NOTED["setting:transaction.state.log.num.partitions"]=$count  # as it is, not as it would be made
+    ((count == 0)) || NOTED["setting:transaction.state.log.num.partitions"]=$count  # actual, not for a new topic
   else
-    warn "kafka-configs.sh got no answer from $BOOTSTRAP: capture.json will hold no settings"
+    warn "kafka-configs.sh got no answer from $BOOTSTRAP: capture.json will contain no settings"
   fi
   if [[ -x "$KAFKA_HOME/bin/kafka-features.sh" ]] && out="$(ask kafka-features.sh describe 2>/dev/null)"; then
     line="Feature:${s}transaction\.version[^"$'\n'"]*FinalizedVersionLevel:$s([0-9]+)"
@@ -522,7 +523,7 @@ ask_cluster() {
   if [[ "$out" =~ [0-9]+(\.[0-9]+)+[^[:space:]]* ]]; then NOTED[kafka_version]="${BASH_REMATCH[0]}"; fi
 }
 
-# What another call was told stays, where this one is not told anew.
+# Keeps the answers of earlier calls that this call did not get again.
 remember_notes() {
   local key value
   if [[ -r "$OUTPUT/$BROKER/notes.capture" ]]; then
@@ -595,7 +596,7 @@ write_capture_json() { # INSTANTS(yes or nothing)
   mv -f "$OUTPUT/$BROKER/capture.json.tmp" "$OUTPUT/$BROKER/capture.json"
 }
 
-# ---- The whole
+# ---- Main
 
 plan() { # says what there is, and sees that it fits
   local folder total=0 free used
@@ -639,7 +640,7 @@ main() {
   check_options
   find_partitions
   ((${#COORDINATORS[@]} + ${#PARTITIONS[@]})) || misused "no partition to copy in ${LOG_DIRS[*]}"
-  ((${#COORDINATORS[@]})) || say "no coordinator partition on this broker: what hangs can only be told with those of the others"
+  ((${#COORDINATORS[@]})) || say "no coordinator partition on this broker: hanging transactions need those of the other brokers"
   if [[ -z "$DRY_RUN" ]] && cp --reflink=auto --version >/dev/null 2>&1; then REFLINK=(--reflink=auto); fi
   if [[ -n "$TEXT" ]] && command -v gzip >/dev/null; then PACK=(gzip -c) PACKED=.gz; fi
   plan
@@ -647,10 +648,10 @@ main() {
   mkdir -p "$OUTPUT/$BROKER" || fail "$OUTPUT cannot be written to"
   lock
   trap finish EXIT
-  trap 'say "interrupted; call it again to go on"; exit 1' INT TERM HUP
+  trap 'say "interrupted; call it again to resume"; exit 1' INT TERM HUP
   [[ -z "$BOOTSTRAP" ]] || ask_cluster
   remember_notes
-  write_capture_json ''               # a kill -9 leaves no instant that is older than the copy beside it
+  write_capture_json ''               # so that after a kill -9 no instant is older than its copy
   now
   PACE_BEGAN=$NOW
 

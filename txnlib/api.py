@@ -228,7 +228,7 @@ def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[
 
 def _known(name: str) -> str:
     if name not in TABLES:
-        raise UsageError(f"there is no table {name}: known are {', '.join(TABLES)}")
+        raise UsageError(f"there is no table {name}; expected one of {', '.join(TABLES)}")
     return name
 
 

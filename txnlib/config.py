@@ -22,21 +22,21 @@ class _Section(BaseModel):
 
 
 def _said(setting: str, *, option: str | None = None, capture_json: str | None = None) -> dict[str, JsonValue]:
-    """The name in Settings of what a key decides, and who else says it: docs/configuration.md is rendered from it."""
+    """The field of Settings that a key sets, and where else it can be set. docs/configuration.md is rendered from it."""
     return {"setting": setting, "option": option, "capture_json": capture_json}
 
 
 class ThresholdSettings(_Section):
-    """Limits to judge by; None: not set here."""
+    """Limits for the verdicts; None means not set here."""
 
     max_transaction_timeout_minutes: int | None = Field(
         default=None,
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="Age by its last write above which an open transaction that nobody will end is `HANGING`, and up to which it "
-        "is `SUSPECT`; the age that brokers' clocks have to prove for `safe_to_abort`. As for `kafka-transactions.sh "
-        "find-hanging`.",
+        description="An orphaned transaction is `HANGING` if its last write is older than this, and `SUSPECT` otherwise. For "
+        "`safe_to_abort`, brokers' clocks have to prove that age. The same as `--max-transaction-timeout` of "
+        "`kafka-transactions.sh find-hanging`.",
         json_schema_extra=_said("max_transaction_timeout_ms", option="--max-transaction-timeout"),
     )
     transaction_max_timeout_ms: int | None = Field(
@@ -44,9 +44,9 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="The brokers' `transaction.max.timeout.ms`. Five minutes more, since the last write, make an expected "
-        "transaction `LATE` and count in PartitionsWithLateTransactionsCount; a two-phase commit open for longer gets "
-        "a place in `abort_plan`.",
+        description="The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and counts in "
+        "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that "
+        "is open for longer than this is listed in `abort_plan`.",
         json_schema_extra=_said(
             "transaction_max_timeout_ms", option="--transaction-max-timeout-ms", capture_json="transaction_max_timeout_ms"
         ),
@@ -56,8 +56,8 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="Age of a decision (PrepareCommit, PrepareAbort) above which a marker that has not come makes a transaction "
-        "`STUCK` (`MARKER_OVERDUE`); until then it is `OPEN` (`MARKER_PENDING`).",
+        description="A transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision (PrepareCommit, PrepareAbort) "
+        "is older than this, and `OPEN` (`MARKER_PENDING`) otherwise.",
         json_schema_extra=_said("stuck_after_ms", option="--stuck-after"),
     )
     timeout_scan_interval_ms: int | None = Field(
@@ -65,8 +65,8 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`: for how long after its own "
-        "timeout an Ongoing transaction may go on before it is `LATE`.",
+        description="The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`. An Ongoing transaction is `LATE` "
+        "once it has exceeded its own timeout by more than this.",
         json_schema_extra=_said("timeout_scan_interval_ms", capture_json="broker_settings"),
     )
     clock_tolerance_ms: int | None = Field(
@@ -74,21 +74,21 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="How far a client's timestamp may lie from what a broker stamped at lower offsets, and still prove that a "
-        "transaction began before its coordinator was copied: else it is `UNKNOWN` (`CAPTURE_SKEW`). A write stamped that far "
-        "after the audit's instant has no age of its own.",
+        description="A client's timestamp proves that a transaction began before its coordinator was copied only if it is within "
+        "this distance of a broker's timestamp at a lower offset. Otherwise the transaction is `UNKNOWN` (`CAPTURE_SKEW`). The "
+        "timestamp of a write gives no age if it is later than the instant of the audit by more than this.",
         json_schema_extra=_said("clock_tolerance_ms"),
     )
 
 
 class ClusterSettings(_Section):
-    """What the brokers are set to, where capture.json does not say it."""
+    """Broker settings that capture.json does not contain."""
 
     name: str | None = Field(
         default=None,
         min_length=1,
-        description="Name of the cluster in every table and in `run_id`. Audits of one name keep out of each other's way; an "
-        "incremental one goes on from the last, and `--keep-days` removes those of this name.",
+        description="Name of the cluster in every table and in `run_id`. Only one audit of a name runs at a time; an incremental "
+        "audit resumes from the last one of this name, and `--keep-days` deletes only audits of this name.",
         json_schema_extra=_said("cluster", option="--cluster", capture_json="cluster"),
     )
     coordinator_partitions: int | None = Field(
@@ -96,9 +96,9 @@ class ClusterSettings(_Section):
         strict=True,
         ge=1,
         le=MAX_COORDINATOR_PARTITIONS,
-        description="Partitions of `__transaction_state` (`transaction.state.log.num.partitions`). While one of them is missing, "
-        "or not whole, a producer id that no coordinator knows is `UNKNOWN` (`COORDINATOR_PARTITION_NOT_CAPTURED`), "
-        "not `HANGING`.",
+        description="Number of partitions of `__transaction_state` (`transaction.state.log.num.partitions`). While one of them is "
+        "missing or incomplete, a transaction whose producer id no coordinator knows is `UNKNOWN` "
+        "(`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`.",
         json_schema_extra=_said("coordinator_partitions", option="--coordinator-partitions", capture_json="coordinator_partitions"),
     )
     producer_id_expiration_ms: int | None = Field(
@@ -106,21 +106,22 @@ class ClusterSettings(_Section):
         strict=True,
         ge=1,
         le=MAX_INT32,
-        description="The brokers' `producer.id.expiration.ms`: how long after its last write a producer without an open "
-        "transaction is in `producer_states`, and judged by it: findings about sequences and epochs end there. No "
-        "verdict needs it.",
+        description="The brokers' `producer.id.expiration.ms`. A producer without an open transaction leaves `producer_states` "
+        "this long after its last write, and a later batch of it is not checked against the old sequence and epoch. No verdict "
+        "depends on it.",
         json_schema_extra=_said("producer_id_expiration_ms", capture_json="producer_id_expiration_ms"),
     )
 
 
 class ApplicationSettings(_Section):
-    """How transactional ids tell their applications; see `core.application`."""
+    """How applications are recognised by their transactional ids; see `core.application`."""
 
     patterns: tuple[str, ...] = Field(
         default=(),
-        description="Regular expressions with a group `application`, each fitting a whole transactional id, tried in order before "
-        "those for Kafka Streams, Connect, Flink and numbered instances: whose id it is, in every table and report, "
-        "and whose new ids a finding counts together. No verdict needs it.",
+        description="Regular expressions that name the application of a transactional id: each has a group `application` and "
+        "matches the whole id. They are tried in order, before the patterns for Kafka Streams, Connect, Flink and numbered "
+        "instances. Tables and reports show the application, and one finding "
+        "counts new ids by application. No verdict depends on it.",
         json_schema_extra=_said("application_patterns"),
     )
 
@@ -138,49 +139,56 @@ class SettingsFile(_Section):
 
 
 class Settings(_Section):
-    """The settings of one audit, all decided; `audit_runs.settings` keeps them as JSON."""
+    """The effective settings of one audit, stored as JSON in `audit_runs.settings`."""
 
     cluster: str = Field(description="Name of the cluster.")
-    as_of_ms: int = Field(description="The instant judged at.")
-    as_of_basis: str = Field(description="Where that instant comes from, in words.")
-    max_transaction_timeout_ms: int = Field(default=900_000, description="Age from which nobody's transaction is `HANGING`.")
-    transaction_max_timeout_ms: int = Field(default=900_000, description="The brokers' limit, by which an expected one is `LATE`.")
-    stuck_after_ms: int = Field(default=300_000, description="Age of a decision from which a missing marker is `STUCK`.")
-    timeout_scan_interval_ms: int = Field(default=10_000, description="How long a timeout may go unnoticed.")
-    clock_tolerance_ms: int = Field(default=300_000, description="How far clocks may differ.")
-    producer_id_expiration_ms: int = Field(default=86_400_000, description="How long a producer is remembered.")
-    coordinator_partitions: int = Field(default=50, description="Partitions of `__transaction_state`.")
+    as_of_ms: int = Field(description="Instant of the audit: ages and verdicts are as of then.")
+    as_of_basis: str = Field(description="Source of that instant, in words.")
+    max_transaction_timeout_ms: int = Field(default=900_000, description="Age above which an orphaned transaction is `HANGING`.")
+    transaction_max_timeout_ms: int = Field(
+        default=900_000, description="The brokers' limit, above which an expected transaction is `LATE`."
+    )
+    stuck_after_ms: int = Field(
+        default=300_000, description="Age of a decision above which a transaction without its marker is `STUCK`."
+    )
+    timeout_scan_interval_ms: int = Field(
+        default=10_000, description="How long after a timeout the coordinator may take to act on it."
+    )
+    clock_tolerance_ms: int = Field(default=300_000, description="Difference between clocks that is tolerated.")
+    producer_id_expiration_ms: int = Field(default=86_400_000, description="How long brokers remember an idle producer.")
+    coordinator_partitions: int = Field(default=50, description="Number of partitions of `__transaction_state`.")
     coordinator_partitions_basis: str = Field(
         default=CountBasis.DEFAULT.value,
-        description="How that number is known: GIVEN, DEFAULT, ASSUMED (the one number that the ids allow), or AMBIGUOUS.",
+        description="Source of that number: GIVEN, DEFAULT, ASSUMED (the only number that the captured ids allow) or AMBIGUOUS.",
     )
     transaction_version: int | None = Field(
-        default=None, description="Level of the feature `transaction.version`, by capture.json; null: not known."
+        default=None, description="Level of the feature `transaction.version`, from capture.json; null if unknown."
     )
     is_transaction_max_timeout_assumed: bool = Field(
-        default=False, description="Whether nobody said `transaction.max.timeout.ms`: a larger stored timeout refutes the default."
+        default=False,
+        description="Whether `transaction.max.timeout.ms` was not given. A larger stored timeout then replaces the default.",
     )
-    kafka_version: str | None = Field(default=None, description="Version of the brokers, by capture.json.")
-    application_patterns: tuple[str, ...] = Field(default=(), description="Own patterns of transactional ids.")
-    start: str = Field(default="beginning", description="Where reading began: `--start`.")
+    kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
+    application_patterns: tuple[str, ...] = Field(default=(), description="The `patterns` of the settings file.")
+    start: str = Field(default="beginning", description="Where reading started: `--start`.")
     continues: str | None = Field(
-        default=None, description="The run whose rows an incremental one took over; null: everything was read."
+        default=None, description="The run from which an incremental audit resumed; null if everything was read."
     )
 
     @property
     def run_id(self) -> str:
-        """Names the run: auditing the same cluster as of the same instant again replaces it."""
+        """The name of the run. A second audit of the same cluster as of the same instant replaces the first."""
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in self.cluster)
         return f"{name}-{self.as_of_ms}"
 
 
 def read_settings_file(path: Path) -> SettingsFile:
-    """The settings in a TOML file. Raises ConfigError naming the file, the key and what to do."""
+    """The settings in a TOML file. Raises ConfigError, which names the file, the key and the remedy."""
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:
         raise ConfigError(str(path), "", f"cannot be read ({error.strerror}); check --conf") from error
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, no UTF-8, a number of 5,000 digits, 1,000 brackets
+    except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, a number of 5,000 digits, 1,000 brackets
         raise ConfigError(str(path), "", f"is not TOML: {error}") from error
     try:
         return SettingsFile.model_validate(content)
@@ -188,17 +196,17 @@ def read_settings_file(path: Path) -> SettingsFile:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise ConfigError(str(path), key, f"unknown key; known are {', '.join(known_keys())}") from error
+            raise ConfigError(str(path), key, f"unknown key; expected one of {', '.join(known_keys())}") from error
         raise ConfigError(str(path), key, first["msg"]) from error
 
 
 def default_of(setting: str) -> int:
-    """What a number among Settings is where nobody says it."""
+    """The default of a number among Settings."""
     return int(Settings.model_fields[setting].default)
 
 
 def known_keys() -> dict[str, FieldInfo]:
-    """Every key a settings file may hold, `section.key`, with what is said of it."""
+    """Every key of a settings file, as `section.key`, with its description."""
     sections: dict[str, type[_Section]] = {
         "thresholds": ThresholdSettings,
         "cluster": ClusterSettings,

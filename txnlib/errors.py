@@ -8,11 +8,11 @@ from typing import Final
 
 
 class TxnlibError(Exception):
-    """Root of everything txnlib raises on purpose; the message says what to do."""
+    """Base class of the exceptions of txnlib. The message says what to do."""
 
 
 class UsageError(TxnlibError):
-    """An option or a combination of options that cannot be used: exit code 2."""
+    """An invalid option or combination of options: exit code 2."""
 
 
 class ConfigError(TxnlibError):
@@ -28,7 +28,7 @@ class ConfigError(TxnlibError):
 
 
 class UnreadableInputError(TxnlibError):
-    """No input that can be read at all: exit code 2."""
+    """An input that cannot be read at all: exit code 2."""
 
     def __init__(self, path: str, problem: str, remedy: str) -> None:
         super().__init__(path, problem, remedy)
@@ -39,7 +39,7 @@ class UnreadableInputError(TxnlibError):
 
 
 class MissingTableError(TxnlibError):
-    """A table that an earlier job should have written is not there."""
+    """A table is missing that an earlier job should have written."""
 
     def __init__(self, name: str, job: str) -> None:
         super().__init__(name, job)
@@ -49,7 +49,7 @@ class MissingTableError(TxnlibError):
         return f"table {self.name} is missing: run the job {self.job} first, with the same --output"
 
 
-#: What became of an audit that did not finish, by its status in `audit_runs`, and what to do.
+#: Message and remedy for an unfinished audit, by its status in `audit_runs`.
 _HAS_NOT_ENDED: Final = "has not ended. Wait for it; if it was killed, audit the same capture again"
 _BECAME: Final = {
     "FAILED": "failed. Audit the same capture again",
@@ -60,7 +60,7 @@ _BECAME: Final = {
 
 
 class UnfinishedError(MissingTableError):
-    """A table is not there yet, or no more than its folder: the audit that was to write it has not ended."""
+    """A table does not exist yet, or only its folder does, because the audit that writes it has not ended."""
 
     def __init__(self, name: str, cluster: str, began_ms: int, status: str) -> None:
         super().__init__(name, "audit")
@@ -74,19 +74,20 @@ class UnfinishedError(MissingTableError):
 
 
 class StepError(TxnlibError):
-    """A step of a run could not be taken; it is raised from what made it fail: exit code 1."""
+    """A step of a run failed: exit code 1. Raised from the exception that made it fail."""
 
     def __init__(self, step: str, cause: str, written: Sequence[str], remedy: str) -> None:
         super().__init__(step, cause, written, remedy)
         self.step, self.cause, self.written, self.remedy = step, cause, written, remedy
 
     def __str__(self) -> str:
-        complete = f"{len(self.written)} tables ({', '.join(self.written)})" if self.written else "no table"
-        return f"at {self.step}: {self.cause}. Complete of this run: {complete}; the others are as they were. {self.remedy}"
+        complete = f"{len(self.written)} ({', '.join(self.written)})" if self.written else "none"
+        tables = f"Tables of this run that are complete: {complete}; all others are unchanged"
+        return f"at {self.step}: {self.cause}. {tables}. {self.remedy}"
 
 
 class BusyError(TxnlibError):
-    """Another audit of the cluster is at work in the same tables: exit code 1."""
+    """Another audit of the cluster is writing to the same tables: exit code 1."""
 
     def __init__(self, cluster: str, run_id: str, owner: str, since_ms: int) -> None:
         super().__init__(cluster, run_id, owner, since_ms)
@@ -94,9 +95,9 @@ class BusyError(TxnlibError):
 
     def __str__(self) -> str:
         return (
-            f"another audit of cluster {self.cluster} is at work in these tables: run {self.run_id} by {self.owner} "
-            f"(host, process id, its start), since {_instant(self.since_ms)}. Nothing was written. "
-            "Wait until it has ended and start again; if you know that it died, add --take-over"
+            f"another audit of cluster {self.cluster} is writing to these tables: run {self.run_id} by {self.owner} "
+            f"(host, process id, start), since {_instant(self.since_ms)}. Nothing was written. "
+            "Wait until it has ended and try again; if you know that it has died, add --take-over"
         )
 
 

@@ -85,7 +85,7 @@ def test_nothing_changed_is_said(nights):
         pytest.param(("--run", THEN), "there is no run of test before", id="the first run"),
         pytest.param(("another", LATER), "no such run: another", id="a name that is none"),
         pytest.param((1, LATER), "0 runs are as of 1", id="an instant that is none"),
-        pytest.param((THEN, THEN, THEN), "two runs at most", id="too many"),
+        pytest.param((THEN, THEN, THEN), "at most two runs", id="too many"),
     ],
 )
 def test_runs_that_are_not_there_are_named(nights, argv, said):

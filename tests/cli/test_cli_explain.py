@@ -156,7 +156,7 @@ def test_programs_get_instants_and_offsets(tables):
 def test_what_is_not_open_is_named_with_what_is(tables):
     code, out, err = txn_audit(tables, "explain", "payments", 0, 24)
     assert (code, out) == (2, "")
-    assert "no transaction that begins at offset 24 of payments-0 is open; open there: 27 (producer 7)" in err
+    assert "no open transaction starts at offset 24 of payments-0; open there: 27 (producer 7)" in err
 
 
 def test_a_long_history_is_bounded_and_what_is_left_out_is_counted(tmp_path):

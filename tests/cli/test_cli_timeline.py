@@ -100,8 +100,8 @@ def test_an_id_is_followed_over_its_partitions(tables):
     ("argv", "said"),
     [
         pytest.param(("orders", 9), "no copy of orders-9 was audited", id="not captured"),
-        pytest.param(("orders", "one"), "wants a topic and the number of a partition", id="no number"),
-        pytest.param(("nobody",), "no captured coordinator holds a record", id="no such id"),
+        pytest.param(("orders", "one"), "needs a topic and a partition number", id="no number"),
+        pytest.param(("nobody",), "no captured coordinator has a record", id="no such id"),
         pytest.param(("orders", 0, "--last", 0), "expected 1 or more", id="nothing to show"),
     ],
 )

@@ -16,7 +16,7 @@ def test_audits_through_spark_connect_have_the_same_tables(audited_here, nights_
         for night in nights:
             asked = ("--input", str(night), "--output", str(two), "--mode", "incremental")
             _, progress = audited(repository, *asked, SPARK_REMOTE=remote)
-    assert "going on from" in progress
+    assert "resuming from" in progress
     assert_same_tables(one, audited_here)
     assert_same_tables(two, nights_here)
 
@@ -24,4 +24,4 @@ def test_audits_through_spark_connect_have_the_same_tables(audited_here, nights_
 def test_a_server_takes_no_options_of_spark_submit(repository):
     with submitted(repository, "audit", "--", "--executor-memory", "4g", SPARK_REMOTE="sc://nowhere:15002") as audit:
         _, said = audit.communicate()
-    assert (audit.returncode, "nothing may follow --" in said) == (2, True), said
+    assert (audit.returncode, "options after -- are not allowed" in said) == (2, True), said

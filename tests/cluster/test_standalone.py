@@ -33,5 +33,5 @@ def test_a_night_that_goes_on_from_another_has_the_same_tables_there(nights_here
         for night in nights:
             asked = ("--input", str(night), "--output", str(out), "--mode", "incremental", "--master", url)
             _, progress = audited(repository, *asked, "--", *LIGHTLY)
-    assert "going on from" in progress
+    assert "resuming from" in progress
     assert_same_tables(out, nights_here)

@@ -70,7 +70,7 @@ def test_a_later_audit_remembers_since_when_a_transaction_hangs(spark, out, samp
     before = counts(out)
     assert main(audit.job, ["--input", sample, "--output", str(out), *later]) == 0
     report, progress = capsys.readouterr()
-    assert "going on from quickstart-" in progress
+    assert "resuming from quickstart-" in progress
     assert counts(out)["record_batches"] == 2 * before["record_batches"]
     assert "seen by 2 audits, first as of 2026-11-21 07:42:41Z" in report
     assert txn_audit(out, "report")[1] == report
@@ -94,7 +94,8 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
     assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out"), "--metrics", str(metrics)]) == 1
     assert 'txnlib_audit_success{cluster="quickstart"} 0.0\n' in metrics.read_text()
     assert (
-        "txnlib: the audit failed at coverage: RuntimeError: out of luck. Complete of this run: no table" in capsys.readouterr().err
+        "txnlib: the audit failed at coverage: RuntimeError: out of luck. Tables of this run that are complete: none"
+        in capsys.readouterr().err
     )
     (run,) = spark.read.format("delta").load(str(tmp_path / "out" / "audit_runs")).collect()
     assert run["status"] == "FAILED"

@@ -72,7 +72,7 @@ def sleepers():
 def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spark, tmp_path, sleeper):
     first, second = run_of(spark, tmp_path, 1, owner_of(sleeper)), run_of(spark, tmp_path, 2, this_process())
     claim(first)
-    expected = f"c is at work in these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*--take-over"
+    expected = f"c is writing to these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*--take-over"
     with pytest.raises(BusyError, match=expected):
         claim(second)
     claim(other := run_of(spark, tmp_path, 3, this_process(), cluster="other"))

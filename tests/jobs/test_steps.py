@@ -69,7 +69,7 @@ def test_after_a_failure_nothing_new_begins_and_it_says_what_is_complete():
         carry_out(run, steps)
     assert written == ["first"]
     assert str(caught.value).startswith("at b: no space is left on the disk (OSError: [Errno 28] No space left on device). ")
-    assert "Complete of this run: 1 tables (first)" in str(caught.value)
+    assert "Tables of this run that are complete: 1 (first)" in str(caught.value)
     assert isinstance(caught.value.__cause__, OSError)
 
 
@@ -120,7 +120,7 @@ def test_a_table_of_many_small_files_is_put_together_when_the_audit_is_done(caps
     carry_out(scattered, steps)
     audit.compact(scattered)
     assert written == ["a", "a"]
-    assert "a: many small files were put together" in capsys.readouterr().err
+    assert "a: compacted small files" in capsys.readouterr().err
     whole = run_of([])
     carry_out(whole, steps)
     audit.compact(whole)
@@ -134,4 +134,4 @@ def test_an_audit_is_done_though_its_files_cannot_be_put_together(capsys):
     run = run_of([])
     run.scattered, run.tables.compact = ["a"], fail
     audit.compact(run)
-    assert capsys.readouterr().err.startswith("a: its small files could not be put together: ")
+    assert capsys.readouterr().err.startswith("a: cannot compact small files: ")

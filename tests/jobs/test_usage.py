@@ -33,9 +33,9 @@ def segment(tmp_path) -> Path:
     [
         ([], "--input is missing"),
         (["--input", "x"], "--output is missing"),
-        (["--input", "x", "--output", "y", "--schema", "a.b"], "exclude each other"),
+        (["--input", "x", "--output", "y", "--schema", "a.b"], "mutually exclusive"),
         (["--input", "x", "--output", "y", "--as-of", "yesterday"], "--as-of yesterday: expected ISO-8601"),
-        (["--input", "x", "--output", "y", "--fail-on", "hanging,lost"], "--fail-on lost: known are hanging"),
+        (["--input", "x", "--output", "y", "--fail-on", "hanging,lost"], "--fail-on lost: expected some of hanging"),
         (["--input", "x", "--output", "y", "--report", "/proc/none/r.html"], "/proc/none/r.html: cannot be written"),
         (["--input", "x", "--output", "y", "--metrics", "/proc/none/t.prom"], "/proc/none/t.prom: cannot be written"),
         (["--input", "x", "--output", "y", "--summary", "/"], "/: is a folder; name a file"),
@@ -66,7 +66,7 @@ def segment(tmp_path) -> Path:
         (["--input", "x", "--output", "y", "--coordinator-partitions", "100001"], "from 1 to 100000"),
         (["--input", "x", "--output", "y", "--keep-days", "0"], "--keep-days 0: expected"),
         (["--input", "x", "--output", "y", "--keep-days", "99999999999"], "--keep-days 99999999999: expected"),
-        (["--input", "x", "--output", "y", "--cluster", "eu\udcff"], "--cluster eu\\xff: is no UTF-8"),
+        (["--input", "x", "--output", "y", "--cluster", "eu\udcff"], "--cluster eu\\xff: is not UTF-8"),
         (["--input", "/nowhere\udcff", "--output", "y"], "/nowhere\\xff: no such file or folder"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_scheme_that_cannot_be_opened_is_named(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("text", "key", "problem"),
     [
-        ("[thresholds]\nstuck_after = 5\n", "thresholds.stuck_after", "unknown key; known are thresholds."),
+        ("[thresholds]\nstuck_after = 5\n", "thresholds.stuck_after", "unknown key; expected one of thresholds."),
         ("[threshold]\n", "threshold", "unknown key"),
         ('[thresholds]\nstuck_after_minutes = "soon"\n', "thresholds.stuck_after_minutes", "valid integer"),
         ("[cluster]\ncoordinator_partitions = 0\n", "cluster.coordinator_partitions", "greater than or equal to 1"),

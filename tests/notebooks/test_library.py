@@ -83,7 +83,7 @@ def test_tables_of_one_run_and_of_all(spark, tmp_path):
     assert (night.table("open_transactions").count(), night.all_runs("open_transactions").count()) == (2, 7)
     changes = night.sql("SELECT change FROM verdict_changes WHERE topic = 'payments' ORDER BY as_of").collect()
     assert changes == [("NEW",), ("ENDED",)]
-    with pytest.raises(UsageError, match="no table transaction: known are audit_runs"):
+    with pytest.raises(UsageError, match="no table transaction; expected one of audit_runs"):
         night.table("transaction")
     with pytest.raises(MissingTableError, match="segments"):
         night.table("segments")
@@ -92,7 +92,7 @@ def test_tables_of_one_run_and_of_all(spark, tmp_path):
 def test_what_cannot_be_audited_is_named(spark, tmp_path):
     with pytest.raises(UnreadableInputError, match="no such file or folder"):
         txnlib.audit(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="exclude each other"):
+    with pytest.raises(UsageError, match="mutually exclusive"):
         txnlib.audit(tmp_path, output=tmp_path, schema="a.b")
 
 

@@ -13,7 +13,7 @@ TOLD = {
     "file in place of a table": ("there is a file where a folder should be", "ParentNotDirectoryException"),
     "file in place of the output": ("there is a file where a folder should be", "ParentNotDirectoryException"),
     "file in place of the log": ("there is a file where a folder should be", "ParentNotDirectoryException"),
-    "proc": ("the folder of a table cannot be made", "Cannot create file:/proc/none/aborted_transactions/_delta_log"),
+    "proc": ("the folder of a table cannot be created", "Cannot create file:/proc/none/aborted_transactions/_delta_log"),
     "worker dies": ("Spark lost a process", "Python worker exited unexpectedly"),
     "worker memory": ("out of memory", "MemoryError"),
     "jvm heap": ("out of memory", "java.lang.OutOfMemoryError: Java heap space"),

@@ -49,7 +49,7 @@ def test_a_link_stays_a_link(tmp_path):
     ("place", "problem"),
     [
         ("", "is a folder; name a file"),
-        ("/dev/null", "is no file that could be replaced"),
+        ("/dev/null", "is not a regular file"),
         ("taken/report.html", "cannot be written (Not a directory)"),
         ("/proc/none/report.html", "cannot be written (No such file or directory)"),
         ("s3://bucket/report.html", "written to a local file, not to a store"),

@@ -146,15 +146,15 @@ def test_a_choice_of_partitions_is_copied_and_coordinators_always(data, out, opt
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--colour"], "--colour is no option"),
+        (["--colour"], "unknown option: --colour"),
         (["--topics"], "--topics needs a value"),
-        (["--topics", "("], "is no extended regular expression"),
-        (["--topics", "a", "--partitions", "a-0"], "exclude each other"),
+        (["--topics", "("], "is not an extended regular expression"),
+        (["--topics", "a", "--partitions", "a-0"], "mutually exclusive"),
         (["--limit-rate", "fast"], "--limit-rate fast: expected a number"),
         (["--step", "all"], "--step all: expected coordinators, partitions or coordinators-again"),
-        (["--log-dirs", "/nowhere"], "/nowhere: no log directory that can be read"),
+        (["--log-dirs", "/nowhere"], "/nowhere: not a readable log directory"),
         (["--bootstrap-server", "localhost:9092"], "--kafka-home is missing"),
-        (["--text", "--since-snapshot"], "--text goes with neither"),
+        (["--text", "--since-snapshot"], "--text cannot be combined"),
         (["--server-properties", "/nowhere"], "--server-properties /nowhere cannot be read"),
     ],
 )
@@ -164,7 +164,7 @@ def test_bad_usage_is_named_exits_with_2_and_writes_nothing(data, out, options, 
 
 
 def test_an_output_inside_a_log_directory_is_refused(data):
-    assert "lies in the log directory" in capture(data, data / "orders-0" / "copy", expected=2)
+    assert "is inside the log directory" in capture(data, data / "orders-0" / "copy", expected=2)
 
 
 def test_a_folder_without_partitions_is_no_log_directory(out, tmp_path):
@@ -283,7 +283,7 @@ def test_a_call_that_was_interrupted_notes_what_it_has_and_exits_with_1(large, o
     process = started(large, out)
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate()
-    assert (process.returncode, b"call it again to go on" in said) == (1, True)
+    assert (process.returncode, b"call it again to resume" in said) == (1, True)
     assert set(instants(out)) == {"3/first/__transaction_state-0", "3/first/__transaction_state-4"}
 
 

@@ -189,7 +189,7 @@ def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None 
     if as_of is not None:
         found = [row for row in found if ms(row["as_of"]) == parse_instant(as_of)]
     if not found:
-        raise UsageError("no such run: `txn-audit runs` lists those there are")
+        raise UsageError("no such run: `txn-audit runs` lists all runs")
     return found
 
 

@@ -28,14 +28,14 @@ _SHOWN: Final = ("number", "action", "topic", "partition", "start_offset", "prod
 
 
 def abort_plan(run: Run, options: Namespace) -> Answer:
-    """What to do about each open transaction: commands in order, with what they must print, and what speaks against them."""
+    """The action for each open transaction: commands in order, their expected output, and reasons against running them."""
     rows = run.rows("abort_plan", (*_COLUMNS, *_STEPS), order='"number"')
     flat = [{name: value for name, value in row.items() if name not in _STEPS} for row in rows]
     return Answer(_COLUMNS, flat, shown=_SHOWN, tail="".join(map(_steps, rows)), whole=rows)
 
 
 def _steps(row: Row) -> str:
-    """The steps of one row, as a person follows them."""
+    """The steps of one row, for people."""
     where = ", ".join(row["places"] or [f"{row['topic']}-{row['partition']} offset {row['start_offset']}"])
     lines = ["", f"{row['number']}. {row['action']}  {where}, producer {row['producer_id']}"]
     if row["do_not_abort_because"] is not None:

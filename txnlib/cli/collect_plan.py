@@ -9,7 +9,7 @@ from txnlib.answers.tables import Run
 from txnlib.cli.output import Answer
 from txnlib.report.collecting import COLUMNS, commands, to_collect
 
-#: Rows that people are shown; programs get all.
+#: Most rows to show people. Programs get all rows.
 SHOWN: Final = 40
 
 _COVERAGE: Final = (
@@ -30,7 +30,7 @@ _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def collect_plan(run: Run, options: Namespace) -> Answer:
-    """What to copy, what helps most first, and the command for each broker."""
+    """What to copy, most useful first, and the command for each broker."""
     undecided = run.rows(
         "open_transactions", ("topic", "partition", "coordinator_partition", "verdict", "reason"), [("verdict", "=", "UNKNOWN")]
     )

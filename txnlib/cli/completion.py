@@ -12,7 +12,7 @@ from txnlib.cli.output import Answer
 
 
 def completion(options: Namespace) -> Answer:
-    """The script for one shell, in whatever form was asked for: it is no table."""
+    """The script for one shell. `--format` does not apply, because the script is not a table."""
     asked = parser()
     for action in _actions(asked):
         if action.dest == "tables":

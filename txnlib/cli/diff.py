@@ -28,7 +28,7 @@ _SHOWN: Final = tuple(name for name in COLUMNS if name != "reason_now")
 
 
 def diff(tables: Tables, options: Namespace) -> Answer:
-    """What is new, ended, or judged otherwise. Raises UsageError unless two runs of one cluster are named, or are there."""
+    """Transactions that are new, ended or judged differently. Raises UsageError unless there are two runs of one cluster."""
     then, now = _two_runs(tables, options)
     rows_then, rows_now = (run.rows("open_transactions", _OPEN) for run in (then, now))
     captured_then, captured_now = _captured(then), _captured(now)
@@ -66,9 +66,9 @@ def _counted(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _two_runs(tables: Tables, options: Namespace) -> tuple[Run, Run]:
-    """Those that are named; a single one against the newest; else the newest that was finished, and the one before it."""
+    """The two named runs; one named run and the newest; or the newest finished run and the one before it."""
     if len(options.runs) > 2:
-        raise UsageError("diff takes two runs at most")
+        raise UsageError("diff takes at most two runs")
     done = [row for row in chosen_runs(tables) if row["status"] == "DONE"]
     if options.runs:
         named = [_named_run(tables, name) for name in options.runs]
@@ -77,7 +77,7 @@ def _two_runs(tables: Tables, options: Namespace) -> tuple[Run, Run]:
         now = _newest(options, tables, done)
         earlier = [row for row in done if row["cluster"] == now["cluster"] and row["as_of"] < now["as_of"]]
         if not earlier:
-            raise UsageError(f"there is no run of {now['cluster']} before {now['run_id']}: `txn-audit runs` lists those there are")
+            raise UsageError(f"there is no run of {now['cluster']} before {now['run_id']}: `txn-audit runs` lists all runs")
         then = earlier[0]
     if then["cluster"] != now["cluster"]:
         raise UsageError(f"{then['run_id']} and {now['run_id']} are runs of different clusters")
@@ -87,12 +87,12 @@ def _two_runs(tables: Tables, options: Namespace) -> tuple[Run, Run]:
 def _newest(options: Namespace, tables: Tables, done: list[Row]) -> Row:
     found = chosen_runs(tables, run_id=options.run, as_of=options.as_of) if options.run or options.as_of else done
     if not found:
-        raise UsageError("no run was finished: `txn-audit runs` lists those there are")
+        raise UsageError("no run has finished: `txn-audit runs` lists all runs")
     return found[0]
 
 
 def _named_run(tables: Tables, name: str) -> Row:
-    """By its id, else by its instant."""
+    """The run with this id, else the run as of this instant."""
     rows = chosen_runs(tables)
     by_id = [row for row in rows if row["run_id"] == name]
     if by_id:
@@ -100,10 +100,10 @@ def _named_run(tables: Tables, name: str) -> Row:
     try:
         at = parse_instant(name)
     except UsageError as error:
-        raise UsageError(f"no such run: {name}; `txn-audit runs` lists those there are") from error
+        raise UsageError(f"no such run: {name}; `txn-audit runs` lists all runs") from error
     found = [row for row in rows if ms(row["as_of"]) == at]
     if len(found) != 1:
-        raise UsageError(f"{len(found)} runs are as of {name}: `txn-audit runs` lists those there are")
+        raise UsageError(f"{len(found)} runs are as of {name}: `txn-audit runs` lists all runs")
     return found[0]
 
 
@@ -117,7 +117,7 @@ def _named(places: set[Place]) -> list[str]:
 
 
 def _endings(now: Run, gone: set[Key]) -> dict[Key, str]:
-    """How those that are open no longer ended: as the later run noted it of what it had been warned of, else by their marker."""
+    """How transactions that are no longer open ended: from `ended_transactions` of the later run, else from their marker."""
     if not gone:
         return {}
     said: dict[Key, str] = {}

@@ -14,16 +14,16 @@ from txnlib.report.explained import Explained, columns, head, lines, tail, whole
 from txnlib.report.story import Stamps, is_stamped, tell
 from txnlib.report.story_order import Place
 
-#: Earlier transactions of the producer on the partition that are shown, and how many batches of them.
+#: Number of earlier transactions of the producer on the partition to show, and of their batches.
 EARLIER_TRANSACTIONS: Final = 2
 EARLIER_BATCHES: Final = 200
-#: Batches of the open transaction that are told one by one (and folded); the rest is counted.
+#: Number of batches of the open transaction to show, before folding. The rest is counted.
 OPEN_BATCHES: Final = 5_000
-#: Coordinator records shown up to the start, after it, and at the end of the log.
+#: Number of coordinator records to show up to the start, after it, and at the end of the log.
 RECORDS_BEFORE, RECORDS_AFTER, RECORDS_LAST = 8, 6, 2
-#: Copies of a partition that are told.
+#: Number of copies of a partition to show.
 COPIES: Final = 5
-#: Offsets in which the nearest broker-stamped batches are looked for first.
+#: Range of offsets that is first searched for the nearest broker-stamped batches.
 NEARBY: Final = 50_000
 
 _VERDICT: Final = (
@@ -80,7 +80,7 @@ _BATCH: Final = (
     "compression_type",
     "crc",
 )
-#: What a story tells of a coordinator's record.
+#: Columns of a coordinator record that a story uses.
 RECORD: Final = (
     "transactional_id",
     "coordinator_partition",
@@ -121,7 +121,7 @@ def explain(run: Run, options: Namespace) -> Answer:
 
 
 def story(run: Run, topic: str, partition: int, start_offset: int) -> Explained:
-    """What a run's tables tell of the transaction that is open there. Raises UsageError if none is."""
+    """The story of an open transaction, from the tables of a run. Raises UsageError if no transaction is open there."""
     verdict = _verdict(run, topic, partition, start_offset)
     place = Place(verdict["topic"], verdict["partition"], verdict["producer_id"], verdict["start_offset"])
     copy = _copy(run, place)
@@ -135,8 +135,8 @@ def story(run: Run, topic: str, partition: int, start_offset: int) -> Explained:
 
 
 def _copies(run: Run, verdict: Row) -> list[Row]:
-    """The copies that the verdict leans on: those of the partition, and of its coordinator partition; of an unknown owner, those
-    of the coordinator partitions that are known least."""
+    """The copies that the verdict depends on: those of the partition and of its coordinator partition. If the owner is unknown,
+    those of the coordinator partitions about which the least is known."""
     here: list[Filter] = [("topic", "=", verdict["topic"]), ("partition", "=", verdict["partition"])]
     found = run.rows("coverage", _COPY, here, order='"is_judged" DESC, "source"', limit=COPIES)
     number = verdict["coordinator_partition"]
@@ -155,7 +155,7 @@ def _verdict(run: Run, topic: str, partition: int, start_offset: int) -> Row:
     if not found:
         opened = run.rows("open_transactions", ("start_offset", "producer_id"), here, order='"start_offset"', limit=10)
         known = ", ".join(f"{row['start_offset']} (producer {row['producer_id']})" for row in opened) or "none"
-        raise UsageError(f"no transaction that begins at offset {start_offset} of {topic}-{partition} is open; open there: {known}")
+        raise UsageError(f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {known}")
     row = found[0]
     for name in ("last_timestamp", "blocks_since", "first_seen"):
         row[name] = ms(row[name])
@@ -170,7 +170,7 @@ def _copy(run: Run, place: Place) -> list[Filter]:
 
 
 def _batches(run: Run, place: Place, copy: list[Filter]) -> tuple[list[Row], list[str]]:
-    """The producer's batches from its last transactions on, by offset, and what is left out of them."""
+    """The batches of the producer from its last transactions on, by offset, and how many are left out."""
     own: list[Filter] = [*copy, ("producer_id", "=", place.producer_id)]
     before: list[Filter] = [*own, ("base_offset", "<", place.start_offset)]
     earlier = run.rows(
@@ -196,7 +196,7 @@ def _batches(run: Run, place: Place, copy: list[Filter]) -> tuple[list[Row], lis
 
 
 def _stamps(run: Run, place: Place, copy: list[Filter], batches: list[Row]) -> Stamps:
-    """The broker-stamped batches around those shown, and where there are none near, the nearest times beyond."""
+    """The broker-stamped batches around those shown; if there are none nearby, the nearest times beyond."""
     if all(is_stamped(batch) for batch in batches):
         return Stamps()
     low = min(place.start_offset, *(b["base_offset"] for b in batches)) - NEARBY
@@ -224,7 +224,7 @@ def _stamps(run: Run, place: Place, copy: list[Filter], batches: list[Row]) -> S
 
 
 def _start_ms(place: Place, batches: list[Row], stamps: Stamps) -> int | None:
-    """From when on it can have begun, by a broker's clock."""
+    """The earliest time at which the transaction can have begun, by a broker's clock."""
     for batch in batches:
         if batch["base_offset"] >= place.start_offset:
             if is_stamped(batch):
@@ -244,7 +244,7 @@ def _records(run: Run, verdict: Row, start_ms: int | None) -> list[Row]:
         before, after = [*own, ("timestamp_ms", "<=", start_ms)], [*own, ("timestamp_ms", ">", start_ms)]
         chosen = run.rows("coordinator_states", RECORD, before, order='"offset" DESC', limit=RECORDS_BEFORE)
         chosen += run.rows("coordinator_states", RECORD, after, order='"offset"', limit=RECORDS_AFTER)
-    if not chosen:  # no broker's clock tells the start, or none the records: a console consumer prints no times
+    if not chosen:  # no broker's clock gives the start, or the records have no times, as from a console consumer
         chosen = run.rows("coordinator_states", RECORD, own, order='"offset" DESC', limit=RECORDS_BEFORE + RECORDS_AFTER)
     by_offset = sorted({row["offset"]: row for row in [*chosen, *newest]}.values(), key=lambda row: row["offset"])
     near = max((row["offset"] for row in chosen), default=0)
@@ -273,7 +273,7 @@ def _left_out(run: Run, verdict: Row, records: list[Row]) -> list[str]:
 
 
 def _printed(run: Run, verdict: Row, copy: list[Filter]) -> list[dict[str, Any]]:
-    """The evidence, each record as the dump tool prints it; as the verdict notes it where the record itself is not at hand."""
+    """The evidence, each record as the dump tool prints it, or as stored with the verdict if the record is not in the tables."""
     return [{**each, "printed": _lines_of(run, each, verdict, copy)} for each in verdict["evidence"] or ()]
 
 

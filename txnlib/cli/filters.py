@@ -8,10 +8,10 @@ from txnlib.errors import UsageError
 
 
 def runs_longer(start_ms: int | None, now_ms: int, filter_ms: int | None) -> bool:
-    """Whether a transaction has been running for longer (KIP-994). Below 0, and not given: all do.
+    """Whether a transaction has been running for longer (KIP-994). True if the limit is negative or not given.
 
-    The broker takes -1 for the start of an id without a transaction, so that an id in Empty passes; and it looks at no state,
-    so that one passes whose transaction has ended, by the start that it had.
+    The broker uses -1 as the start of an id without a transaction, so an id in Empty passes. It ignores the state, so an id whose
+    transaction has ended passes by the start of that transaction.
     """
     if filter_ms is None or filter_ms < 0:
         return True
@@ -21,16 +21,16 @@ def runs_longer(start_ms: int | None, now_ms: int, filter_ms: int | None) -> boo
 def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
     """Whether an RE2 expression matches each name from beginning to end (KIP-1152); an empty one matches all.
 
-    Brokers use RE2J, the same language in Java: no look-around, no references back, time linear in the name. Python's `re`
-    would allow both, and read some expressions otherwise. Raises UsageError for what is none.
+    Brokers use RE2J, the same language in Java: no look-around, no backreferences, linear time. Python's `re` allows both, and
+    interprets some expressions differently. Raises UsageError for an invalid expression.
     """
     if not pattern:
         return [True] * len(names)
     import pyarrow as pa
-    import pyarrow.compute as pc  # brings RE2
+    import pyarrow.compute as pc  # contains RE2
 
     try:
-        pc.match_substring_regex(pa.array([""]), pattern)  # alone first: "a)|(b" is wrong, though not in brackets
+        pc.match_substring_regex(pa.array([""]), pattern)  # compiled alone first: "a)|(b" is invalid, but valid in parentheses
         matched = pc.match_substring_regex(pa.array(names, pa.string()), rf"\A(?:{pattern})\z")
     except pa.ArrowInvalid as error:
         raise UsageError(f"--transactional-id-pattern {pattern}: {str(error)[:200]}") from error

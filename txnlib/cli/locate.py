@@ -9,14 +9,14 @@ from txnlib.core.partitioner import partition_for
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
 
-#: Of a partition's folder; index files are not read.
+#: Files in the folder of a partition. Index files are not read.
 FILES = ("*.log", "*.snapshot", "leader-epoch-checkpoint")
-#: Beside the folders, in the root of the log directory.
+#: Files in the root of the log directory.
 CHECKPOINTS = ("replication-offset-checkpoint", "log-start-offset-checkpoint")
 
 
 def locate(options: Namespace) -> Answer:
-    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError for no partitions at all."""
+    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError if there are no partitions."""
     if options.partitions < 1:
         raise UsageError(f"--partitions {options.partitions}: expected 1 or more (transaction.state.log.num.partitions)")
     rows = []

@@ -1,6 +1,6 @@
 """`txn-audit`: queries over the tables of an audit, without a JVM.
 
-Exit codes: 0 answered; 1 failed; 2 bad usage, or no tables that can be read.
+Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 
 def answer_of(command: str) -> Callable[..., Answer]:
-    """The function that answers a command; its module, and what that needs, is imported only now."""
+    """The function that answers a command. Its module is imported only now, to keep start-up fast."""
     module, _, function = COMMANDS[command].answer.partition(":")
     found: Callable[..., Answer] = getattr(import_module(f"txnlib.cli.{module}"), function)
     return found
 
 
 def answer_to(options: Namespace) -> Answer:
-    """The answer to a command line that was parsed. Raises TxnlibError."""
+    """The answer to a parsed command line. Raises TxnlibError."""
     return answer_of(options.command)(*_handed(COMMANDS[options.command].reads, options), options)
 
 
 def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
     if reads is Reads.NOTHING:
         return ()
-    from txnlib.answers.tables import open_run, open_tables  # a tenth of a second, which the others need not wait for
+    from txnlib.answers.tables import open_run, open_tables  # takes 0.1 s, which other commands can skip
 
     tables = open_tables(options.tables)
     return (tables,) if reads is Reads.TABLES else (open_run(tables, run_id=options.run, as_of=options.as_of),)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Answers one command. Returns the exit code; what goes wrong is said on stderr."""
+    """Answers one command and returns the exit code. Errors go to stderr."""
     try:
         options = parser().parse_args(argv)
         answer = answer_to(options)
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(asked.code or 0)
     except TxnlibError as error:
         return _say(str(error), 2)
-    except Exception as error:  # the last line of defence: a failure must say so and exit with 1
+    except Exception as error:  # last line of defence: report the failure and exit with 1
         return _say(f"failed: {type(error).__name__}: {error}", 1)
     for note in answer.notes:
         _say(note, 0)
@@ -60,11 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _print(text: str) -> int:
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # ids may hold what the terminal's encoding does not
+        sys.stdout.reconfigure(errors="backslashreplace")  # ids may contain characters that the terminal cannot encode
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has enough
+    except BrokenPipeError:  # the reader stopped early, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 

@@ -17,27 +17,27 @@ FORMS: Final = (TABLE, JSON, CSV, KAFKA)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One table, with what stands around it when people read it."""
+    """One table, with additional text for people."""
 
     columns: Sequence[str]
     rows: Sequence[Row]
     kafka: Callable[[], str] | None = None
-    #: For people: what stands before and behind the table; what is wrapped is given how wide it is to be.
+    #: For people: text before and after the table; a function gets the width to wrap to.
     head: str = ""
     tail: str | Callable[[int], str] = ""
-    #: For people: the answer where it is no table at all; given whether a terminal shows it.
+    #: For people: the answer if it is not a table. The argument is whether stdout is a terminal.
     page: Callable[[bool], str] | None = None
-    #: For people: the columns they need, where programs get more.
+    #: For people: fewer columns than programs get.
     shown: Sequence[str] | None = None
-    #: For people: the rows they can read, where programs get more.
+    #: For people: fewer rows than programs get.
     people: Sequence[Row] | None = None
-    #: For programs: the whole answer, where the rows alone are not.
+    #: For programs: the whole answer, if it is more than the rows.
     whole: object = None
-    #: To stderr: what the answer lacks.
+    #: For stderr: what the answer lacks.
     notes: Sequence[str] = field(default_factory=tuple)
 
     def text(self, form: str, *, is_terminal: bool) -> str:
-        """The answer in one of the forms. Raises UsageError where Kafka has no such output."""
+        """The answer in one of the forms. Raises UsageError if Kafka has no such output."""
         if form == KAFKA:
             if self.kafka is None:
                 raise UsageError("--format kafka: Kafka's tool has no such command")

@@ -10,7 +10,7 @@ from txnlib.cli.output import Answer
 
 
 def find_late(run: Run, options: Namespace) -> Answer:
-    """Transactions that have outlived their time, although their coordinator expects them."""
+    """Late transactions: their coordinator still expects them, but they should have ended by now."""
     columns = (
         "topic",
         "partition",
@@ -49,7 +49,7 @@ def coverage(run: Run, options: Namespace) -> Answer:
 
 
 def list_runs(tables: Tables, options: Namespace) -> Answer:
-    """Every run under the folder, newest first; with `--run` or `--as-of` those that they name."""
+    """All runs in the tables, newest first; with `--run` or `--as-of`, only those."""
     rows = chosen_runs(tables, run_id=options.run, as_of=options.as_of)
     for row in rows:
         verdicts = json.loads(row["counts"] or "{}").get("verdicts", {})

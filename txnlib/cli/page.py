@@ -13,9 +13,9 @@ from txnlib.report.whole_file import write_whole_file
 
 
 def write_page(run: Run, file: str, *, tables: str | None, stories: Mapping[str, int] = STORIES) -> Summary:
-    """Writes the page of a run whose tables are all there; the summary that it begins with.
+    """Writes the page of a complete run. Returns its summary.
 
-    `tables`: what `txn-audit` is given as --tables, if it can read them; `stories`: how many are told of each section.
+    `tables`: the --tables for `txn-audit`, if it can read them. `stories`: the number of stories in each section.
     """
     page = page_rows_of(run, tables=tables, stories=stories)
     write_whole_file(file, render_page(page))

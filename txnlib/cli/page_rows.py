@@ -15,7 +15,7 @@ from txnlib.report.page import cards
 from txnlib.report.page_rows import Key, Page, Story
 from txnlib.report.summary import Summary
 
-#: Verdicts that say that something is wrong, the worst first.
+#: Verdicts that mean that something is wrong, worst first.
 _WRONG: Final = ("HANGING", "STUCK", "LATE", "SUSPECT")
 _PLAN: Final = (
     "number",
@@ -77,18 +77,18 @@ _BROKER: Final = (
     "coordinators_led",
     "active_transaction_open_time_max_ms",
 )
-#: A partition's row in the coverage map: its judged copy, or that it has none.
+#: Filter for the row of a partition in the coverage map: its judged copy, or MISSING.
 _JUDGED: Final[tuple[Filter, ...]] = (("is_judged", "=", True), ("status", "=", "MISSING"))
-#: Broker-stamped batches behind a start, on each end of the stretch.
+#: Number of broker-stamped batches after a start to load, from each end of the range.
 GROWTH: Final = 100
-#: Transactions of a verdict looked at to find the oldest that holds consumers.
+#: Number of transactions of a verdict to search for the oldest one that blocks consumers.
 OLDEST_READ: Final = 20
-#: Runs looked at to find the newest finished ones of the cluster.
+#: Number of runs to search for the newest finished ones of the cluster.
 RUNS_READ: Final = 500
 
 
 def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = page_rows.STORIES) -> Page:
-    """The page of a run. `tables`: what `txn-audit` is given as --tables; `stories`: how many are told of each section."""
+    """The page of a run. `tables`: the --tables for `txn-audit`. `stories`: the number of stories in each section."""
     shown = summarise(run)
     reasons = run.grouped("open_transactions", ("verdict", "reason"), "count(*)")
     plans = run.rows("abort_plan", _PLAN, order='"number"', limit=page_rows.SHOWN_PLAN)
@@ -121,7 +121,7 @@ def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = p
 
 
 def _lags(run: Run) -> list[Row]:
-    """The partitions whose read_committed consumers wait for longest."""
+    """The partitions whose read_committed consumers have waited longest."""
     order = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
     return run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=order, limit=page_rows.SHOWN_LAGS)
 
@@ -134,7 +134,7 @@ def _with_ms(rows: list[Row], *names: str) -> list[Row]:
 
 
 def _oldest(run: Run) -> Row | None:
-    """The one that has held consumers for longest, of the worst verdict that holds any; else the oldest of the worst."""
+    """The transaction that has blocked consumers longest, of the worst verdict that blocks any; else the oldest of the worst."""
     columns = ("topic", "partition", "producer_id", "verdict", "blocks_since")
     first: Row | None = None
     for verdict in _WRONG:
@@ -148,7 +148,7 @@ def _oldest(run: Run) -> Row | None:
 
 
 def _with_holders(run: Run, rows: list[Row]) -> list[Row]:
-    """Those that hold the last stable offset of their partition, with that offset."""
+    """The transactions that block the last stable offset of their partition, with that offset."""
     topics, numbers = sorted({row["topic"] for row in rows}), sorted({row["partition"] for row in rows})
     if not rows:
         return []
@@ -161,7 +161,7 @@ def _with_holders(run: Run, rows: list[Row]) -> list[Row]:
 
 
 def _stories(run: Run, shown: Summary, told_of: Mapping[str, int]) -> dict[Key, Story]:
-    """The story of the first transaction on each of the first cards."""
+    """The stories of the first transaction of each of the first cards."""
     told: dict[Key, Story] = {}
     for section, most in told_of.items():
         for row, *_ in cards(section, shown.transactions.get(section, []))[:most]:
@@ -184,9 +184,9 @@ def _story(run: Run, topic: str, partition: int, producer_id: int, start_offset:
 
 
 def _coverage(run: Run) -> dict[str, Any]:
-    """The topics with partitions that are not whole first, then others, and each partition of those."""
+    """Topics, those with incomplete partitions first, and their partitions."""
     is_data: Filter = ("topic", "<>", TRANSACTION_STATE_TOPIC)
-    # An upper bound of what names the topics that are shown: where one of them is larger, fewer are shown.
+    # An upper bound on the partitions of the shown topics. If one topic is larger, fewer are shown.
     named = [*_statuses(run, [is_data, ("status", "<>", "COMPLETE")]), *_statuses(run, [is_data, ("status", "=", "COMPLETE")])]
     chosen = list(dict.fromkeys(row["topic"] for row in named))[: page_rows.SHOWN_TOPICS]
     topics: dict[str, dict[str, int]] = {topic: {} for topic in chosen}
@@ -205,7 +205,7 @@ def _coverage(run: Run) -> dict[str, Any]:
 
 
 def _statuses(run: Run, where: list[Filter]) -> list[Row]:
-    """Status of each partition's judged copy, or that it has none: of the first partitions."""
+    """Status of the judged copy of each of the first partitions, or MISSING."""
     found = [
         row
         for which in _JUDGED
@@ -221,7 +221,7 @@ def _statuses(run: Run, where: list[Filter]) -> list[Row]:
 
 
 def _runs(run: Run) -> tuple[list[Row], Row]:
-    """The finished runs up to this one, and this one's row."""
+    """The finished runs up to this one, and the row of this one."""
     columns = ("run_id", "cluster", "as_of", "status", "started_at", "counts", "version", "input")
     newest = run.tables.rows(RUNS, columns, [("cluster", "=", run.cluster)], order='"as_of" DESC', limit=RUNS_READ)
     noted = next((row for row in newest if row["run_id"] == run.run_id), {})

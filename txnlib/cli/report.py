@@ -28,10 +28,10 @@ _COLUMNS = (
 
 
 def report(run: Run, options: Namespace) -> Answer:
-    """The report of the run, with --html also as a page; for programs its summary, as a table the transactions that it shows."""
+    """The report of the run, and with --html a page. Programs get its summary, or as a table its transactions."""
     notes: tuple[str, ...] = ()
     if options.html is not None:
-        from txnlib.cli.page import write_page  # templates, which the text need not wait for
+        from txnlib.cli.page import write_page  # imported here, because the text does not need templates
 
         check_whole_file(options.html)
         summary, notes = write_page(run, options.html, tables=options.tables), (f"page: {options.html}",)

@@ -26,12 +26,12 @@ from txnlib.report.timeline import (
     touching,
 )
 
-#: Transactions of a partition that are at hand for the last stable offset; of those that ended before what blocks, how many are
-#: shown.
+#: Number of transactions of a partition to load for the last stable offset, and number to show of those that ended before the
+#: blocking one.
 LOADED, SHOWN_BEFORE = 2_000, 2
-#: Coordinator records of one stretch of time, and by how much (ms) it begins before the first marker in it.
+#: Number of coordinator records to show per period, and how long (ms) a period begins before its first marker.
 RECORDS, MARGIN_MS = 1_000, 60_000
-#: Open transactions that are shown of one partition or one id, those that begin first.
+#: Number of open transactions to show of one partition or id, lowest start first.
 OPEN: Final = 20
 
 _SPAN: Final = (
@@ -53,7 +53,7 @@ _BY_OFFSET: Final = '"coordinator_partition", "offset"'
 
 
 def timeline(run: Run, options: Namespace) -> Answer:
-    """The events of a partition or of a transactional id. Raises UsageError where the run knows neither."""
+    """The events of a partition or of a transactional id. Raises UsageError if the run contains neither."""
     if options.last < 1:
         raise UsageError(f"--last {options.last}: expected 1 or more")
     match options.where:
@@ -61,7 +61,7 @@ def timeline(run: Run, options: Namespace) -> Answer:
             return _of_id(run, name, options.last)
         case [topic, partition] if partition.isdecimal():
             return _of_partition(run, topic, int(partition), options.last)
-    raise UsageError("timeline wants a topic and the number of a partition, or one transactional id")
+    raise UsageError("timeline needs a topic and a partition number, or one transactional id")
 
 
 def _of_partition(run: Run, topic: str, partition: int, last: int) -> Answer:
@@ -101,7 +101,7 @@ _TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
 
 
 def _before(opened: list[Row], older: list[Row]) -> list[Row]:
-    """Of the transactions that are not among the newest, those that ended last before the oldest open one began."""
+    """The last transactions that ended before the oldest open one began, unless they are among the newest."""
     if not opened:
         return []
     start = opened[0]["first_offset"]
@@ -109,7 +109,7 @@ def _before(opened: list[Row], older: list[Row]) -> list[Row]:
 
 
 def _owners(run: Run, producers: set[int]) -> dict[int, str]:
-    """The transactional id of each producer id; the one that had it last, where several had."""
+    """The transactional id of each producer id; the last one, if there were several."""
     if not producers:
         return {}
     columns = ("producer_id", "transactional_id")
@@ -118,7 +118,7 @@ def _owners(run: Run, producers: set[int]) -> dict[int, str]:
 
 
 def _stretches(opened: list[Row], ended: list[Row]) -> list[tuple[int, int]]:
-    """Times (ms) around the begin of what is open, as far as known, and from the first of the newest markers on."""
+    """Periods (ms) around the beginning of open transactions, if known, and from the first of the newest markers on."""
     first = [row["marker_ms"] for row in ended if row["marker_ms"] is not None]
     begins = [row["first_timestamp_ms"] for row in opened if row["first_timestamp_ms"] is not None]
     around = [(at - MARGIN_MS, at + MARGIN_MS) for at in begins]
@@ -133,7 +133,7 @@ def _stretches(opened: list[Row], ended: list[Row]) -> list[tuple[int, int]]:
 
 
 def _records(run: Run, ids: set[str], stretches: list[tuple[int, int]]) -> list[Row]:
-    """The coordinators' records of the ids in those times, by offset; of each stretch the last ones."""
+    """The coordinator records of the ids in these periods, by offset; only the last ones of each period."""
     if not ids:
         return []
     found: dict[tuple[int, int, str], Row] = {}
@@ -145,7 +145,7 @@ def _records(run: Run, ids: set[str], stretches: list[tuple[int, int]]) -> list[
 
 
 def _stands(run: Run, here: list[Filter]) -> str:
-    """Where the partition stands at the run's instant."""
+    """The offsets of the partition at the instant of the run."""
     columns = (
         "last_stable_offset",
         "high_watermark",
@@ -175,13 +175,13 @@ def _of_id(run: Run, name: str, last: int) -> Answer:
     since: list[Filter] = [("offset", ">=", newest[-1]["first_record_offset"])] if newest else []
     records = _with_clock_times(run.rows("coordinator_states", RECORD, [*own, *since], order='"offset" DESC', limit=RECORDS))[::-1]
     if not records:
-        raise UsageError(f"no captured coordinator holds a record of the transactional id {name!r}")
+        raise UsageError(f"no captured coordinator has a record of the transactional id {name!r}")
     begun = {row["transaction_number"]: row["timestamp_ms"] for row in records[::-1] if row["state"] == "Ongoing"}
     logs: dict[str, tuple[list[Row], dict[int, int]]] = {}
     for transaction in newest:
         for marker in transaction["markers"] or ():
             if marker["marker_offset"] is None:
-                continue  # what is open there comes below, whether or not it belongs to this transaction
+                continue  # open transactions on the partition follow below, whether or not they belong to this one
             spans, starts = logs.setdefault(f"{marker['topic']}-{marker['partition']}", ([], {}))
             spans.append({**transaction, **marker})
             if (at := begun.get(transaction["transaction_number"])) is not None and marker["first_offset"] is not None:

@@ -49,14 +49,14 @@ _OPEN_COLUMNS: Final = (
 
 
 def list_transactions(run: Run, options: Namespace) -> Answer:
-    """Every transactional id that has not expired and that the filters let pass. Raises UsageError for a bad expression."""
+    """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression."""
     rows = [row for row in _ids(run) if runs_longer(row["transaction_start_ms"], run.as_of_ms, options.duration_filter)]
     matching = matches_whole(options.transactional_id_pattern, [row["transactional_id"] for row in rows])
     rows = [row for row, is_match in zip(rows, matching, strict=True) if is_match]
     idle = sum(row["transaction_start_ms"] is None for row in rows)
     notes = []
     if idle and (options.duration_filter or -1) >= 0:
-        notes.append(f"{idle} of these have no start that is known, and pass every --duration-filter, as they do at the brokers")
+        notes.append(f"{idle} of these have no known start, and pass every --duration-filter, as on a broker")
     return Answer(
         ("transactional_id", "coordinator", "coordinator_partition", "producer_id", "producer_epoch", "state", "partitions"),
         rows,
@@ -71,7 +71,7 @@ def describe(run: Run, options: Namespace) -> Answer:
     """One transactional id. Raises UsageError if no captured coordinator knows it."""
     rows = _ids(run, ("transactional_id", "=", options.transactional_id))
     if not rows:
-        raise UsageError(f"no captured coordinator holds the transactional id {options.transactional_id!r} (any more)")
+        raise UsageError(f"no captured coordinator has the transactional id {options.transactional_id!r} (any more)")
     row = rows[0]
     start = row["transaction_start_ms"]
     row["duration_ms"] = None if start is None else run.as_of_ms - start
@@ -99,7 +99,7 @@ def _broker_id(broker: str | None) -> int | None:
 
 
 def describe_producers(run: Run, options: Namespace) -> Answer:
-    """What a partition knows of its producers. Raises UsageError if no copy of it was read."""
+    """The producers of a partition. Raises UsageError if no copy of it was read."""
     here = [("topic", "=", options.topic), ("partition", "=", options.partition)]
     rows = run.rows("producer_states", (*_PRODUCER_COLUMNS, "last_timestamp_ms"), here)
     if not rows and not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
@@ -116,17 +116,17 @@ def describe_producers(run: Run, options: Namespace) -> Answer:
 
 
 def _by(rows: list[Row], key: str, firsts: Mapping[tuple[Any, ...], int]) -> list[Row]:
-    """The rows in the order in which the brokers came to know them: Kafka's hash tables keep it within a bucket."""
+    """The rows in the order in which brokers first saw them: Kafka's hash tables keep that order within a bucket."""
     return sorted(rows, key=lambda row: firsts.get((row[key],), 1 << 62))
 
 
 def find_hanging_transactions(run: Run, options: Namespace) -> Answer:
-    """What the live `find-hanging` prints, at the run's instant. Raises UsageError as the tool does."""
+    """What the live `find-hanging` would have printed at the instant of the run. Raises UsageError as the tool does."""
     scope = SearchScope(options.topic, options.partition, options.broker_id)
     replicas, notes = _replicas(run), []
     brokers = frozenset().union(*replicas.values()) if replicas else frozenset()
     if options.broker_id is not None and options.broker_id not in brokers:
-        notes.append(f"no copy of broker {options.broker_id} was audited; known are {sorted(brokers)}")
+        notes.append(f"no copy of broker {options.broker_id} was audited, only of {sorted(brokers)}")
     searched = [place for place, copies in replicas.items() if scope.covers(*place, copies)]
     rows = [
         row
@@ -159,13 +159,13 @@ def find_hanging_transactions(run: Run, options: Namespace) -> Answer:
 
 
 def _written_ms(row: Row) -> int | None:
-    """The time of the last write as it stands in the log; tables of older versions have only what a clock shows."""
+    """The time of the last write as in the log. Tables of older versions contain only valid times."""
     raw_ms: int | None = row["last_timestamp_ms"]
     return ms(row["last_timestamp"]) if raw_ms is None else raw_ms
 
 
 def _replicas(run: Run) -> dict[tuple[str, int], frozenset[int]]:
-    """The brokers from which there is a copy of a partition."""
+    """The brokers from which a copy of each partition was captured."""
     found: dict[tuple[str, int], frozenset[int]] = {}
     for row in run.rows("coverage", ("topic", "partition", "broker"), [("status", "<>", "MISSING")]):
         broker = _broker_id(row["broker"])
@@ -179,7 +179,7 @@ def _limit_ms(run: Run, minutes: int | None) -> int:
 
 
 def _answers(run: Run, rows: list[Row], asked_ms: int) -> list[bool | None]:
-    """The audit's own answer where it looked; of what was too young for it, the tool's steps over the tables."""
+    """The answer of the audit if it has one; for transactions too young for the audit, the steps of the tool over the tables."""
     audited_ms = _limit_ms(run, None)
     if asked_ms >= audited_ms:
         return [row["kafka_find_hanging"] and is_candidate(row["last_timestamp_ms"], run.as_of_ms, asked_ms) for row in rows]
@@ -200,7 +200,7 @@ def _answers(run: Run, rows: list[Row], asked_ms: int) -> list[bool | None]:
 
 
 def _are_coordinators_complete(run: Run) -> bool:
-    """Whether of every coordinator partition some copy shows also which ids it does not hold."""
+    """Whether every coordinator partition has a copy that proves which ids it does not contain."""
     columns = ("partition", "status", "is_decoded", "damaged_offset", "source")
     copies: dict[int, list[Row]] = {}
     for row in run.rows("coverage", columns, [("topic", "=", TRANSACTION_STATE_TOPIC)]):

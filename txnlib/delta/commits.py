@@ -11,21 +11,21 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-#: Commits looked at, newest first: audits of other clusters commit to the same tables.
+#: Number of commits to search, newest first. Audits of other clusters commit to the same tables.
 LOOKED_AT: Final = 20
-#: More files than these, and smaller ones on average, are worth being put together: each is opened by whoever reads the run.
+#: More files than this, if smaller on average than that, are compacted, because every reader of the run opens each file.
 MANY_FILES: Final = 64
 SMALL_FILE_BYTES: Final = 16 << 20
 
 
 def quoted(text: str) -> str:
-    """The text as a literal of Spark's SQL: clusters are named as people please."""
+    """The text as a Spark SQL literal. Names of clusters may contain any character."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The rows of a run in a table, as far as the log tells, in how many files of how many bytes together."""
+    """The size of a run in a table, from the log: rows (None if unknown), files, and bytes in total."""
 
     rows: int | None
     files: int = 0
@@ -33,24 +33,24 @@ class Commit:
 
     @property
     def is_scattered(self) -> bool:
-        """Whether many small files were written."""
+        """Whether the commit wrote many small files."""
         return self.files > MANY_FILES and self.bytes < self.files * SMALL_FILE_BYTES
 
 
 def newest_commit(spark: SparkSession, table: str, run_id: str, *, folder: str | None) -> Commit:
     """The newest commit that replaced a run's rows.
 
-    `table`: its name in SQL. `folder`: where it lies, if that is a folder: its log is read without Spark (a hundredth of a second
-    a table), that of others by `DESCRIBE HISTORY` (a job of Spark, through Connect, too).
+    `table`: its name in SQL. `folder`: its location, if that is a local folder. The log is then read without Spark (0.01 s per
+    table), otherwise with `DESCRIBE HISTORY` (a Spark job, which also works through Connect).
     """
     try:
         return commit_of(run_id, _history(spark, table, folder))
-    except (DeltaError, PySparkException, OSError):  # no audit fails for want of a number in a line of progress
+    except (DeltaError, PySparkException, OSError):  # a missing number in a line of progress must not fail the audit
         return Commit(None)
 
 
 def commit_notes(spark: SparkSession, table: str, *, folder: str | None) -> list[str]:
-    """What the newest commits bear (Delta's `userMetadata`), newest first; `table` and `folder` as for `newest_commit`."""
+    """The notes (Delta's `userMetadata`) of the newest commits, newest first. `table`, `folder`: as for `newest_commit`."""
     return [note for commit in _history(spark, table, folder) if (note := commit.get("userMetadata"))]
 
 
@@ -63,7 +63,7 @@ def _history(spark: SparkSession, table: str, folder: str | None) -> list[Mappin
 def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:
     """The first of these commits that replaced the run's rows.
 
-    Where nothing is replaced by nothing, Delta makes no commit, or notes no rows: none of this run beside those of others says 0.
+    Delta makes no commit when an empty frame replaces no rows, so a missing commit means 0 rows.
     """
     are_told = False
     for commit in history:

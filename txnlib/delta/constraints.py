@@ -1,7 +1,7 @@
 """`CHECK` constraints, added to each table when it is created.
 
-Delta refuses a write that breaks one, so a table that is read by others (SQL, dashboards, an abort by script) never says what
-its contract excludes. A table that an older version made has none, and needs none to be read.
+Delta refuses a write that violates one, so other readers of a table (SQL, dashboards, abort scripts) can rely on it. A table that
+an older version created has none, and can be read without them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _JUDGED: Final = {
     "abort_is_whole": "NOT coalesce(safe_to_abort, false) OR (verdict = 'HANGING' AND abort_command IS NOT NULL)",
 }
 
-#: Name of a constraint -> what holds of every row; those of `*` for all tables.
+#: Table -> name of a constraint -> condition on every row. `*` applies to all tables.
 CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "*": {"run_is_named": _is_there("cluster", "run_id")},
     "audit_runs": {"run_has_an_instant": _is_there("as_of", "started_at", "status", "settings", "version")},
@@ -48,6 +48,6 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def options_of(table: str) -> dict[str, str]:
-    """The options with which a writer makes a table that has its constraints."""
+    """The writer options that create a table with its constraints."""
     constraints = {**CONSTRAINTS["*"], **CONSTRAINTS.get(table, {})}
     return {f"delta.constraints.{name}": condition for name, condition in constraints.items()}

@@ -1,12 +1,12 @@
 """Hard links to data files of an earlier run. Unchanged rows are not written again.
 
-Delta keeps the run of a row, its partition, in the log and not in the file. So a file whose rows all hold is linked (or copied,
-where the file system has no links) under a name of its own, and noted in the log once more, for this run. Each run still has all
-its rows, and goes without the others: a file is gone when the last of its names is.
+Tables are partitioned by run, and Delta stores partition values in the log, not in the file. So a file whose rows are all
+unchanged is linked (or copied, if the file system has no links) under a new name, and added to the log for this run. Each run still
+has all its rows, and can be deleted without affecting others: a file is gone when its last name is.
 
-Only of tables that lie in a folder here, and that any version of Delta can read: deletion vectors would say of a file which of
-its rows count. And only for runs whose names are the same in a path, in a log and to every writer: Spark and delta-rs escape
-other letters in ways of their own, and one does not find the file that the other removes.
+This is done only for tables in a local folder that any version of Delta can read, because deletion vectors would exclude some rows
+of a file. And only for run ids that need no escaping in a path: Spark and delta-rs escape other characters differently, so one
+would not find the file that the other removes.
 """
 
 from __future__ import annotations
@@ -27,33 +27,32 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, PostCommitHookProperties
 
-#: Of the log: what every reader knows.
+#: Version of the reader protocol that every reader supports.
 PLAIN_READER: Final = 1
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
-#: Spark takes a path with these for many.
+#: Characters that make Spark read a path as a pattern.
 _PATTERN: Final = re.compile(r"[*?{}\[\]\\,]")
-#: Checkpoints and the end of old log entries are Spark's.
+#: Spark writes checkpoints and expires old log entries.
 _NOTHING_MORE: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of a table, as the log notes it."""
+    """A file of a table, as recorded in the log."""
 
-    #: Where it lies.
     path: Path
-    #: Of the columns by which the table is partitioned, `run_id` among them.
+    #: Values of the partition columns, including `run_id`.
     values: Mapping[str, str | None]
     bytes: int
     rows: int
-    #: Least and greatest values, and how many are NULL, of some columns.
+    #: Minimum, maximum and number of NULLs, for some columns.
     least: Mapping[str, Any]
     most: Mapping[str, Any]
     nulls: Mapping[str, int]
 
 
 def files_of(table: Path, run_id: str) -> list[DataFile] | None:
-    """The files of a run in a table; None if nobody but Spark should touch them."""
+    """The files of a run in a table; None if only Spark may handle them."""
     if not _PLAIN_NAME.fullmatch(run_id) or _PATTERN.search(str(table)):
         return None
     try:
@@ -67,7 +66,7 @@ def files_of(table: Path, run_id: str) -> list[DataFile] | None:
 
 
 def partition_columns(table: Path) -> list[str]:
-    """The columns of which the log has the values, and the files have not."""
+    """The partition columns, whose values are in the log but not in the files."""
     return list(DeltaTable(table).metadata().partition_columns)
 
 
@@ -84,7 +83,7 @@ def _file(table: Path, action: dict[str, Any]) -> DataFile:
 
 
 def _as_logged(value: Any) -> str | None:
-    """A partition's value, as the log has it."""
+    """A partition value in the form of the log."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value)
@@ -95,11 +94,11 @@ def _known(values: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def link(file: DataFile, table: Path, run_id: str) -> DataFile:
-    """The file under a name of its own, for a run."""
+    """Links the file under a new name for a run."""
     linked = _place(file, table, run_id)
     try:
         os.link(file.path, linked.path)
-        # `VACUUM` deletes what is old and in no commit: this one is not yet in any.
+        # Make the file new: `VACUUM` deletes old files that are in no commit, and this one is not in any yet.
         os.utime(linked.path)
     except OSError:
         shutil.copyfile(file.path, linked.path)
@@ -107,7 +106,7 @@ def link(file: DataFile, table: Path, run_id: str) -> DataFile:
 
 
 def move(file: DataFile, table: Path, run_id: str) -> DataFile:
-    """The file, written elsewhere on the same file system, for a run."""
+    """Moves a file from elsewhere on the same file system into a run."""
     moved = _place(file, table, run_id)
     file.path.rename(moved.path)
     return moved
@@ -121,7 +120,7 @@ def _place(file: DataFile, table: Path, run_id: str) -> DataFile:
 
 
 def replace_run(table: Path, run_id: str, files: Iterable[DataFile]) -> None:
-    """Makes these files all that a run has in a table, in one commit."""
+    """Replaces the files of a run in a table by these, in one commit."""
     opened = DeltaTable(table)
     actions: list[Any] = [
         AddAction(

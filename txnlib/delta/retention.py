@@ -11,10 +11,10 @@ from txnlib.spark.schemas import TABLES
 
 
 def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
-    """Removes the runs of a cluster that judged at an instant before `before_ms` from every table; returns their run ids.
+    """Deletes the runs of a cluster with an instant before `before_ms` from every table. Returns their run ids.
 
-    Their rows in `audit_runs` go last, so that a removal that died is made whole by the next. The files go when Delta's own
-    retention allows it (`VACUUM`, seven days), so that whoever is reading still finds them.
+    Rows of `audit_runs` are deleted last, so the next deletion completes one that died. Files are deleted once Delta's retention
+    allows it (`VACUUM`, seven days), so current readers still find them.
     """
     runs = store.read_all("audit_runs").where((F.col("cluster") == cluster) & (F.unix_millis("as_of") < before_ms))
     gone = sorted(row["run_id"] for row in runs.select("run_id").distinct().collect())
@@ -28,13 +28,13 @@ def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
 
 @again_after_conflicts
 def _remove(store: Store, name: str, run_ids: list[str]) -> None:
-    """Whole partitions, so nothing is rewritten."""
+    """Deletes whole partitions, so no file is rewritten."""
     listed = ", ".join(map(quoted, run_ids))
     store.spark.sql(f"DELETE FROM {store.sql_name(name)} WHERE run_id IN ({listed})")
 
 
 def _vacuum(store: Store, name: str) -> None:
-    """By Delta's log, which takes a second; by listing all files only where the log no longer goes back far enough."""
+    """Vacuums by the log of the table, in about a second. If the log does not go back far enough, lists all files."""
     try:
         store.spark.sql(f"VACUUM {store.sql_name(name)} LITE")
     except PySparkException as error:

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 def delta_session(name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """The active session if there is one (Databricks, notebooks, spark-submit), else a new one with Delta's catalog.
 
-    With SPARK_REMOTE it is one of Spark Connect, whose server must know Delta; the code comes along, where TXNLIB_PY_FILES
-    names it (`spark-submit.sh`).
+    With SPARK_REMOTE it is a Spark Connect session, whose server must support Delta. The session uploads the code that
+    TXNLIB_PY_FILES names (set by `spark-submit.sh`).
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -34,9 +34,9 @@ def delta_session(name: str, settings: Mapping[str, str] | None = None) -> Spark
 
 
 def _alone() -> dict[str, str]:
-    """What a session needs that is not started by spark-submit, which has `conf/spark-defaults.conf` and the jars.
+    """Settings for a session that spark-submit did not start, and that lacks `conf/spark-defaults.conf` and the jars.
 
-    Delta's jars are those that `bootstrap.sh` fetched, else they come from a Maven repository. Databricks has its own.
+    Delta's jars are those that `bootstrap.sh` fetched, else they are fetched from a Maven repository. Databricks has its own.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ or "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
     if is_submitted or "DATABRICKS_RUNTIME_VERSION" in os.environ:
@@ -50,13 +50,13 @@ def _alone() -> dict[str, str]:
 
 @contextmanager
 def settings_kept(spark: SparkSession) -> Iterator[None]:
-    """Gives a session that others use its settings back, whatever `tune_for` sets meanwhile."""
+    """Restores the settings that `tune_for` changes, for a session that is shared with other code."""
     before = {key: spark.conf.get(key, None) for key in {**INTERPRET, **COMPILE, **WRITE}}
     try:
         yield
     finally:
         for key, value in before.items():
-            with suppress(PySparkException):  # what could not be set is as it was
+            with suppress(PySparkException):  # settings that could not be set are unchanged
                 if value is None:
                     spark.conf.unset(key)
                 else:
@@ -64,27 +64,27 @@ def settings_kept(spark: SparkSession) -> Iterator[None]:
 
 
 def tune_for(spark: SparkSession, read_bytes: int, held_bytes: int = 0) -> None:
-    """Sets the session up for the size of what an audit reads, and of what it holds of an earlier one.
+    """Tunes the session for the size of what an audit reads, and of what it carries over from an earlier one.
 
     Compiling a plan to Java takes longer than interpreting it over a few thousand rows: with 21 tables, most of the time of
-    a small audit (measured: 66 s of CPU against 53 s for the sample capture). What is held is looked through, too, but for little
-    of each row (a night that adds 50 MB to 5 GB: 57 s compiled, 51 s interpreted).
+    a small audit (measured: 66 s of CPU against 53 s for the sample capture). Rows that are carried over are scanned, too, but only
+    a few columns of them (a night that adds 50 MB to 5 GB: 57 s compiled, 51 s interpreted).
     """
     is_small = read_bytes < SMALL_INPUT_BYTES and held_bytes < MUCH_HELD_BYTES
     settings = INTERPRET if is_small else COMPILE
     for key, value in {**settings, **WRITE}.items():
-        # A shared server keeps to itself what is not one session's business: slower then, and the same.
+        # A shared server may refuse settings that are not per session. The audit is then slower, with the same result.
         with suppress(PySparkException):
             spark.conf.set(key, value)
 
 
-#: Below these, an audit's plans are interpreted.
+#: Below both limits, plans are interpreted.
 SMALL_INPUT_BYTES = 64 << 20
 MUCH_HELD_BYTES = 16 << 30
 INTERPRET = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # A plan that is adapted stage by stage is planned as many times, and every shuffle partition is a task.
+    # Adaptive execution plans again after every stage, and every shuffle partition is a task.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
@@ -94,23 +94,23 @@ COMPILE = {
     "spark.sql.adaptive.enabled": "true",
 }
 
-#: A run writes one partition, its own, of one or two kinds of files, so its rows need not be sorted by partition first: half of a
-#: large write.
+#: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The sort takes
+#: half of a large write.
 WRITE = {
     "spark.sql.maxConcurrentOutputFileWriters": "3",
-    # Spark's own default is INT96, which holds nanoseconds: other readers wrap what they cannot (years after 2262).
+    # Spark's default, INT96, stores nanoseconds, and other readers wrap values beyond their range (years after 2262).
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
-#: What a session needs to know Delta tables: settings of a server, not of one of its sessions.
+#: Settings that enable Delta tables. They belong to a server, not to one of its sessions.
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-#: Times are shown as they are.
+#: Timestamps are shown in UTC.
 SHOWN = {"spark.sql.session.timeZone": "UTC"}
 
-#: Of `conf/spark-defaults.conf`, with its reasons: what a session on one machine that nobody set up would be slow or loud without.
+#: The settings of `conf/spark-defaults.conf` (see there for reasons) without which a session on one machine is slow or noisy.
 ALONE = {
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.shuffle.partitions": "8",

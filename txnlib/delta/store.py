@@ -1,7 +1,7 @@
 """The Delta tables of a run. The only writer; a repeated run replaces its rows.
 
-Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit: a run that died is repaired
-by running it again, and no run doubles another's rows.
+Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit. So running a run again repairs
+it if it died, and never duplicates rows.
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ from txnlib.spark.schemas import TABLES, column, conform
 
 RUN_COLUMNS = [
     column("cluster", StringType(), "Name of the cluster."),
-    column("run_id", StringType(), "The audit run: cluster and as_of. Auditing the same again replaces its rows."),
+    column(
+        "run_id",
+        StringType(),
+        "Id of the audit run: cluster and as_of. A second audit of the same cluster and instant replaces its rows.",
+    ),
 ]
 
 
-#: What Delta says where another writer has changed the table since a write began, be it only that both made it.
+#: Error conditions of Delta if another writer changed or created the table since a write began.
 CONFLICTS: Final = (
     "DELTA_CONCURRENT_",
     "DELTA_METADATA_CHANGED",
@@ -46,40 +50,40 @@ CONFLICTS: Final = (
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a write failed only because another writer was faster."""
+    """Whether a write failed only because of a concurrent writer."""
     return isinstance(error, CommitFailedError) or any(conflict in str(error) for conflict in CONFLICTS)
 
 
-#: For what writes one commit: tries again, for up to a minute or two, while others are faster.
+#: Decorator for a function that writes one commit: retries conflicts for up to a minute or two.
 again_after_conflicts: Final = retry(
     retry=retry_if_exception(is_conflict), wait=wait_random_exponential(0.5, max=20), stop=stop_after_attempt(8), reraise=True
 )
 
 
-#: Columns whose least and greatest value each file notes, so that queries skip files. Of all columns, as is Delta's default,
-#: they would cost a third of a large write.
+#: Columns with minimum and maximum per file, so that queries skip files. For all columns, as is Delta's default, these would take a
+#: third of a large write.
 NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
 
-#: Columns of which each value has files of its own.
+#: Further partition columns of a table, in addition to `run_id`.
 APART: Final = {"producer_spans": ("is_newest",)}
-#: What Delta says where a table has other such columns.
+#: Error message of Delta if a table has other partition columns.
 OTHER_PARTITIONS: Final = "Partition columns do not match"
-#: Of a table with fewer bytes than these, files are not linked: to write them again takes no longer, and keeps them few.
+#: Fewest bytes of a table for which files are linked. Below this, writing them again takes no longer and makes fewer files.
 WORTH_LINKING: Final = 32 << 20
-#: Folder beside the tables, where rows are written that a run has besides those it takes over.
+#: Folder next to the tables for the new rows of a run that also links files.
 ASIDE: Final = "_aside"
 
 
 def stored_schema(name: str) -> StructType:
-    """A table's columns as stored: those of the run first."""
+    """The columns of a table as stored: those of the run come first."""
     return StructType([*RUN_COLUMNS, *TABLES[name].fields])
 
 
 def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The frame as `conform` leaves it, with strings as Delta knows them.
+    """The frame, conformed to the schema, with plain string types.
 
-    Spark Connect spells out the collation of each type that a client names, and Delta stores what it is told: a table of
-    `string collate UTF8_BINARY`, which other readers refuse (seen with Spark 4.2 and Delta 4.4). Types as text are spared.
+    Spark Connect adds the collation to each string type that a client passes, and Delta stores it: `string collate UTF8_BINARY`,
+    which other readers refuse (seen with Spark 4.2 and Delta 4.4). Types that are passed as text are not changed.
     """
     if not is_remote():
         return conform(frame, schema)
@@ -108,11 +112,11 @@ class Store:
 
     @property
     def folder(self) -> str | None:
-        """Where the tables lie on this machine, to be read without Spark; None for those of a store or a catalog."""
+        """The local folder of the tables, which can be read without Spark; None for an object store or a catalog."""
         return None if self.output is None or "://" in self.output else self.output
 
     def exists(self, name: str) -> bool:
-        """Whether a table was ever written."""
+        """Whether a table exists."""
         try:
             _ = self._load(name).schema
         except AnalysisException:
@@ -120,10 +124,10 @@ class Store:
         return True
 
     def read_all(self, name: str) -> DataFrame:
-        """A table with the rows of every run; a column younger than the table is NULL: not known. Raises MissingTableError."""
+        """A table with the rows of all runs. A column that the stored table lacks is NULL. Raises MissingTableError."""
         try:
             table = self._load(name)
-            known = table.columns  # Spark Connect looks for the table only now
+            known = table.columns  # Spark Connect looks up the table only here
         except AnalysisException as error:
             raise MissingTableError(name, "audit") from error
         return table.select(
@@ -134,14 +138,14 @@ class Store:
         )
 
     def is_older(self, name: str) -> bool:
-        """Whether a table is there that lacks columns."""
+        """Whether the table exists and lacks columns."""
         try:
             return not set(stored_schema(name).names) <= set(self._load(name).columns)
         except AnalysisException:
             return False
 
     def sql_name(self, name: str) -> str:
-        """A table's name in a SQL statement."""
+        """The name of a table in a SQL statement."""
         if self.output is None:
             return f"{self.schema}.{name}"
         folder = self.output.replace("`", "``")
@@ -160,41 +164,41 @@ class RunStore:
     store: Store
     cluster: str
     run_id: str
-    #: Tables read since they were last written: opening one again costs Delta a look at its log.
+    #: Tables read since they were last written. Opening a table again would read its log.
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
-    #: Tables of which files were linked: the files that were not.
+    #: For tables with linked files: the files that were not linked.
     _own: dict[str, list[DataFile]] = field(default_factory=dict, repr=False, compare=False)
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
-        """A table's rows of this run, without the columns that name the run."""
+        """The rows of this run in a table, without the columns that name the run."""
         if name not in self._opened:
             self._opened[name] = self.read_stamped(name).select(*TABLES[name].names)
         return self._opened[name]
 
     def read_stamped(self, name: str) -> DataFrame:
-        """The same with those columns."""
+        """The same rows with those columns."""
         return self.store.read_all(name).where(F.col("run_id") == self.run_id)
 
     def append(self, name: str, frame: DataFrame, *, commit_note: str = "") -> None:
-        """Adds rows to those that `write` gave the table in this run. `commit_note`: what the commit bears, for `commit_notes`."""
+        """Adds rows of this run to a table. `commit_note`: a note on the commit, for `commit_notes`."""
         self._save(name, frame, "append", commit_note=commit_note)
 
     @again_after_conflicts
     def remove(self, name: str, values: Mapping[str, str]) -> None:
-        """Removes the rows of this run that have these values."""
+        """Deletes the rows of this run that have these values."""
         self._forget(name)
         are_meant = " AND ".join(f"{column} = {quoted(value)}" for column, value in {"run_id": self.run_id, **values}.items())
         self.store.spark.sql(f"DELETE FROM {self.store.sql_name(name)} WHERE {are_meant}")
 
     def commit_notes(self, name: str) -> list[str]:
-        """What the newest commits to a table bear, of all runs, newest first."""
+        """The notes on the newest commits to a table, of all runs, newest first."""
         return commit_notes(self.store.spark, self.store.sql_name(name), folder=self._folder_of(name))
 
     def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
-        """Replaces this run's rows of a table in one commit; the table is made, with its comments, if need be.
+        """Replaces the rows of this run in a table in one commit. Creates the table, with comments, if necessary.
 
-        `held`: rows of an earlier run that are this one's, too.
+        `held`: rows of an earlier run to carry over.
         """
         if held is not None and self._link(name, frame, held):
             return
@@ -202,24 +206,24 @@ class RunStore:
         self._save(name, rows, "overwrite")
 
     def read_own(self, name: str) -> DataFrame:
-        """The rows that this run wrote itself: all but those of files that it took over. Others may be among them."""
+        """The rows of this run that are not in linked files. Some of them may be carried over, too."""
         own = self._own.get(name)
         return self.read(name) if own is None else rows_in(self.store.spark, name, own)
 
     def commit(self, name: str) -> Commit:
-        """What `write` gave the table last in this run, as far as its log tells."""
+        """The last commit of this run to a table, from its log."""
         if name in self._commits:
             return self._commits[name]
         return newest_commit(self.store.spark, self.store.sql_name(name), self.run_id, folder=self._folder_of(name))
 
     @again_after_conflicts
     def compact(self, name: str) -> None:
-        """Puts small files of this run's rows of a table together."""
+        """Compacts the files of this run in a table."""
         self._forget(name)
         self.store.spark.sql(f"OPTIMIZE {self.store.sql_name(name)} WHERE run_id = {quoted(self.run_id)}")
 
     def _link(self, name: str, frame: DataFrame, held: Held) -> bool:
-        """Writes a table of which whole files are taken over; False, and nothing is written, where that cannot be."""
+        """Writes a table and links the unchanged files of an earlier run. Returns False, without writing, if that is impossible."""
         self._forget(name)
         if self.store.folder is None:
             return False
@@ -241,13 +245,13 @@ class RunStore:
         return True
 
     def sweep(self) -> None:
-        """Removes what the run left beside the tables when it died."""
+        """Removes temporary files that the run left when it died."""
         if self.store.folder is not None:
             shutil.rmtree(Path(self.store.folder, ASIDE, self.run_id), ignore_errors=True)
 
     @contextmanager
     def _aside(self, name: str) -> Iterator[Store]:
-        """A store beside the tables, for one table, which is gone afterwards."""
+        """A temporary store for one table, next to the tables."""
         folder = Path(str(self.store.folder), ASIDE, self.run_id, name)
         shutil.rmtree(folder, ignore_errors=True)
         try:
@@ -262,7 +266,7 @@ class RunStore:
         return None if self.store.folder is None else f"{self.store.folder}/{name}"
 
     def _forget(self, name: str) -> None:
-        """What was known of a table that is written again."""
+        """Clears the caches for a table that is written."""
         for known in (self._opened, self._own, self._commits):
             known.pop(name, None)
 
@@ -287,7 +291,7 @@ class RunStore:
         except AnalysisException as error:
             if OTHER_PARTITIONS not in str(error):
                 raise
-            self._commit(writer.partitionBy("run_id"), name)  # as an older version made it
+            self._commit(writer.partitionBy("run_id"), name)  # the table was created by an older version
 
     @again_after_conflicts
     def _evolve(self, rows: DataFrame, name: str, mode: str, commit_note: str) -> None:
@@ -300,7 +304,7 @@ class RunStore:
 
     @again_after_conflicts
     def _commit(self, writer: DataFrameWriter, name: str) -> None:
-        """Writes, and writes again where another audit was faster: nothing of a commit that failed is in the table."""
+        """Writes, and retries after a conflict with another audit. A failed commit leaves nothing in the table."""
         if self.store.output is None:
             writer.saveAsTable(f"{self.store.schema}.{name}")
         else:

@@ -13,17 +13,17 @@ from txnlib.spark.schemas import TABLES
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a view has a row for, and its query; a table or view before it is named in braces."""
+    """A description and a query. The query names tables, and views before it, in braces."""
 
     about: str
     query: str
 
     def named(self, name: Callable[[str], str]) -> str:
-        """The query, every table and view in it under the name it has somewhere."""
+        """The query, with the name that `name` gives to every table and view."""
         return re.sub(r"\{(\w+)\}", lambda found: name(found[1]), self.query)
 
 
-#: Name -> view, each after those it is made from.
+#: Name -> view, each after the views that it reads.
 VIEWS: Final[dict[str, View]] = {
     "latest_runs": View(
         "The newest finished run of each cluster, and the finished run before it; NULL if there is none.",
@@ -41,7 +41,7 @@ WHERE age = 1
 """,
     ),
     "latest_open_transactions": View(
-        "What is open, and judged how, in the newest finished run of each cluster: the rows of open_transactions.",
+        "The open transactions, with their verdicts, of the newest finished run of each cluster: rows of open_transactions.",
         """
 SELECT opened.*
 FROM {open_transactions} AS opened
@@ -49,8 +49,8 @@ JOIN {latest_runs} AS latest ON opened.run_id = latest.run_id
 """,
     ),
     "verdict_changes": View(
-        "A transaction that a finished run sees otherwise than the one before: NEW, VERDICT, ENDED, or, where its partition was "
-        "captured in one run only, SEEN and NOT_SEEN. The same as `txn-audit diff`, for all runs.",
+        "Transactions that differ between a finished run and the previous one: NEW, VERDICT or ENDED; or SEEN or NOT_SEEN, if only "
+        "one of the runs captured the partition. The same as `txn-audit diff`, for all runs.",
         """
 WITH pairs AS (
   SELECT cluster, run_id, as_of,
@@ -95,7 +95,7 @@ WHERE now.run_id IS NULL
 
 
 def create_views(store: Store) -> None:
-    """Creates the views beside the tables of a catalog schema; a folder has no place for them."""
+    """Creates the views in the catalog schema of the tables. A folder cannot contain views."""
     if store.schema is None:
         return
     for name, view in VIEWS.items():
@@ -105,7 +105,7 @@ def create_views(store: Store) -> None:
 
 
 def create_temporary_views(store: Store, query: str) -> None:
-    """Makes the tables that a query names, with the rows of all runs, and the views it names known to SQL in this session."""
+    """Registers the tables and views that a query names in this session, with the rows of all runs."""
     words = set(re.findall(r"\w+", query))
     for name in reversed(VIEWS):
         if name in words:

@@ -17,26 +17,26 @@ from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers import files
 
 CAPTURE_JSON: Final = "capture.json"
-#: What a capture.json may have: 100 000 partitions take 6 MB.
+#: Largest capture.json that is read: 100 000 partitions take 6 MB.
 MOST_BYTES: Final = 16 << 20
 DEFAULT_INSTANT: Final = "default"
-#: Of what somebody noted, so much is repeated.
+#: Most characters of a value that an error message repeats.
 _SHOWN: Final = 40
 _PARTITION: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}-([0-9]{1,10})")
 
-#: Numbers are JSON's integers, as Kafka holds them: no text, no fraction, no `true`.
+#: Numbers are JSON integers in Kafka's ranges: no text, no fraction, no `true`.
 Instant = Annotated[int, Field(strict=True, ge=0, le=LAST_INSTANT_MS)]
 BrokerId = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
 _SCAN_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 
 
 def _without(text: str) -> dict[str, JsonValue]:
-    """What an audit does where a field is not noted: docs/configuration.md is rendered from it."""
+    """What an audit does without a field. docs/configuration.md is rendered from it."""
     return {"without": text}
 
 
 class PartitionNotes(BaseModel):
-    """What is noted of one partition."""
+    """The notes on one partition."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -45,15 +45,15 @@ class PartitionNotes(BaseModel):
         strict=True,
         ge=-1,
         le=MAX_INT32,
-        description="Id of the broker that leads it; -1: none does.",
+        description="Id of the broker that leads the partition; -1 if none does.",
         json_schema_extra=_without(
-            "Of several undamaged copies that of the newest leader epoch, then the longest; no abort is safe."
+            "Of several undamaged copies, the one with the newest leader epoch is judged, then the longest. No abort is safe."
         ),
     )
     replicas: list[BrokerId] = Field(
         default_factory=list,
-        description="Ids of the brokers that have it.",
-        json_schema_extra=_without("A partition that was not captured is never known to be gone."),
+        description="Ids of the brokers that have a replica of the partition.",
+        json_schema_extra=_without("A partition that was not captured cannot be proven to be deleted."),
     )
 
 
@@ -64,23 +64,25 @@ class CaptureNotes(BaseModel):
 
     cluster: str | None = Field(
         default=None,
-        description="Name of the cluster. Inputs that name different ones are refused.",
+        description="Name of the cluster. Inputs with different names are refused.",
         json_schema_extra=_without("The name of the first input's folder."),
     )
     kafka_version: str | None = Field(
         default=None,
-        description="Version of the brokers: it rules out causes that are fixed there, and decides which commands exist.",
+        description="Version of the brokers. It rules out causes that are fixed in this version, and decides which form of a "
+        "command is printed.",
         json_schema_extra=_without(
-            "No cause is ruled out; both forms of a command are given; an epoch one ahead of its coordinator is `UNKNOWN`."
+            "No cause is ruled out. Both forms of a command are printed. A producer epoch that is one ahead of its coordinator is "
+            "`UNKNOWN`."
         ),
     )
     captured_at_ms: dict[str, Instant] = Field(
         default_factory=dict,
-        description="When each folder was copied, epoch ms: `default` for all, `<broker>/<folder>` for one, "
-        "`<broker>/first/<folder>` for a copy that lies in such a folder. The newest one is `as_of`, unless `--as-of` is given.",
+        description="When each folder was copied, in epoch ms: `default` for all folders, `<broker>/<folder>` for one folder, "
+        "`<broker>/first/<folder>` for a copy in a folder `first`. The newest instant is `as_of`, unless `--as-of` is given.",
         json_schema_extra=_without(
-            "Each copy counts as taken at its newest broker-stamped record, the newest of which is `as_of`; the report says so, "
-            "and more is `UNKNOWN` (`CAPTURE_SKEW`)."
+            "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. The report says "
+            "so. More transactions are `UNKNOWN` (`CAPTURE_SKEW`)."
         ),
     )
     coordinator_partitions: int | None = Field(
@@ -88,9 +90,9 @@ class CaptureNotes(BaseModel):
         strict=True,
         ge=1,
         le=MAX_COORDINATOR_PARTITIONS,
-        description="Partitions of `__transaction_state`.",
+        description="Number of partitions of `__transaction_state`.",
         json_schema_extra=_without(
-            "50, unless the captured ids refute that; then what they allow, and nothing that leans on it is safe."
+            "50, unless the captured ids refute it; then the number that they allow, and no abort that depends on it is safe."
         ),
     )
     transaction_max_timeout_ms: int | None = Field(
@@ -106,7 +108,7 @@ class CaptureNotes(BaseModel):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="The brokers' `transactional.id.expiration.ms`. Noted for the record: nothing is decided by it.",
+        description="The brokers' `transactional.id.expiration.ms`. For the record only.",
         json_schema_extra=_without("Nothing changes."),
     )
     producer_id_expiration_ms: int | None = Field(
@@ -122,24 +124,26 @@ class CaptureNotes(BaseModel):
         strict=True,
         ge=0,
         le=MAX_INT16,
-        description="Finalized level of the feature `transaction.version`: coordinators abort by it.",
-        json_schema_extra=_without("What the clients' records show; from Kafka 4.2 on an epoch one ahead may be `UNKNOWN`."),
+        description="Finalized level of the feature `transaction.version`, which decides how coordinators abort.",
+        json_schema_extra=_without(
+            "Taken from the clients' records. With Kafka 4.2 and later, an epoch that is one ahead may be `UNKNOWN`."
+        ),
     )
     dump_tool_version: str | None = Field(
         default=None,
-        description="Version of the tool that printed the text. Noted for the record: text tells its generation itself.",
+        description="Version of the tool that printed the text. For the record only: the reader detects the format.",
         json_schema_extra=_without("Nothing changes."),
     )
     broker_settings: dict[str, str] = Field(
         default_factory=dict,
-        description=f"Settings of a broker, by Kafka's names. Of them `{_SCAN_INTERVAL}` is used.",
+        description=f"Settings of a broker, by Kafka's names. Only `{_SCAN_INTERVAL}` is used.",
         json_schema_extra=_without("Kafka's default."),
     )
     partitions: dict[str, PartitionNotes] = Field(
         default_factory=dict,
-        description="`<topic>-<partition>` to what is noted of it. One of which there is no copy is `MISSING` in `coverage`.",
+        description="Notes by `<topic>-<partition>`. A partition without a copy is `MISSING` in `coverage`.",
         json_schema_extra=_without(
-            "Leaders are not known, and only `__transaction_state` and what its records list is known to be missing."
+            "Leaders are unknown. Only partitions of `__transaction_state`, and those that its records list, can be `MISSING`."
         ),
     )
 
@@ -147,7 +151,7 @@ class CaptureNotes(BaseModel):
     @classmethod
     def _check_interval(cls, noted: dict[str, str]) -> dict[str, str]:
         if _SCAN_INTERVAL in noted and _milliseconds(noted[_SCAN_INTERVAL]) is None:
-            raise ValueError(f"{_SCAN_INTERVAL} is no number of milliseconds from 0 to {MAX_INT32}")
+            raise ValueError(f"{_SCAN_INTERVAL} is not a number of milliseconds from 0 to {MAX_INT32}")
         return noted
 
     @field_validator("partitions")
@@ -156,11 +160,11 @@ class CaptureNotes(BaseModel):
         for name in noted:
             match = _PARTITION.fullmatch(name)
             if match is None or int(match[1]) > MAX_INT32:
-                raise ValueError(f"{name[:_SHOWN]!r} is no <topic>-<partition>")
+                raise ValueError(f"{name[:_SHOWN]!r} is not a <topic>-<partition>")
         return noted
 
     def captured_at(self, broker: str | None, folder: str) -> int | None:
-        """Instant (ms) at which a partition's folder was copied from a broker."""
+        """When a partition's folder was copied from a broker, in epoch ms."""
         noted = None if broker is None else self.captured_at_ms.get(f"{broker}/{folder}")
         return self.captured_at_ms.get(DEFAULT_INSTANT) if noted is None else noted
 
@@ -170,7 +174,7 @@ class CaptureNotes(BaseModel):
 
     @property
     def timeout_scan_interval_ms(self) -> int | None:
-        """The broker's `transaction.abort.timed.out.transaction.cleanup.interval.ms`, where it was noted."""
+        """The broker's `transaction.abort.timed.out.transaction.cleanup.interval.ms`; None if not noted."""
         return _milliseconds(self.broker_settings.get(_SCAN_INTERVAL, ""))
 
 
@@ -179,7 +183,7 @@ def _milliseconds(noted: str) -> int | None:
 
 
 def read_capture_notes(path: str) -> CaptureNotes:
-    """The notes in one `capture.json`. Raises ConfigError naming file and field, UnreadableInputError if it cannot be opened."""
+    """The notes in one `capture.json`. Raises ConfigError, which names file and field, or UnreadableInputError."""
     try:
         return CaptureNotes.model_validate_json(files.read_all(path, MOST_BYTES))
     except OSError as error:

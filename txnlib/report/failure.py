@@ -1,6 +1,7 @@
 """The cause of a failure in plain words. It is derived from the texts of the exceptions.
 
-Spark wraps an exception in others, each with its stack: of some thousand lines, those are looked at that name an exception.
+Spark wraps an exception in others, each with its stack trace. Of these thousands of lines, only those are read that name an
+exception.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A kind of failure: what to say, what to do, and what tells it among the lines that name exceptions."""
+    """A kind of failure: its name, its remedy, and the pattern that detects it in the lines that name exceptions."""
 
     says: str
     remedy: str
@@ -22,7 +23,8 @@ class Cause:
 
 AGAIN: Final = "run the same command again"
 
-#: The first that applies: what came first makes others follow (a full disk makes files vanish, a lost executor breaks connections).
+#: The first match applies. Causes are listed before their consequences: a full disk makes files vanish, a lost executor breaks
+#: connections.
 CAUSES: Final = (
     Cause(
         "no space is left on the disk",
@@ -32,26 +34,26 @@ CAUSES: Final = (
     ),
     Cause(
         "out of memory",
-        f"Give it more (TXNLIB_DRIVER_MEMORY, of a cluster --executor-memory after --), then {AGAIN}",
+        f"Give it more (TXNLIB_DRIVER_MEMORY; on a cluster, --executor-memory after --), then {AGAIN}",
         r"OutOfMemory(Error|Exception)?\b|Java heap space|GC overhead limit|Cannot allocate memory|UNABLE_TO_ACQUIRE_MEMORY"
         r"|MemoryError|malloc of size|\[Errno 12\]",
     ),
     Cause(
         "permission denied",
-        f"Give this user the right to write there, or to read the copies, then {AGAIN}",
+        f"Give this user permission to write the tables and to read the copies, then {AGAIN}",
         r"Permission denied|Access(Control|Denied)Exception|\bAccessDenied\b|Read-only file system|Operation not permitted"
         r"|\[Errno (1|13|30)\]",
     ),
     Cause(
-        "Spark lost a process at work: an executor, a Python worker or its JVM",
-        f"See whether the system killed it for want of memory (dmesg), then {AGAIN}",
+        "Spark lost a process: an executor, a Python worker or its JVM",
+        f"Check whether the system killed it for lack of memory (dmesg), then {AGAIN}",
         r"ExecutorLostFailure|Executor heartbeat timed out|Lost executor|Python worker exited unexpectedly|Py4JNetworkError"
         r"|Py4JError: An error occurred while calling \S+$"
         r"|Answer from Java side is empty|ConnectionRefusedError|MetadataFetchFailedException|FetchFailedException",
     ),
     Cause(
         "another program wrote to the table at the same time",
-        f"See that only one audit of a cluster writes there, then {AGAIN}",
+        f"Make sure that only one audit of a cluster writes to it, then {AGAIN}",
         r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent(Append|Delete\w*|Write|Modification)Exception"
         r"|CommitFailedError",
     ),
@@ -62,30 +64,30 @@ CAUSES: Final = (
         r"|Parent path is not a directory|\[Errno 20\]",
     ),
     Cause(
-        "the folder of a table cannot be made",
-        f"See that --output can be written by this user, then {AGAIN}",
+        "the folder of a table cannot be created",
+        f"Make sure that this user can write to --output, then {AGAIN}",
         r"DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed to create",
     ),
     Cause(
         "a file vanished or cannot be read",
-        f"See that nothing moves or removes files while an audit runs, then {AGAIN}",
+        f"Make sure that nothing moves or deletes files while an audit runs, then {AGAIN}",
         r"FileNotFound(Exception|Error)|NoSuchFile(Exception)?\b|No such file or directory|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey"
         r"|FAILED_READ_FILE|UnreadableInputError|Input/output error|Stale file handle|\[Errno (2|5|116)\]",
     ),
 )
-UNKNOWN: Final = Cause("", f"See the traces; if what they name can be mended, {AGAIN}", "")
+UNKNOWN: Final = Cause("", f"See the traces; once the cause is fixed, {AGAIN}", "")
 
-#: A line that names an exception, of Java's traces or of Python's.
+#: A line of a Java or Python trace that names an exception.
 _NAMED: Final = re.compile(r"(?:Caused by: |: )?(?P<said>(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Failure|Interrupt)\b.*)")
-#: What Java and Python begin the lines of a stack with, and what follows a trace without naming anything.
+#: How Java and Python begin the lines of a stack trace, and lines after a trace that name no exception.
 _STACK: Final = re.compile(r"\s|\.\.\. |Traceback |Driver stacktrace|JVM stacktrace")
-#: More of one line is not read by anybody.
+#: Most characters to show of one line.
 LONGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A kind of failure, and the line that tells it: an exception's class and message."""
+    """A kind of failure, and the line that shows it: class and message of an exception."""
 
     cause: Cause
     line: str
@@ -97,9 +99,9 @@ class Failure:
 
 
 def failure_of(texts: Sequence[str]) -> Failure:
-    """What made a job fail, by the texts of its exceptions: the one raised first, then what it was raised from.
+    """Why a job failed, from the texts of its exceptions: the raised one first, then its causes.
 
-    What no cause tells is told by its innermost exception.
+    If no known cause matches, the innermost exception is reported.
     """
     lines = [line for text in texts for line in text.splitlines() if line and not _STACK.match(line)]
     for cause in CAUSES:
@@ -111,7 +113,7 @@ def failure_of(texts: Sequence[str]) -> Failure:
 
 
 def texts_of(error: BaseException) -> list[str]:
-    """The texts of an exception and of those it was raised from, each with its class."""
+    """The texts of an exception and of its causes, each with its class."""
     texts: list[str] = []
     seen: set[int] = set()
     each: BaseException | None = error

@@ -1,6 +1,6 @@
 """The summary of a run as JSON; also of a run that failed. The models are its schema.
 
-A later version may add fields; `schema_version` changes if one is renamed, goes, or comes to mean something else.
+A later version may add fields. `schema_version` changes if a field is renamed or removed, or changes its meaning.
 """
 
 from __future__ import annotations
@@ -22,67 +22,67 @@ class _Part(BaseModel):
 
 
 class OpenTransaction(_Part):
-    """An open transaction: its key in the tables, and what to know before anything else."""
+    """An open transaction: its key in the tables and its most important properties."""
 
     topic: str = Field(description="Topic of the partition.")
     partition: int = Field(description="Number of the partition.")
     producer_id: int = Field(description="Producer id.")
     producer_epoch: int | None = Field(description="Producer epoch.")
-    start_offset: int = Field(description="Its first offset there.")
-    transactional_id: str | None = Field(description="Transactional id; null: none is known.")
-    verdict: str = Field(description="Verdict.")
+    start_offset: int = Field(description="First offset of the transaction on the partition.")
+    transactional_id: str | None = Field(description="Transactional id; null if unknown.")
+    verdict: str = Field(description="Verdict on the transaction.")
     reason: str | None = Field(description="Reason of the verdict, a name from rules.md.")
-    blocks_since: str | None = Field(description="Since when it blocks, ISO-8601.")
-    blocked_offsets: int | None = Field(description="Offsets from its start to the high watermark.")
+    blocks_since: str | None = Field(description="Since when the transaction blocks consumers, ISO-8601.")
+    blocked_offsets: int | None = Field(description="Offsets from the start of the transaction to the high watermark.")
     blocked_bytes: int | None = Field(description="The same in bytes.")
-    safe_to_abort: bool | None = Field(description="Whether it may be aborted by hand; how: `txn-audit abort-plan`.")
-    runs_seen: int | None = Field(description="Audits that saw it, this one included.")
+    safe_to_abort: bool | None = Field(description="Whether an abort by hand is safe; see `txn-audit abort-plan` for the command.")
+    runs_seen: int | None = Field(description="Number of audits that saw the transaction, including this one.")
 
 
 class LaggingPartition(_Part):
-    """A partition whose last stable offset lies below its high watermark."""
+    """A partition whose last stable offset is below its high watermark."""
 
     topic: str = Field(description="Topic of the partition.")
     partition: int = Field(description="Number of the partition.")
     lag_offsets: int = Field(description="Offsets from the last stable offset to the high watermark.")
-    lag_bytes: int | None = Field(description="The same in bytes; null: not read.")
-    lag_seconds: float | None = Field(description="Age of the record at the last stable offset; null: not known.")
+    lag_bytes: int | None = Field(description="The same in bytes; null if not read.")
+    lag_seconds: float | None = Field(description="Age of the record at the last stable offset; null if unknown.")
     blocking_producer_id: int | None = Field(
-        description="Producer whose transaction stands there; null: its marker is not replicated yet."
+        description="Producer whose open transaction is at the last stable offset; null if its marker is not replicated yet."
     )
-    blocking_transactional_id: str | None = Field(description="Its transactional id.")
-    blocking_verdict: str | None = Field(description="Its verdict.")
+    blocking_transactional_id: str | None = Field(description="Transactional id of that transaction.")
+    blocking_verdict: str | None = Field(description="Verdict on that transaction.")
 
 
 class Lag(_Part):
-    """How far read_committed consumers are held back."""
+    """How far read_committed consumers lag because of open transactions."""
 
-    partitions: int = Field(description="Partitions whose last stable offset lies below their high watermark.")
-    max_offsets: int = Field(description="The highest of their lags in offsets.")
-    max_seconds: float | None = Field(description="The highest of their lags in time; null: none is known.")
-    longest: list[LaggingPartition] = Field(description=f"The {SHOWN_LAGS} that lag longest.")
+    partitions: int = Field(description="Number of partitions whose last stable offset is below their high watermark.")
+    max_offsets: int = Field(description="Largest lag of these partitions, in offsets.")
+    max_seconds: float | None = Field(description="Largest lag of these partitions, in seconds; null if none is known.")
+    longest: list[LaggingPartition] = Field(description=f"The {SHOWN_LAGS} partitions that lag longest.")
 
 
 class Broker(_Part):
-    """A broker of which there is a copy."""
+    """A broker from which copies were captured."""
 
     broker: str = Field(description="Name of its folder in the capture.")
-    partitions_with_late_transactions: int = Field(
-        description="PartitionsWithLateTransactionsCount, as it would count it at as_of."
-    )
+    partitions_with_late_transactions: int = Field(description="PartitionsWithLateTransactionsCount of the broker at as_of.")
     active_transaction_open_time_max_seconds: float | None = Field(
-        description="How long the oldest Ongoing transaction of its coordinators has been open; null: there is none."
+        description="How long the oldest Ongoing transaction of its coordinators has been open; null if there is none."
     )
 
 
 class Coverage(_Part):
-    """What of the cluster was captured and could be read."""
+    """What was captured of the cluster and could be read."""
 
-    partitions_known: int = Field(description="Partitions known to exist.")
-    partitions_read: int = Field(description="Partitions of which a copy was read.")
-    coordinators_known: int = Field(description="The same of __transaction_state.")
-    coordinators_read: int = Field(description="The same of __transaction_state.")
-    partitions: dict[str, int] = Field(description=f"Partitions by the status of their judged copy: {', '.join(STATUSES)}.")
+    partitions_known: int = Field(description="Number of partitions known to exist.")
+    partitions_read: int = Field(description="Number of partitions of which a copy was read.")
+    coordinators_known: int = Field(description="Number of partitions of __transaction_state known to exist.")
+    coordinators_read: int = Field(description="Number of partitions of __transaction_state of which a copy was read.")
+    partitions: dict[str, int] = Field(
+        description=f"Number of partitions by the status of their judged copy: {', '.join(STATUSES)}."
+    )
     unreadable_bytes: int = Field(description="Bytes of copies that could not be read.")
 
 
@@ -90,70 +90,72 @@ class NamedFindings(_Part):
     """Findings of one name."""
 
     name: str = Field(description="Name of the finding, from rules.md.")
-    severity: str = Field(description="Its severity.")
-    count: int = Field(description="How many.")
+    severity: str = Field(description="Severity of the finding.")
+    count: int = Field(description="Number of findings of this name.")
 
 
 class EndedTransaction(_Part):
-    """A transaction that the run before warned of and that is open no longer."""
+    """A transaction that the previous run warned of and that is no longer open."""
 
     topic: str = Field(description="Topic of the partition.")
     partition: int = Field(description="Number of the partition.")
     producer_id: int = Field(description="Producer id.")
-    start_offset: int = Field(description="Its first offset there.")
-    verdict: str = Field(description="The verdict then.")
-    says: str = Field(description="What became of it, in words.")
+    start_offset: int = Field(description="First offset of the transaction on the partition.")
+    verdict: str = Field(description="Verdict of the previous run.")
+    says: str = Field(description="How the transaction ended, as a sentence.")
 
 
 class Table(_Part):
-    """What a step of the run wrote."""
+    """One table that the run wrote."""
 
-    rows: int | None = Field(description="Rows written; null: not known.")
-    seconds: float = Field(description="Seconds to make and write them; steps overlap.")
+    rows: int | None = Field(description="Number of rows written; null if unknown.")
+    seconds: float = Field(description="Seconds to compute and write them. Tables overlap in time.")
 
 
 class Findings(_Part):
-    """What a run found."""
+    """The results of a run."""
 
-    as_of: str = Field(description="The instant judged at, ISO-8601 in UTC.")
-    as_of_basis: str = Field(description="Where that instant comes from, in words.")
-    newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null: no capture.json tells.")
-    newest_capture_age_seconds: float | None = Field(description="How old it was when the audit ended.")
-    tables: str = Field(description="Where the tables are.")
-    verdicts: dict[str, int] = Field(description=f"Open transactions by verdict: {', '.join(URGENCY)}.")
+    as_of: str = Field(description="Instant of the audit: ages and verdicts are as of then. ISO-8601 in UTC.")
+    as_of_basis: str = Field(description="Source of that instant, in words.")
+    newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null if no capture.json contains it.")
+    newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended.")
+    tables: str = Field(description="Location of the tables.")
+    verdicts: dict[str, int] = Field(description=f"Number of open transactions by verdict: {', '.join(URGENCY)}.")
     transactions: list[OpenTransaction] = Field(
-        description=f"Of these the first {SHOWN_TRANSACTIONS}, in that order, those that block most first."
+        description=f"The first {SHOWN_TRANSACTIONS} of these, in that order; within a verdict, those that block most come first."
     )
-    transactions_left_out: int = Field(description="How many more there are: all are in `open_transactions`.")
+    transactions_left_out: int = Field(
+        description="Number of open transactions not listed here; the table `open_transactions` has all."
+    )
     ended: list[EndedTransaction] = Field(
-        description=f"The first {SHOWN} that the run before warned of and that are open no longer."
+        description=f"The first {SHOWN} transactions that the previous run warned of and that are no longer open."
     )
-    lag: Lag = Field(description="Last stable offsets below their high watermarks.")
-    brokers: list[Broker] = Field(description=f"The first {SHOWN_BROKERS:,} brokers with a copy.")
+    lag: Lag = Field(description="How far last stable offsets are below their high watermarks.")
+    brokers: list[Broker] = Field(description=f"The first {SHOWN_BROKERS:,} brokers from which copies were captured.")
     coverage: Coverage = Field(description="What was captured and could be read.")
-    findings: dict[str, int] = Field(description=f"Findings by severity: {', '.join(SEVERITIES)}.")
-    named_findings: list[NamedFindings] = Field(description="Those above INFO by name.")
+    findings: dict[str, int] = Field(description=f"Number of findings by severity: {', '.join(SEVERITIES)}.")
+    named_findings: list[NamedFindings] = Field(description="Findings above INFO, by name.")
 
 
 class Numbers(_Part):
-    """The file."""
+    """The content of the file."""
 
     schema_version: Literal[1] = Field(default=SCHEMA_VERSION, description="Version of this schema.")
-    success: bool = Field(description="Whether the audit was carried out, whatever it found.")
-    exit_code: int = Field(description="0 done, 1 failed, 2 bad usage or no readable input, 3 `--fail-on` matched.")
-    error: str | None = Field(description="Why it failed; null: it did not.")
+    success: bool = Field(description="Whether the audit completed, regardless of what it found.")
+    exit_code: int = Field(description="Exit code: 0 done, 1 failed, 2 bad usage or no readable input, 3 `--fail-on` matched.")
+    error: str | None = Field(description="Why the audit failed; null if it did not.")
     cluster: str = Field(description="Name of the cluster.")
-    run_id: str | None = Field(description="The run in the tables; null: it failed before it had one.")
+    run_id: str | None = Field(description="Id of the run in the tables; null if the audit failed before it had one.")
     version: str = Field(description="Version of txnlib.")
-    started: str = Field(description="When it began, ISO-8601, by the clock of the machine that ran it.")
-    finished: str = Field(description="When it ended.")
-    duration_seconds: float = Field(description="From begin to end, without the start of Python.")
+    started: str = Field(description="When the audit began, ISO-8601, by the clock of the machine that ran it.")
+    finished: str = Field(description="When the audit ended, by the same clock.")
+    duration_seconds: float = Field(description="Seconds from beginning to end, excluding the start of Python.")
     written: dict[str, Table] = Field(description="Tables written, by name.")
-    found: Findings | None = Field(description="What it found; null: it failed.")
+    found: Findings | None = Field(description="Results of the audit; null if it failed.")
 
 
 def render_numbers(outcome: Outcome) -> str:
-    """The run as JSON text, with a line feed at its end."""
+    """The run as JSON text that ends with a line feed."""
     numbers = Numbers(
         success=outcome.error is None,
         exit_code=outcome.exit_code,
@@ -228,7 +230,7 @@ def _seconds(ms: int | None) -> float | None:
 
 
 def _instant(ms: int) -> str:
-    """ISO-8601 in UTC, to the millisecond; the number where no calendar reaches: times come from logs."""
+    """ISO-8601 in UTC, to the millisecond. A time from a log that is outside of the calendar is printed as a number."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):

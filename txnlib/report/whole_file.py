@@ -10,14 +10,14 @@ from txnlib.errors import UsageError
 
 
 def check_whole_file(path: str) -> None:
-    """Raises UsageError unless a file can be written there; leaves nothing behind."""
+    """Raises UsageError unless a file can be written at this path. Leaves nothing behind."""
     if "://" in path:
         raise UsageError(f"{path}: a report is written to a local file, not to a store")
     file = Path(path).resolve()
     if file.is_dir():
         raise UsageError(f"{path}: is a folder; name a file")
     if file.exists() and not file.is_file():
-        raise UsageError(f"{path}: is no file that could be replaced")
+        raise UsageError(f"{path}: is not a regular file")
     folder = next(parent for parent in file.parents if parent.exists())
     try:
         with TemporaryFile(dir=folder):
@@ -27,8 +27,8 @@ def check_whole_file(path: str) -> None:
 
 
 def write_whole_file(path: str, text: str) -> None:
-    """Writes the file as a whole: a reader finds the one before or this one, never half of it."""
-    file = Path(path).resolve()  # of a link, what it leads to
+    """Writes the file atomically: a reader sees either the old content or the new, never a part."""
+    file = Path(path).resolve()  # writes to the target of a link
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:

@@ -14,10 +14,10 @@ from txnlib.readers.start import BEGINNING
 FULL: Final = "full"
 INCREMENTAL: Final = "incremental"
 MODES: Final = (FULL, INCREMENTAL)
-#: Python prints no number of more than 4,300 digits.
+#: Larger numbers are not printed: Python refuses to print more than 4,300 digits.
 _SHOWN: Final = 10**40
 
-#: The lowest and the highest number that makes sense, by the name in `Asked`.
+#: The valid range of each number, by its name in `Asked`.
 LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "as_of_ms": (0, LAST_INSTANT_MS),
     "max_transaction_timeout": (0, MAX_INT32),
@@ -30,7 +30,7 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What whoever wants an audit says about it; None: see the settings file, `capture.json`, Kafka's defaults, in this order."""
+    """A request for an audit. None means: from the settings file, `capture.json` or Kafka's defaults, in this order."""
 
     input: tuple[str, ...] = ()
     output: str | None = None
@@ -51,13 +51,13 @@ class Asked:
             option = "--as-of" if name == "as_of_ms" else f"--{name.replace('_', '-')}"
             check_number(name, getattr(self, name, None), f"{option} ")
         if self.mode == INCREMENTAL and self.start != BEGINNING:
-            raise UsageError(f"--mode {INCREMENTAL} goes on from the last audit: leave out --start {self.start}")
+            raise UsageError(f"--mode {INCREMENTAL} resumes from the last audit: leave out --start {self.start}")
         if self.output and self.schema:
-            raise UsageError("--output and --schema exclude each other")
+            raise UsageError("--output and --schema are mutually exclusive")
 
 
 def check_number(name: str, given: object, label: str) -> None:
-    """Raises UsageError, which begins with `label`, unless the value is None or a whole number within the limits of that name."""
+    """Raises UsageError, with a message that begins with `label`, unless the value is None or a whole number within its limits."""
     least, most = LIMITS[name]
     is_whole = isinstance(given, int) and not isinstance(given, bool)
     if given is not None and not (is_whole and least <= given <= most):  # type: ignore[operator]

@@ -17,10 +17,10 @@ from txnlib.stages.claim import claim
 from txnlib.stages.run import Run, reading_text
 from txnlib.stages.steps import Step, carry_out
 
-#: The three stages as one: a table is written as soon as those it reads are, whichever stage it belongs to. What everything
-#: waits for goes first.
+#: The three stages as one list: a table is written as soon as the tables it reads are, whatever its stage. Tables on which most
+#: others depend come first.
 _LATER: Final = (*report_transactions.STEPS, *reconstruct_state.STEPS)
-#: A table that two stages write is written by the later one.
+#: If two stages write a table, the later stage does.
 STEPS: Final[tuple[Step, ...]] = (
     *_LATER,
     *[step for step in ingest_dumps.STEPS if step.name not in {later.name for later in _LATER}],
@@ -28,14 +28,14 @@ STEPS: Final[tuple[Step, ...]] = (
 
 
 def carry_out_all(run: Run, *, take_over: bool = False) -> None:
-    """Writes every table of the run; as `carry_out_stage` otherwise."""
+    """Writes every table of the run, as `carry_out_stage` does."""
     carry_out_stage(run, STEPS, take_over=take_over)
 
 
 def carry_out_stage(run: Run, steps: Sequence[Step], *, take_over: bool = False) -> None:
-    """Writes the tables of some steps; if that fails, the run's row in `audit_runs` says so.
+    """Writes the tables of some steps. A failure is recorded in the row of the run in `audit_runs`.
 
-    Raises BusyError while another audit of the cluster is at work in the tables, unless it is to be taken over.
+    Raises BusyError if another audit of the cluster is running in these tables, unless `take_over` is set.
     """
     claim(run, take_over=take_over)
     if run.capture is not None:
@@ -43,13 +43,13 @@ def carry_out_stage(run: Run, steps: Sequence[Step], *, take_over: bool = False)
     try:
         carry_out(run, steps)
     except Exception:
-        with suppress(Exception):  # where not even that can be written, the next audit finds that this one died
+        with suppress(Exception):  # if even that cannot be written, the next audit finds that this one died
             run.note("FAILED")
         raise
 
 
 def close(run: Run) -> Summary:
-    """What the run found; from now on its row in `audit_runs` says that it is done, and a catalog has the views."""
+    """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and returns the summary."""
     summary = summarise(asked_of(run))
     run.note("DONE", summary.counts)
     create_views(run.tables.store)
@@ -58,10 +58,10 @@ def close(run: Run) -> Summary:
 
 
 def compact(run: Run) -> None:
-    """Puts small files together where there are many. The audit is done, whether or not that succeeds."""
+    """Compacts tables of many small files. The audit is done whether or not that succeeds."""
     for name in run.scattered:
         try:
             run.tables.compact(name)
-            run.say(f"{name}: many small files were put together")
+            run.say(f"{name}: compacted small files")
         except PySparkException as error:
-            run.say(f"{name}: its small files could not be put together: {error.getCondition() or type(error).__name__}")
+            run.say(f"{name}: cannot compact small files: {error.getCondition() or type(error).__name__}")

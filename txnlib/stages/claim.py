@@ -1,10 +1,10 @@
 """The claim of a run: at most one audit of a cluster writes at a time.
 
-Each table is replaced in one commit, run by run, so two audits of different clusters do not meet. Two of one cluster would
-count each other among the runs before, and two as of one instant would mix their rows: the later one refuses.
+Each table is replaced in one commit per run, so audits of different clusters do not interfere. Two audits of one cluster would
+count each other as earlier runs, and two audits as of the same instant would mix their rows. So the later one refuses to run.
 
-Claims are appended to `audit_runs`, each in a commit that bears its name, and only then looked at. Delta puts commits into one
-order, so of two audits that claim at the same moment the second one sees the first, whichever looks first; it takes its row back.
+A claim is appended to `audit_runs` in a commit that names the claim, and only then are other claims read. Delta orders all commits,
+so if two audits claim at the same moment, the second sees the first and withdraws its row.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from txnlib.stages.clock import now
 from txnlib.stages.owner import is_alive
 from txnlib.stages.run import Run
 
-#: Run and owner, as rows of `audit_runs` name them.
+#: Run id and owner, as in a row of `audit_runs`.
 Holder = tuple[str, str | None]
 
 
 def claim(run: Run, *, take_over: bool = False) -> None:
-    """Notes that the run is at work. Of audits of the cluster that died, `audit_runs` says so from now on.
+    """Marks the run as RUNNING in `audit_runs`, and earlier audits of the cluster that died as DIED.
 
-    Raises BusyError if another audit of the cluster is at work, unless it is to be taken over; `audit_runs` is then as it was.
+    Raises BusyError if another audit of the cluster is running, unless `take_over` is set. `audit_runs` is then unchanged.
     """
     passed_over = _pass_over(run, take_over=take_over)
     announce(run)
@@ -36,13 +36,13 @@ def claim(run: Run, *, take_over: bool = False) -> None:
 
 
 def announce(run: Run) -> None:
-    """Adds the run's row, whoever else did; what else there is of the run stays."""
+    """Adds the row of the run, without replacing other rows."""
     assert isinstance(run.tables, RunStore)
     run.tables.append("audit_runs", run.noted("RUNNING"), commit_note=_note_of(_holder_of(run), run))
 
 
 def settle(run: Run, passed_over: frozenset[Holder] = frozenset()) -> None:
-    """Makes the row that was announced the run's only one. Raises BusyError, and removes that row, if another claim came first."""
+    """Makes the announced row the only row of the run. If another claim came first, removes it and raises BusyError."""
     rows = _rows(run)
     others = [row for row in _at_work(run, rows) if _holder(row) not in passed_over]
     if others and (first := _first_before(run, others)) is not None:
@@ -54,7 +54,7 @@ def settle(run: Run, passed_over: frozenset[Holder] = frozenset()) -> None:
 
 
 def _pass_over(run: Run, *, take_over: bool) -> frozenset[Holder]:
-    """Those that noted themselves as running and are not, or are taken over: those of other runs are noted as dead."""
+    """Claims to ignore: of dead processes, or taken over. Runs with another id are marked as DIED."""
     rows = [row for row in _rows(run) if row["status"] == "RUNNING" and row["owner"] != run.owner]
     at_work = _at_work(run, rows)
     if at_work and not take_over:
@@ -70,7 +70,7 @@ def _pass_over(run: Run, *, take_over: bool) -> frozenset[Holder]:
 
 
 def _first_before(run: Run, others: Sequence[Row]) -> Row | None:
-    """One of the others whose claim came before this run's; what is not known to have come later did."""
+    """One of the others whose claim came before that of this run. A claim of unknown order counts as earlier."""
     assert isinstance(run.tables, RunStore)
     later: set[str] = set()
     for note in run.tables.commit_notes("audit_runs"):
@@ -87,7 +87,7 @@ def _claim_of(holder: Holder) -> str:
 
 
 def _note_of(holder: Holder, run: Run) -> str:
-    """What the commit of a claim bears; one process may claim a run more than once."""
+    """The note on the commit of a claim. It contains the time, because a process may claim a run more than once."""
     return f"{_claim_of(holder)} {run.started_at.timestamp()}"
 
 
@@ -104,13 +104,13 @@ def _busy(run: Run, row: Row) -> BusyError:
 
 
 def _at_work(run: Run, rows: Sequence[Row]) -> list[Row]:
-    """Those of other processes that have not ended, and may still be at work."""
+    """Rows of other processes that have not ended and may still be running."""
     others = [row for row in rows if row["status"] == "RUNNING" and row["owner"] != run.owner]
     return [row for row in others if is_alive(row["owner"], row["started_ms"], now())]
 
 
 def _rows(run: Run) -> list[Row]:
-    """The rows of the run, and of the cluster's audits that have not ended."""
+    """The rows of the run, and of all audits of the cluster that have not ended."""
     try:
         runs = run.tables.store.read_all("audit_runs")
     except MissingTableError:

@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The machine's time, in UTC."""
+    """The time of this machine, in UTC."""
     return datetime.now(UTC)

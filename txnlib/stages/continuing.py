@@ -18,14 +18,15 @@ from txnlib.readers.start import BEGINNING
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.continued_segments import CONTINUED, continue_segments, continued_parts
 
-#: Finished audits looked at, newest first: the newest one may be of this very capture.
+#: Finished audits to consider, newest first. More than one, because the newest may be of this very capture.
 _CANDIDATES: Final = 2
 
 
 def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator[tuple[RunStore, int]]:
-    """Audits of a cluster that can be gone on from, newest first, each with the instant it judged at.
+    """Audits of a cluster from which another can resume, newest first, each with its instant.
 
-    They have ended, read everything, and were made by this version: another may read the same bytes as other rows.
+    They are finished, read logs from the beginning, and were made by this version: another version may read the same bytes
+    differently.
     """
     try:
         runs = store.read_all("audit_runs")
@@ -41,7 +42,7 @@ def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator
 
 
 def go_on_from(spark: SparkSession, capture: Capture, earlier: RunStore) -> Capture | None:
-    """The capture with the segments that an earlier run has read; None if its tables cannot be used."""
+    """The capture, with the segments that an earlier run has already read; None if its tables cannot be used."""
     try:
         segments = earlier.read("segments")
     except MissingTableError:
@@ -50,12 +51,12 @@ def go_on_from(spark: SparkSession, capture: Capture, earlier: RunStore) -> Capt
 
 
 def read_new(spark: SparkSession, capture: Capture, table: str, earlier: RunStore | None) -> DataFrame:
-    """`read_capture`, which of `segments` also tells what an earlier run has read."""
+    """`read_capture`; for `segments`, including what an earlier run has already read."""
     is_told = table == "segments" and earlier is not None and capture.continued
     held = continued_parts(earlier.read(table), frame_of(spark, capture)) if earlier is not None and is_told else None
     return read_capture(spark, capture, table, held)
 
 
 def frame_of(spark: SparkSession, capture: Capture) -> DataFrame:
-    """The segments that are read on. Columns: CONTINUED."""
+    """The segments that an earlier run has read in part. Columns: CONTINUED."""
     return spark.createDataFrame([astuple(segment) for segment in capture.continued], CONTINUED)

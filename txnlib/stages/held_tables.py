@@ -17,13 +17,13 @@ from txnlib.spark.schemas import TOPIC_PARTITION
 from txnlib.stages.continuing import frame_of
 from txnlib.stages.run import Run
 
-#: Where segments of fewer bytes are known, the windows run over all batches in the time that it takes to find out where they
-#: could go on.
+#: Fewest bytes of known segments for which resuming the windows pays. Below this, running them over all batches takes no longer
+#: than finding out where to resume.
 WORTH_GOING_ON: Final = 64 << 20
 
 
 def batches_on(run: Run) -> Grown | None:
-    """`record_batches`: those of known segments, and those behind them."""
+    """`record_batches`: the batches of known segments, and those appended since."""
     if run.earlier is None or run.capture is None or not run.capture.continued:
         return None
     continued = frame_of(run.spark, run.capture)
@@ -32,13 +32,13 @@ def batches_on(run: Run) -> Grown | None:
 
 
 def _not_whole(earlier: Readable, continued: DataFrame) -> frozenset[tuple[str, int]]:
-    """Topics and partitions with segments of the earlier run that are not read on behind their last batch."""
+    """Topics and partitions with segments of the earlier run that cannot be resumed after their last batch."""
     found = torn_segments(earlier.read("segments"), continued).select(*TOPIC_PARTITION).distinct().collect()
     return frozenset((row["topic"], row["partition"]) for row in found)
 
 
 def learn_grown(run: Run) -> None:
-    """Settles which partitions only grew since the earlier run, if that is worth asking."""
+    """Finds the partitions that have only grown since the earlier run, if resuming pays."""
     if run.earlier is None or run.capture is None or run.capture.size - run.capture.size_to_read < WORTH_GOING_ON:
         return
     read, read_before = run.tables.read, run.earlier.read
@@ -55,11 +55,11 @@ def learn_grown(run: Run) -> None:
 
 
 def spans_on(run: Run) -> Grown | None:
-    """`producer_spans`: the closed spans of partitions that only grew, and what the windows make of new batches."""
+    """`producer_spans`: the closed spans of partitions that have only grown, and the spans of new batches."""
     if run.earlier is None or run.capture is None or not run.grown:
         return None
     grown = run.spark.createDataFrame(run.grown, GROWN)
-    # Of other partitions all batches are new, unless the run read on in some of their segments.
+    # In all other partitions every batch is new, unless the run resumed some of their segments.
     grew = _grew(run)
     are_new = all((each.topic, each.partition) in grew for each in run.capture.continued)
     new = run.tables.read_own("record_batches")
@@ -75,7 +75,7 @@ def spans_on(run: Run) -> Grown | None:
 
 
 def transactions_on(run: Run) -> Grown | None:
-    """`partition_transactions`: those that had ended in partitions that only grew, and the others."""
+    """`partition_transactions`: those that had already ended in partitions that have only grown, and the others."""
     if run.earlier is None or not run.grown:
         return None
     grown = run.spark.createDataFrame(run.grown, GROWN)
@@ -85,7 +85,7 @@ def transactions_on(run: Run) -> Grown | None:
 
 
 def _not_grown(run: Run) -> frozenset[tuple[str, int]]:
-    """Topics and partitions that the earlier run knew, and that did not only grow."""
+    """Topics and partitions of the earlier run that have changed other than by growing."""
     assert run.earlier is not None
     known = run.earlier.read("coverage").select(*TOPIC_PARTITION).distinct().collect()
     return frozenset((row["topic"], row["partition"]) for row in known) - _grew(run)

@@ -24,7 +24,7 @@ from txnlib.stages.held_tables import batches_on, learn_grown
 from txnlib.stages.run import Run
 from txnlib.stages.steps import Step
 
-#: Transactional ids looked at to learn the number of coordinator partitions; each one more rules out most wrong numbers.
+#: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
 IDS_TO_LEARN_FROM = 200
 
 
@@ -47,20 +47,20 @@ def _checkpoints(run: Run) -> DataFrame:
 
 
 def _committed_offsets(run: Run) -> DataFrame:
-    """Looks only into `__consumer_offsets`, so that it costs nothing where that was not captured."""
+    """Reads only `__consumer_offsets`, so it costs nothing if that was not captured."""
     assert run.capture is not None
     files = tuple(file for file in run.capture.files if file.topic == GROUP_METADATA_TOPIC)
     return read_capture(run.spark, replace(run.capture, files=files), "committed_offsets")
 
 
 def _learn_settings(run: Run) -> None:
-    """Settles what the records refute or allow of the settings that nobody gave."""
+    """Infers settings that were not given from the records."""
     _learn_transaction_max_timeout(run)
     _learn_coordinator_partitions(run)
 
 
 def _learn_transaction_max_timeout(run: Run) -> None:
-    """Brokers validate timeouts, so that a stored one above `transaction.max.timeout.ms` refutes the default of that."""
+    """Raises the assumed `transaction.max.timeout.ms` to the largest stored timeout: brokers refuse larger ones."""
     if not run.settings.is_transaction_max_timeout_assumed:
         return
     timeout = F.col("transaction_timeout_ms")
@@ -71,7 +71,7 @@ def _learn_transaction_max_timeout(run: Run) -> None:
 
 
 def _learn_coordinator_partitions(run: Run) -> None:
-    """Settles the number of coordinator partitions: as given, else as the ids in the records allow it."""
+    """Infers the number of coordinator partitions from the ids in the records, unless it was given."""
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return
     log = run.tables.read("transaction_log").where(F.col("partition").isNotNull())
@@ -84,7 +84,7 @@ def _learn_coordinator_partitions(run: Run) -> None:
 
 
 def _place_console_records(run: Run) -> None:
-    """Adds what console consumers printed, now that the number of partitions tells where each id belongs."""
+    """Adds what console consumers printed. The number of coordinator partitions, known by now, gives the partition of each id."""
     if run.capture is None or not run.capture.of_kind(FileKind.CONSOLE):
         return
     printed = read_capture(run.spark, run.capture, "console_log")
@@ -131,11 +131,11 @@ def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
 
 
 STEPS: Final = (
-    Step("record_batches", (), _record_batches),  # the longest first
+    Step("record_batches", (), _record_batches),  # first, because it takes longest
     _read("transaction_log"),
     Step("committed_offsets", (), _committed_offsets),
     Step("checkpoints", (), _checkpoints),
-    # Last: a file that shrinks meanwhile has lost what no table holds, and `segments` tells of it.
+    # Last, so that `segments` shows files that shrank while the other tables were read.
     _read("segments", after=("record_batches", "transaction_log", "committed_offsets")),
     _read("producer_snapshots"),
     _read("aborted_transactions"),

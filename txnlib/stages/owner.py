@@ -8,9 +8,9 @@ from typing import Final
 
 import psutil
 
-#: An audit on another machine that began longer ago is taken for dead: nothing there can be asked.
+#: An audit on another machine that began longer ago counts as dead, because its process cannot be checked.
 LEASE: Final = timedelta(hours=24)
-#: How far two readings of one process's start may lie apart.
+#: Largest difference between two readings of the start of one process.
 _SAME_START_S: Final = 2.0
 
 
@@ -21,7 +21,7 @@ def this_process() -> str:
 
 
 def is_alive(owner: str | None, started_ms: int, now: datetime) -> bool:
-    """Whether the process of an audit that has not ended may still be at work."""
+    """Whether the process of an unfinished audit may still be running."""
     host, process, start = (owner or "? 0 0").rsplit(" ", 2)
     if host != socket.gethostname():
         return now - datetime.fromtimestamp(started_ms / 1000, UTC) < LEASE

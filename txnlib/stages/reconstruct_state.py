@@ -32,22 +32,22 @@ def _applications(run: Run) -> dict[str, object]:
 
 
 def _lower_coverage(run: Run) -> None:
-    """Notes in `coverage` what lost batches after it was written: mostly nothing."""
+    """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
     checked = run.tables.read("checked_batches")
     if not checked.where(~F.col("is_crc_valid")).isEmpty():
         run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
 
 
-#: As a run makes them that goes on from no other.
+#: The steps of a run that does not resume from another.
 _SPANS: Final = step_of(producer_spans, "record_batches", "producer_snapshots", "coverage", after=("grown_partitions",))
 _TRANSACTIONS: Final = step_of(partition_transactions, "producer_spans", after=("grown_partitions",))
 
 STEPS: Final = (
-    replace(_SPANS, make=lambda run: spans_on(run) or _SPANS.make(run)),  # the longest first
+    replace(_SPANS, make=lambda run: spans_on(run) or _SPANS.make(run)),  # first, because it takes longest
     step_of(coordinator_states, "transaction_log", "coverage", after=("console_records",)),
     step_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments", after=("console_records",)),
     Step("corrupt_batches", ("coverage", "checked_batches"), _lower_coverage),
-    # `ingest_dumps` wrote it without the batches that were refuted since.
+    # Written again: `ingest_dumps` did not know which batches are corrupt.
     step_of(quarantine, "segments", "checked_batches", after=("console_records",)),
     step_of(producer_id_owners, "coordinator_states"),
     step_of(transactions, "coordinator_states", "producer_spans", "coverage"),

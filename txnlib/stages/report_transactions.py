@@ -43,7 +43,7 @@ OPEN_TRANSACTIONS: Final = step_of(
 
 
 def _earlier_runs(run: Run) -> DataFrame | None:
-    """What earlier runs of the cluster judged; None if nothing was ever stored."""
+    """The open transactions of earlier runs of the cluster; None if no run was stored."""
     store = run.tables.store
     if not store.exists("open_transactions"):
         return None
@@ -51,7 +51,7 @@ def _earlier_runs(run: Run) -> DataFrame | None:
 
 
 def _is_earlier(run: Run) -> Column:
-    """Of rows of all runs: whether they are of another run of the cluster, at an earlier instant."""
+    """Whether a row is of another run of the cluster, at an earlier instant."""
     is_before = F.unix_millis("as_of") < run.settings.as_of_ms
     return (F.col("cluster") == run.settings.cluster) & (F.col("run_id") != run.tables.run_id) & is_before
 
@@ -68,12 +68,12 @@ def _ended(run: Run) -> DataFrame:
     return ended_transactions(warned, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
 
 
-#: What tells what a run warned of.
+#: The tables that show what a run warned of.
 ENDED_OF: Final = ("open_transactions", "ended_transactions")
 
 
 def _run_before(run: Run) -> str | None:
-    """The newest finished run of the cluster at an earlier instant; one that found nothing open counts too."""
+    """The newest finished run of the cluster at an earlier instant, even if it found no open transaction."""
     store = run.tables.store
     if not all(map(store.exists, ("audit_runs", *ENDED_OF))):
         return None
@@ -94,9 +94,9 @@ BLOCKED_GROUPS: Final = step_of(
 
 
 def _blocked_groups(run: Run) -> DataFrame:
-    """Where `__consumer_offsets` was not captured there are no groups, and nothing is scanned to find that out.
+    """The blocked groups; empty, without a scan, if `__consumer_offsets` was not captured.
 
-    Nor was it by an `ingest_dumps` from before there was that table: the newest table, and the only one that may be missing.
+    `committed_offsets` is the newest table and the only one that may be missing: an older `ingest_dumps` did not write it.
     """
     try:
         is_captured = not run.tables.read("committed_offsets").isEmpty()

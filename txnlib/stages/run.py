@@ -33,12 +33,12 @@ from txnlib.stages.unwritten_tables import UnwrittenTables
 
 
 def silent(text: str) -> None:
-    """Tells nobody of progress."""
+    """Discards a line of progress."""
 
 
 @dataclass(slots=True)
 class Run:
-    """One audit: its session, its tables, its settings (of which one may be learned), and, while ingesting, its capture."""
+    """One audit: its session, tables and settings, and, while ingesting, its capture."""
 
     spark: SparkSession
     tables: RunStore | UnwrittenTables
@@ -46,19 +46,19 @@ class Run:
     started_at: datetime
     inputs: tuple[str, ...] = ()
     capture: Capture | None = None
-    #: The run that an incremental one takes rows over from.
+    #: The run from which an incremental run resumes.
     earlier: RunStore | None = None
-    #: The partitions that only grew since then, as `grown_partitions.GROWN`.
+    #: The partitions that have only grown since then, as rows of `grown_partitions.GROWN`.
     grown: tuple[tuple[str, int, str, int], ...] = ()
-    #: The process that carries it out: host, process id, its start.
+    #: The process that carries out the run: host, process id, start.
     owner: str = field(default_factory=this_process)
-    #: Told of progress, a line at a time.
+    #: Called with each line of progress.
     say: Callable[[str], object] = silent
-    #: Told of each step that begins, by its name, in the step's own thread.
+    #: Called with the name of each step when it begins, in the thread of the step.
     begin: Callable[[str], object] = silent
-    #: What its steps wrote so far: table -> rows and seconds.
+    #: Tables written so far: name -> rows and seconds.
     written: dict[str, Written] = field(default_factory=dict)
-    #: Of these tables, those that became many small files.
+    #: The written tables that consist of many small files.
     scattered: list[str] = field(default_factory=list)
 
     @property
@@ -67,11 +67,11 @@ class Run:
         return Thresholds(**known)
 
     def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
-        """Writes the run's row of `audit_runs`."""
+        """Writes the row of the run in `audit_runs`."""
         self.tables.write("audit_runs", self.noted(status, counts))
 
     def noted(self, status: str, counts: Mapping[str, object] | None = None) -> DataFrame:
-        """The run's row of `audit_runs`."""
+        """The row of the run in `audit_runs`."""
         finished = None if status == "RUNNING" else now()
         row = (
             datetime.fromtimestamp(self.settings.as_of_ms / 1000, UTC),
@@ -108,8 +108,7 @@ def open_run(asked: Asked, say: Callable[[str], object] = silent) -> Run:
 def _continued(
     asked: Asked, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
 ) -> tuple[Capture, RunStore | None, int | None]:
-    """The capture as it is to be read; the run that it goes on from, if it is to and there is one; and its newest broker-stamped
-    time, if that had to be looked for."""
+    """The part of the capture to read, the run to resume from, and the newest broker-stamped time, if it was searched for."""
     if asked.mode != INCREMENTAL:
         return capture, None, None
     known_ms = capture.notes.newest_instant_ms if asked.as_of_ms is None else asked.as_of_ms
@@ -119,10 +118,10 @@ def _continued(
             continue
         newest_ms = _newest_stamp(found, store.spark, earlier) if known_ms is None else None
         if newest_ms is not None and newest_ms <= as_of_ms:
-            continue  # the same capture again
-        say(f"going on from {earlier.run_id}: {len(found.continued)} segments are read on")
+            continue  # this is an audit of the same capture
+        say(f"resuming from {earlier.run_id}: reading only what was appended to {len(found.continued)} segments")
         return found, earlier, newest_ms
-    say("no earlier audit to go on from: reading everything")
+    say("no earlier audit to resume from: reading everything")
     return capture, None, None
 
 
@@ -142,7 +141,7 @@ def _cluster(asked: Asked, given: SettingsFile, capture: Capture) -> str:
 def _decide(
     asked: Asked, given: SettingsFile, capture: Capture, spark: SparkSession, earlier: RunStore | None, newest_ms: int | None
 ) -> Settings:
-    """Options over settings file over capture.json over defaults."""
+    """The effective settings: options over settings file over capture.json over defaults."""
     notes, limits, cluster = capture.notes, given.thresholds, given.cluster
     minutes = _first(
         asked.max_transaction_timeout, limits.max_transaction_timeout_minutes, default_of("max_transaction_timeout_ms") // 60_000
@@ -187,7 +186,7 @@ def _first(*values: int | None) -> int:
 
 
 def _as_of(asked: Asked, capture: Capture, spark: SparkSession, newest_ms: int | None) -> tuple[int, str]:
-    """The instant to judge at and where it comes from; without any capture instant, the newest broker-stamped time."""
+    """The instant of the audit and its source. Without a capture instant, it is the newest broker-stamped time."""
     if asked.as_of_ms is not None:
         return asked.as_of_ms, "given"
     noted = capture.notes.newest_instant_ms
@@ -198,17 +197,17 @@ def _as_of(asked: Asked, capture: Capture, spark: SparkSession, newest_ms: int |
 
 
 def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | None) -> int:
-    """The newest time in a capture that is a broker's. Raises UnreadableInputError if there is none."""
+    """The newest broker-stamped time in a capture. Raises UnreadableInputError if there is none."""
     newest = read_new(spark, capture, "segments", earlier).agg(F.max(clock_ms("newest_broker_ms")).alias("newest")).first()
     if newest is None or newest["newest"] is None:
         raise UnreadableInputError(
-            ", ".join(capture.inputs), "nothing in it tells when it was taken", "Give --as-of, or add a capture.json"
+            ", ".join(capture.inputs), "contains no time at which it was taken", "Give --as-of, or add a capture.json"
         )
     return int(newest["newest"])
 
 
 def reopen_run(asked: Asked, say: Callable[[str], object] = silent, *, run_id: str | None = None, is_finished: bool = False) -> Run:
-    """A run that is in `audit_runs`: the newest, or that of a cluster, an instant, an id. Raises UsageError if there is none."""
+    """Opens a run of `audit_runs`: the newest one that has the given cluster, instant or id. Raises UsageError if there is none."""
     spark = delta_session("txnlib")
     store = _store(asked, spark)
     runs = store.read_all("audit_runs")
@@ -229,12 +228,12 @@ def reopen_run(asked: Asked, say: Callable[[str], object] = silent, *, run_id: s
 
 
 def tune_again(run: Run) -> None:
-    """Sets the session up for the size of what a run that was opened again has read."""
+    """Tunes the session of a reopened run for the size of its input."""
     read = run.tables.read("segments").agg(F.sum("bytes").alias("bytes")).first()
     tune_for(run.spark, 0 if read is None or read["bytes"] is None else read["bytes"])
 
 
 def reading_text(capture: Capture) -> str:
-    """How much an audit reads: 214 files, 12.3 GiB; of one that goes on from another, 3.1 GiB of them."""
+    """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if it resumes from another."""
     new = "" if not capture.continued else f", of which {size(capture.size_to_read)} are new"
     return f"reading {len(capture.files)} files, {size(capture.size)}{new}"

@@ -26,8 +26,10 @@ AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One table of a run, the tables it is made from, and how: all its rows, or besides those that it holds of an earlier run; or
-    a decision of the run, if `make` returns None."""
+    """One table of a run, the tables that it reads, and the function that makes it.
+
+    `make` returns all rows, or the new rows and those carried over from an earlier run; or None if the step only decides something.
+    """
 
     name: str
     reads: tuple[str, ...]
@@ -42,16 +44,16 @@ def step_of(
 ) -> Step:
     """The step that calls a transform with the tables it reads, in the order of its parameters, and with settings of the run.
 
-    The table has the transform's name. `after`: steps that settle what is among the settings.
+    The table has the name of the transform. `after`: further steps to wait for, because they change the settings.
     """
     return Step(transform.__name__, (*reads, *after), lambda run: transform(*map(run.tables.read, reads), **settings(run)))
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
-    """Takes every step, each after the steps it reads; what no step makes is there already.
+    """Takes every step after the steps whose tables it reads. Tables that no step makes exist already.
 
-    Steps earlier in the list go first where there is a choice. The first failure is raised after all that run have ended: as
-    StepError, but for a TxnlibError, which says what to do itself.
+    Steps earlier in the list have priority. The first failure is raised once all running steps have ended: as StepError, or
+    unchanged if it is a TxnlibError, which already says what to do.
     """
     waiting = list(steps)
     running: dict[Future[None], Step] = {}

@@ -15,7 +15,7 @@ from txnlib.spark.schemas import TABLES, conform
 
 @dataclass(frozen=True, slots=True)
 class UnwrittenTables:
-    """The tables of a run that was written, and in place of some of them frames that are not."""
+    """The tables of a written run, some of them replaced by frames that are not written."""
 
     written: RunStore
     frames: dict[str, DataFrame] = field(default_factory=dict)
@@ -29,11 +29,11 @@ class UnwrittenTables:
         return self.written.run_id
 
     def read(self, name: str) -> DataFrame:
-        """A table's rows of this run, without the columns that name the run."""
+        """The rows of this run in a table, without the columns that name the run."""
         return self.frames[name] if name in self.frames else self.written.read(name)
 
     def read_stamped(self, name: str) -> DataFrame:
-        """The same with those columns."""
+        """The same rows with those columns."""
         if name not in self.frames:
             return self.written.read_stamped(name)
         stamps = {"cluster": F.lit(self.written.cluster), "run_id": F.lit(self.run_id)}
@@ -44,17 +44,17 @@ class UnwrittenTables:
         self.frames[name] = self.read(name).union(conform(frame, TABLES[name]))
 
     def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
-        """Puts a frame in a table's place."""
+        """Replaces a table by a frame."""
         rows = conform(frame, TABLES[name])
         self.frames[name] = rows if held is None else rows.unionByName(held.rows(name))
 
     def read_own(self, name: str) -> DataFrame:
-        """A table's rows of this run; no files are taken over."""
+        """The rows of this run in a table. No files are carried over."""
         return self.read(name)
 
     def commit(self, name: str) -> Commit:
-        """Of a frame nobody counts the rows, and there are no files."""
+        """An unknown number of rows, and no files."""
         return Commit(None)
 
     def compact(self, name: str) -> None:
-        """Nothing is to be put together."""
+        """Does nothing: there are no files to compact."""
