@@ -143,8 +143,8 @@ def _environment() -> list[str]:
     """As the headers of the two scripts have it."""
     lines = [
         "## Environment variables\n",
-        "What opens a store (`AWS_…`, `AZURE_…`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_HOME`) is told",
-        "[by place](operations.md#where-a-capture-may-lie).\n",
+        "The variables of stores (`AWS_…`, `AZURE_…`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_HOME`) are in",
+        "[Operations](operations.md#where-a-capture-may-lie).\n",
         "### spark-submit.sh\n",
         "| variable | default | meaning |",
         "|---|---|---|",
