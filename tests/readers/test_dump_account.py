@@ -112,7 +112,7 @@ def damaged(name: str, damage: str, seeds: range) -> Iterator[bytes]:
 def accounted(text: bytes) -> tuple[int, int, int]:
     """Bytes read, known to be payload, and in unreadable stretches, as these tell."""
     reader = open_dump(iter_lines(io.BytesIO(text)), None)
-    stretches = sorted((v.position, v.length) for v in reader.read_to(None) if type(v) is Unreadable)
+    stretches = sorted((v.position, v.length) for v in reader.read_all() if type(v) is Unreadable)
     ends = [(position, position + length) for position, length in stretches if length]
     assert all(end <= after for (_start, end), (after, _end) in pairwise(ends)), "stretches overlap"
     assert sum(length for _position, length in stretches) == reader.out.quarantined
@@ -126,6 +126,10 @@ def told(text: bytes) -> Counter[tuple[Any, ...]]:
 
 def said(text: bytes) -> Counter[tuple[str, int]]:
     return Counter((reason, length) for reason, _position, length in unreadable(text) if reason != "DUMPING_LINE_IN_PAYLOAD")
+
+
+def recorded(text: bytes) -> Counter[str]:
+    return Counter(repr({**row, "path": None}) for row in rows("transaction_log", text))
 
 
 def holds(name: str, damage: str, seeds: range) -> None:
@@ -147,6 +151,9 @@ def holds(name: str, damage: str, seeds: range) -> None:
         for batch in told(whole) - found:
             is_changed = any(other[:2] == batch[:2] and sum(map(_differs, other, batch)) == 1 for other in found)
             assert is_said or (damage == "digit" and is_changed) or _is_at_end(batch, first), (batch, text)
+        lost, new = recorded(whole) - recorded(text), recorded(text) - recorded(whole)
+        is_of_last_batch = all(f"'offset': {max(batch[3] for batch in first)}," in row for row in lost)
+        assert lost.total() <= new.total() or is_said or is_of_last_batch, (lost, text)
         for table in TABLES:
             rows(table, text)
 

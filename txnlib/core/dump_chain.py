@@ -115,6 +115,8 @@ class Chain:
         #: `Dumping` lines in payloads that were noted.
         self.noted: frozenset[bytes] = frozenset()
         self.has_records = self.has_decoded_records = self.has_untyped_markers = False
+        #: A batch has come by whose records were not printed.
+        self.has_unprinted_records = False
         #: Positions in the text: of genuine batch lines, up to where lines were judged, and where the file goes on.
         self._genuine: set[int] = set()
         self._judged_until = self._goes_on_at = 0
@@ -136,6 +138,8 @@ class Chain:
                 batch.position + 1,
                 max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset,
             )
+        if self.batch is not None and self.batch.is_valid and not self.is_bare and not self.records:
+            self.has_unprinted_records |= self.batch.records_count > 0
         self.next_position = batch.position + batch.size
         # The line of a compressed set of formats 0 and 1 does not tell its first offset.
         self.record_offset = batch.base_offset - 1 if batch.magic >= 2 else self.last_offset

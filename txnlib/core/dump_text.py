@@ -266,6 +266,9 @@ class DumpReader:
             if not self.read_text(position, record, chain, chain.batch):
                 return False
             chain.is_torn |= not line.endswith(b"\n")
+        if chain.is_coordinator and chain.has_unprinted_records and not chain.is_deep:
+            # The records before the first one that is printed were lost.
+            self.out.missing(position)
         chain.records, chain.record_offset, chain.is_deep = chain.records + 1, offset, True
         if self.out.pending is not None or self.out.stretches:
             self.out.settle(chain)
@@ -367,6 +370,9 @@ class DumpReader:
         is_undecoded = text.startswith(UNDECODED)
         found = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
         if self.chain is not None:
+            if self.chain.has_text and not self.chain.has_decoded_records:
+                # What was taken for contents before was a record that lost its form.
+                self.out.missing(position)
             self.chain.has_decoded_records = True
             if found is None and not is_undecoded:
                 self.chain.open_text(OpenText(self.out.end, is_damage=True))

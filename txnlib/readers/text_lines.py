@@ -149,7 +149,7 @@ class TextLines:
 
     def _give_back(self, block: bytes, position: int) -> None:
         """Puts whole lines back, which begin at a position: in pieces, since all lines of a piece are split at once."""
-        self._position = 0
+        self._position = position
         stops = [0]
         while stops[-1] < len(block):
             stops.append(block.find(b"\n", stops[-1] + CHUNK_BYTES) + 1 or len(block))
