@@ -1,9 +1,9 @@
 """Places to cut a dump into parts. Each part is read separately, from the state that its cut notes.
 
-Between the last record of a batch and the next batch line, with nothing open, all that a reader knows is its chain. So a
-text can be read from the middle by whoever knows the chain there. One who does not can guess it from the lines around the
-place: should the reader of what stands before come there with the same chain, the guess was right, and all that was read
-from there on stands. Should it not, for instance because a payload imitated the lines, the guess counts for nothing.
+Between the last record of a batch and the next batch line, with nothing open, the only state of a reader is its chain. So text
+can be read from the middle if the chain there is known. Otherwise it is guessed from the surrounding lines. The guess is accepted
+only if the reader of the previous part arrives there with the same chain. If it does not, for instance because a payload imitated
+the lines, the guess and everything read from it is discarded.
 
 What cannot be guessed is whose file it is and how it began; nothing depends on that but names and `FileEnd.is_decoded`, and
 the reader of what stands before will know.
@@ -19,14 +19,14 @@ from txnlib.core.dump_lines import DumpedBatch, DumpedFile, read_batch_line
 from txnlib.core.dump_output import Dumped, DumpedBatches, FileStart, Unreadable
 from txnlib.core.dump_text import DumpReader
 
-#: So many batches are read before a guess: the chain should have seen whatever is usual in the text.
+#: Number of batches to read before a guess, so that the chain has seen whatever is usual in the text.
 _BATCHES: Final = 24
-#: Bytes that are read as a block before a guess, about.
+#: Approximate number of bytes to read as a block before a guess.
 _BLOCK: Final = 65_536
 
 
 class Undecided(Exception):
-    """What a line means depends on what nobody has guessed."""
+    """The meaning of a line depends on state that was not guessed."""
 
 
 class _GuessedChain(Chain):
