@@ -1,7 +1,7 @@
 """The plan to end open transactions: steps in order, with what to check before and after each.
 
-Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. What a coordinator holds is
-ended by that coordinator.
+Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. A coordinator ends the
+transactions that it knows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Action(IntEnum):
     """What to do, in the order in which it is done."""
 
     ABORT = 0
-    #: Hanging, but something that time or another copy may settle speaks against aborting it now.
+    #: Hanging, but not safe to abort yet: time or another copy may settle it.
     ABORT_LATER = 1
     #: The coordinator's ABORT is refused: a marker by hand agrees with it.
     ABORT_AS_DECIDED = 2
@@ -28,16 +28,16 @@ class Action(IntEnum):
     REVIVE_COORDINATOR = 4
     #: A marker by hand would be wrong, and no tool writes the right one.
     DO_NOT_ABORT = 5
-    #: In time by its coordinator: look at what timestamps its producer writes.
+    #: In time according to its coordinator: check the timestamps that its producer writes.
     CHECK_TIMESTAMPS = 6
-    #: Young: audit again.
+    #: Too young to judge: audit again.
     WAIT = 7
     CAPTURE_MORE = 8
 
 
-#: Actions that end nothing: they come last.
+#: Actions that end no transaction. They come last.
 IDLE: Final = frozenset({Action.CHECK_TIMESTAMPS, Action.WAIT, Action.CAPTURE_MORE})
-#: Actions that a coordinator takes for all partitions of a transaction at once: one step of the plan.
+#: Actions of a coordinator, which end a transaction on all its partitions: one step of the plan.
 OF_WHOLE_TRANSACTION: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR, Action.CHECK_TIMESTAMPS})
 
 
@@ -47,7 +47,7 @@ PERMISSIONS: Final = "permissions: "
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command, and what it must print."""
+    """A command and its expected output."""
 
     command: str
     must_print: str
@@ -95,12 +95,12 @@ ACTIONS: Final[Mapping[Verdict, Action | None]] = {
     Verdict.OPEN: None,
     Verdict.UNKNOWN: Action.CAPTURE_MORE,
 }
-#: reason -> another action than that of its verdict.
+#: Reason -> action, if it differs from that of the verdict.
 ACTIONS_BY_REASON: Final[Mapping[Reason, Action]] = {
     Reason.TWO_PHASE_COMMIT: Action.END_AT_COORDINATOR,
     Reason.TIMEOUT_NOT_PASSED: Action.CHECK_TIMESTAMPS,
 }
-#: Prepare state of a refused marker -> what to do about it.
+#: Prepare state of a refused marker -> action.
 ACTIONS_OF_REFUSED: Final[Mapping[str, Action]] = {
     TransactionState.PREPARE_ABORT.kafka_name: Action.ABORT_AS_DECIDED,
     TransactionState.PREPARE_COMMIT.kafka_name: Action.DO_NOT_ABORT,
@@ -108,7 +108,7 @@ ACTIONS_OF_REFUSED: Final[Mapping[str, Action]] = {
 
 
 def action_for(transaction: OpenTransaction) -> Action | None:
-    """What to do; None for what is in progress. A two-phase commit is ended by its owner or at its coordinator."""
+    """The action for a transaction; None if it is in progress. A two-phase commit is ended by its owner or at its coordinator."""
     if transaction.reason == Reason.MARKER_REFUSED:
         return ACTIONS_OF_REFUSED.get(transaction.coordinator_state or "", Action.DO_NOT_ABORT)
     action = ACTIONS_BY_REASON.get(Reason(transaction.reason), ACTIONS[Verdict(transaction.verdict)])
@@ -118,12 +118,12 @@ def action_for(transaction: OpenTransaction) -> Action | None:
 
 
 def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan | None:
-    """The steps for one open transaction, on brokers of a version if that is known; None for what is in progress."""
+    """The steps for one open transaction; None if it is in progress. `kafka_version`: the version of the brokers, if known."""
     action = action_for(transaction)
     if action is None:
         return None
     steps = _PLANS[action]
-    # An abort names the partition alone.
+    # An abort names only the partition.
     unnamed = commands.cannot_name(transaction.topic, None if steps is _abort else transaction.transactional_id)
     if unnamed is not None and steps is not _idle:
         because = transaction.do_not_abort_because
@@ -172,7 +172,7 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
 
 
 def _discards(transaction: OpenTransaction) -> str:
-    """What an abort takes away."""
+    """What an abort discards."""
     number = transaction.records
     count = "an unknown number of records" if number is None else f"{number} record{'' if number == 1 else 's'}"
     records = f"it discards {count} of producer {transaction.producer_id} from offset {transaction.start_offset} on"

@@ -1,7 +1,7 @@
 """The age of an open transaction, with the clock that measures it.
 
-What only the absence of later records shows is as old as the oldest copy it was looked for in, not as old as the audit
-(DESIGN.md 5.3, rule 6).
+If only the absence of later records shows an age, it is measured up to the oldest copy that was searched for them, not up to the
+audit (DESIGN.md 5.3, rule 6).
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ LATE_BY: Final[Mapping[tuple[bool, bool], LateBy | None]] = {
 
 
 def known_at_ms(evidence: Evidence, thresholds: Thresholds) -> int:
-    """The instant at which absence is judged: the earliest of `as_of` and of what both copies are known until."""
+    """The instant at which absence is judged: the earliest of `as_of` and the instants up to which both copies are known."""
     known = (evidence.on_partition.captured_at_ms, evidence.at_coordinator.captured_at_ms)
     return min([thresholds.as_of_ms, *[each for each in known if each is not None]])
 
 
 def last_write_ms(evidence: Evidence) -> int | None:
-    """The time that the last write claims; None for one that no clock shows."""
+    """The time of the last write, as stamped; None if it is out of range."""
     return clock_ms(evidence.on_partition.last_timestamp_ms)
 
 
 def is_old_enough(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> bool:
-    """Whether an instant lies further from the last write than the timeout: Kafka's own rule for a hanging transaction.
+    """Whether the last write is older than the timeout at an instant: Kafka's own rule for a hanging transaction.
 
-    Where the client's clock is ahead of that instant, or shows nothing, the age that brokers prove counts in its place.
+    If the client's clock is ahead of that instant, or its time is out of range, the age that brokers' clocks prove counts instead.
     """
     written = last_write_ms(evidence)
     if written is None or written - at_ms > thresholds.clock_tolerance_ms:
@@ -55,7 +55,7 @@ def is_old_enough(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> boo
 
 
 def proven_since_ms(evidence: Evidence) -> int | None:
-    """The oldest instant at which brokers' clocks prove the transaction to have been open; None where none does."""
+    """The oldest instant at which brokers' clocks prove that the transaction was open; None if there is none."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     proofs = [partition.stamped_after_ms, partition.first_seen_ms]
     if partition.is_broker_clock:
@@ -66,13 +66,13 @@ def proven_since_ms(evidence: Evidence) -> int | None:
 
 
 def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:
-    """How long brokers' clocks prove the transaction to be open at an instant; None where nothing broker-stamped is near it."""
+    """How long the transaction has been open at an instant, as brokers' clocks prove; None if they prove nothing."""
     since = proven_since_ms(evidence)
     return None if since is None else max(at_ms - since, 0)
 
 
 def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy | None:
-    """By which rule an expected transaction is overdue: the brokers' metric, the coordinator's timeout, both, or none.
+    """The rule by which an expected transaction is late: the brokers' metric, the coordinator's timeout, both, or none.
 
     Kafka: `ProducerStateManager.hasLateTransaction`, `TransactionStateManager.timedOutTransactions`.
     """

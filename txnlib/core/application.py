@@ -1,6 +1,6 @@
 """The application name inside a transactional id. Frameworks and operators compose ids from it.
 
-The first pattern that fits the whole id wins; an operator's own come before these.
+The first pattern that matches the whole id wins. Patterns of the settings file come before these.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-#: Name of the group that holds the application.
+#: Name of the group that matches the application.
 APPLICATION: Final = "application"
 _UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
-#: framework -> pattern
+#: Framework -> pattern.
 PATTERNS: Final = {
     "Kafka Streams, exactly_once_v2: <application.id>-<process>-<thread>": rf"(?P<application>.+)-{_UUID}-\d+",
     "Kafka Streams, exactly_once: <application.id>-<subtopology>_<partition>": r"(?P<application>.+)-\d+_\d+",
@@ -25,7 +25,7 @@ PATTERNS: Final = {
 
 
 def compiled(own_patterns: Iterable[str] = ()) -> tuple[re.Pattern[str], ...]:
-    """The patterns in the order in which they are tried. Raises ValueError for one without a group `application`, or broken."""
+    """The compiled patterns, in order. Raises ValueError for a pattern that is invalid or has no group `application`."""
     found = []
     for pattern in (*own_patterns, *PATTERNS.values()):
         try:
@@ -39,7 +39,7 @@ def compiled(own_patterns: Iterable[str] = ()) -> tuple[re.Pattern[str], ...]:
 
 
 def application_of(transactional_id: str, patterns: Iterable[re.Pattern[str]]) -> str:
-    """The application in an id; the id itself where no pattern finds one."""
+    """The application in an id; the id itself if no pattern matches."""
     for pattern in patterns:
         match = pattern.fullmatch(transactional_id)
         if match is not None and match[APPLICATION]:

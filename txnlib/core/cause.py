@@ -1,7 +1,7 @@
 """Probable causes: known ones with their signatures, ranked, each with what in the records speaks for it.
 
-A signature is a question to the evidence; where it is not met, the cause is not named. Versions are those with the fault:
-where the capture says that its brokers are newer, the cause is UNLIKELY, since the fault may still date from before an upgrade.
+A signature is a predicate on the evidence; a cause is named only if it matches. Versions are those with the fault: if the brokers
+are newer according to the capture, the cause is UNLIKELY, because the fault may date from before an upgrade.
 Source: semantics.md 5, and the issues named.
 """
 
@@ -37,7 +37,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class CauseRule:
-    """A known cause; `{…}` in `shows` are fields of the evidence. `fixed_in`: the brokers' version from which it cannot happen."""
+    """A known cause. `{…}` in `shows` are fields of the evidence. `fixed_in`: first version of the brokers without the fault."""
 
     cause: str
     likelihood: Likelihood
@@ -64,7 +64,7 @@ def _is_v2(evidence: Evidence) -> bool:
 
 
 def _lacks_marker(evidence: Evidence) -> bool:
-    """Its coordinator decided a transaction with this partition, and the marker is not here."""
+    """Its coordinator decided a transaction with this partition, and the marker is missing here."""
     decision = evidence.at_coordinator.decision
     if decision is not None and decision.is_marked is False and decision.lists_partition:
         return True
@@ -80,7 +80,7 @@ def _is_coordinator_epoch_ahead(evidence: Evidence) -> bool:
 
 
 def _is_in_time_at_coordinator(evidence: Evidence) -> bool:
-    """The coordinator's own clock knows it as younger than the last write claims."""
+    """By the coordinator's clock, the transaction is younger than the last write claims."""
     start, written = clock_ms(evidence.at_coordinator.transaction_start_ms), clock_ms(evidence.on_partition.last_timestamp_ms)
     return start is not None and written is not None and written < start - 5 * MS_PER_MINUTE
 
@@ -120,7 +120,7 @@ _OLD_TIMESTAMPS: Final = CauseRule(
     _is_in_time_at_coordinator,
 )
 
-#: reason -> candidates, likeliest first.
+#: Reason -> candidates, most likely first.
 CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     Reason.WRITTEN_AFTER_MARKER: (
         _OFFSETS,
@@ -262,7 +262,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
 
 
 def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None) -> tuple[Cause, ...]:
-    """The candidates whose signature this transaction shows, likeliest first; none for what needs no explanation."""
+    """The candidates whose signature matches, most likely first; empty if the transaction needs no explanation."""
     fields = _fields(evidence)
     ranked = []
     for rule in CAUSES.get(reason, ()):

@@ -1,6 +1,6 @@
 """The text checkpoints of a broker: `…-offset-checkpoint` and `leader-epoch-checkpoint`, version 0.
 
-Kafka: `CheckpointFile`; formats.md 3.12. Brokers replace the file as a whole, so a short or odd one is a bad copy.
+Kafka: `CheckpointFile`; formats.md 3.12. Brokers replace the file atomically, so an incomplete or malformed one is a bad copy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from txnlib.core.sentinels import MAX_INT32, MAX_INT64
 
 VERSION: Final = b"0"
-#: Words of a line: of `leader-epoch-checkpoint`, and of the others.
+#: Number of words in a line of `leader-epoch-checkpoint`, and of the other files.
 EPOCH_FIELDS: Final = 2
 OFFSET_FIELDS: Final = 3
 _TOPIC: Final = re.compile(rb"[a-zA-Z0-9._-]{1,249}")
@@ -20,7 +20,7 @@ _SHOWN: Final = 20
 
 
 class Checkpoint(NamedTuple):
-    """The entries that are whole, why they are not all (None: they are), and at which byte that shows."""
+    """The complete entries, the reason why there are not more (None if there are none missing), and the byte where that shows."""
 
     entries: list[tuple[str | None, int, int]]
     problem: str | None
@@ -30,8 +30,8 @@ class Checkpoint(NamedTuple):
 def read_checkpoint(content: bytes, *, fields: int) -> Checkpoint:
     """The entries of a checkpoint file: (topic, partition, offset), or, with two fields, (None, leader epoch, first offset).
 
-    A line without its end may have lost digits, so it is no entry, and neither is one whose numbers Kafka could not hold: int32
-    of partitions and epochs, int64 of offsets. An empty file has no entries and no problem.
+    A line without a line end may have lost digits, so it is not an entry; nor is a line with numbers outside of Kafka's types
+    (int32 for partitions and epochs, int64 for offsets). An empty file has no entries and no problem.
     """
     if not content:
         return Checkpoint([], None)
@@ -39,7 +39,7 @@ def read_checkpoint(content: bytes, *, fields: int) -> Checkpoint:
     if version.strip() != VERSION or not lines:
         return Checkpoint([], f"version {version[:_SHOWN]!r} of a checkpoint is not known")
     count, *lines = lines
-    # What stands behind the last line end is a line that was cut, or nothing.
+    # After the last line end is a truncated line, or nothing.
     cut = lines.pop() if lines else b""
     counted_at = len(version) + 1
     position = counted_at + len(count) + 1
@@ -63,7 +63,7 @@ def read_checkpoint(content: bytes, *, fields: int) -> Checkpoint:
 
 
 def number(word: bytes, most: int) -> int | None:
-    """The number that digits spell; None for anything else, and above `most`."""
+    """The number that is written in digits; None for anything else, or if it is above `most`."""
     digits = word.strip()
     if not digits.isdigit():
         return None

@@ -1,7 +1,7 @@
 """Commands of Kafka's own tools, quoted, with the permissions they need.
 
-Kafka: `TransactionsCommand`; KIP-664, and for forceTerminateTransaction KIP-939. `kafka-transactions.sh` looks up what it needs
-from brokers, so what a command needs is a version of the brokers, of the tool, or both.
+Kafka: `TransactionsCommand`; KIP-664, and for forceTerminateTransaction KIP-939. `kafka-transactions.sh` queries brokers,
+so a command requires a version of the brokers, of the tool, or both.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from txnlib.core.shell_words import option, refusal
 
 _BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
 _TOOL: Final = f"kafka-transactions.sh {_BOOTSTRAP}"
-#: Brokers from here on describe producers and transactions, so that a start offset finds the transaction (KIP-664).
+#: First version of brokers that describe producers and transactions, so a start offset identifies a transaction (KIP-664).
 _DESCRIBES_PRODUCERS: Final = (3, 0)
-#: Tools from here on have forceTerminateTransaction (KIP-939), for brokers of any version: it is `Admin.fenceProducers`.
+#: First version of the tool with forceTerminateTransaction (KIP-939). It works with all brokers: it is `Admin.fenceProducers`.
 _FORCES_TERMINATION: Final = (4, 1)
 
-#: command -> the permissions it needs.
+#: Command -> the permissions that it needs.
 ACLS: Final[Mapping[str, str]] = {
     "abort": "ClusterAction on the cluster, or Alter on it (newer brokers)",
     "describe-producers": "Read on the topic",
@@ -32,7 +32,7 @@ ACLS: Final[Mapping[str, str]] = {
 
 
 def cannot_name(topic: str, transactional_id: str | None = None) -> str | None:
-    """Why no command can name a topic or an id; None where one can. Those below raise ValueError for such a name."""
+    """Why a command cannot contain a topic or an id; None if it can. The functions below raise ValueError for such a name."""
     for what, name in (("topic", topic), ("transactional id", transactional_id)):
         why = None if name is None else refusal(name)
         if why is not None:
@@ -41,12 +41,12 @@ def cannot_name(topic: str, transactional_id: str | None = None) -> str | None:
 
 
 def abort(topic: str, partition: int, start_offset: int) -> str:
-    """Ends the open transaction that begins at an offset: the tool looks up its producer. Brokers 3.0 and newer."""
+    """Aborts the open transaction that begins at an offset. The tool looks up its producer. Brokers 3.0 and newer."""
     return f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --start-offset {start_offset}"
 
 
 def abort_on_old_brokers(topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int | None) -> str:
-    """The same for brokers that cannot describe producers; an unknown coordinator epoch is 0, as the tool has it."""
+    """The same for brokers that cannot describe producers. An unknown coordinator epoch is 0, as in the tool."""
     epoch = 0 if coordinator_epoch is None or coordinator_epoch < 0 else coordinator_epoch
     return (
         f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --producer-id {producer_id} "
@@ -55,17 +55,17 @@ def abort_on_old_brokers(topic: str, partition: int, producer_id: int, producer_
 
 
 def knows_describe_producers(kafka_version: str | None) -> bool:
-    """Whether brokers of a version describe producers; True where the version is not known."""
+    """Whether brokers of a version describe producers; True if the version is unknown."""
     return is_from(_DESCRIBES_PRODUCERS, kafka_version) is not False
 
 
 def is_version_known(kafka_version: str | None) -> bool:
-    """Whether a version tells which form of a command brokers understand."""
+    """Whether the version shows which form of a command the brokers understand."""
     return is_from(_DESCRIBES_PRODUCERS, kafka_version) is not None
 
 
 def knows_force_terminate(kafka_version: str | None) -> bool | None:
-    """Whether the tool of a version has forceTerminateTransaction; None where the version is not known."""
+    """Whether the tool of a version has forceTerminateTransaction; None if the version is unknown."""
     return is_from(_FORCES_TERMINATION, kafka_version)
 
 
@@ -80,17 +80,17 @@ def describe_producers(topic: str, partition: int) -> str:
 
 
 def describe(transactional_id: str) -> str:
-    """Prints what the coordinator of a transactional id holds. Brokers 3.0 and newer."""
+    """Prints the state of a transactional id at its coordinator. Brokers 3.0 and newer."""
     return f"{_TOOL} describe {option('--transactional-id', transactional_id)}"
 
 
 def find_hanging(topic: str, partition: int) -> str:
-    """Prints what hangs in one partition. Brokers 3.0 and newer."""
+    """Prints the hanging transactions of one partition. Brokers 3.0 and newer."""
     return f"{_TOOL} find-hanging {option('--topic', topic)} --partition {partition}"
 
 
 def force_terminate(transactional_id: str) -> str:
-    """Has the coordinator abort what a transactional id has open. A tool of 4.1 or newer, any brokers."""
+    """Makes the coordinator abort the open transaction of a transactional id. Tool 4.1 or newer, any brokers."""
     return f"{_TOOL} forceTerminateTransaction {option('--transactionalId', transactional_id)}"
 
 
@@ -100,7 +100,7 @@ def describe_coordinators() -> str:
 
 
 def move_coordinator(coordinator_partition: int) -> str:
-    """Has the preferred replica of a coordinator partition lead it: the new leader loads its log and sends its markers again."""
+    """Makes the preferred replica the leader of a coordinator partition. The new leader loads the log and resends its markers."""
     return (
         f"kafka-leader-election.sh {_BOOTSTRAP} --election-type PREFERRED --topic {TRANSACTION_STATE_TOPIC} "
         f"--partition {coordinator_partition}"

@@ -1,7 +1,7 @@
 """A record of `__consumer_offsets`. Kafka: `OffsetCommitKey.json`, `OffsetCommitValue.json`.
 
-Only commits are read: where a group stands. The topic holds other kinds of records too, which begin with higher key
-versions (2: the members of a group; 3 and above: those of newer kinds of groups).
+Only offset commits are read. The topic also contains records with higher key versions (2: the members of a group; 3 and above:
+records of newer kinds of groups).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from txnlib.core.wire import (
     read_unsigned_varint,
 )
 
-#: Both have the same fields; brokers write 1.
+#: Both versions have the same fields; brokers write 1.
 KEY_VERSIONS: Final = frozenset({0, 1})
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitKey:
-    """Who stands where: a group, in a partition."""
+    """The key of a commit: a group and a partition."""
 
     group_id: str
     topic: str
@@ -37,7 +37,7 @@ class OffsetCommitKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommit:
-    """The value of one commit. `metadata` is the client's own, in bytes: nothing is lost where it is no text."""
+    """The value of one commit. `metadata` belongs to the client and is bytes, because it need not be text."""
 
     version: int
     offset: int
@@ -61,9 +61,9 @@ def read_offset_commit_key(key: bytes) -> OffsetCommitKey | None:
 
 
 def read_offset_commit_value(value: bytes) -> OffsetCommit:
-    """The commit in a value of version 0 to 4; what is tagged (a topic id, or later fields) is skipped by its size.
+    """The commit in a value of version 0 to 4. Tagged fields (a topic id, or later ones) are skipped by their size.
 
-    Raises CorruptRecordError, also for other versions: nothing may be guessed of them.
+    Raises CorruptRecordError, also for unknown versions.
     """
     version, position = read_int16(value, 0)
     if version not in _LAYOUTS:
@@ -103,7 +103,7 @@ def _read_compact_metadata(value: bytes, position: int) -> tuple[bytes, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """What tells the versions apart."""
+    """The layout of a version."""
 
     has_leader_epoch: bool = False
     has_expire_timestamp: bool = False

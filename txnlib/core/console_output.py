@@ -11,7 +11,7 @@ from txnlib.core.transaction_log import TransactionLogEntry
 
 
 class ConsoleRecord(NamedTuple):
-    """A record and where its text stands, line end included; `entry` None: a tombstone."""
+    """A record and the range of its text, including the line end. `entry` is None for a tombstone."""
 
     position: int
     length: int
@@ -20,7 +20,7 @@ class ConsoleRecord(NamedTuple):
 
 
 class Chatter(NamedTuple):
-    """What the tool, its shell or its loggers print about themselves, and white space."""
+    """White space, and messages of the tool, its shell or its loggers."""
 
     position: int
     length: int
@@ -44,12 +44,12 @@ _CHATTER: Final = re.compile(
     rb"|Picked up (_JAVA_OPTIONS|JAVA_TOOL_OPTIONS): |OpenJDK 64-Bit Server VM warning: |\tat [\w$.<>/]+\(|\t\.\.\. \d+ more"
 )
 _EXCEPTION: Final = re.compile(rb'(Caused by: |Exception in thread "[^"]*" )?[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b')
-#: What `--timeout-ms` ends with.
+#: The last message with `--timeout-ms`.
 _TIMEOUT: Final = re.compile(rb"org\.apache\.kafka\.common\.errors\.TimeoutException\b|kafka\.consumer\.ConsumerTimeoutException")
 
 
 def is_blank(line: bytes) -> bool:
-    """Whether a line holds nothing but white space."""
+    """Whether a line is only white space."""
     return _BLANK.fullmatch(line) is not None
 
 
@@ -67,7 +67,7 @@ def is_last_word(line: bytes) -> bool:
 
 
 class ConsoleOutput:
-    """What was read and not yet handed out; neighbouring stretches of one kind are one."""
+    """Events that were read but not yielded yet. Adjacent ranges of one kind are merged."""
 
     def __init__(self) -> None:
         self.values: list[Printed] = []
@@ -104,7 +104,7 @@ class ConsoleOutput:
         self.is_torn = reason is UnreadableReason.CUT_LINE
 
     def finish(self) -> None:
-        """Hands out all that is left, and how the text ends."""
+        """Yields all remaining events, and how the text ends."""
         self._settle()
         tail = Tail.TORN if self.is_torn else Tail.CLEAN
         self.values.append(ConsoleEnd(self.end, Tail.CORRUPT if self.is_ended_early else tail))

@@ -1,7 +1,7 @@
 """The output of `kafka-console-consumer.sh --topic __transaction_state --formatter …`, of any version.
 
 Rule 1: a file is of one form, lines or JSON, as one run of one tool prints it; an id may hold a perfect record of the
-other form. Nothing but white space and chatter stands between JSON objects, so lines decide where there are any.
+other form. Only white space and chatter is between JSON objects, so if there are record lines, the form is lines.
 Rule 2: text never raises, and every byte is accounted for.
 """
 
@@ -19,7 +19,7 @@ from txnlib.core.dump_output import Unreadable
 from txnlib.core.dump_remarks import UnreadableReason
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-#: So much of a text decides of which form it is.
+#: Number of bytes that decide the form of a text.
 _HEAD_BYTES: Final = 1 << 20
 _LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL\r?(?:\n|\Z)")
 

@@ -1,9 +1,9 @@
 """The state of a transactional id after each record, and illegal steps.
 
-Each record carries the whole state, so "after" is the record itself; the work is in judging the step. Two things make a
-strange step innocent: compaction (records between the two may be gone) and phantom appends (the record stayed in the log
-although the coordinator took the step back in memory). So steps are judged only between records that are provably
-consecutive, and what a phantom explains is called one. Kafka: `TransactionMetadata.prepareTransitionTo`,
+Each record has the complete state, so "after" is the record itself; the work is in judging the step. Two things excuse a strange
+step: compaction (records between the two may be gone) and phantom appends (the record stayed in the log although the coordinator
+rolled the step back in memory). So steps are judged only between provably consecutive records, and a step that a phantom append
+explains is reported as such. Kafka: `TransactionMetadata.prepareTransitionTo`,
 `completeTransitionTo`; semantics.md 1.9.
 """
 
@@ -38,16 +38,16 @@ class CoordinatorRecord:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The step between two records of one id; `step` is None where records between them may be gone."""
+    """The step between two records of one id. `step` is None if records between them may be gone."""
 
     step: Step | None
     findings: tuple[Finding, ...]
 
 
 def transition(before: CoordinatorRecord | None, after: CoordinatorRecord, *, is_consecutive: bool) -> Transition:
-    """How an id got from one record to the next.
+    """The step of an id from one record to the next.
 
-    `is_consecutive`: every offset between the two is present in the log, so nothing was compacted away between them.
+    `is_consecutive`: every offset between the two is present in the log, so nothing between them was compacted away.
     """
     findings = list(_findings_of_record(after.entry))
     if before is None:
@@ -85,7 +85,7 @@ def _is_with_client(entry: TransactionLogEntry) -> bool:
     return entry.transaction_state in {_S.EMPTY, _S.ONGOING}
 
 
-#: finding -> whether one record alone shows it.
+#: Finding -> predicate on one record.
 RECORD_CHECKS: Final[Mapping[Finding, Callable[[TransactionLogEntry], bool]]] = {
     Finding.STATE_NEVER_WRITTEN: lambda e: e.transaction_state in NEVER_WRITTEN_STATES,
     Finding.START_TIMESTAMP_MISSING: lambda e: _starts(e) and e.start_timestamp_ms is not None and e.start_timestamp_ms < 0,
@@ -117,11 +117,11 @@ def _illegal(before: TransactionLogEntry | None, after: TransactionLogEntry | No
 
 
 def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) -> bool:
-    """A record taken back in memory (semantics.md 1.9), so that what follows does not follow from it.
+    """Whether a record was rolled back in memory (semantics.md 1.9), so that the next record does not follow from it.
 
-    A Prepare, whose transaction then goes on, or ends the other way; or the first record of a transaction (Ongoing, or the
-    abort of nothing), whose id then begins anew, as if it had never begun one. Only an abort of nothing may expire so: an id
-    that expires while it is Ongoing is never explained away.
+    Either a Prepare whose transaction then continues or ends the other way; or the first record of a transaction (Ongoing, or the
+    abort of an empty one), whose id then begins again as if it had not begun. Only an abort of an empty transaction may expire in
+    this way: the expiration of an Ongoing id is never explained by a phantom.
     """
     is_first = before.transaction_state is _S.ONGOING or _aborts_nothing(before)
     if after is None:
@@ -137,14 +137,14 @@ def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) 
 
 
 def _initialises_instead(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """Whether an Empty is what may follow in place of a transaction that never began."""
+    """Whether an Empty record may follow in place of a transaction that never began."""
     if before.producer_id == after.producer_id:
         return after.producer_epoch >= before.producer_epoch
     return before.producer_epoch >= EXHAUSTED_EPOCH and after.producer_epoch == 0
 
 
 def _begins(entry: TransactionLogEntry) -> bool:
-    """Whether a record may be the first one of its transaction: only there the start is the time of the record."""
+    """Whether a record may be the first of its transaction: only then the start is the time of the record."""
     is_first = entry.transaction_state is _S.ONGOING or _aborts_nothing(entry)
     return is_first and entry.start_timestamp_ms == entry.last_update_timestamp_ms
 
@@ -154,7 +154,7 @@ def _aborts_nothing(entry: TransactionLogEntry) -> bool:
 
 
 def _began_twice(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """The first record of a transaction timed out, so its retry, or an abort of nothing, began one again."""
+    """The first record of a transaction timed out, so a retry, or the abort of an empty transaction, began it again."""
     return _begins(before) and _begins(after)
 
 
@@ -169,7 +169,7 @@ def _shrank(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
 
 
 def _goes_on_as_before_initialisation(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """An initialisation timed out, and the client from before it goes on: one epoch back, or with the exhausted producer id."""
+    """An initialisation timed out, and the previous client continues: one epoch back, or with the exhausted producer id."""
     if before.transaction_state is not _S.EMPTY:
         return False
     client_epoch = after.producer_epoch - 1 if _aborts_nothing(after) else after.producer_epoch
@@ -179,7 +179,7 @@ def _goes_on_as_before_initialisation(before: TransactionLogEntry, after: Transa
 
 
 def _goes_on_as_before_prepare(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """A Prepare timed out, and its transaction goes on at the epoch from before it, or is prepared again at a later one."""
+    """A Prepare timed out, and its transaction continues at the previous epoch, or is prepared again at a later one."""
     if before.transaction_state not in PREPARED_STATES:
         return False
     if after.transaction_state in PREPARED_STATES:
@@ -188,7 +188,7 @@ def _goes_on_as_before_prepare(before: TransactionLogEntry, after: TransactionLo
 
 
 def _initialised_over_a_gap(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """Between the two records of an epoch gap of 2 stood one that is not in the log."""
+    """An epoch gap of 2: there was a record between the two that is not in the log."""
     return after.transaction_state is _S.EMPTY and _rose(before, after) == 2
 
 
@@ -197,7 +197,7 @@ def _partitions(entry: TransactionLogEntry) -> frozenset[object]:
 
 
 def _rose(before: TransactionLogEntry, after: TransactionLogEntry) -> int:
-    """By how much the epoch of one producer id rose; 0 for another producer id."""
+    """The increase of the epoch; 0 if the producer id changed."""
     return after.producer_epoch - before.producer_epoch if before.producer_id == after.producer_id else 0
 
 
@@ -258,7 +258,7 @@ _ONGOING: Final[_States] = frozenset({_S.ONGOING})
 _EMPTY: Final[_States] = frozenset({_S.EMPTY})
 _NOT_BEGUN: Final[_States] = _EMPTY | COMPLETE_STATES
 
-#: (states before, states after) -> finding -> whether the two values show it (semantics.md 1.6, last table).
+#: (states before, states after) -> finding -> predicate on the two values (semantics.md 1.6, last table).
 STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]]] = {
     (_NOT_BEGUN, _EMPTY): {
         Finding.UNEXPECTED_PRODUCER_EPOCH: _initialised_at_another_epoch,
@@ -268,7 +268,7 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
         Finding.TIMEOUT_CHANGED: _changed_timeout,
     },
-    (_NOT_BEGUN, PREPARED_STATES): {  # an abort of nothing, by a client of transactions v2
+    (_NOT_BEGUN, PREPARED_STATES): {  # the abort of an empty transaction, by a client of transactions v2
         Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: b.producer_id == a.producer_id and _rose(b, a) not in (-1, 1),
         Finding.TIMEOUT_CHANGED: _changed_timeout,
@@ -289,7 +289,7 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
         Finding.START_TIMESTAMP_CHANGED: _changed_start,
         Finding.PARTITIONS_CHANGED: _changed_partitions,
     },
-    (PREPARED_STATES, PREPARED_STATES): {  # a retry; another value is none
+    (PREPARED_STATES, PREPARED_STATES): {  # a retry, unless the value differs
         Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
         Finding.TIMEOUT_CHANGED: _changed_timeout,
@@ -310,7 +310,7 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
     },
 }
 
-#: how the record before may have been taken back in memory -> what of the step that explains (semantics.md 1.9).
+#: How the previous record may have been rolled back in memory -> what that explains in the step (semantics.md 1.9).
 PHANTOMS: Final[Mapping[_StepCheck, frozenset[Finding]]] = {
     _shrank: frozenset({Finding.PARTITIONS_CHANGED}),
     _began_twice: frozenset({Finding.START_TIMESTAMP_CHANGED, Finding.PARTITIONS_CHANGED}),

@@ -1,7 +1,7 @@
 """The proof that a copy of a log gives: up to when it is known, and whether it is whole.
 
-A copy proves what it holds. That something is *not* there it proves only up to an instant, which `KNOWN_BY` decides. Every
-verdict asks here, and nowhere else. Source: DESIGN.md 5.3, rules 1 and 5; Kafka: `ReplicaManager.checkpointHighWatermarks`.
+A copy proves what it contains. It proves the *absence* of records only up to an instant, which `KNOWN_BY` decides. All verdicts
+use this module for that. Source: DESIGN.md 5.3, rules 1 and 5; Kafka: `ReplicaManager.checkpointHighWatermarks`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """What a copy is among the copies of its partition."""
+    """The role of a copy among the copies of its partition."""
 
-    #: Its broker leads the partition, as noted.
+    #: Its broker leads the partition, according to capture.json.
     LEADER = "LEADER"
     #: The partition has no leader, all its replicas were captured, and this one would be elected.
     LAST_LEADER = "LAST_LEADER"
-    #: The leader is not noted, or whose copy this is, and no other copy or checkpoint reaches further.
+    #: The leader, or the broker of this copy, is unknown, and no other copy or checkpoint reaches further.
     FURTHEST = "FURTHEST"
-    #: A follower's, a dead broker's, or one that another copy or checkpoint reaches beyond.
+    #: The copy of a follower or a dead broker, or one that another copy or checkpoint exceeds.
     OTHER = "OTHER"
 
 
 class End(StrEnum):
     """How a copy ends."""
 
-    #: With a whole batch, at or above the highest high watermark that any captured checkpoint notes.
+    #: After a complete batch, at or above the highest high watermark in any captured checkpoint.
     WHOLE = "WHOLE"
     #: Inside a batch, as the copy of a busy log may, but not below that high watermark.
     TORN = "TORN"
@@ -37,15 +37,15 @@ class End(StrEnum):
 
 
 class KnownBy(StrEnum):
-    """What bounds the instant up to which a copy shows everything."""
+    """What determines the instant up to which a copy shows everything."""
 
-    #: The instant at which it was taken: the copy is current.
+    #: The instant at which the copy was taken: it is current.
     CAPTURE = "CAPTURE"
-    #: Its newest broker-stamped record: it may be as old as that.
+    #: The newest broker-stamped record: the copy may be as old as that.
     NEWEST_STAMP = "NEWEST_STAMP"
 
 
-#: (role, end) -> what bounds the knowledge of a copy.
+#: (role, end) -> what determines up to when a copy is known.
 KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
     (Role.LEADER, End.WHOLE): KnownBy.CAPTURE,
     (Role.LEADER, End.TORN): KnownBy.NEWEST_STAMP,
@@ -61,7 +61,7 @@ KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
     (Role.OTHER, End.SHORT): KnownBy.NEWEST_STAMP,
 }
 
-#: What a role means, for a reader of a report.
+#: The meaning of a role, for readers of a report.
 ROLES: Final[Mapping[Role, str]] = {
     Role.LEADER: "the leader's copy",
     Role.LAST_LEADER: "the last leader's copy of a partition without a leader",
@@ -77,15 +77,15 @@ class CountBasis(StrEnum):
     GIVEN = "GIVEN"
     #: Kafka's default of 50, which no captured id refutes.
     DEFAULT = "DEFAULT"
-    #: Ids refute 50, and of all numbers up to 1,000 they leave one.
+    #: Ids refute 50 and allow only one number up to 1,000.
     ASSUMED = "ASSUMED"
-    #: Ids refute 50, and leave several: the smallest is taken.
+    #: Ids refute 50 and allow several numbers; the smallest is used.
     AMBIGUOUS = "AMBIGUOUS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """What is known of one copy; times in epoch ms by the clock of whoever took it, None where nothing is noted."""
+    """What is known of one copy. Times are epoch ms by the clock of the capturing machine, None if not noted."""
 
     role: Role = Role.LEADER
     end: End = End.WHOLE
@@ -99,7 +99,7 @@ def is_current(copy: Copy) -> bool:
 
 
 def known_until_ms(copy: Copy) -> int | None:
-    """The instant up to which a copy shows everything, in epoch ms; None where nothing tells.
+    """The instant up to which a copy shows everything, in epoch ms; None if unknown.
 
     Without a noted instant of capture it is assumed to be that of the newest broker-stamped record (DESIGN.md 5.2).
     """

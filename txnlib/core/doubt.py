@@ -1,6 +1,6 @@
 """Reasons to doubt a verdict: what the copies do not prove (DESIGN.md 5.3), in order of precedence.
 
-A rule is asked with the standing, because not every standing rests on the same absence.
+A rule gets the standing as an argument, because standings depend on different absences.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.reason import Reason
 from txnlib.core.standing import cluster_version, is_ahead
 
-#: Standings that mean: no coordinator will end it. A verdict only where nothing stands in doubt.
+#: Standings that mean that no coordinator will end the transaction. They become a verdict only if there is no doubt.
 NOBODY_ENDS_IT: Final = frozenset(
     {
         Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
@@ -26,22 +26,22 @@ NOBODY_ENDS_IT: Final = frozenset(
         Reason.EPOCH_AHEAD_OF_COORDINATOR,
     }
 )
-#: Standings that mean: its coordinator holds it and will end it.
+#: Standings that mean that the coordinator will end the transaction.
 EXPECTED: Final = frozenset({Reason.EXPECTED, Reason.TWO_PHASE_COMMIT})
-#: Standings that mean: its coordinator decided, and the marker is not here.
+#: Standings that mean that the coordinator has decided, and the marker is missing here.
 DECIDED: Final = frozenset({Reason.MARKER_PENDING, Reason.MARKER_REFUSED})
 
 Doubt = Callable[[Evidence, Reason, Thresholds], bool]
 
 
 def _has_loss(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rules 1 and 5: whatever is missing above the start may have ended the transaction."""
+    """Rules 1 and 5: records missing above the start may have ended the transaction."""
     partition = evidence.on_partition
     return partition.gap_offset is not None or partition.is_tail_lost or partition.end is End.SHORT
 
 
 def _is_disputed(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 2, where no leader epoch tells which copy survived."""
+    """Rule 2, if no leader epoch shows which copy survived."""
     return evidence.on_partition.is_disputed
 
 
@@ -50,32 +50,32 @@ def _is_corrupt(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) ->
 
 
 def _owner_may_be_missing(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 3: nobody has a producer id only where every coordinator partition was looked into."""
+    """Rule 3: a producer id has no owner only if every coordinator partition was searched."""
     coordinator = evidence.at_coordinator
     is_uncounted = coordinator.count_basis is CountBasis.AMBIGUOUS
     return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and (bool(coordinator.missing_partitions) or is_uncounted)
 
 
 def _newer_record_is_lost(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 5: damage to the newest records of a coordinator's log puts every statement about its ids in doubt."""
+    """Rule 5: damage to the newest records of a coordinator's log makes everything about its ids doubtful."""
     lost, last = evidence.at_coordinator.damaged_offset, evidence.at_coordinator.record_offset
     return lost is not None and last is not None and last < lost
 
 
 def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 1: an id that lives may have gone on since. A producer id that was given up never comes back, so that stays so."""
+    """Rule 1: a living id may have continued since. A producer id that was given up is never used again, so that stays true."""
     coordinator = evidence.at_coordinator
     is_stale = coordinator.role is Role.OTHER or coordinator.end is End.SHORT
     if coordinator.has_id:
-        # A COMMIT that follows a decision is its own; what is Ongoing and marked since is skewed (`_is_skewed`).
+        # A COMMIT after a decision carries it out. An Ongoing id with a later marker is handled by `_is_skewed`.
         return is_stale or (reason in NOBODY_ENDS_IT and _committed_since(evidence))
     return is_stale and coordinator.owner is not Owner.NOBODY and not coordinator.is_record_committed
 
 
 def _committed_since(evidence: Evidence) -> bool:
-    """A COMMIT marker that is younger than the id's last record: its coordinator wrote more than this copy holds.
+    """A COMMIT marker that is younger than the last record of the id: its coordinator wrote more than this copy contains.
 
-    One of a coordinator epoch that the coordinator never had is somebody else's.
+    A marker with a coordinator epoch that the coordinator never had does not count.
     """
     is_foreign = is_ahead(evidence.on_partition.newest_commit_coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch)
     if is_foreign:
@@ -94,13 +94,13 @@ def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bo
 
 
 def _ended_after_coordinator(evidence: Evidence) -> bool:
-    """A marker of the producer that is younger than the coordinator's copy, on any partition: what is Ongoing there is over."""
+    """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has ended."""
     marked, copied = latest_ms(evidence.on_partition.newest_marker_ms), evidence.at_coordinator.captured_at_ms
     return marked is not None and copied is not None and marked > copied - evidence.on_partition.clocks_differ_ms
 
 
 def _is_another_transaction(evidence: Evidence) -> bool:
-    """What is open in an older copy of the partition need not be what the coordinator began after that copy."""
+    """The transaction in an older copy of the partition need not be the one that the coordinator began after that copy."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     known, copied, start = partition.captured_at_ms, coordinator.captured_at_ms, latest_ms(coordinator.transaction_start_ms)
     if known is None or copied is None or start is None or copied <= known:
@@ -109,16 +109,16 @@ def _is_another_transaction(evidence: Evidence) -> bool:
 
 
 def _ended_after_capture(evidence: Evidence) -> bool:
-    """A decision that lists the partition, or its completion, after the partition's copy: the marker may just be missing there."""
+    """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the marker."""
     ended, known = latest_ms(evidence.at_coordinator.ended_ms), evidence.on_partition.captured_at_ms
-    # A copy that is known until no instant may lack any marker.
+    # If it is unknown up to when the copy is complete, it may lack any marker.
     return ended is not None and (known is None or ended > known - _margin(evidence))
 
 
 def _margin(evidence: Evidence) -> int:
-    """How far before an older copy of the partition a coordinator's time may lie, and still be later: rule 7.
+    """How far a coordinator's time may be before an older copy of the partition and still be later: rule 7.
 
-    Where the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared.
+    If the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared.
     """
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     known, copied, decision = partition.captured_at_ms, coordinator.captured_at_ms, coordinator.decision
@@ -144,14 +144,14 @@ def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
         return False
     if partition.is_broker_clock:
         return max(began, began if stamped is None else stamped) <= copied
-    # A client's clock counts only where a broker's near it confirms it.
+    # A client's clock counts only if a broker's timestamp near it confirms it.
     if stamped is None or abs(stamped - began) > thresholds.clock_tolerance_ms:
         return False
     return max(began, stamped) <= copied
 
 
 def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 4: coordinator records that are missing, and may be younger than the partition's copy, may have ended it."""
+    """Rule 4: missing coordinator records that may be younger than the partition's copy may have ended the transaction."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     if coordinator.is_superseded and reason is not Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR:
         return True
@@ -162,14 +162,14 @@ def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -
 
 
 def _kept_its_epoch(evidence: Evidence) -> bool:
-    """Whether the coordinator still holds the epoch of the open records: under transactions v2 every end raises it."""
+    """Whether the coordinator still has the epoch of the open records: under transactions v2 every end raises it."""
     coordinator = evidence.at_coordinator
     is_same = coordinator.producer_epoch == evidence.on_partition.producer_epoch
     return coordinator.is_current and is_same and (coordinator.transaction_version or 0) >= 2 and cluster_version(coordinator) == 2
 
 
 def _is_too_old_a_copy(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    """Whether only the time since the partition's copy would make it old: that nothing was written since is not known."""
+    """Whether only the time since the partition's copy would make the transaction old, and there may have been writes since."""
     return not evidence.on_partition.is_current and _ages_since(evidence, reason, thresholds)
 
 
@@ -193,7 +193,7 @@ def _ages_since(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> b
     return False
 
 
-#: (what stands in the way, when), in the order in which it is named.
+#: (doubt, predicate), in order of precedence.
 DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.CORRUPT_MESSAGE, _is_corrupt),
     (Reason.PARTITION_LOG_INCOMPLETE, _has_loss),
@@ -210,5 +210,5 @@ DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
 
 
 def doubt(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> Reason | None:
-    """The first thing that keeps the standing from being a verdict; None if nothing does."""
+    """The first doubt that prevents a verdict; None if there is none."""
     return next((named for named, applies in DOUBTS if applies(evidence, reason, thresholds)), None)

@@ -1,7 +1,7 @@
 """The chain of batch positions in a dumped file. After a break, reading resumes where a chain of lines is proven.
 
-A genuine batch line stands at the position where the batch before it ends, and has a higher offset; a genuine record
-line belongs to the batch line above it (formats.md 1.10).
+A genuine batch line has the position at which the previous batch ends, and a higher offset. A genuine record line belongs to the
+batch line above it (formats.md 1.10).
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 #: A line of text with its line end, and its position in the text.
 Line = tuple[int, bytes]
 
-#: How far is looked ahead: lines, and their bytes.
+#: Limits of looking ahead: lines and their bytes.
 _LINES_AHEAD: Final = 200_000
 _BYTES_AHEAD: Final = 1 << 26
-#: Where so many lines that look like batches follow from one another, with none left over between them, the first is genuine.
+#: If this many lines that look like batches form one chain, with none left over between them, the first is genuine.
 BATCHES_AHEAD: Final = 32
-#: Of others so many are judged together, so that those behind a shorter imitation outweigh it, and so many of these are settled.
+#: Otherwise, number of lines to judge together, so that lines after a shorter imitation outweigh it; and how many of these to
+#: settle.
 _BATCHES_TOGETHER: Final = 2 * BATCHES_AHEAD
 _BATCHES_SETTLED: Final = BATCHES_AHEAD
 
-#: What a chain of lines gains by each, and loses where lines or offsets are missing: two forged lines further on gain
-#: nothing, and three genuine ones outweigh damage.
+#: Score of a chain for each line, and penalty for missing lines or offsets: two forged lines further on gain nothing, and three
+#: genuine lines outweigh damage.
 _GAIN: Final = 1.0
 _COST_OF_A_GAP: Final = 2.5
 _COST_OF_MISSING_OFFSETS: Final = 0.25
 _GAIN_BY_OWN_RECORD: Final = 2.0
-#: So many batches of a chain are remembered: one damage does not hide that another file has them, too.
+#: Number of batches of a chain to remember, so that one damage does not hide that another file has them, too.
 _RECENT: Final = 4
 
 
 class Lines:
-    """Lines that can be looked at before they are read."""
+    """Lines with look-ahead."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = iter(lines)
-        #: Lines that were looked at, and not yet read.
+        #: Lines that were looked at but not read yet.
         self.held: deque[Line] = deque()
-        #: Bytes of lines that were looked at for the end of some contents which is not there.
+        #: Bytes of lines that were searched in vain for the end of contents.
         self.in_vain = 0
 
     def next(self) -> Line | None:
@@ -54,7 +55,7 @@ class Lines:
         self.held.extendleft(reversed(lines))
 
     def ahead(self) -> Generator[Line, None, None]:
-        """The next lines, which stay to be read. Close it when done."""
+        """Iterates over the next lines without reading them. Close it when done."""
         seen: list[Line] = []
         size = 0
         try:
@@ -85,7 +86,7 @@ class _Link(NamedTuple):
 
 
 class Chain:
-    """Where the dump of one file stands."""
+    """The state of reading the dump of one file."""
 
     def __init__(self, file: DumpedFile, topic: str | None = None) -> None:
         self.kind = file.kind
@@ -125,7 +126,7 @@ class Chain:
         return batch.position == self.next_position and batch.base_offset > self.last_offset
 
     def holds(self, offset: int) -> bool:
-        """Whether the next record of the current batch may have this offset."""
+        """Whether this may be the offset of the next record of the current batch."""
         batch = self.batch
         if batch is None or not self.record_offset < offset <= batch.last_offset:
             return False
@@ -185,7 +186,7 @@ class Chain:
 
     @property
     def is_text_usual(self) -> bool:
-        """Whether nothing is to be remembered of open text: header keys, or contents without sizes."""
+        """Whether open text leaves no state: no header keys, and no contents without sizes."""
         is_kept = self.open is not None and (self.open.is_damage or self.open.size is not None)
         return not is_kept and not self._others and not self._has_twin and self.doubted is None
 
@@ -285,7 +286,7 @@ class Chain:
         while step is not None:
             self._genuine.add(found[step].position)
             step = links[step].before
-        # Where a straight stretch begins judging begins anew, so that all come to the same who come from before it or start in it.
+        # Restart scoring at the first unbroken run, so the result does not depend on where reading started.
         settled = _BATCHES_SETTLED if len(found) == _BATCHES_TOGETHER else len(found)
         settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
         self._judged_until = found[settled].position if settled < len(found) else found[-1].position + 1
@@ -351,7 +352,7 @@ class Chain:
 
     @property
     def lacks_records(self) -> bool:
-        """Whether records of the current batch were not printed, in a dump that prints records."""
+        """Whether records of the current batch are missing, in a dump that prints records."""
         if not self.is_deep or self.batch is None or not self.batch.is_valid or self.has_open_text:
             return False
         return self.records < self.batch.records_count

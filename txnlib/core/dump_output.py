@@ -11,7 +11,7 @@ from txnlib.core.transaction_log import TransactionLogEntry
 
 
 class Unreadable(NamedTuple):
-    """A stretch of text, in bytes of the text file."""
+    """An unreadable range of the text file, in bytes."""
 
     position: int
     length: int
@@ -64,11 +64,11 @@ Dumped = FileStart | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLo
 
 
 def sample_of(text: bytes) -> str:
-    """The beginning of a stretch, for somebody to recognise it by."""
+    """The beginning of an unreadable range, as a sample."""
     return text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
 
 
-#: What, at the end of a file, means that more was there.
+#: Reasons that, at the end of a file, mean that more followed.
 _CORRUPT: Final = frozenset(
     {
         UnreadableReason.BROKEN_LINE,
@@ -80,20 +80,20 @@ _CORRUPT: Final = frozenset(
         UnreadableReason.FILE_SHRANK,
     }
 )
-#: So many stretches of changing reasons in a row are kept apart.
+#: Most consecutive ranges with different reasons to keep apart.
 _STRETCHES: Final = 256
 _SAMPLE_BYTES: Final = 160
 
 
 class Output:
-    """What was read and not yet handed out, and in which of three ways each byte was accounted for."""
+    """Events that were read but not yielded yet, and the accounting of every byte in one of three ways."""
 
     def __init__(self) -> None:
         self.values: list[Dumped] = []
         #: A batch whose record lines may tell more, and the unreadable stretches since the last genuine line.
         self.pending: DumpedBatch | None = None
         self.stretches: list[Unreadable] = []
-        #: Where in the text reading stands.
+        #: Current position in the text.
         self.end = 0
         #: Bytes that were understood, those known to be payload, and those of the unreadable stretches.
         self.read = self.payload = self.quarantined = 0
@@ -125,7 +125,7 @@ class Output:
         self._before = self.read, self.payload
 
     def settle(self, chain: Chain | None) -> None:
-        """Hands out what waited for more."""
+        """Yields the waiting events."""
         if self.pending is not None:
             batch, self.pending = self.pending, None
             self.values.append(batch)

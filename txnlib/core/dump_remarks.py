@@ -11,15 +11,15 @@ from txnlib.core.dump_records import read_record_line
 
 
 class UnreadableReason(StrEnum):
-    #: No tool prints this; nothing is missing around it.
+    #: Text that no tool prints; nothing is missing around it.
     NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
-    #: A piece of a line, or a line with something in its middle.
+    #: A part of a line, or a line with other text in its middle.
     BROKEN_LINE = "BROKEN_LINE"
     #: The last line of the text, without its end.
     CUT_LINE = "CUT_LINE"
     #: A batch that the tool calls invalid, with its records.
     CRC_MISMATCH = "CRC_MISMATCH"
-    #: A line that does not follow from those before it; or, of no length, the place where lines are missing.
+    #: A line that does not follow from the lines before it; with length 0, the position of missing lines.
     OUT_OF_CHAIN = "OUT_OF_CHAIN"
     #: A coordinator record with a key of a version that Kafka skips, too.
     UNKNOWN_KEY_VERSION = "UNKNOWN_KEY_VERSION"
@@ -27,19 +27,19 @@ class UnreadableReason(StrEnum):
     UNKNOWN_VALUE_VERSION = "UNKNOWN_VALUE_VERSION"
     #: A coordinator record that the tool or this reader could not decode.
     UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
-    #: Text of a console consumer that reads as one record and as several, or as a record with and without what is before.
+    #: Ambiguous text of a console consumer: one record or several, or a record with or without the text before it.
     AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD"
-    #: Contents that end elsewhere than their printed sizes tell, over several lines: there may be more in them.
+    #: Contents over several lines whose end differs from the printed sizes. They may hide further lines.
     SIZE_MISMATCH = "SIZE_MISMATCH"
-    #: A `Dumping` line in a payload, as the lines behind it prove; of no length.
+    #: A `Dumping` line in a payload, as the lines after it prove; length 0.
     DUMPING_LINE_IN_PAYLOAD = "DUMPING_LINE_IN_PAYLOAD"
-    #: A `Dumping` line that may be a payload's, with all lines up to the next; of no length, where the file before it is in doubt.
+    #: A `Dumping` line that may be in a payload, with all lines up to the next; length 0 if the file before it is in doubt.
     DUMPING_LINE_IN_DOUBT = "DUMPING_LINE_IN_DOUBT"
-    #: Packed text that is cut or damaged: whatever followed is lost, so that nothing tells of how many bytes.
+    #: Compressed text that is truncated or damaged. An unknown number of bytes after it is lost.
     CANNOT_UNPACK = "CANNOT_UNPACK: cut or damaged from this position in the unpacked text on"
-    #: The text is shorter than it was when the capture was listed; of no length, since nothing tells what stood there.
+    #: The text is shorter than when the capture was listed; length 0, because the lost content is unknown.
     FILE_SHRANK = "FILE_SHRANK: the text ends here, before the size that it had"
-    #: A whole file whose path does not tell its partition.
+    #: A whole file whose path does not contain its partition.
     TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
 
 
@@ -54,7 +54,7 @@ class Tail(StrEnum):
 
 
 class Remark(Enum):
-    """What the tool says about itself or about a file."""
+    """A message of the tool about itself or about a file."""
 
     HARMLESS = "HARMLESS"
     #: The file ends inside a batch.
@@ -79,7 +79,7 @@ _PIECE_OF_A_LINE: Final = re.compile(rb"(ffset|ize|equence|poch|Keys|arker|alid|
 
 
 def remark_of(line: bytes) -> Remark | None:
-    """What the tool remarks in a line; None for anything else."""
+    """The message of the tool in a line; None for any other line."""
     if _HARMLESS.match(line):
         return Remark.HARMLESS
     if _TORN.match(line):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def duration(ms: int | None) -> str:
-    """38 s, 23 min, 5 h 10 min, 3 d 4 h; of any number of milliseconds."""
+    """A duration in words: 38 s, 23 min, 5 h 10 min, 3 d 4 h."""
     if ms is None:
         return "unknown"
     sign, seconds = ("-" if ms < 0 else ""), abs(ms) // 1000
@@ -18,7 +18,7 @@ def duration(ms: int | None) -> str:
 
 
 def instant(ms: int | None) -> str:
-    """2026-11-21T07:46:12Z; "no known instant" where there is none, or no calendar reaches it."""
+    """2026-11-21T07:46:12Z; "no known instant" for None or a time outside of the calendar."""
     if ms is None:
         return "no known instant"
     try:

@@ -14,7 +14,7 @@ from typing import Final
 
 from txnlib.core.sentinels import TWO_PHASE_COMMIT_TIMEOUTS
 
-#: How soon after the end a new producer's Empty record follows: its client asks again until the abort is complete.
+#: How soon after the end the Empty record of a new producer follows, because its client retries until the abort is complete.
 REINITIALIZED_WITHIN_MS: Final = 5_000
 
 
@@ -33,13 +33,13 @@ class Step(Enum):
 
     #: Transactions v0 and v1: an EndTxn keeps the epoch.
     KEPT = "KEPT"
-    #: A coordinator's own abort raises it, of a client without transactions v2; by two in Kafka 4.0.0.
+    #: A coordinator's own abort raises it, for a client without transactions v2; by two in Kafka 4.0.0.
     RAISED = "RAISED"
     #: With transactions v2 every end raises it.
     RAISED_BY_V2 = "RAISED_BY_V2"
-    #: Raised, and the version of the client was not printed.
+    #: Raised, and the version of the client is unknown.
     RAISED_BY_SOMEBODY = "RAISED_BY_SOMEBODY"
-    #: An abort to which nothing had been added: only a client of transactions v2 asks for that.
+    #: The abort of an empty transaction, which only a client of transactions v2 requests.
     NOTHING_ADDED = "NOTHING_ADDED"
     #: The Ongoing records are gone.
     UNKNOWN = "UNKNOWN"
@@ -55,7 +55,7 @@ class Age(Enum):
 
 _E: Final = EndedBy
 
-#: (step, age, a new producer follows at once) -> who aborted. Commits are always the client's.
+#: (step, age, a new producer follows at once) -> who aborted. Only clients commit.
 ABORTED_BY: Final[Mapping[tuple[Step, Age, bool], EndedBy]] = {
     **{(Step.KEPT, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
     **{(Step.NOTHING_ADDED, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
@@ -83,17 +83,17 @@ ABORTED_BY: Final[Mapping[tuple[Step, Age, bool], EndedBy]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What the records of one decided transaction show; None where they do not."""
+    """What the records of one decided transaction show; None if unknown."""
 
     is_commit: bool
-    #: Epochs of the last Ongoing and of the Prepare record.
+    #: Epochs of the last Ongoing record and of the Prepare record.
     ongoing_epoch: int | None
     prepared_epoch: int | None
-    #: Transaction version in the Ongoing record, by the client.
+    #: Transaction version of the client, from the Ongoing record.
     client_version: int | None
-    #: Whether the transaction began with its Prepare record, by all records of its id.
+    #: Whether the transaction began with its Prepare record, according to all records of its id.
     is_without_ongoing: bool
-    #: From the beginning to the decision.
+    #: Time from the beginning to the decision.
     open_ms: int | None
     timeout_ms: int | None
     #: Whether a record that gives the id to a new producer follows within `REINITIALIZED_WITHIN_MS`.
@@ -116,7 +116,7 @@ def _step(ending: Ending) -> Step:
         return Step.KEPT
     if ending.client_version is None:
         return Step.RAISED_BY_SOMEBODY
-    # Kafka 4.0.0 alone raises by two, and only where its coordinator aborts (KAFKA-19367).
+    # Only Kafka 4.0.0 raises the epoch by two, and only if its coordinator aborts (KAFKA-19367).
     is_own_step = ending.client_version >= 2 and ending.prepared_epoch == ending.ongoing_epoch + 1
     return Step.RAISED_BY_V2 if is_own_step else Step.RAISED
 

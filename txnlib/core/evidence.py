@@ -15,16 +15,16 @@ class Owner(Enum):
 
     NOBODY = "NOBODY"
     CURRENT = "CURRENT"
-    #: The id lives on with another producer id; the old one never comes back.
+    #: The id has another producer id now; the old one is never used again.
     ROTATED = "ROTATED"
-    #: The id's last record is a tombstone.
+    #: The last record of the id is a tombstone.
     EXPIRED = "EXPIRED"
-    #: The id names it as its next producer id, and has not taken it yet.
+    #: The id names it as its next producer id and does not use it yet.
     NEXT = "NEXT"
 
 
 class Crc(Enum):
-    """What the checksums of the batches that a verdict rests on say."""
+    """The result of checking the CRCs of the batches that a verdict depends on."""
 
     VALID = "VALID"
     #: Text has no bytes to check.
@@ -34,19 +34,19 @@ class Crc(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """The newest decision about the producer id that lists the partition, or may list it; times by its coordinator's clock."""
+    """The newest decision about the producer id that lists, or may list, the partition. Times are by its coordinator's clock."""
 
     #: COMMIT or ABORT.
     type: str
     producer_epoch: int | None
-    #: Newest leader epoch of the coordinator partition: what a marker for it would carry.
+    #: Newest leader epoch of the coordinator partition, which a marker for the decision would have.
     coordinator_epoch: int | None
     decided_ms: int | None
     completed_ms: int | None
     transaction_version: int | None = None
-    #: Whether its marker stands in the partition; None where the records that would tell are gone.
+    #: Whether its marker is in the partition; None if the relevant records are gone.
     is_marked: bool | None = None
-    #: Whether its records list the partition; else only its last record is left, which lists none.
+    #: Whether its records list the partition; if not, only its last record is left, which lists none.
     lists_partition: bool = True
 
 
@@ -61,35 +61,35 @@ class PartitionSide:
     coordinator_epoch: int | None
     start_offset: int
     last_timestamp_ms: int | None
-    #: Times the transaction's batches carry are a broker's (LogAppendTime).
+    #: Whether timestamps of the transaction's batches are a broker's (LogAppendTime).
     is_broker_clock: bool = False
     first_timestamp_ms: int | None = None
-    #: Whether the log shows the transaction's beginning; else it may have begun below the first captured offset.
+    #: Whether the log shows the beginning of the transaction; if not, it may have begun below the first captured offset.
     is_start_exact: bool = True
     #: Newest and oldest broker-stamped time at a lower and at a higher offset of the partition.
     stamped_before_ms: int | None = None
     stamped_after_ms: int | None = None
-    #: Whether nothing is known of such times at lower offsets, because a snapshot stands for them.
+    #: Whether such times at lower offsets are unknown, because a snapshot replaces that part of the log.
     hides_stamps: bool = False
     #: Instant of a high watermark checkpoint that already reached beyond the start.
     checkpointed_ms: int | None = None
-    #: A hole in the copy above the start: a marker may stand in it.
+    #: Whether the copy has a hole above the start, which may contain a marker.
     gap_offset: int | None = None
     #: The instant up to which the copy shows everything.
     captured_at_ms: int | None = None
-    #: The instant after which nothing in it was written: when it was taken. None: as above.
+    #: When the copy was taken, so that nothing in it is younger. None: the same as above.
     taken_at_ms: int | None = None
     is_capture_instant_assumed: bool = False
-    #: What the copy is among the copies of the partition, and how it ends (`core.copies`).
+    #: Role of the copy among the copies of the partition, and how it ends (`core.copies`).
     role: Role = Role.LEADER
     end: End = End.WHOLE
-    #: Whether the partition has a leader; None where nothing notes it.
+    #: Whether the partition has a leader; None if not noted.
     has_leader: bool | None = True
-    #: Records above the start are known to be missing or damaged.
+    #: Whether records above the start are known to be missing or damaged.
     is_tail_lost: bool = False
-    #: Other copies hold other batches below their high watermarks, and no leader is noted.
+    #: Whether other copies have other batches below their high watermarks, and no leader is noted.
     is_disputed: bool = False
-    #: Whether the start stands below the high watermark of the copy; None where no checkpoint notes it.
+    #: Whether the start is below the high watermark of the copy; None if no checkpoint was captured.
     is_start_committed: bool | None = True
     crc: Crc = Crc.VALID
     #: Instant of the oldest earlier audit that saw it open.
@@ -98,7 +98,7 @@ class PartitionSide:
     sibling_commit_ms: int | None = None
     #: The newest marker of the producer on any partition that no known decision explains.
     newest_marker_ms: int | None = None
-    #: The newest COMMIT among those: only a coordinator writes one.
+    #: The newest COMMIT among these markers; only a coordinator writes a COMMIT.
     newest_commit_ms: int | None = None
     newest_commit_coordinator_epoch: int | None = None
     #: How far the clocks of the partition's leader and of its coordinator may differ.
@@ -120,52 +120,52 @@ class PartitionSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorSide:
-    """What all captured coordinator logs say of the producer id."""
+    """What all captured coordinator logs show about the producer id."""
 
     owner: Owner = Owner.NOBODY
     transactional_id: str | None = None
     coordinator_partition: int | None = None
-    #: The id's last record; `state` is None after a tombstone.
+    #: The last record of the id; `state` is None after a tombstone.
     state: TransactionState | None = None
     record_offset: int | None = None
     producer_epoch: int | None = None
     transaction_timeout_ms: int | None = None
     transaction_start_ms: int | None = None
     last_update_ms: int | None = None
-    #: Append time of the last record: for Prepare the instant of the decision.
+    #: Append time of the last record; for Prepare, the time of the decision.
     record_ms: int | None = None
     record_coordinator_epoch: int | None = None
-    #: Newest leader epoch seen of that coordinator partition: markers are re-sent with it after a failover.
+    #: Newest known leader epoch of that coordinator partition, with which markers are sent again after a failover.
     newest_coordinator_epoch: int | None = None
-    #: Whether the last record's set of partitions holds this one.
+    #: Whether the last record lists this partition.
     is_listed: bool = False
-    #: Transaction version of the last record that carries one.
+    #: Transaction version in the last record that contains one.
     transaction_version: int | None = None
-    #: The instant up to which the coordinator's log is known; for nobody's producer id, of all coordinators.
+    #: The instant up to which the coordinator's log is known; for a producer id without an owner, the logs of all coordinators.
     captured_at_ms: int | None = None
     is_capture_instant_assumed: bool = False
     #: Records at or below this offset of the coordinator partition are lost to damage.
     damaged_offset: int | None = None
-    #: Coordinator partitions that were not captured, or not whole: what they know is not known.
+    #: Coordinator partitions that were not captured, or not completely.
     missing_partitions: tuple[int, ...] = ()
     #: The newest decision about this producer id that lists the partition.
     decision: Decided | None = None
-    #: The newest COMMIT among those whose marker is not known to be in the partition, since the newest whose marker is.
+    #: The newest COMMIT decision without a known marker in the partition, after the newest decision that has one.
     commit_due: Decided | None = None
     #: Newest append time of a decision or completion, by this producer id, of a transaction listing this partition.
     ended_ms: int | None = None
-    #: What its best copy is, and how that ends (`core.copies`); of a producer id that nobody had, of the worst coordinator.
+    #: Role of the best copy, and how it ends (`core.copies`); for a producer id without an owner, of the worst coordinator.
     role: Role = Role.LEADER
     end: End = End.WHOLE
-    #: Whether its last record stands below the high watermark of a copy that is not current; None: it need not.
+    #: Whether the last record is below the high watermark of a copy that is not current; None if irrelevant.
     is_record_committed: bool = True
     #: How the number of coordinator partitions is known.
     count_basis: CountBasis = CountBasis.GIVEN
-    #: Newest time at which records of the coordinator's log that are missing now may have been written.
+    #: Newest time at which missing records of the coordinator's log may have been written.
     compacted_ms: int | None = None
-    #: Whether the current copy has cleaned its last record away: the id has expired since.
+    #: Whether compaction removed the last record from the current copy, because the id has expired since.
     is_superseded: bool = False
-    #: Level of the cluster's feature `transaction.version`: coordinators abort by it, whatever the client speaks.
+    #: Level of the cluster's feature `transaction.version`, which decides how coordinators abort, whatever the client uses.
     cluster_transaction_version: int | None = None
 
     @property
@@ -175,7 +175,7 @@ class CoordinatorSide:
 
     @property
     def has_id(self) -> bool:
-        """Whether a transactional id has the producer id, or is about to have it."""
+        """Whether a transactional id has the producer id, or will have it next."""
         return self.owner in (Owner.CURRENT, Owner.NEXT)
 
     @property
@@ -203,7 +203,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """The instant to judge at, the limits to judge by, and how far clocks may differ, all in ms."""
+    """The instant of the audit, the limits, and the tolerated difference between clocks, all in ms."""
 
     as_of_ms: int
     max_transaction_timeout_ms: int = 900_000

@@ -9,7 +9,7 @@ from txnlib.core.evidence import Evidence
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRecord:
-    """One record that shows something, as an operator can look it up."""
+    """One record that supports a verdict, in a form that an operator can look up."""
 
     topic: str
     partition: int
@@ -19,7 +19,7 @@ class EvidenceRecord:
 
 
 def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
-    """The records behind a verdict, in the order in which they tell the story."""
+    """The records that support a verdict, in the order of the story."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     records = []
     if partition.marker_offset is not None:

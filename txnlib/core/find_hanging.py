@@ -19,7 +19,7 @@ DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """What `find-hanging` looks at: a topic, one partition of it, the replicas of a broker, or a mix."""
+    """What `find-hanging` searches: a topic, one of its partitions, the replicas on a broker, or a combination."""
 
     topic: str | None = None
     partition: int | None = None
@@ -32,7 +32,7 @@ class SearchScope:
             raise UsageError("--partition needs --topic")
 
     def covers(self, topic: str, partition: int, replicas: frozenset[int]) -> bool:
-        """A named partition is searched wherever it lives; else any replica on the broker counts, not only the leader."""
+        """A named partition is always searched; else every partition with a replica on the broker, not only those it leads."""
         if self.topic is not None and topic != self.topic:
             return False
         if self.partition is not None:
@@ -41,15 +41,15 @@ class SearchScope:
 
 
 def is_candidate(last_timestamp: int | None, as_of_ms: int, max_transaction_timeout_ms: int) -> bool:
-    """Whether an open transaction is old enough to be looked up: time since its last write, strictly.
+    """Whether the time since the last write of an open transaction is strictly above the timeout.
 
-    A missing timestamp always is. Of times that no clock shows the difference wraps around, as in the tool.
+    True for a missing timestamp. For out-of-range times, the difference wraps around, as in the tool.
     """
     return last_timestamp is None or long_difference(as_of_ms, last_timestamp) > max_transaction_timeout_ms
 
 
 def duration_minutes(last_timestamp: int, as_of_ms: int) -> int:
-    """The tool's `Duration(min)`: whole minutes since the last write, cut off as Java's TimeUnit does."""
+    """The tool's `Duration(min)`: whole minutes since the last write, truncated as Java's TimeUnit does."""
     silence = long_difference(as_of_ms, last_timestamp)
     minutes = abs(silence) // MS_PER_MINUTE
     return minutes if silence >= 0 else -minutes
@@ -67,9 +67,9 @@ DECISIONS: Final[Mapping[tuple[bool, bool, bool], bool]] = {
 def find_hanging(
     *, is_candidate: bool, is_id_known: bool, is_partition_listed: bool, are_coordinators_complete: bool
 ) -> bool | None:
-    """Whether the live tool prints the row; None where a missing coordinator partition could change its answer.
+    """Whether the live tool prints the row; None if a missing coordinator partition could change its answer.
 
-    The live tool never decides on partial coverage either: it fails while a coordinator is loading.
+    The live tool does not decide on partial information either: it fails while a coordinator is loading.
     """
     if not is_candidate:
         return False

@@ -1,7 +1,7 @@
 """Instants: which times a clock can show, and which one an option names.
 
-The time of a batch is its client's to choose (CreateTime), and brokers before 4.0 take any: nanoseconds, microseconds, the greatest
-number there is. Kafka itself writes -1, and 0 from old clients, for none.
+With CreateTime, the client chooses the time of a batch, and brokers before 4.0 accept any: nanoseconds, microseconds, the largest
+int64. Kafka itself writes -1 for no time; old clients write 0.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from typing import Final
 
 from txnlib.errors import UsageError
 
-#: Instants to judge at lie from 1970 up to the year 9998, so that whatever is added to one is still a date.
+#: An audit can be as of any instant from 1970 to the year 9998, so that adding to it still gives a date.
 LAST_INSTANT_MS: Final = 253_370_764_799_999
 _EPOCH_MS: Final = re.compile("-?[0-9]+")
-#: Of what somebody gave, so much is repeated.
+#: Most characters of a value that an error message repeats.
 _SHOWN: Final = 40
-#: The times that a clock shows, in epoch ms: after the beginning of 1970, up to the end of the year 9999, where calendars end.
+#: Valid times in epoch ms: after the beginning of 1970, up to the end of the year 9999, the last of the calendar.
 FIRST_MS: Final = 1
 LAST_MS: Final = 253_402_300_799_999
-#: Later than any of them: of an end whose time nothing bounds.
+#: Later than any valid time, for an end whose time is unbounded.
 NO_INSTANT_MS: Final = 1 << 62
 
 
 def long_difference(left_ms: int, right_ms: int) -> int:
-    """`left_ms - right_ms` as Java's `long` has it, which Kafka compares: beyond int64 it wraps around."""
+    """`left_ms - right_ms` in Java's `long`, which Kafka compares: it wraps around beyond int64."""
     return (left_ms - right_ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def clock_ms(ms: int | None) -> int | None:
-    """A time in epoch ms; None where there is none, or one that no clock shows: nothing can be said by it."""
+    """A time in epoch ms; None if there is none, or if it is out of range and so proves nothing."""
     return ms if ms is not None and FIRST_MS <= ms <= LAST_MS else None
 
 
 def latest_ms(ms: int | None) -> int | None:
-    """When something happened at the latest, in epoch ms: where no clock shows its time, later than any; None where there is none.
+    """The latest time at which something happened, in epoch ms: later than any valid time if out of range; None if there is none.
 
-    For what speaks against a verdict: that it was written long ago is not known.
+    For evidence against a verdict, which may have been written recently.
     """
     return NO_INSTANT_MS if ms is not None and clock_ms(ms) is None else ms
 
 
 def parse_instant(given: str) -> int:
-    """Epoch milliseconds of an instant: digits are epoch ms, anything else ISO-8601, UTC unless it says otherwise.
+    """Parses an instant to epoch ms: digits are epoch ms, anything else is ISO-8601, in UTC by default.
 
     Raises UsageError for anything else, and for an instant before 1970 or after the year 9998.
     """

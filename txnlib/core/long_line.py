@@ -1,21 +1,21 @@
 """A line that is too long to hold: its beginning, its end and its length.
 
-Nothing but a payload makes a line that long, and of a payload only the size counts. So whoever reads lines may hand on such
-a line shortened, if all that measures or cuts text does so by the functions here.
+Only a payload makes a line that long, and only the size of a payload matters. So a reader may pass on such a line shortened, if all
+code that measures or cuts text uses the functions of this module.
 """
 
 from __future__ import annotations
 
 
 class LongLine(bytes):
-    """The first bytes of a line, and its line end; `hidden` bytes between them are left out. `tail` is how it really ends."""
+    """The first bytes of a line, and its line end; `hidden` bytes between them are left out. `tail` is its actual end."""
 
     hidden: int
     tail: bytes
 
 
 def shortened(head: bytes, size: int, tail: bytes) -> LongLine:
-    """A line of `size` bytes of which `head` is kept; `tail`, its last bytes, tells its line end."""
+    """A line of `size` bytes, of which `head` is kept. `tail`, its last bytes, contains the line end."""
     line_end = b"\r\n" if tail.endswith(b"\r\n") else b"\n" if tail.endswith(b"\n") else b""
     line = LongLine(head + line_end)
     line.hidden, line.tail = size - len(line), tail
@@ -23,12 +23,12 @@ def shortened(head: bytes, size: int, tail: bytes) -> LongLine:
 
 
 def size_of(text: bytes) -> int:
-    """How many bytes a line has, or the rest of one, those that are left out with them."""
+    """The size of a line, or of the rest of one, in bytes, including those left out."""
     return len(text) + text.hidden if type(text) is LongLine else len(text)
 
 
 def behind(text: bytes, start: int) -> bytes:
-    """The rest of a line, from a place in its first bytes on."""
+    """The rest of a line, from a position in its first bytes."""
     if type(text) is not LongLine:
         return text[start:]
     rest = LongLine(text[start:])
@@ -37,7 +37,7 @@ def behind(text: bytes, start: int) -> bytes:
 
 
 def find_last(line: bytes, word: bytes) -> tuple[int, bytes] | None:
-    """Where in a line a word stands last, behind its first byte, and the line from there on; None if it does not."""
+    """The last position of a word in a line, after its first byte, and the line from there on; None if there is none."""
     if type(line) is LongLine:
         hidden = size_of(line) - len(line.tail)
         index = line.tail.rfind(word, 0 if hidden else 1)

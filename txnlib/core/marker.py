@@ -1,7 +1,7 @@
 """The check of a marker against its coordinator's decisions: a marker between two decisions, to a finding.
 
-A marker by hand (`kafka-transactions.sh abort`) is written without the coordinator. It is right after a transaction that
-nobody will end; inside a live one it splits the outcome. Kafka: `TransactionsCommand.AbortTransactionCommand`; semantics.md
+A marker by hand (`kafka-transactions.sh abort`) is written without the coordinator. It is right for an orphaned transaction;
+inside a live transaction it splits the outcome. Kafka: `TransactionsCommand.AbortTransactionCommand`; semantics.md
 4.5 and 6.1.
 """
 
@@ -15,7 +15,7 @@ from txnlib.core.sentinels import CLOCKS_DIFFER_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a coordinator decided for one producer id and a partition; times are its clock's, None is "not known"."""
+    """A coordinator's decision on one producer id and a partition. Times are by its clock; None means "unknown"."""
 
     type: str
     epoch: int | None
@@ -27,7 +27,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """A marker in a partition, with the decisions before and behind its time; None where a dump does not print it."""
+    """A marker on a partition, with the decisions before and after it; None if a dump does not show it."""
 
     type: str | None
     epoch: int
@@ -36,9 +36,9 @@ class Marker:
     ends_data: bool
     before: Decision | None
     after: Decision | None
-    #: Whether no other marker of the producer stands in the partition since the decision before.
+    #: Whether it is the only marker of the producer on the partition since the decision before it.
     is_first: bool
-    #: Between these two instants no record of the coordinator's log is missing.
+    #: No record of the coordinator's log is missing between these two instants.
     complete_since_ms: int | None
     known_until_ms: int | None
     #: How far the clock of the partition's leader and that of the coordinator may differ.
@@ -46,7 +46,7 @@ class Marker:
 
 
 def marker_finding(marker: Marker) -> Finding | None:
-    """What is odd about a marker; None for one that carries a decision, and where missing records may explain it."""
+    """The finding about a marker; None if it carries out a decision, or if missing records may explain it."""
     before, after = marker.before, marker.after
     if after is not None and _carries(marker, after) and after.decided_ms - marker.ms <= marker.clocks_differ_ms:
         return None
@@ -64,7 +64,7 @@ def _carries(marker: Marker, decision: Decision) -> bool:
 
 
 def _of_carried(marker: Marker, before: Decision) -> Finding | None:
-    """The first marker is the decision's own; of others only the time tells a repeat from one by hand."""
+    """The first marker carries out the decision. For others, only the time distinguishes a repetition from a marker by hand."""
     if marker.is_first:
         is_old = None not in (marker.coordinator_epoch, before.coordinator_epoch)
         return Finding.MARKER_OF_DEPOSED_COORDINATOR if is_old and _precedes(marker, before) else None
@@ -80,36 +80,36 @@ def _precedes(marker: Marker, before: Decision) -> bool:
 
 
 def _is_within(marker: Marker, decision: Decision) -> bool:
-    """Whether the coordinator was writing the decision's markers at the time."""
+    """Whether the coordinator was writing the markers of the decision at that time."""
     is_after = marker.ms >= decision.decided_ms + _margin(marker)
     return is_after and (decision.completed_ms is None or marker.ms <= decision.completed_ms)
 
 
 def _is_about(marker: Marker, decision: Decision) -> bool:
-    """Whether a marker may be about the transaction of a decision: by hand it carries the data's epoch, under transactions v2 the
-    decision the one after."""
+    """Whether a marker may belong to the transaction of a decision. A marker by hand has the epoch of the data; under transactions
+    v2 the decision has the next one."""
     return decision.epoch is None or marker.epoch in (decision.epoch, decision.epoch - 1)
 
 
 def _margin(marker: Marker) -> int:
-    """What a clock that was never compared may be off; one that was is not that far off within a transaction."""
+    """The margin for a clock that was never compared. A compared clock drifts less than that within a transaction."""
     return 0 if marker.clocks_differ_ms <= CLOCKS_DIFFER_MS else marker.clocks_differ_ms
 
 
 def _is_inside_live(marker: Marker) -> bool:
-    """Whether it ended records of a transaction that was Ongoing, and was decided otherwise later."""
+    """Whether the marker ended records of an Ongoing transaction that was later decided differently."""
     after = marker.after
     if after is None or after.start_ms is None or not marker.ends_data or marker.type in (None, after.type):
         return False
     if not _is_about(marker, after):
         return False
-    # A marker of a transaction before, whose records are gone, cannot be that late.
+    # A marker of an earlier transaction, whose records are gone, cannot be that late.
     margin = _margin(marker) if _is_history_complete(marker) else marker.clocks_differ_ms
     return after.start_ms + margin <= marker.ms
 
 
 def _is_apart(marker: Marker, before: Decision) -> bool:
-    """Whether nothing of the producer id was going on at the time, by more than clocks differ."""
+    """Whether the producer id was idle at that time, by more than the difference of the clocks."""
     after = marker.after
     is_over = before.completed_ms is not None and marker.ms > before.completed_ms + marker.clocks_differ_ms
     return is_over and (after is None or after.start_ms is None or marker.ms < after.start_ms - marker.clocks_differ_ms)

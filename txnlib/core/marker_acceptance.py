@@ -12,16 +12,16 @@ from typing import Final
 
 from txnlib.core.kafka_version import is_from
 
-#: From here on a marker of transaction version 2 must carry a higher epoch than the partition has seen.
+#: First version in which a marker of transaction version 2 must have a higher epoch than the partition has seen.
 STRICT_FROM: Final = (4, 2)
-#: From here on clusters may have transaction version 2.
+#: First version of clusters that may have transaction version 2.
 V2_FROM: Final = (4, 0)
-#: The one epoch that has no successor, so that a marker may repeat it.
+#: The only epoch without a successor, which a marker may therefore repeat.
 LAST_EPOCH: Final = 2**15 - 1
 
 
 class MarkerEpoch(Enum):
-    """The marker's epoch, against the one that the partition has seen."""
+    """The epoch of the marker, relative to the one that the partition has seen."""
 
     LOWER = "LOWER"
     EQUAL = "EQUAL"
@@ -45,7 +45,7 @@ class MarkerVersion(Enum):
 class Acceptance(Enum):
     ACCEPTED = "ACCEPTED"
     REFUSED = "REFUSED"
-    #: Brokers before 4.2 accept it, newer ones do not.
+    #: Brokers before 4.2 accept the marker, newer ones do not.
     DEPENDS_ON_VERSION = "DEPENDS_ON_VERSION"
 
 
@@ -66,7 +66,7 @@ ACCEPTANCES: Final[Mapping[tuple[MarkerEpoch, Brokers, MarkerVersion], Acceptanc
 def acceptance(seen_epoch: int, marker_epoch: int, kafka_version: str | None, transaction_version: int | None) -> Acceptance:
     """Whether a partition that has seen one epoch, with records open, accepts a marker of another.
 
-    `transaction_version` is the marker's, None where it is not known.
+    `transaction_version` is that of the marker, None if unknown.
     """
     return ACCEPTANCES[_order(seen_epoch, marker_epoch), _brokers(kafka_version), _version(kafka_version, transaction_version)]
 

@@ -1,6 +1,6 @@
 """The producer state of a whole partition: a fold of `producer_state.append` over its log.
 
-This is the oracle the window functions are tested against, and the rules of the last stable offset.
+The window functions are tested against this oracle. It also contains the rules of the last stable offset.
 Kafka: `ProducerStateManager`, `UnifiedLog.fetchLastStableOffsetMetadata`.
 """
 
@@ -18,16 +18,16 @@ from txnlib.core.sentinels import LATE_TRANSACTION_BUFFER_MS, NO_PRODUCER_ID, PR
 
 @dataclass(slots=True)
 class PartitionState:
-    """Producers by id, transactions completed in order, and what was odd, by base offset."""
+    """Producers by id, completed transactions in order, and findings by base offset."""
 
     producers: dict[int, ProducerState] = field(default_factory=dict)
     completed: list[CompletedTxn] = field(default_factory=list)
-    #: What the aborted-transaction index records beside each completed one: the lowest offset still open then.
+    #: For each completed transaction, the lowest offset that was still open, as the aborted-transaction index records it.
     completed_last_stable_offsets: list[int] = field(default_factory=list)
     findings: list[tuple[int, Finding]] = field(default_factory=list)
     end_offset: int = 0
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
-    #: By the topic, `append_origin`: sequences in `__consumer_offsets` are not checked.
+    #: `append_origin` of the topic: sequences in `__consumer_offsets` are not checked.
     origin: AppendOrigin = AppendOrigin.CLIENT
 
     def append(self, batch: RecordBatch) -> None:
@@ -52,7 +52,7 @@ class PartitionState:
 
     @property
     def open_transactions(self) -> dict[int, int]:
-        """First offset -> producer id of what is open, lowest first (Kafka: `ongoingTxns`)."""
+        """First offset -> producer id of the open transactions, lowest first (Kafka: `ongoingTxns`)."""
         opened = {s.current_txn_first_offset: p for p, s in self.producers.items() if s.current_txn_first_offset is not None}
         return dict(sorted(opened.items()))
 
@@ -61,7 +61,7 @@ class PartitionState:
         return next(iter(self.open_transactions), None)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Lowest first offset of what is open, or ended by a marker that is not yet below the high watermark."""
+        """Lowest first offset of transactions that are open, or whose marker is not below the high watermark yet."""
         unreplicated = [txn.first_offset for txn in self.completed if txn.last_offset >= high_watermark]
         return min([*self.open_transactions, *unreplicated], default=None)
 
@@ -70,7 +70,7 @@ class PartitionState:
         return last_stable_offset(self.first_unstable_offset(high_watermark), high_watermark, log_start_offset)
 
     def expire(self, now: int) -> None:
-        """Forgets producers that have nothing open and were silent for too long."""
+        """Forgets producers without an open transaction that were idle for too long."""
         self.producers = unexpired(self.producers, now, self.producer_id_expiration_ms)
 
 
@@ -91,7 +91,7 @@ def last_stable_offset(first_unstable_offset: int | None, high_watermark: int, l
 
 
 def has_late_transaction(last_timestamp: int | None, as_of_ms: int, transaction_max_timeout_ms: int) -> bool:
-    """The brokers' rule behind `PartitionsWithLateTransactionsCount`, both comparisons strict.
+    """The brokers' rule for `PartitionsWithLateTransactionsCount`, with strict comparisons.
 
     `last_timestamp` is that of the newest batch of the producer whose open transaction has the lowest first offset.
     Kafka: `ProducerStateManager.hasLateTransaction`.

@@ -28,14 +28,14 @@ CRC_STARTS_AT: Final = 6
 
 
 def stored_crc(content: bytes) -> int:
-    """The CRC-32C that the file promises for everything from byte 6 on; the caller checks it."""
+    """The stored CRC-32C of everything from byte 6 on. The caller checks it."""
     if len(content) < HEADER.size:
         raise CorruptRecordError(0, f"a snapshot has at least {HEADER.size} bytes, this one {len(content)}")
     return int(HEADER.unpack_from(content)[1])
 
 
 def read_producer_snapshot(content: bytes) -> dict[int, ProducerState]:
-    """State by producer id. Raises CorruptRecordError for another version or a size that does not fit the count."""
+    """State by producer id. Raises CorruptRecordError for an unknown version or a size that does not match the count."""
     stored_crc(content)
     version, _crc, count = HEADER.unpack_from(content)
     if version != VERSION:

@@ -1,7 +1,7 @@
 """The producer state of a partition after each batch. Kafka: `ProducerAppendInfo`, `ProducerStateEntry`.
 
-The log is replayed as replication and recovery replay it: every batch is accepted as it lies there, and what a leader
-would have refused becomes a finding. One function, `append`; two branches, data and marker.
+The log is replayed as in replication and recovery: every batch is accepted, and a batch that a leader would have refused becomes a
+finding. There is one function, `append`, with two branches: data and marker.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from txnlib.core.sentinels import (
 class ProducerState:
     """One producer in one partition: the fields of a `.snapshot` entry.
 
-    Of the five batches a broker remembers only the newest is kept: the others serve to answer retries.
+    A broker remembers five batches. Only the newest is kept here, because the others only serve to answer retries.
     """
 
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -42,7 +42,7 @@ class ProducerState:
 
     @property
     def is_known(self) -> bool:
-        """Whether any batch or marker of the producer was seen; nothing is checked against an unknown state."""
+        """Whether any batch or marker of the producer was seen. Nothing is checked against an unknown state."""
         return self.producer_epoch != NO_PRODUCER_EPOCH
 
     @property
@@ -56,7 +56,7 @@ class ProducerState:
 
 
 class AppendOrigin(Enum):
-    """Who appended a batch, as far as it matters for what is checked. Kafka: `AppendOrigin`."""
+    """The origin of a batch, which decides what is checked. Kafka: `AppendOrigin`."""
 
     CLIENT = "CLIENT"
     #: Transactional offset commits, written by the group coordinator: their sequences are not checked (and are -1, or
@@ -65,17 +65,17 @@ class AppendOrigin(Enum):
 
 
 def append_origin(topic: str) -> AppendOrigin:
-    """Who appends to a topic: only the group coordinator's own topic differs."""
+    """The origin of batches in a topic. Only the topic of the group coordinator differs."""
     return AppendOrigin.COORDINATOR if topic == GROUP_METADATA_TOPIC else AppendOrigin.CLIENT
 
 
-#: What is known of a producer before its first batch.
+#: The state of a producer before its first batch.
 UNKNOWN_PRODUCER: Final = ProducerState()
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedTxn:
-    """Kafka: `CompletedTxn`; `last_offset` is the marker's. `is_aborted` is None where a dump does not print it."""
+    """Kafka: `CompletedTxn`; `last_offset` is the marker's. `is_aborted` is None if a dump does not show it."""
 
     producer_id: int
     first_offset: int
@@ -85,7 +85,7 @@ class CompletedTxn:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What one batch did."""
+    """The effect of one batch."""
 
     after: ProducerState
     findings: tuple[Finding, ...] = ()
@@ -99,9 +99,9 @@ def append(
     origin: AppendOrigin = AppendOrigin.CLIENT,
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
 ) -> Appended:
-    """State after one batch, what was odd about it, and the transaction it ended, if any.
+    """The state after one batch, the findings about it, and the transaction that it ended, if any.
 
-    Batches without a producer id, and control batches without a marker, change nothing.
+    Batches without a producer id, and control batches without a marker, have no effect.
     Kafka: `ProducerAppendInfo.append`, `appendDataBatch`, `appendEndTxnMarker`.
     """
     if batch.producer_id == NO_PRODUCER_ID:
@@ -115,9 +115,9 @@ def append(
 
 
 def has_expired(before: ProducerState, now: int, producer_id_expiration_ms: int) -> bool:
-    """Whether a broker may have forgotten the producer by `now`, so that anything is accepted from it again.
+    """Whether a broker may have forgotten the producer by `now`, and so accepts any batch from it.
 
-    Never while its transaction is open. Kafka: `ProducerStateManager.isProducerExpired`.
+    Never while it has an open transaction. Kafka: `ProducerStateManager.isProducerExpired`.
     """
     return before.current_txn_first_offset is None and long_difference(now, before.last_timestamp) >= producer_id_expiration_ms
 
@@ -150,7 +150,7 @@ def _append_data(before: ProducerState, batch: RecordBatch, checks_apply: bool, 
 
 
 def _next_sequence(before: ProducerState, epoch: int) -> int:
-    """The sequence a leader demands: 0 in a new epoch, or where the epoch's batches were forgotten at a marker."""
+    """The sequence that a leader requires: 0 in a new epoch, or if a marker cleared the batches of the epoch."""
     if epoch != before.producer_epoch or before.last_sequence == NO_SEQUENCE:
         return 0
     return increment_sequence(before.last_sequence, 1)

@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
 
 class Reason(StrEnum):
-    # Nobody will end it.
+    # No coordinator will end it.
     PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR = "PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR"
     TRANSACTIONAL_ID_EXPIRED = "TRANSACTIONAL_ID_EXPIRED"
     PRODUCER_ID_ROTATED = "PRODUCER_ID_ROTATED"
@@ -33,7 +33,7 @@ class Reason(StrEnum):
     OVERDUE = "OVERDUE"
     TIMEOUT_NOT_PASSED = "TIMEOUT_NOT_PASSED"
     TWO_PHASE_COMMIT = "TWO_PHASE_COMMIT"
-    # It cannot be said.
+    # Undecided.
     COORDINATOR_PARTITION_NOT_CAPTURED = "COORDINATOR_PARTITION_NOT_CAPTURED"
     COORDINATOR_LOG_DAMAGED = "COORDINATOR_LOG_DAMAGED"
     PARTITION_LOG_INCOMPLETE = "PARTITION_LOG_INCOMPLETE"
@@ -46,7 +46,7 @@ class Reason(StrEnum):
     BROKER_VERSION_UNKNOWN = "BROKER_VERSION_UNKNOWN"
 
 
-#: reason -> one plain sentence for an on-call engineer. `{…}` are fields of the evidence.
+#: Reason -> one plain sentence for an on-call engineer. `{…}` are fields of the evidence.
 EXPLANATIONS: Final[Mapping[Reason, str]] = {
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
         "no transactional id in any coordinator partition ever had producer {producer_id}, so nobody will write its marker"

@@ -1,7 +1,7 @@
 """The header of a record batch, and its control record. Kafka: `DefaultRecordBatch`, `ControlRecordType`.
 
-The header is 61 bytes and tells everything about a producer but one thing: whether a marker commits or aborts. That
-stands in the one record of a control batch, so only control batches (and the coordinator's) are read beyond the header.
+The 61-byte header contains everything about a producer except whether a marker commits or aborts. That is in the single record of a
+control batch, so only control batches and those of coordinators are read beyond the header.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ HEADER: Final = struct.Struct(
     "i"  # baseSequence
     "i"  # recordsCount
 )
-#: Bytes of base offset and length, which stand before what the length counts (Kafka: `Records.LOG_OVERHEAD`).
+#: Bytes of base offset and length, which the length does not count (Kafka: `Records.LOG_OVERHEAD`).
 LOG_OVERHEAD: Final = 12
-#: Where the magic byte stands in every version of the format.
+#: Position of the magic byte in every version of the format.
 MAGIC_POSITION: Final = 16
 #: The CRC covers everything from here to the end of the batch.
 CRC_STARTS_AT: Final = 21
-#: The most that the body of a decoded batch may hold, unpacked. A marker has 17 bytes, and brokers take no larger batch of a
-#: coordinator than `max.message.bytes`, 1 MiB by default; but 22 KB may pretend to be 1.5 GB.
+#: Largest body of a decoded batch, uncompressed. A marker has 17 bytes, and brokers accept batches of a coordinator only up to
+#: `max.message.bytes`, 1 MiB by default; but 22 KB of compressed data may claim to be 1.5 GB.
 MAX_BODY_BYTES: Final = 64 << 20
 
 COMPRESSION_MASK: Final = 0x07
@@ -71,7 +71,7 @@ class TimestampType(IntEnum):
 
 
 class ControlType(IntEnum):
-    """Kafka: `ControlRecordType`; anything else is kept by its number and does not concern producers."""
+    """Kafka: `ControlRecordType`. Other types are kept by number and do not concern producers."""
 
     ABORT = 0
     COMMIT = 1
@@ -79,7 +79,7 @@ class ControlType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndTxnMarker:
-    """Kafka: `EndTransactionMarker`. None where a text dump does not print the field."""
+    """Kafka: `EndTransactionMarker`. None if a text dump does not show the field."""
 
     control_type: ControlType | None
     coordinator_epoch: int | None
@@ -87,7 +87,7 @@ class EndTxnMarker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
-    """One batch, with the fields that decide about transactions."""
+    """One batch, with the fields that are relevant for transactions."""
 
     base_offset: int
     last_offset: int
@@ -104,7 +104,7 @@ class RecordBatch:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record as the header tells it; compaction may have removed that record."""
+        """Sequence of the last record, from the header. Compaction may have removed that record."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return increment_sequence(self.base_sequence, self.last_offset - self.base_offset)
@@ -140,9 +140,9 @@ def read_records(
 def iter_records(
     body: bytes, count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
 ) -> Iterator[Record]:
-    """The same, one by one: a body within its limit may still hold millions.
+    """The same, one by one, because even a body within the limit may contain millions.
 
-    Raises CorruptRecordError where a length, a count or the end of the body does not fit. Kafka: `DefaultRecord.readFrom`.
+    Raises CorruptRecordError if a length, the count or the end of the body does not match. Kafka: `DefaultRecord.readFrom`.
     """
     position = 0
     for _ in range(count):
@@ -165,9 +165,9 @@ def iter_records(
 
 
 def unstorable(record: Record, base_offset: int, last_offset: int) -> str | None:
-    """What of a record's offset or time cannot be, of a batch from `base_offset` to `last_offset`; None if nothing.
+    """Why the offset or time of a record in a batch from `base_offset` to `last_offset` is impossible; None if it is possible.
 
-    Both are sums with a delta that the record gives, which may be of any size.
+    Both are sums with a delta from the record, which may have any size.
     """
     if not base_offset <= record.offset <= last_offset:
         return f"offset {record.offset} lies outside of its batch, {base_offset} to {last_offset}"

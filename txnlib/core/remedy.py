@@ -26,7 +26,7 @@ class Remedy:
     checks: tuple[Check, ...]
 
 
-#: Whether the tool has forceTerminateTransaction (None: not known) -> how what a coordinator holds is ended.
+#: Whether the tool has forceTerminateTransaction (None if unknown) -> how to end a transaction at its coordinator.
 WAYS_TO_END: Final[Mapping[bool | None, str]] = {
     True: "end it there (forceTerminateTransaction)",
     None: "end it there (forceTerminateTransaction of a tool of 4.1 or newer, Admin.fenceProducers since 3.2)",
@@ -36,7 +36,7 @@ WAYS_TO_END: Final[Mapping[bool | None, str]] = {
     ),
 }
 
-#: verdict -> why no marker may be written by hand; None where one may. {end_it} is one of `WAYS_TO_END`.
+#: Verdict -> why no marker may be written by hand; None if one may. {end_it} is one of `WAYS_TO_END`.
 REFUSALS: Final[Mapping[Verdict, str | None]] = {
     Verdict.HANGING: None,
     Verdict.SUSPECT: "it is younger than the timeout: a request may still be under way; audit again later",
@@ -46,7 +46,7 @@ REFUSALS: Final[Mapping[Verdict, str | None]] = {
     Verdict.UNKNOWN: "the captured files do not allow a verdict",
 }
 
-#: reason -> what else there is to say than what `REFUSALS` has for the verdict.
+#: Reason -> text, if it differs from that of `REFUSALS` for the verdict.
 REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
     Reason.TWO_PHASE_COMMIT: "it takes part in two-phase commit: only its owner may decide it; if that is given up, {end_it}",
     Reason.TIMEOUT_NOT_PASSED: "it is in progress by its coordinator's clock: look at the timestamps that its producer writes",
@@ -67,14 +67,14 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
 
 
 def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kafka_version: str | None = None) -> Remedy:
-    """The exact command where an abort by hand is right, with whether it is safe; else why it is not."""
+    """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not."""
     case = Case(evidence, judgement.verdict, judgement.reason, thresholds)
     found = checks(case)
     safe_from = safe_from_ms(case, found)
     problems = {check.condition: check.problem for check in found if check.problem is not None}
     refusal = REFUSALS[judgement.verdict]
     if refusal is not None:
-        # A refused ABORT is what a marker by hand would write, too.
+        # A marker by hand would write the same as the refused ABORT.
         agrees = judgement.reason is Reason.MARKER_REFUSED and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
         command = _command(evidence, kafka_version) if agrees and cannot_name(evidence.on_partition.topic) is None else None
         said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(end_it=WAYS_TO_END[knows_force_terminate(kafka_version)])
@@ -82,10 +82,10 @@ def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kaf
     unnamed = cannot_name(evidence.on_partition.topic)
     if unnamed is not None:
         return Remedy(False, None, unnamed, None, found)
-    # Text cannot be checked at all; that makes nothing wrong.
+    # Text has no bytes to check, which does not make the command wrong.
     allowed = {Condition.CRC_IS_VALID} if evidence.on_partition.crc is Crc.NOT_CHECKED else set()
     command = None if (NEVER_WITHOUT - allowed) & set(problems) else _command(evidence, kafka_version)
-    # The first that does not hold, and whatever makes a marker wrong.
+    # The first condition that is not met, and all conditions without which a marker is wrong.
     named = [text for number, (condition, text) in enumerate(problems.items()) if number == 0 or condition in NEVER_WITHOUT]
     return Remedy(not problems, command, _dated("; ".join(named), safe_from) if named else None, safe_from, found)
 

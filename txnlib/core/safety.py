@@ -1,7 +1,7 @@
 """The conditions for a safe abort. Each has the text to print where it fails. Source: DESIGN.md 5.4.
 
-A marker by hand bypasses the coordinator. It is right only where no coordinator will ever write one, and takes back what was
-acknowledged where a COMMIT was decided. What is not known does not hold. Kafka: `TransactionsCommand.AbortTransactionCommand`.
+A marker by hand bypasses the coordinator. It is right only if no coordinator will ever write one, and it reverts acknowledged
+records if a COMMIT was decided. Unknown facts count as not met. Kafka: `TransactionsCommand.AbortTransactionCommand`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the conditions are asked about."""
+    """The input of the conditions."""
 
     evidence: Evidence
     verdict: Verdict
@@ -50,13 +50,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One condition, and why it does not hold; None: it holds."""
+    """One condition, and why it is not met; None if it is met."""
 
     condition: Condition
     problem: str | None
 
 
-#: The conditions, in the order in which the first that fails is named -> what holds where they do.
+#: Condition, in order of precedence -> what it means.
 CONDITIONS: Final[Mapping[Condition, str]] = {
     Condition.VERDICT_IS_HANGING: "no coordinator will end it, and it is older than the timeout",
     Condition.AGE_IS_PROVEN: "brokers' clocks prove that age",
@@ -75,14 +75,14 @@ CONDITIONS: Final[Mapping[Condition, str]] = {
 
 
 def checks(case: Case) -> tuple[Check, ...]:
-    """Every condition with why it does not hold, in order; an abort is safe where all hold."""
+    """All conditions, in order, each with the reason why it is not met. An abort is safe if all are met."""
     return tuple(Check(condition, _PROBLEMS[condition](case)) for condition in CONDITIONS)
 
 
 def safe_from_ms(case: Case, found: Sequence[Check]) -> int | None:
-    """From when on time alone would make the age proven, in epoch ms; None where that is not what is missing.
+    """When the age will be proven by time alone, in epoch ms; None if something else is missing.
 
-    Where nothing else proves an age, this audit does: what it saw open was open then. `found`: the checks of the case.
+    If nothing else proves an age, this audit does: the transaction was open at its instant. `found`: the checks of the case.
     """
     missing = [check.condition for check in found if check.problem is not None]
     if missing not in ([Condition.AGE_IS_PROVEN], [Condition.VERDICT_IS_HANGING], _YOUNG) or case.verdict not in _MAY_AGE:
@@ -187,7 +187,7 @@ def _commit(case: Case) -> str | None:
 
 
 def marker_fields(producer_id: int, due: Decided) -> str:
-    """What a marker for a decision would carry, in words."""
+    """The fields of a marker for a decision, in words."""
     version = "not known" if due.transaction_version is None else due.transaction_version
     return (
         f"type {due.type}, producer id {producer_id}, producer epoch {_shown(due.producer_epoch)}, coordinator epoch "
@@ -200,7 +200,7 @@ def _shown(value: int | None) -> str:
 
 
 def _began_after(case: Case, due: Decided) -> bool:
-    """Whether the open records are younger than a decision, where only the last record of that is left."""
+    """Whether the open records are younger than a decision of which only the last record is left."""
     partition = case.evidence.on_partition
     ended = latest_ms(due.completed_ms if due.completed_ms is not None else due.decided_ms)
     stamped = clock_ms(partition.stamped_before_ms)
@@ -216,14 +216,14 @@ def _holder(case: Case) -> str | None:
 
 
 def _given_up(case: Case) -> str | None:
-    """A producer id that its id gave up ends with its last decision; one in the middle of a COMMIT still has markers to come."""
+    """An abandoned producer id ends with its last decision, but markers of a COMMIT in progress are still to come."""
     is_committing = case.evidence.at_coordinator.state is TransactionState.PREPARE_COMMIT
     return _COMMITTING if is_committing else None
 
 
 _COMMITTING: Final = "its transactional id is in PrepareCommit: an abort here could split the outcome"
 
-#: What of a living transactional id speaks against an abort by hand, in the order in which it is named.
+#: Properties of a living transactional id that forbid an abort by hand, in order of precedence.
 _HOLDERS: Final[tuple[tuple[Callable[[Case], bool], str], ...]] = (
     (
         lambda case: case.reason is Reason.EPOCH_AHEAD_OF_COORDINATOR,
@@ -262,7 +262,7 @@ _PROBLEMS: Final[Mapping[Condition, Callable[[Case], str | None]]] = {
     Condition.NO_ERROR_IS_FOUND: _alarm,
 }
 
-#: Conditions without which a marker by hand would be wrong, not only unproven: no command is given.
+#: Conditions without which a marker by hand would be wrong, not only unproven. No command is printed then.
 NEVER_WITHOUT: Final = frozenset(
     {
         Condition.VERDICT_IS_HANGING,

@@ -16,7 +16,7 @@ MAX_INT16: Final = 2**15 - 1
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
 MAX_SEQUENCE: Final = MAX_INT32
-#: Kafka: `TransactionMetadata.isEpochExhausted`: an epoch from here on is never handed to a client.
+#: Kafka: `TransactionMetadata.isEpochExhausted`: an epoch from here on is never given to a client.
 EXHAUSTED_EPOCH: Final = 2**15 - 2
 #: Timeouts that never pass: two-phase commit as written by brokers, and as written in the text of KIP-939.
 TWO_PHASE_COMMIT_TIMEOUTS: Final = frozenset({2**31 - 1, -1})
@@ -28,13 +28,13 @@ TIMEOUT_SCAN_INTERVAL_MS: Final = 10_000
 #: Default of the broker's `producer.id.expiration.ms`.
 PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 
-#: More partitions of `__transaction_state` than any cluster has.
+#: Upper limit for partitions of `__transaction_state`, above that of any cluster.
 MAX_COORDINATOR_PARTITIONS: Final = 100_000
 
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 
-#: How far the clocks of two brokers may still differ after their offset was estimated, or where both are one broker's.
+#: How far two clocks may still differ after their offset was estimated, or if both are of one broker.
 CLOCKS_DIFFER_MS: Final = 1_000
-#: How far they may differ where nothing tells their offset.
+#: How far they may differ if their offset is unknown.
 UNKNOWN_CLOCKS_DIFFER_MS: Final = 300_000

@@ -1,7 +1,7 @@
 """Quoting for bash: words that reach a command unchanged, whatever a log put into them.
 
-What does not print stands in `$'…'` (bash manual, ANSI-C quoting), byte by byte, so that a command reads as what it does and
-means the same in any locale. A value that begins with a dash stands behind `=`, which the parsers of Kafka's tools know, too:
+Unprintable characters are written in `$'…'` (bash manual, ANSI-C quoting), byte by byte, so that a command shows what it does and
+means the same in any locale. A value that begins with a dash is written after `=`, which the parsers of Kafka's tools support, too:
 argparse4j (kafka-transactions.sh), joptsimple (all others) and argparse (txn-audit) split a long option at its first `=`.
 """
 
@@ -11,12 +11,12 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-#: Characters with a meaning of their own inside `$'…'`.
+#: Special characters inside `$'…'`.
 _SPECIAL: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def word(text: str) -> str:
-    """A word of bash that stands for a text. Raises ValueError for one that no command line can carry (`refusal`)."""
+    """The bash word for a text. Raises ValueError if it cannot be written on a command line (`refusal`)."""
     why = refusal(text)
     if why is not None:
         raise ValueError(why)
@@ -26,19 +26,19 @@ def word(text: str) -> str:
 
 
 def option(name: str, value: str) -> str:
-    """An option with its value, as words of bash. Raises ValueError as `word` does."""
+    """An option with its value, as bash words. Raises ValueError as `word` does."""
     return f"{name}{'=' if value.startswith('-') else ' '}{word(value)}"
 
 
 def with_places(command: str, places: Sequence[str], options: str) -> str:
-    """A command with positional arguments and options, which come first where an argument looks like one. Raises as `word` does."""
+    """A command with positional arguments and options. Options come first if an argument looks like one. Raises as `word` does."""
     words = " ".join(map(word, places))
     is_odd = any(place.startswith("-") for place in places)
     return f"{command} {options} -- {words}" if is_odd else f"{command} {words} {options}"
 
 
 def refusal(text: str) -> str | None:
-    """Why no command line can carry a text; None for one that can be carried."""
+    """Why a text cannot be written on a command line; None if it can."""
     if "\0" in text:
         return "it holds a NUL character, at which an argument ends"
     try:

@@ -1,7 +1,7 @@
 """What holds an open transaction, by the records alone.
 
-Kafka's live tool compares neither epochs nor states and stays silent about stuck and refused markers; this is the strict
-reading (semantics.md 4.4), and `find_hanging` beside it the exact one.
+Kafka's live tool compares neither epochs nor states, and does not report stuck and refused markers. This module is the strict
+interpretation (semantics.md 4.4); `find_hanging` is the exact reproduction of the tool.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Holds(Enum):
 
 
 class Marker(Enum):
-    """Where the decision's marker stands on this partition; the epoch check applies to a coming marker too."""
+    """The marker of the decision on this partition. The epoch check applies to a future marker, too."""
 
     NOT_WRITTEN = "NOT_WRITTEN"
     WRITTEN = "WRITTEN"
     REFUSED = "REFUSED"
-    #: Refused or not, by a version of the brokers that is not known.
+    #: Refused or not, depending on the unknown version of the brokers.
     MAY_BE_REFUSED = "MAY_BE_REFUSED"
 
 
-#: What holds the transaction when its id still has the producer id.
+#: What holds the transaction if its id still has the producer id.
 CURRENT_STANDINGS: Final[Mapping[tuple[Holds, Marker], Reason]] = {
     (Holds.NOTHING, Marker.NOT_WRITTEN): Reason.PARTITION_NOT_IN_TRANSACTION,
     (Holds.NOTHING, Marker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
@@ -52,23 +52,23 @@ CURRENT_STANDINGS: Final[Mapping[tuple[Holds, Marker], Reason]] = {
     (Holds.PREPARED, Marker.MAY_BE_REFUSED): Reason.MARKER_PENDING,
 }
 
-#: What holds the transaction when the id does not have the producer id any more, or never had; None: as its record says.
+#: What holds the transaction if the id no longer has the producer id, or never had it; None if its last record decides.
 OTHER_STANDINGS: Final[Mapping[Owner, Reason]] = {
     Owner.NOBODY: Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
     Owner.ROTATED: Reason.PRODUCER_ID_ROTATED,
     Owner.EXPIRED: Reason.TRANSACTIONAL_ID_EXPIRED,
-    # Its id has not begun anything with it yet, so no transaction of it can list the partition.
+    # The id has not used it yet, so no transaction with it can list the partition.
     Owner.NEXT: Reason.PARTITION_NOT_IN_TRANSACTION,
 }
 
-#: Acceptance of the marker that a coordinator will send -> where that marker stands.
+#: Acceptance of the marker that a coordinator will send -> state of that marker.
 _COMING_MARKERS: Final[Mapping[Acceptance, Marker]] = {
     Acceptance.ACCEPTED: Marker.NOT_WRITTEN,
     Acceptance.REFUSED: Marker.REFUSED,
     Acceptance.DEPENDS_ON_VERSION: Marker.MAY_BE_REFUSED,
 }
 
-#: Prepare state -> the marker that carries the decision.
+#: Prepare state -> the marker that carries out the decision.
 MARKER_TYPES: Final[Mapping[TransactionState, str]] = {
     TransactionState.PREPARE_COMMIT: "COMMIT",
     TransactionState.PREPARE_ABORT: "ABORT",
@@ -76,7 +76,7 @@ MARKER_TYPES: Final[Mapping[TransactionState, str]] = {
 
 
 def standing(evidence: Evidence, kafka_version: str | None = None) -> Reason:
-    """What, by the records alone, holds the transaction; a decision without its marker is `MARKER_PENDING` at any age."""
+    """What holds the transaction, by the records alone. A decision without its marker is `MARKER_PENDING` at any age."""
     coordinator = evidence.at_coordinator
     if coordinator.owner in OTHER_STANDINGS:
         return OTHER_STANDINGS[coordinator.owner]
@@ -94,7 +94,7 @@ def holds(coordinator: CoordinatorSide) -> Holds:
 
 
 def marker(evidence: Evidence, kafka_version: str | None) -> Marker:
-    """Where the marker of the id's decision, or of the one to come, stands."""
+    """The state of the marker of the id's decision, or of its next one."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     if coordinator.is_prepared and coordinator.is_listed:
         if is_decision_marker(partition, coordinator):
@@ -108,12 +108,12 @@ def marker(evidence: Evidence, kafka_version: str | None) -> Marker:
 
 
 def _next_epoch(coordinator: CoordinatorSide) -> int | None:
-    """The epoch of the abort that ends an Ongoing transaction at the latest, as of every end under transactions v2."""
+    """The epoch of the abort that ends an Ongoing transaction at the latest; under transactions v2, that of any end."""
     return None if coordinator.producer_epoch is None else coordinator.producer_epoch + 1
 
 
 def cluster_version(coordinator: CoordinatorSide) -> int | None:
-    """The transaction version of a coordinator's own abort: the cluster's, which a client of version 2 shows."""
+    """The transaction version of a coordinator's own abort: that of the cluster, which a client of version 2 proves."""
     if coordinator.cluster_transaction_version is not None:
         return coordinator.cluster_transaction_version
     shown = coordinator.transaction_version
@@ -129,9 +129,9 @@ def _coming(
 
 
 def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
-    """Whether the producer's last marker here is the one that the Prepare record promises (semantics.md 4.4).
+    """Whether the last marker of the producer here is the one for the Prepare record (semantics.md 4.4).
 
-    TV0 and TV1 reuse an epoch for many transactions, so the time counts too. What a dump does not print cannot disagree.
+    TV0 and TV1 reuse an epoch for many transactions, so the time is compared, too. Fields that a dump does not show are ignored.
     """
     decision = None if coordinator.state is None else MARKER_TYPES.get(coordinator.state)
     if partition.marker_offset is None or decision is None:
@@ -148,12 +148,12 @@ def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -
 
 
 def is_ahead(seen: int | None, held: int | None) -> bool:
-    """Whether an epoch seen in a partition is newer than the one its coordinator holds; what is not known is not."""
+    """Whether an epoch on a partition is newer than that of its coordinator. An unknown epoch is not."""
     return seen is not None and held is not None and seen > held
 
 
 def follows_last_transaction(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
-    """Whether the id's *last* decision about the partition is marked here, so that the open batches came too late for it."""
+    """Whether the *last* decision of the id about the partition has its marker here, so that the open batches came too late."""
     decision = coordinator.decision
     if decision is None or decision.is_marked is None:
         return partition.marker_offset is not None

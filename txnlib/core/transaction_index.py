@@ -24,9 +24,9 @@ class AbortedTxn(NamedTuple):
 
 
 def read_transaction_index(content: bytes) -> list[AbortedTxn]:
-    """The entries in the order of their markers; a fragment at the end is ignored, as by Kafka.
+    """The entries in the order of their markers. A fragment at the end is ignored, as in Kafka.
 
-    Raises CorruptRecordError for another version, or entries whose markers do not ascend.
+    Raises CorruptRecordError for an unknown version, or if the markers are not in ascending order.
     """
     found: list[AbortedTxn] = []
     whole = len(content) - len(content) % ENTRY.size

@@ -1,8 +1,8 @@
 """A record of `__transaction_state`. Kafka: `TransactionLogKey.json`, `TransactionLogValue.json`.
 
-The log holds what the coordinator promised, not what partitions did: a Prepare record is the decision, a Complete record
-means that every partition acknowledged its marker. The coordinator's own epoch is not in the value: it is the leader
-epoch in the header of the batch around the record.
+The log contains the coordinator's decisions, not what happened on partitions: a Prepare record is the decision, and a Complete
+record means that every partition acknowledged its marker. The coordinator epoch is not in the value: it is the leader epoch in the
+header of the batch.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from txnlib.core.wire import (
 )
 
 KEY_VERSION: Final = 0
-#: The fields of a value that name a producer id of its transactional id, plainest first (the last two since 4.3, KIP-939).
+#: The fields of a value that contain a producer id of the transactional id (the last two since 4.3, KIP-939).
 PRODUCER_ID_FIELDS: Final = ("producer_id", "previous_producer_id", "next_producer_id")
 
 
 class UnknownVersionError(Exception):
-    """A key or value version this reader does not know; Kafka skips such keys and stops at such values."""
+    """An unknown key or value version. Kafka skips such keys and stops at such values."""
 
     def __init__(self, field_name: str, version: int) -> None:
         super().__init__(field_name, version)
@@ -52,7 +52,7 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLogEntry:
-    """The value of one record; None where a text dump does not print the field.
+    """The value of one record; None if a text dump does not show the field.
 
     `transaction_partitions` is None for Empty (null on disk), and the empty tuple for Complete.
     """
@@ -79,7 +79,7 @@ class TransactionLogEntry:
 
     @property
     def producer_ids(self) -> frozenset[int]:
-        """Every producer id that the record connects with its transactional id."""
+        """All producer ids of the transactional id in the record."""
         named = (getattr(self, name) for name in PRODUCER_ID_FIELDS)
         return frozenset(pid for pid in named if pid not in (None, NO_PRODUCER_ID))
 
@@ -96,9 +96,9 @@ def read_transaction_log_key(key: bytes) -> str:
 
 
 def read_transaction_log_value(transactional_id: str, value: bytes) -> TransactionLogEntry:
-    """The entry in a value of version 0 or 1; unknown tags are skipped by their size and remembered by number.
+    """The entry in a value of version 0 or 1. Unknown tags are skipped by their size, and their numbers are kept.
 
-    Raises UnknownVersionError, or CorruptRecordError (also for state codes Kafka does not know).
+    Raises UnknownVersionError, or CorruptRecordError (also for unknown state codes).
     """
     version, position = read_int16(value, 0)
     if version not in _PARTITION_READERS:
@@ -166,19 +166,19 @@ def _read_partitions_v1(value: bytes, position: int) -> tuple[Partitions, int]:
 
 
 def _not_null(count: int, position: int) -> int:
-    """The list of topics may be null, their lists of partitions may not."""
+    """Checks that a list of partitions is not null. Only the list of topics may be null."""
     if count < 0:
         raise CorruptRecordError(position, "a topic without a list of partitions")
     return count
 
 
-#: value version -> reader of the partition list.
+#: Value version -> reader of the partition list.
 _PARTITION_READERS: Final[Mapping[int, Callable[[bytes, int], tuple[Partitions, int]]]] = {
     0: _read_partitions_v0,
     1: _read_partitions_v1,
 }
 
-#: tag -> (field, reader, size in bytes). KIP-939's text numbers them differently; these are the numbers in the code.
+#: Tag -> (field, reader, size in bytes). The numbers are those in Kafka's code; the text of KIP-939 has others.
 TAGGED_FIELDS: Final[Mapping[int, tuple[str, Callable[[bytes, int], tuple[int, int]], int]]] = {
     0: ("previous_producer_id", read_int64, 8),
     1: ("next_producer_id", read_int64, 8),

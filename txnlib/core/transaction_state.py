@@ -1,8 +1,8 @@
 """The states of a transactional id, and the legal steps between them. Kafka: `TransactionState`.
 
-Rule 1: whatever decides whether a step is legal stands in a table of this file.
+Rule 1: the tables of this file alone decide whether a step is legal.
 Rule 2: the log is not the memory of the coordinator. Dead and PrepareEpochFence are never written, and a step through
-them shows as its two ends (Ongoing -> PrepareAbort), so there is a second table for consecutive *records*.
+them appears as its two ends (Ongoing -> PrepareAbort), so there is a second table for consecutive *records*.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BY_KAFKA_NAME: Final[Mapping[str, TransactionState]] = {state.kafka_name: state 
 
 _S = TransactionState
 
-#: state -> the states it may be entered from, through 3.9 (Kafka: `TransactionState.validPreviousStates`).
+#: State -> the states from which it may be entered, up to 3.9 (Kafka: `TransactionState.validPreviousStates`).
 VALID_PREVIOUS_STATES: Final[Mapping[TransactionState, frozenset[TransactionState]]] = {
     _S.EMPTY: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
     _S.ONGOING: frozenset({_S.ONGOING, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
@@ -44,21 +44,21 @@ VALID_PREVIOUS_STATES: Final[Mapping[TransactionState, frozenset[TransactionStat
     _S.DEAD: frozenset({_S.EMPTY, _S.COMPLETE_ABORT, _S.COMPLETE_COMMIT}),
     _S.PREPARE_EPOCH_FENCE: frozenset({_S.ONGOING}),
 }
-#: What 4.0 and transactions v2 added: the abort of a transaction to which nothing was added.
+#: Added by 4.0 and transactions v2: the abort of an empty transaction.
 EMPTY_ABORT_PREVIOUS_STATES: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
-#: States whose records hold a transaction that its coordinator has yet to finish.
+#: States of a transaction that its coordinator has yet to finish.
 ACTIVE_STATES: Final = frozenset({_S.ONGOING, _S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 PREPARED_STATES: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 COMPLETE_STATES: Final = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 #: States in which an id may expire (Kafka: `TransactionState.isExpirationAllowed`).
 EXPIRATION_ALLOWED_STATES: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
-#: States that live in the coordinator's memory only; a record with one of them is an anomaly by itself.
+#: States that exist only in the coordinator's memory. A record with one of them is a finding by itself.
 NEVER_WRITTEN_STATES: Final = frozenset({_S.DEAD, _S.PREPARE_EPOCH_FENCE})
 
 
 class Step(IntEnum):
-    """What a step between two consecutive records of one transactional id is."""
+    """The kind of a step between two consecutive records of one transactional id."""
 
     LEGAL = 0
     #: Legal only as a retried append of the same value (`semantics.md` 1.9, KAFKA-10080).
@@ -68,7 +68,7 @@ class Step(IntEnum):
     ILLEGAL = 3
 
 
-#: (state before, state after) -> what the step is; None stands for "no record, or a tombstone".
+#: (state before, state after) -> kind of the step. None means "no record, or a tombstone".
 STEPS: Final[Mapping[tuple[TransactionState | None, TransactionState | None], Step]] = {
     (before, after): Step.ILLEGAL for before in (None, *TransactionState) for after in (None, *TransactionState)
 } | {

@@ -1,7 +1,7 @@
 """The verdict on an open transaction: its reason in words, and what the live tool would print.
 
-Three steps, each a table: what holds the transaction (`standing`), what stands in the way of saying so (`doubt`), and whether
-the standing, at this age, is a verdict. Source: DESIGN.md 5.2.
+Three steps, each a table: what holds the transaction (`standing`), what makes that doubtful (`doubt`), and which verdict the
+standing gives at this age. Source: DESIGN.md 5.2.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from txnlib.core.marker_acceptance import LAST_EPOCH
 from txnlib.core.reason import EXPLANATIONS, Reason, Verdict
 from txnlib.core.standing import Holds, holds, is_ahead, is_decision_marker, standing
 
-#: (verdict, what `find-hanging` prints) where the two differ -> why, in the same sentence.
+#: (verdict, whether `find-hanging` prints it), if they differ -> why, as the end of a sentence.
 DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
     (Verdict.HANGING, False): "find-hanging stays silent, since it compares neither epochs nor decisions nor brokers' clocks",
     (Verdict.STUCK, False): "find-hanging stays silent about what a coordinator decided",
@@ -44,7 +44,7 @@ def _is_one_epoch_ahead(evidence: Evidence) -> bool:
     return is_ongoing and held is not None and seen == held + 1 and seen != LAST_EPOCH
 
 
-#: What else is odd about a transaction that its coordinator expects, though its marker will end all of it.
+#: Further oddities of a transaction that its coordinator expects, although its marker will end all of it.
 ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     "its first records were written before that transaction began, and will be ended with it": _is_absorbed,
     "its records carry an older epoch than its coordinator holds: a fenced producer wrote them": _is_zombies,
@@ -52,13 +52,13 @@ ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     "coordinator's abort will not": _is_one_epoch_ahead,
 }
 
-#: What is said of a last write whose age nobody can tell.
+#: Text for a last write of unknown age.
 UNSHOWN: Final = "its last write is stamped with a time that no clock shows ({ms} ms)"
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with what it rests on; ages in ms."""
+    """A verdict and its basis. Ages are in ms."""
 
     verdict: Verdict
     reason: Reason
@@ -67,11 +67,11 @@ class Judgement:
     late_by: LateBy | None
     age_basis: str
     broker_clock_age_ms: int | None
-    #: The oldest instant at which brokers' clocks prove it open, in epoch ms.
+    #: The oldest instant at which brokers' clocks prove that the transaction was open, in epoch ms.
     proven_since_ms: int | None
 
 
-#: Verdicts that need no age.
+#: Verdicts that do not depend on an age.
 DECIDED_VERDICTS: Final[Mapping[Reason, Verdict]] = {
     Reason.MARKER_PENDING: Verdict.OPEN,
     Reason.MARKER_OVERDUE: Verdict.STUCK,
@@ -79,9 +79,9 @@ DECIDED_VERDICTS: Final[Mapping[Reason, Verdict]] = {
     Reason.TWO_PHASE_COMMIT: Verdict.OPEN,
     Reason.BROKER_VERSION_UNKNOWN: Verdict.UNKNOWN,
 }
-#: Reasons that mean: its coordinator holds it and will end it.
+#: Reasons that mean that the coordinator will end the transaction.
 EXPECTED_REASONS: Final = frozenset({Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT})
-#: Why an expected transaction is late, by the rule that says so and whether its coordinator's start is known.
+#: Why an expected transaction is late, by the rule and by whether the coordinator's start is known.
 LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
     (LateBy.LAST_WRITE, True): Reason.TIMEOUT_NOT_PASSED,
     (LateBy.LAST_WRITE, False): Reason.OVERDUE,
@@ -93,7 +93,7 @@ LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
 
 
 def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None = None) -> Judgement:
-    """The verdict on one open transaction. `kafka_version` is the brokers', None where it is not known."""
+    """The verdict on one open transaction. `kafka_version` is that of the brokers, None if unknown."""
     at_ms = known_at_ms(evidence, thresholds)
     reason = standing(evidence, kafka_version)
     doubted = doubt(evidence, reason, thresholds)
@@ -133,7 +133,7 @@ def _is_overdue(coordinator: CoordinatorSide, thresholds: Thresholds, at_ms: int
 
 
 def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | None) -> list[str]:
-    """What a reader who compares the verdict with the live tool, or with the records, would ask about."""
+    """Remarks for readers who compare the verdict with the live tool or with the records."""
     odd = [text for text, applies in ODDITIES.items() if reason in EXPECTED_REASONS and applies(evidence)]
     stamped = evidence.on_partition.last_timestamp_ms
     if stamped is not None and clock_ms(stamped) is None:
@@ -143,9 +143,9 @@ def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | 
 
 
 def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
-    """Whether `kafka-transactions.sh find-hanging` would have printed the row; None if missing coordinators decide it.
+    """Whether `kafka-transactions.sh find-hanging` would have printed the row; None if that depends on missing coordinators.
 
-    The live description of a prepared id lists only partitions whose marker was not acknowledged yet.
+    The live description of a prepared id lists only partitions that have not acknowledged their marker yet.
     """
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     is_listed = coordinator.is_active and coordinator.is_listed
@@ -160,7 +160,7 @@ def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
 
 
 def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
-    """The reason as one sentence about this transaction; ages are as of an instant in epoch ms."""
+    """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     return EXPLANATIONS[reason].format(
         producer_id=partition.producer_id,
@@ -189,7 +189,7 @@ def _age(since_ms: int | None, at_ms: int) -> str:
 
 
 def _loss(partition: PartitionSide) -> str:
-    """What of the copy is missing, as the rest of a sentence about it."""
+    """What is missing in the copy, as the end of a sentence."""
     if partition.gap_offset is not None:
         return f"has a hole before offset {partition.gap_offset}"
     return "ends below the high watermark" if partition.end is End.SHORT else "is damaged above the transaction's start"

@@ -20,7 +20,7 @@ _INT64: Final = struct.Struct(">q")
 
 
 class CorruptRecordError(Exception):
-    """Bytes that do not hold what they promise; readers turn it into a row of `quarantine`."""
+    """Corrupt bytes. Readers turn this error into a row of `quarantine`."""
 
     def __init__(self, position: int, problem: str) -> None:
         super().__init__(position, problem)
@@ -102,9 +102,9 @@ def read_compact_string(buffer: bytes, offset: int) -> tuple[str, int]:
 
 
 def read_tagged_fields(buffer: bytes, offset: int) -> tuple[list[tuple[int, bytes]], int]:
-    """TAG_BUFFER: (tag, content) of each, in the order written; whoever knows none of them has skipped them by their size.
+    """TAG_BUFFER: (tag, content) of each field, in the order written. Unknown fields are skipped by their size.
 
-    A tag is an int32 in Kafka, so that one above 2147483647 is none.
+    A tag is an int32 in Kafka, so a number above 2147483647 is not a tag.
     """
     count, offset = read_unsigned_varint(buffer, offset)
     fields: list[tuple[int, bytes]] = []

@@ -14,7 +14,7 @@ from txnlib.report.text import printable
 
 Place = tuple[str, int]
 
-#: Need -> why, in the order of what helps most where nothing is undecided.
+#: Need -> reason, most useful first if no transaction is undecided.
 NEEDS: Final[Mapping[str, str]] = {
     "COORDINATOR_MISSING": "no copy of it: an id whose records would stand there cannot be ruled out",
     "COORDINATOR_UNCLEAR": "no copy of it shows also what it does not hold",
@@ -27,15 +27,15 @@ NEEDS: Final[Mapping[str, str]] = {
 }
 COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
 GROUPS_TOPIC: Final = "__consumer_offsets"
-#: Partitions that a command names one by one; of more it names the topics.
+#: Most partitions that a command names. If there are more, it names their topics.
 NAMED: Final = 50
 
 
 def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mapping[Place, int], opened: set[Place]) -> list[Row]:
-    """What to copy, what helps most first. Columns: COLUMNS.
+    """What to copy, most useful first. Columns: COLUMNS.
 
-    `undecided` are the rows of open_transactions that are UNKNOWN; `listed` counts transactions that are not ended and
-    list a partition; `opened` are the partitions with open transactions.
+    `undecided`: the UNKNOWN rows of open_transactions. `listed`: number of unfinished transactions that list each partition.
+    `opened`: the partitions with open transactions.
     """
     copies: dict[Place, list[Row]] = {}
     for row in coverage:
@@ -56,7 +56,7 @@ def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mappin
 
 
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
-    """Place -> how many undecided transactions a better copy of it may decide."""
+    """Partition -> number of undecided transactions that a better copy of it may decide."""
     unclear = [place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)]
     found: dict[Place, int] = {}
     for row in undecided:
@@ -100,7 +100,7 @@ def _need(
 
 
 def shows_absence(rows: Sequence[Row]) -> bool:
-    """Whether some copy shows also what it does not hold, as the audit asks it of coordinators."""
+    """Whether some copy proves what it does not contain, as the audit requires of coordinators."""
     return any(
         row["status"] != "MISSING"
         and row["is_decoded"]
@@ -116,12 +116,12 @@ def _detail(rows: Sequence[Row]) -> str:
 
 
 def _broker(rows: Sequence[Row]) -> str | None:
-    """The leader, where it is noted."""
+    """The leader, if capture.json names it."""
     return next((row["leader"] for row in rows if row["leader"] is not None), None)
 
 
 def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:
-    """Brokers of which segments were captured, and a high watermark of none."""
+    """Brokers from which segments but no high watermarks were captured."""
     marked: dict[str, bool] = {}
     for row in coverage:
         if row["status"] != "MISSING" and row["broker"] is not None and row["source"].startswith("raw:"):
@@ -130,7 +130,7 @@ def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:
 
 
 def commands(rows: Sequence[Row]) -> list[str]:
-    """What to run, broker by broker: one command each, since a capture of a broker takes its coordinators along."""
+    """The command for each broker: one, because a capture of a broker always includes its coordinators."""
     lines = []
     needed = [row for row in rows if row["need"] != "GROUPS"]
     for broker in sorted({row["broker"] for row in needed}, key=lambda each: (each is None, each)):

@@ -44,7 +44,7 @@ def differences(
     captured_now: Collection[Place],
     endings: Mapping[Key, str],
 ) -> list[Row]:
-    """One row per transaction that is new, ended or judged otherwise; `endings` says how one ended. Columns: COLUMNS."""
+    """One row per transaction that is new, ended or judged differently. `endings`: how transactions ended. Columns: COLUMNS."""
     before, after = {key_of(row): row for row in then}, {key_of(row): row for row in now}
     found = [_row(_began(key, captured_then), None, row) for key, row in after.items() if key not in before]
     for key, row in before.items():

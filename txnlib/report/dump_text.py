@@ -13,7 +13,7 @@ from txnlib.core.transaction_state import BY_KAFKA_NAME
 from txnlib.report.summary import Row
 from txnlib.report.text import printable
 
-#: Tagged fields of a value: name in the tool's JSON -> column, what stands for "not written", bytes. Tags 0 to 2.
+#: Tagged fields of a value: name in the JSON of the tool -> column, value for "not written", bytes. Tags 0 to 2.
 _TAGGED: Final[Mapping[str, tuple[str, int | None, int]]] = {
     "previousProducerId": ("previous_producer_id", -1, 8),
     "nextProducerId": ("next_producer_id", -1, 8),
@@ -76,7 +76,7 @@ def coordinator_line(record: Row) -> str:
 
 def _json_value(record: Row) -> dict[str, Any]:
     written = {name: record[column] for name, (column, absent, _) in _TAGGED.items() if record.get(column) not in (absent, None)}
-    # Fields stand in the order of Kafka's schema.
+    # Fields are in the order of Kafka's schema.
     return {
         "producerId": record["producer_id"],
         **{name: written[name] for name in ("previousProducerId", "nextProducerId") if name in written},
@@ -101,7 +101,7 @@ def _topics(record: Row) -> list[dict[str, Any]] | None:
 
 
 def _text_value(record: Row) -> str:
-    """As tools up to 4.0 print it: without the start, which text of theirs does not tell either."""
+    """The value as tools up to 4.0 print it: without the start."""
     names = ",".join(f"{place['topic']}-{place['partition']}" for place in record["partitions"] or ())
     return (
         f"producerId:{record['producer_id']},producerEpoch:{record['producer_epoch']},state={record['state']},"
@@ -110,7 +110,7 @@ def _text_value(record: Row) -> str:
 
 
 def value_size(record: Row) -> int:
-    """Bytes of the value on disk; version 1 writes lengths as varints, and fields by tag."""
+    """Size of the value on disk, in bytes. Version 1 writes lengths as varints, and tagged fields."""
     if record["value_version"] == 0:
         return _size_v0(record)
     topics = _topics(record) or []

@@ -22,7 +22,7 @@ _LABEL: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A transaction, its story, and the records behind the verdict."""
+    """A transaction, its story, and the records that support the verdict."""
 
     cluster: str
     run_id: str
@@ -31,19 +31,19 @@ class Explained:
     verdict: Row
     steps: Sequence[Step]
     left_out: Sequence[str]
-    #: Evidence, with the lines that Kafka's dump tool prints.
+    #: The evidence, with the lines that Kafka's dump tool prints for it.
     evidence: Sequence[Mapping[str, Any]]
-    #: Rows of coverage that the verdict leans on; instants as epoch ms.
+    #: Rows of coverage that the verdict depends on; instants as epoch ms.
     copies: Sequence[Row] = ()
 
 
 def columns(steps: Sequence[Step]) -> tuple[str, ...]:
-    """Heads of the table. The day stands in the head if all happened on one."""
+    """The headings of the table. If everything happened on one day, the heading contains it."""
     return ("offset", "written by", _when_head(steps), "record", "state after", "")
 
 
 def lines(told: Explained) -> list[Row]:
-    """The table's lines."""
+    """The lines of the table."""
     day, when = _day(told.steps), _when_head(told.steps)
     place = f"{told.verdict['topic']}-{told.verdict['partition']}"
     return [
@@ -68,7 +68,7 @@ def head(told: Explained) -> str:
 
 
 def tail(told: Explained, width: int = WIDTH) -> str:
-    """What the story comes to, and the records that show it; sentences are wrapped, commands and records are not."""
+    """The conclusions and the records that support them. Sentences are wrapped, commands and records are not."""
     row = told.verdict
     labelled = partial(_wrapped, width)
     out = [f"  left out: {printable('; '.join(told.left_out))}"] if told.left_out else []
@@ -91,7 +91,7 @@ def tail(told: Explained, width: int = WIDTH) -> str:
 
 
 def whole(told: Explained) -> dict[str, Any]:
-    """All of it for programs; instants as epoch ms, as Kafka's tools have them."""
+    """The whole story for programs; instants as epoch ms, as in Kafka's tools."""
     return {
         "cluster": told.cluster,
         "run_id": told.run_id,
@@ -118,7 +118,7 @@ def whole(told: Explained) -> dict[str, Any]:
 
 
 def _copies(told: Explained) -> list[str]:
-    """Which copies the verdict leans on, and up to when each is known."""
+    """The copies that the verdict depends on, and the instant up to which each is known."""
     out = ["", "COPIES that this leans on"] if told.copies else []
     for copy in told.copies:
         place = f"{printable(copy['topic'])}-{copy['partition']}"
@@ -132,7 +132,7 @@ def _copies(told: Explained) -> list[str]:
 
 
 def _safety(row: Row) -> list[str]:
-    """The conditions of a safe abort, each with a tick, or with what speaks against it."""
+    """The conditions of a safe abort, each with a tick or with what violates it."""
     if not row["safety"]:
         return []
     return ["", "SAFE TO ABORT only if all hold"] + [
@@ -180,7 +180,7 @@ def _times(steps: Sequence[Step]) -> list[int]:
 
 
 def _day(steps: Sequence[Step]) -> str | None:
-    """The day of every time shown, if it is one."""
+    """The day, if all times shown are on the same one."""
     days = {clock(at)[:10] for at in _times(steps)}
     return days.pop() if len(days) == 1 else None
 
@@ -191,7 +191,7 @@ def _when_head(steps: Sequence[Step]) -> str:
 
 
 def clock(ms: int) -> str:
-    """2026-11-21 07:46:12.345Z; the number where no calendar reaches."""
+    """2026-11-21 07:46:12.345Z; the number if it is outside of the calendar."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):

@@ -16,14 +16,14 @@ TABLE: Final = "table"
 JSON: Final = "json"
 CSV: Final = "csv"
 
-#: Cells of a column up to this length stay in one piece, however narrow the terminal.
+#: Cells up to this length are not broken, however narrow the terminal is.
 KEPT_WHOLE: Final = 15
 
-#: How text begins that a spreadsheet takes for a formula, beside what is spelt out anyway; an apostrophe makes it text (OWASP: CSV
-#: injection).
+#: Characters that begin a formula in a spreadsheet, in addition to those that are escaped anyway. A leading apostrophe makes the
+#: cell text (OWASP: CSV injection).
 FORMULAS: Final = ("=", "+", "-", "@")
 
-#: A cell that should be seen -> its style on a terminal.
+#: Cell to highlight -> its style on a terminal.
 STYLES: Final[Mapping[str, str]] = {
     "HANGING": "bold red",
     "STUCK": "red",
@@ -38,7 +38,7 @@ STYLES: Final[Mapping[str, str]] = {
 
 
 def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, is_terminal: bool = False) -> str:
-    """The rows' columns in one of the three forms; a grid has styles only on a terminal."""
+    """The columns of the rows in one of the three forms. A grid has styles only on a terminal."""
     if form == JSON:
         return json_text([{name: plain(row[name]) for name in columns} for row in rows])
     if form == CSV:
@@ -48,17 +48,17 @@ def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, is_terminal:
 
 
 def json_text(value: object) -> str:
-    """JSON in which whatever is not printable is escaped, not only what the standard asks for."""
+    """JSON in which all unprintable characters are escaped, not only those that the standard requires."""
     return escaped_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
 
 
 def escaped_json(text: str) -> str:
-    """The same JSON with all that does not print escaped."""
+    """The same JSON, with unprintable characters escaped."""
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON knows it; instants as ISO-8601 in UTC, with milliseconds."""
+    """A value in JSON types; instants as ISO-8601 in UTC, with milliseconds."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, list):
@@ -69,7 +69,7 @@ def plain(value: Any) -> Any:
 
 
 def cell(value: Any) -> str:
-    """A value in a grid: a dash for none, partitions as the tools write them."""
+    """A value in a grid: a dash for None, partitions as Kafka's tools write them."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -96,7 +96,7 @@ def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def _csv_cell(value: Any) -> str:
-    """A cell that no spreadsheet takes for a formula; a number is one, with its sign."""
+    """A cell that no spreadsheet reads as a formula. Numbers keep their sign."""
     if isinstance(value, bool | int | float):
         return str(value)
     text = cell(value) if isinstance(value, list) else printable(value)
@@ -110,7 +110,7 @@ def _padded(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
 
 
 def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    # Imported here: output that is piped, and every script, need not wait for it.
+    # Imported here, because piped output and scripts do not need it.
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -118,7 +118,7 @@ def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
 
     console = Console()  # knows NO_COLOR, TERM and the width
     widest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
-    # A time or a number in two pieces is none: what is long gives way, where that is enough.
+    # Do not break times and numbers: long cells give way first, if that is enough.
     least = [min(each, KEPT_WHOLE) for each in widest]
     has_room = sum(max(each, min(len(name), KEPT_WHOLE)) + 2 for each, name in zip(least, columns, strict=True)) <= console.width
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)

@@ -1,7 +1,7 @@
 """The row order of Kafka's tool: that of the Java hash tables in which it collects rows.
 
-Kafka sorts nothing, so its order is that of buckets: the hash of a key, folded, modulo a power of two. Following it, output
-of the live tool and ours can be compared by `diff`. Two keys of one bucket stand in the order in which they came.
+Kafka does not sort, so its order is that of buckets: the hash of a key, folded, modulo a power of two. With the same order, the
+output of the live tool and ours can be compared with `diff`. Keys in the same bucket are in the order of insertion.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def partition_hash(topic: str, partition: int) -> int:
 
 
 def hash_order(items: Iterable[Item], hash_of: Callable[[Item], int], *, holds: int | None = None, least: int = 16) -> list[Item]:
-    """The items as a `HashMap` gives them back; `items` in the order in which they were put in.
+    """The items in the iteration order of a `HashMap`; `items` are in the order of insertion.
 
-    It grew from `least` buckets to hold them, or as many as it `holds`, where others stood between them.
+    The map has grown from `least` buckets to its size: the number of items, or `holds` if it contained further ones.
     """
     kept = list(items)
     size = least

@@ -45,12 +45,12 @@ FIND_HANGING: Final = (
     "Duration(min)",
 )
 
-#: Kafka's id of no broker, and its number where a field is not known.
+#: Kafka's id for no broker, and its number for an unknown field.
 _UNKNOWN: Final = -1
 
 
 def list_table(rows: Iterable[Row]) -> str:
-    """`list`: broker by broker, and of each the coordinator partitions it leads; ids in the order in which they came."""
+    """`list`: by broker, then by the coordinator partitions that it leads, then in the order of the rows."""
     by_place: dict[tuple[int, int], list[Row]] = {}
     for row in rows:
         by_place.setdefault((_known(row["coordinator"]), row["coordinator_partition"]), []).append(row)
@@ -63,7 +63,7 @@ def list_table(rows: Iterable[Row]) -> str:
 
 
 def describe_table(row: Row, as_of_ms: int) -> str:
-    """`describe`: the one transactional id. Kafka prints the duration up to its own clock; here it is up to `as_of_ms`."""
+    """`describe`: one transactional id. Kafka prints the duration up to its own clock; here it is up to `as_of_ms`."""
     start = row["transaction_start_ms"]
     names = hash_order(row["partitions"], lambda place: partition_hash(place["topic"], place["partition"]))
     cells = (
@@ -97,8 +97,8 @@ def describe_producers_table(rows: Iterable[Row]) -> str:
 
 
 def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping[tuple[str, int], int], candidates: int = 0) -> str:
-    """`find-hanging`, which gathers open transactions from partitions with so many `producers` each, then groups them by
-    producer: so many `candidates`, of which `rows` are the hanging ones.
+    """`find-hanging`. The tool collects open transactions from partitions, which have `producers` producers each, then groups
+    them by producer into `candidates`; `rows` are the hanging ones.
     """
     by_partition: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
@@ -113,7 +113,7 @@ def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping
             holds=max(producers.get(place, 0), len(by_partition[place])),
         ):
             by_producer.setdefault(row["producer_id"], []).append(row)
-    # `computeIfAbsent`, by which the tool groups, puts what comes new to the front of a bucket, and grows one entry later.
+    # The tool groups with `computeIfAbsent`, which puts a new entry at the front of a bucket and resizes one entry later.
     newest_first = list(by_producer)[::-1]
     entries = max(candidates, len(by_producer)) - 1
     cells = [
@@ -142,7 +142,7 @@ def pretty_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> st
 
 
 def _cell(value: object) -> str:
-    """A cell as the tool prints it, but for what could forge a line. A tab it prints as it is."""
+    """A cell as the tool prints it, except for characters that could forge a line. A tab is printed unchanged."""
     return "\t".join(printable(part) for part in str(value).split("\t"))
 
 

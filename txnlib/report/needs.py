@@ -12,7 +12,7 @@ from txnlib.report.summary import Row
 
 
 class Wanted(Enum):
-    """What is to be copied, or noted."""
+    """What to copy, or to note in capture.json."""
 
     PARTITION = "PARTITION"
     COORDINATOR = "COORDINATOR"
@@ -20,7 +20,7 @@ class Wanted(Enum):
     NOTES = "NOTES"
 
 
-#: reason of an UNKNOWN -> what would settle it.
+#: Reason of an UNKNOWN -> what would settle it.
 WANTED: Final[Mapping[str, Wanted]] = {
     Reason.PARTITION_LOG_INCOMPLETE: Wanted.PARTITION,
     Reason.PARTITION_COPY_NOT_CURRENT: Wanted.PARTITION,
@@ -36,7 +36,7 @@ WANTED: Final[Mapping[str, Wanted]] = {
 
 
 def wanted_for(row: Row) -> Wanted | None:
-    """What would settle an open transaction; None where it is judged. An unknown owner may be with any coordinator."""
+    """What would settle an open transaction; None if it is judged. An unknown owner may be at any coordinator."""
     wanted = WANTED.get(row["reason"]) if row["verdict"] == "UNKNOWN" else None
     if wanted not in (Wanted.COORDINATOR, Wanted.EVERY_COORDINATOR):
         return wanted
@@ -44,7 +44,7 @@ def wanted_for(row: Row) -> Wanted | None:
 
 
 def needed_for(row: Row) -> str:
-    """The line of `collect-plan` that would settle an open transaction; nothing where it is judged."""
+    """The line of `collect-plan` that would settle an open transaction; empty if it is judged."""
     wanted = wanted_for(row)
     if wanted is None:
         return ""

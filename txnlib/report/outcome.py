@@ -8,12 +8,12 @@ from typing import Final
 
 from txnlib.report.summary import Row, Summary
 
-#: Rows that are told one by one; how many there are is told of all. Each partition is a time series of its own.
+#: Most rows to list; counts include all. The limit matters because each partition is a time series.
 SHOWN_LAGS: Final = 50
 SHOWN_TRANSACTIONS: Final = 100
 SHOWN_BROKERS: Final = 1_000
 
-#: Verdicts in the order in which transactions are shown: what somebody has to act on first.
+#: Verdicts in the order in which transactions are shown, most urgent first.
 URGENCY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN", "OPEN")
 STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
@@ -21,7 +21,7 @@ SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a step wrote: rows, as far as they are known, in how many seconds. Steps overlap, so seconds do not add up."""
+    """The rows that a step wrote, if known, and its duration. Steps overlap, so seconds do not add up."""
 
     rows: int | None
     seconds: float
@@ -33,18 +33,18 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a run found, beyond its summary. Rows as in the tables; instants in epoch ms."""
+    """The results of a run: its summary and further rows of tables. Instants in epoch ms."""
 
     summary: Summary
-    #: Of `brokers`.
+    #: Rows of `brokers`.
     brokers: Sequence[Row] = ()
-    #: Of `partitions`, those whose last stable offset lies below the high watermark, the longest lag first.
+    #: Rows of `partitions` whose last stable offset is below the high watermark, longest lag first.
     lags: Sequence[Row] = ()
-    #: lagging partitions, and their highest lags: partitions, offsets, ms.
+    #: Number of lagging partitions and their largest lags: partitions, offsets, ms.
     lag: Mapping[str, int | None] = field(default_factory=dict)
-    #: Status of the judged copy (MISSING: there is none) -> partitions.
+    #: Status of the judged copy (MISSING if there is none) -> number of partitions.
     partitions: Mapping[str, int] = field(default_factory=dict)
-    #: Of `open_transactions`, by `URGENCY`, those that block most first.
+    #: Rows of `open_transactions`, by `URGENCY`, then those that block most first.
     transactions: Sequence[Row] = ()
 
 
@@ -58,8 +58,8 @@ class Outcome:
     started_ms: int
     finished_ms: int
     run_id: str | None = None
-    #: What is said about a run that failed; None: it did not.
+    #: Error message of a failed run, else None.
     error: str | None = None
     written: Mapping[str, Written] = field(default_factory=dict)
-    #: None where it failed.
+    #: None if the run failed.
     found: Found | None = None

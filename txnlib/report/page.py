@@ -1,6 +1,6 @@
 """The report as one page of HTML. Rows go into templates, and everything from a log is escaped.
 
-The page needs no network, and its content security policy allows none. It works without its script, which only copies commands.
+The page needs no network, and its content security policy forbids it. It also works without its script, which only copies commands.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from txnlib.report.page_rows import Page, Story
 from txnlib.report.page_timeline import HEIGHT, LEFT, RIGHT, WIDTH, clock, plot
 from txnlib.report.summary import PREPARED, SECTIONS, Row
 
-#: Cards that stand open; what follows is folded up.
+#: Number of cards that are open; the others are folded.
 UNFOLDED: Final = 3
 HISTORY_WIDTH: Final = 700
 
 
 def render_page(page: Page) -> str:
-    """The page as one HTML document in UTF-8, with style and script in it."""
+    """The page as one HTML document in UTF-8, including style and script."""
     style, script = _source("page.css"), _source("page.js")
     template = _environment().get_template("page.html")
     return template.render(
@@ -44,7 +44,7 @@ def render_page(page: Page) -> str:
 
 
 def shown(value: object) -> object:
-    """A value as the page writes it: what could forge a line or turn the direction of text is spelt out, then escaped."""
+    """A value for the page: characters that could forge a line or change the text direction are spelt out, then escaped."""
     if isinstance(value, Markup):
         return value
     if value is None:
@@ -53,7 +53,7 @@ def shown(value: object) -> object:
 
 
 def command_of(page: Page, command: str) -> str:
-    """The command of txn-audit that shows more of this run; a query, where only Spark can open the tables."""
+    """The txn-audit command that shows more of this run; a query if only Spark can open the tables."""
     if page.tables is None:
         table = "abort_plan" if command == "abort-plan" else command.replace("-", "_")
         return f"SELECT * FROM {page.summary.output}.{table} WHERE run_id = '{page.run_id}'"
@@ -61,13 +61,13 @@ def command_of(page: Page, command: str) -> str:
 
 
 def _run_of(page: Page) -> str:
-    """The options that name a run, but for what no command line can carry."""
+    """The options that name a run, unless they cannot be written on a command line."""
     named = {"--tables": str(page.tables), "--run": page.run_id}
     return " ".join(option(name, value) for name, value in named.items() if refusal(value) is None)
 
 
 def explain_command(page: Page, row: Row) -> str:
-    """The command that tells one transaction's story."""
+    """The command that explains one transaction."""
     if page.tables is None:
         return command_of(page, "open_transactions")
     if refusal(row["topic"]) is not None:
@@ -76,17 +76,17 @@ def explain_command(page: Page, row: Row) -> str:
 
 
 def story_of(page: Page, row: Row) -> Story | None:
-    """What both logs tell of a transaction, where that was looked up."""
+    """The story of a transaction, if it was loaded."""
     return page.stories.get((row["topic"], row["partition"], row["producer_id"], row["start_offset"]))
 
 
 def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
-    """Transactions that are dealt with at once: those of one owner, where the owner is to act."""
+    """Transactions that are handled together: those of one owner, if the owner has to act."""
     return text.by_owner(rows) if section in ("LATE", PREPARED) else [[row] for row in rows]
 
 
 def at_once(plan: Sequence[Row]) -> list[list[Row]]:
-    """Rows of the plan, those together that one command settles."""
+    """Rows of the plan, grouped by the command that settles them."""
     groups: dict[object, list[Row]] = {}
     for row in plan:
         key = row["number"] if row["command"] is None else (row["action"], row["command"])
@@ -95,12 +95,12 @@ def at_once(plan: Sequence[Row]) -> list[list[Row]]:
 
 
 def can_be_pasted(command: str) -> bool:
-    """Whether what the page shows is the command itself: ids may hold what nobody should paste unseen."""
+    """Whether the page shows the command literally. Ids may contain characters that should not be pasted unseen."""
     return text.printable(command) == command
 
 
 def pieces(section: str, page: Page) -> int:
-    """How many transactions of a section there are, shown or not."""
+    """The number of transactions in a section, shown or not."""
     if section == PREPARED:
         return len(page.summary.transactions.get(section, []))
     return int(page.summary.counts.get("verdicts", {}).get(section, 0))
@@ -121,7 +121,7 @@ def _environment() -> Environment:
 
 
 def _source(name: str) -> str:
-    """A template. Read through the package, which may lie in a zip file."""
+    """A template. Read through the package, which may be in a zip file."""
     return files("txnlib").joinpath("report", "templates", name).read_text("utf-8")
 
 
@@ -129,7 +129,7 @@ def _hash(content: str) -> str:
     return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
 
 
-#: What templates may call.
+#: Functions that templates may call.
 _GLOBALS: Final[dict[str, Any]] = {
     "UNFOLDED": UNFOLDED,
     "SHOWN_CAUSES": text.SHOWN_CAUSES,

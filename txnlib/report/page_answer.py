@@ -11,16 +11,16 @@ from txnlib.report.page_rows import Page
 from txnlib.report.summary import PREPARED, SECTIONS
 from txnlib.report.text import HEADLINES, instant, where
 
-#: verdict -> how its number of transactions is told, for one and for more.
+#: Verdict -> phrase for one transaction and for several.
 _TOLD: Final = {
     "HANGING": ("1 transaction hangs", "{} transactions hang"),
     "STUCK": ("1 is stuck", "{} are stuck"),
     "LATE": ("1 is late", "{} are late"),
     "SUSPECT": ("1 may be hanging", "{} may be hanging"),
 }
-#: What is wrong, by verdict; the rest is as it should be, or cannot be said.
+#: Verdicts that mean that something is wrong. The others are normal or undecided.
 ALARMS: Final = ("HANGING", "STUCK")
-#: action of the plan -> what to do about that many, in the order in which it is done, and the sections that say how.
+#: Action of the plan -> phrase for what to do, in order, and the sections that explain it.
 TO_DO: Final = {
     "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
     "ABORT_LATER": ("hanging, but not to be aborted now: see what speaks against it", ("HANGING",)),
@@ -32,18 +32,18 @@ TO_DO: Final = {
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
 }
-#: Section -> its place on the page.
+#: Section -> its anchor on the page.
 ANCHORS: Final = {name: name.lower() for name in (*SECTIONS, "OPEN")}
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One verdict: how many transactions have it, and what it means."""
+    """One verdict: its number of transactions and its meaning."""
 
     verdict: str
     count: int
     means: str
-    #: Where they are shown; None: nowhere.
+    #: Anchor of the section that shows them; None if there is none.
     anchor: str | None
 
 
@@ -54,9 +54,9 @@ class Answer:
     #: alarm, warning or calm.
     level: str
     headline: str
-    #: Since when the oldest of the worst has blocked; else how many are open.
+    #: Since when the oldest transaction of the worst verdict has blocked; else the number of open transactions.
     since: str
-    #: How many, what to do about them, and the place on the page that says how.
+    #: Number of transactions, what to do about them, and the anchor of the section that explains it.
     do: Sequence[tuple[int, str, str]]
     tiles: Sequence[Tile]
     unseen: Sequence[str]
@@ -118,7 +118,7 @@ def _since(page: Page) -> str:
 
 
 def _unseen(page: Page) -> list[str]:
-    """What the audit did not see, in the same breath."""
+    """What the audit did not see, as the end of the sentence."""
     summary = page.summary
     found = []
     if summary.missing_coordinators:

@@ -9,18 +9,18 @@ from typing import Final
 
 from txnlib.report.summary import Row
 
-#: Squares in a line of the coverage map, and the room that one takes.
+#: Squares per line of the coverage map, and the size of one.
 IN_A_LINE: Final = 50
 CELL: Final = 12
 HEIGHT: Final = 90
-#: Verdicts in the history, from the ground up.
+#: Verdicts in the history, from bottom to top.
 STACKED: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
 _GAP: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """Partitions of a topic, each a square: for each status a path whose dashes are the squares."""
+    """The partitions of a topic as squares: for each status, a path whose dashes are the squares."""
 
     width: int
     height: int
@@ -55,7 +55,7 @@ def _lines(statuses: Sequence[str]) -> Iterator[Sequence[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One run: its bars, from the ground up."""
+    """One run: its bars, from bottom to top."""
 
     x: int
     width: int
@@ -63,7 +63,7 @@ class Column:
 
 
 def columns_of(runs: Sequence[Row], width: int) -> list[Column]:
-    """The history as stacked bars, the oldest run left. `runs` are newest first."""
+    """The history as stacked bars, oldest run on the left. `runs` are newest first."""
     totals = [sum(run["verdicts"].get(name, 0) for name in STACKED) for run in runs]
     unit = (HEIGHT - 2) / max([1, *totals])
     each = min(48, width // max(1, len(runs)))

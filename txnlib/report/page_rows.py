@@ -9,13 +9,13 @@ from typing import Any, Final
 from txnlib.report.explained import Explained
 from txnlib.report.summary import Row, Summary
 
-#: Transactions of each section whose story is told, from both logs: it takes a dozen questions each.
+#: Number of transactions in each section with a story, which takes a dozen queries each.
 STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, "PREPARED": 2, "UNKNOWN": 2}
 SHOWN_STEPS: Final = 40
 SHOWN_PLAN: Final = 30
 SHOWN_LAGS: Final = 15
 SHOWN_TOPICS: Final = 40
-#: Partitions drawn in the coverage map; where there are more, topics are counted only.
+#: Most partitions in the coverage map. If there are more, topics are only counted.
 SHOWN_PARTITIONS: Final = 5_000
 SHOWN_RUNS: Final = 30
 SHOWN_ENDINGS: Final = 30
@@ -28,7 +28,7 @@ Key = tuple[str, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One open transaction from both sides, and how the log went on behind its start."""
+    """One open transaction from both sides, and the growth of the log after its start."""
 
     told: Explained
     #: Broker-stamped batches from its start on: base_offset, max_timestamp_ms.
@@ -45,32 +45,32 @@ class Page:
     run_id: str
     version: str = ""
     inputs: str = ""
-    #: Of the run, as decided.
+    #: The settings of the run.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    #: What `txn-audit` is given as --tables; None where the tables lie in a catalog, which it cannot read.
+    #: The --tables for `txn-audit`; None for tables in a catalog, which it cannot read.
     tables: str | None = None
     #: verdict, reason, count.
     reasons: Sequence[Row] = ()
-    #: Of the worst verdict there is, the open transaction that has blocked for longest: topic, partition, verdict, blocks_since.
+    #: The open transaction of the worst verdict that has blocked longest: topic, partition, verdict, blocks_since.
     oldest: Row | None = None
     stories: Mapping[Key, Story] = field(default_factory=dict)
-    #: Rows of abort_plan in order, and how many there are of each action.
+    #: Rows of abort_plan in order, and the number of each action.
     plan: Sequence[Row] = ()
     actions: Mapping[str, int] = field(default_factory=dict)
-    #: Rows of partitions whose last stable offset lags, and how many there are.
+    #: Rows of partitions whose last stable offset lags, and their number.
     lags: Sequence[Row] = ()
     lagging: int = 0
     brokers: Sequence[Row] = ()
-    #: topic, partition, status of the judged copies and of what is missing, those of `topics` only.
+    #: Topic, partition and status of judged copies and of missing partitions, only for `topics`.
     covered: Sequence[Row] = ()
-    #: topic -> status -> partitions, the coordinators' left out; and how many topics there are.
+    #: Topic -> status -> number of partitions, without coordinators; and the number of topics.
     topics: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     topics_known: int = 0
     quarantined: int = 0
-    #: Open transactions of two-phase commits, the oldest first, and how many there are.
+    #: Open transactions of two-phase commits, oldest first, and their number.
     two_phase: Sequence[Row] = ()
     two_phase_open: int = 0
     #: Finished runs of the cluster up to this one, newest first: run_id, as_of_ms, verdicts, lag_ms.
     runs: Sequence[Row] = ()
-    #: What became of those that earlier runs warned of, newest first: rows of ended_transactions.
+    #: Transactions that earlier runs warned of and that have ended, newest first: rows of ended_transactions.
     endings: Sequence[Row] = ()

@@ -1,7 +1,7 @@
 """The plot of an open transaction on the report page: coordinator, partition and offsets over time.
 
-Time is stretched where something happens and compressed where nothing does: a transaction is decided within milliseconds and
-blocks for days. Between two instants at which something happened, time runs evenly.
+The time axis is stretched around events and compressed between them: a transaction is decided within milliseconds and blocks for
+days. Between two events, time is linear.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ COORDINATOR: Final = 26
 PARTITION: Final = 70
 TOP: Final = 104
 BOTTOM: Final = 164
-#: Steps drawn on each side of the beginning of the open transaction; the table below has more.
+#: Number of steps to draw before and after the beginning of the open transaction. The table below the plot has more.
 BEFORE: Final = 14
 AFTER: Final = 10
 _LETTER: Final = 7.4
 _TICK: Final = 84.0
 _POINTS: Final = 60
 
-#: What became of the transaction, by its coordinator -> Kafka's name of the state.
+#: Outcome of the transaction, according to its coordinator -> Kafka's name of the state.
 _STATES: Final = {after: state or "expired" for state, after in STATE_AFTER.items()}
-#: Kafka's name of a state -> how it is drawn.
+#: Kafka's name of a state -> its style.
 _KINDS: Final[Mapping[str, str]] = {
     "Ongoing": "ongoing",
     "PrepareCommit": "decided",
@@ -48,13 +48,13 @@ _KINDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A stretch of time: a state of the coordinator, or where a batch can stand."""
+    """A period: a state of the coordinator, or the possible times of a batch."""
 
     x: float
     width: float
     kind: str
     says: str
-    #: What fits into it; "" if nothing does.
+    #: Label that fits into the bar, or "".
     label: str = ""
 
 
@@ -81,14 +81,14 @@ class Plot:
     states: Sequence[Bar]
     batches: Sequence[Bar]
     markers: Sequence[Mark]
-    #: From where on the transaction is open.
+    #: Position from which on the transaction is open.
     open_x: float
-    #: The end of the log, and what lies between it and the start: lists of points as SVG has them.
+    #: Lists of SVG points: the end of the log, and the area between it and the start.
     log_end: str
     blocked: str
     start_offset: int
     end_offset: int | None
-    #: Where another transaction holds the last stable offset, which is lower then.
+    #: Position of a lower last stable offset, if another transaction blocks it.
     lower_lso: int | None
     ticks: Sequence[Tick]
     says: str
@@ -122,7 +122,7 @@ def plot(story: Story) -> Plot:
 
 
 def clock(ms: int) -> str:
-    """07:22:58.141; the number where no calendar reaches."""
+    """07:22:58.141; the number if it is outside of the calendar."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
     except (OverflowError, ValueError, OSError):
@@ -130,7 +130,7 @@ def clock(ms: int) -> str:
 
 
 def _drawn(steps: Sequence[Step]) -> tuple[list[Step], int]:
-    """The steps around the beginning of the open transaction, the last record of its coordinator included."""
+    """The steps around the beginning of the open transaction, including the last record of its coordinator."""
     known = [step for step in steps if step.first_offset is not None]
     first = next((i for i, step in enumerate(known) if step.is_open), len(known))
     chosen = known[max(0, first - BEFORE) : first + AFTER]
@@ -169,7 +169,7 @@ class _Axis:
 def _axis(steps: Sequence[Step], as_of: int) -> _Axis:
     times = sorted({as_of, *(ms for step in steps for ms in (step.after_ms, step.before_ms) if ms is not None)})
     widths = [0.4 + log10(1 + later - earlier) for earlier, later in pairwise(times)]
-    # What happened first stands a little off the edge: it is not known when what came before it was.
+    # The first event is a little off the edge, because the time of what came before it is unknown.
     inset = LEFT + 10.0 if widths else float(RIGHT)
     unit = (RIGHT - inset) / (sum(widths) or 1)
     places = [inset]
@@ -188,7 +188,7 @@ def _ticks(steps: Sequence[Step], as_of: int, x_of: _Axis) -> Iterator[Tick]:
     stamped = [step.after_ms for step in steps if step.after_ms is not None and step.after_ms == step.before_ms]
     last = x_of(as_of)
     yield Tick(last, f"as of {clock(as_of)}", "end")
-    taken = [last - _TICK]  # the label of as_of stands left of it, and is longer
+    taken = [last - _TICK]  # the label of as_of is left of it, and longer
     for ms in dict.fromkeys([*stamped, *(step.before_ms for step in steps if step.before_ms is not None)]):
         x = x_of(ms)
         anchor, middle = ("start", x + _TICK / 2) if x < LEFT + _TICK / 2 else ("middle", x)
@@ -201,7 +201,7 @@ def _ticks(steps: Sequence[Step], as_of: int, x_of: _Axis) -> Iterator[Tick]:
 
 
 def _states(steps: Sequence[Step], x_of: _Axis) -> Iterator[Bar]:
-    """The coordinator's states; records that repeat a state, such as those that add a partition, are one bar."""
+    """The states of the coordinator. Records that repeat a state, such as those that add a partition, share a bar."""
     records = [step for step in steps if _is_record(step)]
     begun = [step for i, step in enumerate(records) if i == 0 or step.state_after != records[i - 1].state_after]
     for i, step in enumerate(begun):
@@ -233,7 +233,7 @@ def _markers(steps: Sequence[Step], x_of: _Axis) -> Iterator[Mark]:
 
 
 def _log_end(story: Story, start: int, end: int | None, open_x: float, x_of: _Axis) -> list[tuple[float, float]]:
-    """How the log grew from the start on, by what is broker-stamped in it."""
+    """The growth of the log after the start, from its broker-stamped batches."""
     if end is None or end <= start:
         return [(open_x, float(BOTTOM)), (float(RIGHT), float(BOTTOM))]
     height = (BOTTOM - TOP) / (end - start)
@@ -241,7 +241,7 @@ def _log_end(story: Story, start: int, end: int | None, open_x: float, x_of: _Ax
     thinned = known[:: max(1, len(known) // _POINTS)]
     points = [(x_of(row["max_timestamp_ms"]), BOTTOM - (min(row["base_offset"], end) - start) * height) for row in thinned]
     line = [(open_x, float(BOTTOM))]
-    for x, y in points:  # a clock that goes back does not shrink a log
+    for x, y in points:  # a clock that goes back does not shorten the log
         line.append((max(x, line[-1][0]), min(y, line[-1][1])))
     return [*line, (float(RIGHT), float(TOP))]
 
@@ -254,7 +254,7 @@ def _points(line: Sequence[tuple[float, float]]) -> str:
 
 
 def _says(steps: Sequence[Step], story: Story, start: int, end: int | None) -> str:
-    """What the plot shows, for those who do not see it."""
+    """A description of the plot for screen readers."""
     states = [f"{_STATES.get(s.state_after, s.state_after)}{_at(s)}" for s in steps if _is_record(s)]
     markers = [
         f"{s.record.split(',')[0]} at offset {s.first_offset}{_at(s)}" for s in steps if not _is_record(s) and not _is_batch(s)

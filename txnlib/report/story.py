@@ -1,8 +1,8 @@
 """The story of an open transaction: batches of the partition and coordinator records, in order of time.
 
-Only brokers' clocks count. Markers, LogAppendTime batches and coordinator records have one; of a CreateTime batch it is known
-that it stands between the broker-stamped batches around it. Each log keeps its own order; where the clocks leave the order of
-the two open, protocol fills in: a partition is added before it is written to, and decided before it is marked.
+Only brokers' clocks count. Markers, LogAppendTime batches and coordinator records have one; a CreateTime batch is known to be
+between the broker-stamped batches around it. Each log keeps its own order. If the clocks do not decide the order between the two
+logs, the protocol does: a partition is added before it is written to, and a transaction is decided before it is marked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from txnlib.report.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVE
 from txnlib.report.summary import Row
 from txnlib.report.text import printable
 
-#: Kafka's name of a state -> what has become of the transaction; None: a tombstone.
+#: Kafka's name of a state -> what it means for the transaction; None is a tombstone.
 STATE_AFTER: Final[Mapping[str | None, str]] = {
     "Empty": "nothing begun",
     "Ongoing": "open",
@@ -38,17 +38,17 @@ class Step:
     written_by: str
     record: str
     state_after: str
-    #: The log it stands in: the partition, or its coordinator's partition of `__transaction_state`.
+    #: The log: the partition, or the coordinator's partition of `__transaction_state`.
     log: str = ""
-    #: First and last offset there; None for a stretch that is left out.
+    #: First and last offset in that log; None for records that are left out.
     first_offset: int | None = None
     last_offset: int | None = None
-    #: Brokers' clocks prove that it was written between these; equal where it is stamped, None where nothing is known.
+    #: Brokers' clocks prove that it was written between these times. Equal if it is broker-stamped, None if unknown.
     after_ms: int | None = None
     before_ms: int | None = None
-    #: Whether it is part of the open transaction.
+    #: Whether the step is part of the open transaction.
     is_open: bool = False
-    #: Data batches of one producer that can be told in one line: their common fields.
+    #: Fields that data batches of one producer must share to be folded into one line.
     fold: tuple[object, ...] | None = None
     records: int = 0
     first_sequence: int | None = None
@@ -57,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Broker-stamped batches of the partition: offsets in order with their times, and the times known beyond them."""
+    """Broker-stamped batches of the partition: offsets in order, their times, and the known times before and after them."""
 
     offsets: Sequence[int] = ()
     times: Sequence[int] = ()
@@ -65,7 +65,7 @@ class Stamps:
     after: int | None = None
 
     def around(self, first_offset: int, last_offset: int) -> tuple[int | None, int | None]:
-        """The newest time at a lower offset, the oldest at a higher one."""
+        """The newest time at a lower offset and the oldest time at a higher offset."""
         lower = [*([] if self.before is None else [self.before]), *self.times[: bisect_left(self.offsets, first_offset)]]
         upper = [*self.times[bisect_right(self.offsets, last_offset) :], *([] if self.after is None else [self.after])]
         return max(lower, default=None), min(upper, default=None)
@@ -74,8 +74,8 @@ class Stamps:
 def tell(place: Place, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row]) -> list[Step]:
     """The story of `place`: its producer's `batches` on the partition and the `records` of its transactional id.
 
-    `batches` are rows of record_batches by offset; `records` rows of coordinator_states by offset, each with the number of
-    those `left_out` right before it.
+    `batches` are rows of record_batches by offset; `records` are rows of coordinator_states by offset, each with the number of
+    records that were `left_out` before it.
     """
     on_partition = list(_partition_steps(place, batches, stamps))
     at_coordinator = list(_coordinator_steps(place, records))
@@ -85,11 +85,11 @@ def tell(place: Place, batches: Sequence[Row], stamps: Stamps, records: Sequence
 
 
 def is_stamped(batch: Row) -> bool:
-    """Whether the batch carries a broker's time."""
+    """Whether the timestamp of the batch is a broker's."""
     return bool(batch["is_control"]) or batch["timestamp_type"] == "LOG_APPEND_TIME"
 
 
-# ---- The partition's side
+# ---- Partition
 
 
 def _partition_steps(place: Place, batches: Sequence[Row], stamps: Stamps) -> Iterator[Step]:
@@ -133,7 +133,7 @@ def _marker(batch: Row) -> str:
 
 
 def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step], records: Sequence[Row]) -> list[Key]:
-    """Where each step stands in time, as far as it alone tells."""
+    """The time of each step, as far as it is known without the other log."""
     between = limits(place, batches, records)
     keys: list[Key] = []
     for batch, step, (lowest, highest) in zip(batches, steps, between, strict=True):
@@ -148,7 +148,7 @@ def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step],
     return keys
 
 
-# ---- The coordinator's side
+# ---- Coordinator
 
 
 def _coordinator_steps(place: Place, records: Sequence[Row]) -> Iterator[tuple[Key, Step]]:
@@ -179,7 +179,7 @@ def _record(place: Place, record: Row) -> str:
     if record["is_tombstone"]:
         return f"{name} tombstone"
     listed = record["partitions"] or []
-    # The partition in question first, if there are too many to name.
+    # The partition of the story comes first, in case there are too many to list.
     is_here = [lists({"partitions": [each]}, place) for each in listed]
     order = sorted(range(len(listed)), key=lambda i: not is_here[i]) if len(listed) > _SHOWN_PARTITIONS else range(len(listed))
     names = [f"{listed[i]['topic']}-{listed[i]['partition']}" for i in order][:_SHOWN_PARTITIONS]
@@ -188,11 +188,11 @@ def _record(place: Place, record: Row) -> str:
     return text if record["producer_id"] == place.producer_id else f"{text}, producer {record['producer_id']}"
 
 
-# ---- Both together
+# ---- Merge
 
 
 def _merge(left: Sequence[tuple[Key, Step]], right: Sequence[tuple[Key, Step]]) -> Iterator[Step]:
-    """Both sides by key, each in its own order: what has an earlier key than the one before it follows that at once."""
+    """Both logs merged by key, each in its own order. A step with an earlier key than its predecessor follows it directly."""
     i = j = 0
     while i < len(left) or j < len(right):
         if j == len(right) or (i < len(left) and left[i][0] < right[j][0]):
@@ -204,7 +204,7 @@ def _merge(left: Sequence[tuple[Key, Step]], right: Sequence[tuple[Key, Step]]) 
 
 
 def _folded(steps: Iterator[Step]) -> Iterator[Step]:
-    """Batches that follow each other in the story, as one line."""
+    """Folds batches that follow each other in the story into one line."""
     held: Step | None = None
     for step in steps:
         if held is not None and held.fold is not None and held.fold == step.fold:

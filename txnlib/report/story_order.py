@@ -1,7 +1,7 @@
 """The place of a batch among its coordinator's records. The protocol decides where clocks cannot.
 
-A partition is added to a transaction before it is written to, and a transaction is decided before it is marked, and marked
-before it is finished. Which decision a marker carries out is told by its kind and by time.
+A partition is added to a transaction before it is written to. A transaction is decided before it is marked, and marked before it
+is finished. The type and time of a marker show which decision it carries out.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 _PREPARED: Final = frozenset(state.kafka_name for state in PREPARED_STATES)
 EVER: Final = 1 << 62
 
-#: Where a step stands: ms by a broker's clock, and among equals a rank.
+#: Sort key of a step: ms by a broker's clock, then a rank.
 Key = tuple[int, int]
 DECISION, BEFORE_IT, BATCH, COMPLETION = 0, -1, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The transaction that is explained."""
+    """The transaction to explain."""
 
     topic: str
     partition: int
@@ -36,7 +36,7 @@ class Place:
 
 
 def limits(place: Place, batches: Sequence[Row], records: Sequence[Row]) -> list[tuple[Key, Key]]:
-    """The least and the greatest key that each batch of a producer can have, both by offset."""
+    """The smallest and the largest possible key of each batch of a producer, by offset."""
     found: list[tuple[Key, Key]] = []
     marker: Row | None = None
     for batch in reversed(batches):
@@ -49,7 +49,7 @@ def limits(place: Place, batches: Sequence[Row], records: Sequence[Row]) -> list
 
 
 def _decision_of(place: Place, marker: Row, records: Sequence[Row]) -> Row | None:
-    """The Prepare record behind a marker: the newest that came before it, and whose transaction was not finished by then."""
+    """The Prepare record of a marker: the newest before it whose transaction was not finished yet."""
     at, kind = clock_ms(marker["max_timestamp_ms"]), marker["control_type"]
     if at is None:
         return None
@@ -68,7 +68,7 @@ def _decision_of(place: Place, marker: Row, records: Sequence[Row]) -> Row | Non
 
 
 def _finished_ms(decision: Row, records: Sequence[Row]) -> int:
-    """When its transaction was finished, as far as the records tell."""
+    """When the transaction was finished, if the records show it."""
     ends = [
         record["timestamp_ms"]
         for record in records
@@ -108,5 +108,5 @@ def _last(records: Sequence[Row]) -> Row | None:
 
 
 def lists(record: Row, place: Place) -> bool:
-    """Whether a coordinator's record holds the partition."""
+    """Whether a coordinator record lists the partition."""
     return any(p["topic"] == place.topic and p["partition"] == place.partition for p in record["partitions"] or ())

@@ -10,9 +10,9 @@ from txnlib.report.grid import STYLES
 from txnlib.report.summary import PREPARED, Summary
 from txnlib.report.text import WIDTH, render
 
-#: The least that is written for; a narrower terminal folds lines itself.
+#: Smallest width. A narrower terminal wraps lines itself.
 NARROWEST: Final = 60
-#: What is seen first -> its style. A heading, or a verdict behind its count.
+#: Text to highlight -> its style: a heading, or a verdict after its count.
 _HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
 _LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
 _COMMAND: Final = re.compile(r"^  (?:do|then) +(.*)$", re.MULTILINE)
@@ -20,7 +20,7 @@ _OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green"}
 
 
 def columns(*, is_terminal: bool) -> int:
-    """How wide text is to be: as the terminal, within reason; where it is piped, always the same."""
+    """The width of text: that of the terminal, within limits; fixed if piped."""
     return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)) if is_terminal else WIDTH
 
 
@@ -31,7 +31,7 @@ def page(summary: Summary, *, is_terminal: bool) -> str:
 
 
 def _styled(text: str) -> str:
-    # Imported here: output that is piped need not wait for it.
+    # Imported here, because piped output does not need it.
     from rich.console import Console
     from rich.text import Text
 
@@ -42,7 +42,7 @@ def _styled(text: str) -> str:
         for found in pattern.finditer(text):
             if "write a marker" not in found[0]:
                 styled.stylize(style, *found.span(group))
-    console = Console(soft_wrap=True)  # knows NO_COLOR and TERM; commands stay in one piece, to be copied
+    console = Console(soft_wrap=True)  # supports NO_COLOR and TERM; commands are not broken, so that they can be copied
     with console.capture() as captured:
         console.print(styled)
     return captured.get()

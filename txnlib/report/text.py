@@ -22,18 +22,18 @@ _LABEL: Final = 9
 SHOWN_CAUSES: Final = 2
 SHOWN_GROUPS: Final = 3
 SHOWN_ENDED: Final = 5
-#: Transactions (of LATE and PREPARED: owners) of a section that are told in full, by default and, where there are few sections, of
-#: what somebody has to act on; then those that have a line each. So a report is a screen of about 40 lines.
+#: Number of transactions (for LATE and PREPARED: owners) of a section to describe in full: by default, and for sections that need
+#: action if there are few sections. Then the number to give one line each. So a report has about 40 lines.
 IN_FULL, IN_FULL_URGENT, IN_BRIEF = 1, 2, 3
 _URGENT: Final = ("HANGING", "STUCK")
 _FEW: Final = 2
-#: A line, or a line that may be wrapped, with how far what follows is indented.
+#: A line; or a line to wrap, with the indentation of its continuation.
 Line = str | tuple[str, int]
 
-#: Reason of what is late by its timestamps alone.
+#: Reason of transactions that are late only by their timestamps.
 _IN_TIME: Final = Reason.TIMEOUT_NOT_PASSED.value
 
-#: verdict -> what it means in one line.
+#: Verdict -> its meaning in one line.
 HEADLINES: Final = {
     "HANGING": "nobody will ever end it",
     "STUCK": "its coordinator decided, but the marker does not arrive",
@@ -46,7 +46,7 @@ HEADLINES: Final = {
 
 
 def render(summary: Summary, width: int = WIDTH) -> str:
-    """The report as text, at most so many columns wide where words allow it; commands are never wrapped."""
+    """The report as text, wrapped to a width if words allow it. Commands are never wrapped."""
     lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
     for verdict in SECTIONS:
         lines += _section(verdict, summary)
@@ -68,7 +68,7 @@ def printable(text: object) -> str:
 
 
 def instant(ms: int | None) -> str:
-    """2026-11-21 07:46:12Z; a dash where there is none, the number where no calendar reaches."""
+    """2026-11-21 07:46:12Z; a dash for None, the number if it is outside of the calendar."""
     return "-" if ms is None else durations.instant(ms).replace("T", " ")
 
 
@@ -115,7 +115,7 @@ def _answer(summary: Summary) -> list[Line]:
 
 
 def _extent(verdict: str, total: int, summary: Summary) -> str:
-    """How many partitions those of a verdict block, and for how long; nothing where not all are at hand."""
+    """How many partitions the transactions of a verdict block, and for how long; empty if not all of them are loaded."""
     rows = summary.transactions.get(verdict, [])
     if verdict not in ("HANGING", "STUCK", "LATE") or len(rows) < summary.counts.get("verdicts", {}).get(verdict, total):
         return ""
@@ -147,7 +147,7 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
     total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
     lines: list[Line] = ["", verdict]
     groups = by_owner(rows) if verdict in ("LATE", PREPARED) else [[row] for row in rows]
-    groups.sort(key=lambda group: group[0]["reason"] == _IN_TIME)  # what is late by its timestamps alone comes last
+    groups.sort(key=lambda group: group[0]["reason"] == _IN_TIME)  # transactions that are late only by their timestamps come last
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
     in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
     for group in groups[:in_full]:
@@ -161,7 +161,7 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
 
 
 def _brief(rows: Sequence[Row]) -> list[Line]:
-    """Transactions of one owner in a line: where, whose, since when."""
+    """The transactions of one owner in one line: where, whose, since when."""
     first = rows[0]
     places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows)
     blocked = f"{sum(row['blocked_offsets'] or 0 for row in rows)} offsets since {instant(first['blocks_since'])}"
@@ -217,24 +217,24 @@ def _transaction(row: Row, summary: Summary) -> list[Line]:
 
 
 def _notes(row: Row) -> list[str]:
-    """What to know before a step; not what is said of it already, nor permissions, which the plan has."""
+    """Notes to read before a step, without what is already said and without permissions, which are in the plan."""
     known = (row["do_not_abort_because"],)
     return [printable(note) for note in row["notes"] or () if note not in known and not note.startswith(PERMISSIONS)]
 
 
 def on_old_brokers(row: Row) -> str:
-    """The other form of an abort, where the version of the brokers is not known."""
+    """The other form of an abort, if the version of the brokers is unknown."""
     other = row["command_for_old_brokers"]
     return "" if other is None else f"{printable(other)}   (brokers before 3.0)"
 
 
 def is_holder(row: Row) -> bool:
-    """Whether the transaction holds the last stable offset of its partition; else it waits behind another."""
+    """Whether the transaction blocks the last stable offset of its partition; if not, another one blocks first."""
     return row["blocking_producer_id"] in (None, row["producer_id"])
 
 
 def blocks(row: Row) -> str:
-    """Where consumers stop, and who holds them there."""
+    """Where consumers stop, and which transaction blocks them."""
     extent = f"{row['blocked_offsets']} offsets, {size(row['blocked_bytes'])}; compaction too"
     since = instant(row["blocks_since"])
     if is_holder(row):
@@ -281,12 +281,12 @@ def _late(rows: list[Row]) -> list[Line]:
 
 
 def _short(command: str) -> str:
-    """A command of kafka-transactions.sh without what is the same in all."""
+    """A command of kafka-transactions.sh without its common prefix."""
     return printable(command.replace("kafka-transactions.sh --bootstrap-server $BOOTSTRAP ", ""))
 
 
 def behind(row: Row) -> str:
-    """What blocks the partition once this one is ended; nothing unless this one blocks now."""
+    """The transaction that blocks the partition once this one has ended; empty unless this one blocks now."""
     if row["next_blocking_offset"] is None or row["blocking_producer_id"] != row["producer_id"]:
         return ""
     next_id = row["next_blocking_transactional_id"]
@@ -308,7 +308,7 @@ def _labelled(label: str, text: str, *, wrap: bool = True) -> list[Line]:
 
 
 def _ended(summary: Summary) -> list[Line]:
-    """What became of those that the audit before warned of."""
+    """What became of the transactions that the previous audit warned of."""
     lines: list[Line] = []
     for row in summary.ended[:SHOWN_ENDED]:
         place = f"{where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
@@ -339,7 +339,7 @@ def _incomplete(summary: Summary) -> list[Line]:
 
 
 def _further(summary: Summary) -> list[Line]:
-    """Where to read on. Tables of a catalog have no folder, and txn-audit does not reach them."""
+    """Commands for more details. Tables of a catalog have no folder, and txn-audit cannot read them."""
     rows = next((rows for name in HEADLINES if (rows := summary.transactions.get(name))), None)
     if rows is None or "/" not in summary.output:
         return []

@@ -1,7 +1,7 @@
 """The events of a partition or transactional id, from both logs.
 
-Within a partition the log is the order. A coordinator's record stands by its time among the markers, whose times are
-brokers', too. Data with its client's time stands by that as far as the markers around it and its Ongoing record allow.
+Within a partition, the log gives the order. Coordinator records are placed among the markers by time, because both have brokers'
+times. Data with a client's time is placed by that time, within the limits of the markers around it and of its Ongoing record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS: Final = (
     "detail",
 )
 BROKER, CLIENT, COORDINATOR = "BROKER", "CLIENT", "COORDINATOR"
-#: Among events of one millisecond: a coordinator opens and decides before the partition hears of it, and completes after.
+#: Order of events within one millisecond: a coordinator opens and decides before the partition is written, and completes after.
 _BEFORE_DATA, _DATA, _AFTER_DATA = 0, 1, 2
 _PREPARED: Final = ("PrepareCommit", "PrepareAbort")
 
@@ -46,9 +46,9 @@ class Event:
     producer_id: int | None
     producer_epoch: int | None
     detail: str
-    #: Lowest open first offset after it, else the offset after it; None in a coordinator's log, and where it is not known.
+    #: Lowest open first offset after the event, else the next offset; None in a coordinator's log, and if unknown.
     last_stable_offset: int | None = None
-    #: Where it stands among the events of other logs.
+    #: Sort key among the events of all logs.
     key: tuple[int, int] = (0, _DATA)
 
     def row(self) -> Row:
@@ -58,10 +58,10 @@ class Event:
 def partition_events(
     log: str, spans: Sequence[Row], owners: Mapping[int, str], started: Mapping[int, int], exact_from: int
 ) -> list[Event]:
-    """Begins and markers of one partition, by offset, with the last stable offset after each.
+    """Beginnings and markers of one partition, by offset, with the last stable offset after each.
 
-    `spans` are rows of producer_spans; `started` has for a first offset the coordinator's time of its Ongoing. Below
-    `exact_from` not all transactions are at hand, so the last stable offset is not known there.
+    `spans` are rows of producer_spans; `started` maps a first offset to the coordinator's time of its Ongoing record. Below
+    `exact_from`, not all transactions are loaded, so the last stable offset is unknown.
     """
     found: list[tuple[int, Row, bool]] = [(row["first_offset"], row, True) for row in spans if row["first_offset"] is not None]
     found += [(row["marker_offset"], row, False) for row in spans if row["marker_offset"] is not None]
@@ -80,7 +80,7 @@ def partition_events(
 
 
 def _bounds(row: Row, is_begin: bool, started: Mapping[int, int]) -> tuple[int, int | None, int | None]:
-    """Of one event: not before; the time it claims; and the time that is a broker's, if it has one."""
+    """The limits of one event: earliest time, claimed time, and broker's time, if it has one."""
     if not is_begin:
         return 0, None, clock_ms(row["marker_ms"])
     if row["is_broker_clock"]:
@@ -89,7 +89,7 @@ def _bounds(row: Row, is_begin: bool, started: Mapping[int, int]) -> tuple[int, 
 
 
 def _keys(bounds: Sequence[tuple[int, int | None, int | None]]) -> list[int]:
-    """A time for each event of a log, never falling: brokers' times, and between them what clients claim, as far as possible."""
+    """A nondecreasing time for each event of a log: brokers' times, and between them clients' times, as far as possible."""
     latest: list[int] = []
     after = 1 << 62
     for _, _, exact in reversed(bounds):
@@ -164,7 +164,7 @@ def _elapsed(ms: int) -> str:
 
 
 def touching(records: Sequence[Row], topic: str, partition: int) -> list[Row]:
-    """Records of the transactions that list a partition; of each, Ongoing only once: when the partition came to it."""
+    """Records of the transactions that list a partition, with only one Ongoing each: when the partition was added."""
     place = {"topic": topic, "partition": partition}
     listing = [row for row in records if place in (row["partitions"] or ())]
     numbers = {(row["transactional_id"], row["transaction_number"]) for row in listing if row["transaction_number"] is not None}
@@ -187,7 +187,7 @@ def in_order(*logs: Sequence[Event]) -> list[Event]:
 
 
 def decisions(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> set[tuple[str, int]]:
-    """Transactions (id and number) to which spans of a partition belong: of an ended one that whose Prepare its marker follows."""
+    """The transactions (id and number) of spans of a partition. An ended span belongs to the Prepare that its marker follows."""
     found = set()
     for span in spans:
         owner = owners.get(span["producer_id"])
@@ -200,7 +200,7 @@ def decisions(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence
 
 
 def started(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> dict[int, int]:
-    """First offset -> when its coordinator opened its transaction. Not of what is open where no coordinator holds it."""
+    """First offset -> when the coordinator opened the transaction, unless it is open and no coordinator knows it."""
     found = {}
     for span in spans:
         numbers = decisions([span], owners, records)
