@@ -12,24 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from txnlib.core.dump_chain import Chain, Line, Lines, offset_of
-from txnlib.core.dump_lines import (
-    NOT_PRINTED,
-    DumpedBatch,
-    DumpedFile,
-    read_batch_line,
-    read_file_line,
-    read_snapshot_line,
-)
+from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line, read_file_line, read_snapshot_line
 from txnlib.core.dump_open_text import FileLine, OpenText
-from txnlib.core.dump_output import (
-    Dumped,
-    DumpedBatches,
-    DumpedTransactionLogRecord,
-    FileStart,
-    Output,
-    Unreadable,
-    sample_of,
-)
+from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileStart, Output, Unreadable, sample_of
 from txnlib.core.dump_records import (
     KEY,
     RecordLine,
