@@ -172,6 +172,6 @@ def test_every_command_answers_with_times_of_the_capture_only(stored, command):
 def test_the_page_is_written_and_shows_times_of_the_capture_only(stored, tmp_path):
     file = tmp_path / "page.html"
     code, _, problem = txn_audit(stored, "report", "--html", file)
-    assert (code, problem) == (0, f"page: {file}\n")
+    assert (code, problem) == (0, f"txn-audit: page: {file}\n")
     text = re.sub(r"<(style|script|svg)\b.*?</\1>", "", file.read_text(), flags=re.DOTALL)
     assert STRANGE.search(text) is None
