@@ -150,6 +150,12 @@ if ((${#inputs[@]})) && kib="$(du -sck -- "${inputs[@]}" 2>/dev/null | tail -n 1
   light=(--conf "spark.driver.extraJavaOptions=$java_options")
 fi
 
+# Workers on this machine find the code on PYTHONPATH, see below.
+quiet=()
+if [[ "$master" == local* && -z "$remote" ]]; then
+  quiet=(--conf spark.python.daemon.module=txnlib.spark.worker_daemon)
+fi
+
 # Show a progress bar only on a terminal.
 progress=()
 if [[ -t 2 ]]; then
@@ -163,6 +169,7 @@ submit_args=(
   --py-files "$py_files"
   --jars "$jars"
   ${light[@]+"${light[@]}"}
+  ${quiet[@]+"${quiet[@]}"}
   ${progress[@]+"${progress[@]}"}
   ${spark_options[@]+"${spark_options[@]}"}
 )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import gc
 import pickle
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
+
+from txnlib.spark.worker_daemon import quieten
 
 Work = TypeVar("Work")
 
@@ -66,27 +66,12 @@ def begin_task() -> None:
     gc.freeze()
 
 
-def _let_go_quietly() -> None:
-    """Keeps a worker from printing a traceback where Spark has closed its connection.
-
-    Spark closes those of workers that idled for a minute, of all when it stops, and of a task whose rows it needs no more. The
-    worker then cannot write its last words, and `pyspark.daemon` (4.2) prints that as `BrokenPipeError`. Nobody would read them:
-    what a task raises while Spark listens goes through the connection. Any other exception of the daemon is printed as ever.
-    """
+def _quieten_worker() -> None:
+    """Installs the filter of `worker_daemon` in a worker that pyspark's own daemon started."""
     daemon = sys.modules["__main__"]
-    if getattr(daemon.__spec__, "name", None) != "pyspark.daemon":
-        return  # not a worker, or that of a platform with a daemon of its own
-    names = {**vars(traceback), "print_exc": _print_unless_let_go}
-    daemon.traceback = SimpleNamespace(**names)  # type: ignore[attr-defined]  # what the daemon prints with, and nobody else
-
-
-def _print_unless_let_go() -> None:
-    error = sys.exception()
-    frames = [] if error is None else traceback.extract_tb(error.__traceback__)
-    # Where the daemon itself hands over the last words; in a task it would be deeper.
-    if not (isinstance(error, ConnectionError) and frames and frames[-1].name == "worker"):
-        traceback.print_exc()
+    if getattr(daemon.__spec__, "name", None) == "pyspark.daemon":
+        quieten(daemon)
 
 
 # A worker loads this file with its first task of ours, before it knows whether that has any rows.
-_let_go_quietly()
+_quieten_worker()
