@@ -180,8 +180,6 @@ def read_segments(
         if len(rows) == columns.ROWS_PER_BATCH:
             yield pa.RecordBatch.from_pylist(rows, schema=columns.SEGMENTS)
             rows = []
-    if seen is not elsewhere:
-        rows.append(seen.row(path, None))
     if elsewhere.unreadable:
         rows.append(elsewhere.row(path, FileEnd(0, Tail.CLEAN, True)))
     if rows:

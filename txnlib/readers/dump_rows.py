@@ -52,8 +52,8 @@ class BatchRows:
     def __len__(self) -> int:
         return len(self.gaps)
 
-    def start(self, place: Place, end_offset: int = _UNKNOWN) -> None:
-        self.end_offset, self.is_known = end_offset, place.is_known
+    def start(self, place: Place) -> None:
+        self.end_offset, self.is_known = _UNKNOWN, place.is_known
         if self.places and self.places[-1][1] == len(self):
             self.places.pop()
         self.places.append((place, len(self)))
@@ -225,11 +225,11 @@ class Seen:
         stretch = {"position": position, "length": length, "reason": str(reason), "sample": sample, "next_offset": None}
         self.unreadable.append(stretch)
 
-    def row(self, path: str, end: FileEnd | None) -> dict[str, Any]:
-        """A row of `segments`, or of a part of it where no end was seen."""
+    def row(self, path: str, end: FileEnd) -> dict[str, Any]:
+        """A row of `segments`."""
         place = self.place
         is_elsewhere = place.file.path is None and not place.is_known and not self.batches
-        if not place.is_known and not is_elsewhere and end is not None:
+        if not place.is_known and not is_elsewhere:
             length, sample = end.position - self.position, place.file.path or ""
             # The stretches inside are part of it.
             self.unreadable.clear()
@@ -246,9 +246,8 @@ class Seen:
             "last_gap_offset": self.last_gap_offset,
             "bytes": self.bytes,
             "batches": self.batches,
-            "tail": None if end is None else str(end.tail),
-            "is_decoded": None if end is None else end.is_decoded,
+            "tail": str(end.tail),
+            "is_decoded": end.is_decoded,
             "newest_broker_ms": self.newest_broker_ms,
             "unreadable": self.unreadable,
-            "file_position": self.position,
         }
