@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from txnlib.core.dump_remarks import UnreadableReason
 from txnlib.readers.headers import Pause
 from txnlib.readers.landmarks import landmarks_of
 from txnlib.readers.offset_commits import UNDECODABLE_COMMIT
@@ -46,16 +45,9 @@ def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _unreadable(stretches: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All of them; but of a segment's undecodable commits only the first is told (`segment.read_segments`).
-
-    Of a file that is left out as a whole, that one.
-    """
+    """All of them, but only the first of a segment's undecodable commits (`segment.read_segments`)."""
     told: list[dict[str, Any]] = []
     has_commit = False
-    stretches = list(stretches)
-    whole = [stretch for stretch in stretches if stretch["reason"] == UnreadableReason.TOPIC_PARTITION_UNKNOWN]
-    if whole:
-        return whole
     for stretch in stretches:
         is_commit = stretch["reason"].startswith(UNDECODABLE_COMMIT)
         if not (is_commit and has_commit):
