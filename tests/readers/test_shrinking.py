@@ -114,7 +114,7 @@ def test_a_cut_between_two_tables_is_in_the_one_that_is_read_last(listed):
     assert lost(rows("segments", listed)[0]) == [(ENDS[9], SIZE - ENDS[9])]
 
 
-def test_of_a_cut_segment_in_parts_each_part_tells_what_it_lost(tmp_path):
+def in_three_parts(tmp_path: Path) -> tuple[CaptureFile, list[Part]]:
     folder = tmp_path / "orders-0"
     folder.mkdir()
     path = folder / f"{0:020}.log"
@@ -129,11 +129,39 @@ def test_of_a_cut_segment_in_parts_each_part_tells_what_it_lost(tmp_path):
         Part(first.known.position, second.known.position, first.known),
         Part(second.known.position, None, second.known),
     ]
-    os.truncate(path, 150_000)
+    return file, parts
+
+
+def test_of_a_cut_segment_in_parts_each_part_tells_what_it_lost(tmp_path):
+    file, parts = in_three_parts(tmp_path)
+    os.truncate(file.path, 150_000)
     read = [row for part in parts for row in rows(SEGMENT_PARTS_TABLE, replace(file, part=part))]
     row = put_together(read)
     assert sum(length for _, length in lost(row)) == file.size - 150_000
     assert (row["tail"], row["batches"]) == ("CORRUPT", 150_000 // len(LARGE))
+
+
+@pytest.mark.parametrize("lost_part", [0, 1, 2])
+@pytest.mark.parametrize("what", ["gone", "FIFO"])
+def test_a_part_whose_file_cannot_be_opened_any_more_is_a_lost_stretch(tmp_path, lost_part, what):
+    (file, parts) = in_three_parts(tmp_path)
+    content, read = Path(file.path).read_bytes(), []
+    for number, part in enumerate(parts):
+        if number == lost_part:
+            os.unlink(file.path)
+            if what == "FIFO":
+                os.mkfifo(file.path)
+        read += rows(SEGMENT_PARTS_TABLE, replace(file, part=part))
+        if number == lost_part:
+            Path(file.path).unlink(missing_ok=True)
+            Path(file.path).write_bytes(content)
+    row = put_together(read)
+    begin, end = parts[lost_part].start, parts[lost_part].stop or file.size
+    (stretch,) = row["unreadable"]
+    assert (stretch["position"], stretch["length"], stretch["reason"][:11]) == (begin, end - begin, "CANNOT_OPEN")
+    assert stretch["next_offset"] == (None if lost_part == 2 else end // len(LARGE))
+    assert row["batches"] == (file.size - (end - begin)) // len(LARGE)
+    assert (row["tail"], row["is_decoded"]) == ("CORRUPT" if lost_part == 2 else "CLEAN", True)
 
 
 def test_a_segment_that_grew_is_read_as_it_is_now(listed):

@@ -22,7 +22,6 @@ from txnlib.readers.splits import Chunk, chunks_of, parts_of, reach
 from txnlib.readers.tables import SEGMENT_PARTS_TABLE, read_table
 
 TABLES = ("record_batches", "transaction_log", "producer_snapshots")
-KEY = ("path", "file_position")
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +46,8 @@ def file_of(file: CaptureFile, part: Part) -> CaptureFile:
 
 
 def segments_of(parts: list[CaptureFile]) -> list[dict[str, Any]]:
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for part in parts:
-        for row in rows(SEGMENT_PARTS_TABLE, part):
-            found.setdefault(tuple(row[name] for name in KEY), []).append(row)
-    together = [put_together(found[key]) for key in sorted(found)]
-    return pa.RecordBatch.from_pylist(together, schema=columns.SEGMENTS).to_pylist()
+    together = put_together(row for part in parts for row in rows(SEGMENT_PARTS_TABLE, part))
+    return pa.RecordBatch.from_pylist([together], schema=columns.SEGMENTS).to_pylist()
 
 
 def in_order(segments: list[dict[str, Any]]) -> list[str]:

@@ -110,11 +110,14 @@ def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch
 
 
 def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: int = 0) -> Iterator[pa.RecordBatch]:
-    """One row of `columns.SEGMENTS` for a file of which nothing can be used, `position`: as it shows there.
+    """One row of `columns.SEGMENTS` for a file, or of `columns.SEGMENT_PARTS` for a part, of which nothing can be used.
 
-    A segment lowers the coverage of its partition, and so does a partition's whole folder.
+    `position`: the byte that shows it. A segment lowers the coverage of its partition, and so does a partition's whole folder.
     """
-    unreadable = {"position": position, "length": file.size - position, "reason": reason, "sample": sample, "next_offset": None}
+    end = file.size
+    if file.part is not None:
+        position, end = file.part.start, file.part.stop or file.size
+    unreadable = {"position": position, "length": end - position, "reason": reason, "sample": sample, "next_offset": None}
     is_segment = file.kind is FileKind.SEGMENT or (file.kind is FileKind.REFUSED and file.topic is not None)
     seen = {"bytes": file.size, "tail": "CORRUPT", "is_decoded": is_segment and file.offset >= 0, "unreadable": [unreadable]}
     yield _segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
@@ -127,7 +130,9 @@ def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 def _segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
     row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": _present(file.offset), "batches": 0} | seen
-    return pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
+    if file.part is None:
+        return pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
+    return pa.RecordBatch.from_pylist([row | {"part_position": file.part.start}], schema=columns.SEGMENT_PARTS)
 
 
 def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:

@@ -136,9 +136,8 @@ SEGMENTS: Final = pa.schema(
     ]
 )
 
-#: The same of a part of a file, with what tells which parts make one row: where the dumped file begins in a text, 0 in a raw
-#: one, -1 for what is outside any; and where the part begins. `tail` and `is_decoded` are null where the file goes on.
-SEGMENT_PARTS: Final = pa.schema([*SEGMENTS, ("file_position", pa.int64()), ("part_position", pa.int64())])
+#: The same of a part of a segment, and where the part begins. `tail` and `is_decoded` are null where the segment goes on.
+SEGMENT_PARTS: Final = pa.schema([*SEGMENTS, ("part_position", pa.int64())])
 
 PRODUCER_SNAPSHOTS: Final = pa.schema(
     [

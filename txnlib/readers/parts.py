@@ -38,22 +38,28 @@ def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "tail": rows[-1]["tail"],
         "is_decoded": rows[-1]["is_decoded"],
         "newest_broker_ms": max(newest, default=None),
-        "unreadable": _unreadable(stretch for row in rows for stretch in row["unreadable"]),
-        "landmarks": None if rows[0]["landmarks"] is None else landmarks_of(row["landmarks"] for row in rows),
+        "unreadable": _unreadable(rows),
+        "landmarks": landmarks_of(row["landmarks"] or () for row in rows),
         "last_offset_before": last_read["last_offset_before"],
     }
 
 
-def _unreadable(stretches: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All of them, but only the first of a segment's undecodable commits (`segment.read_segments`)."""
-    told: list[dict[str, Any]] = []
+def _unreadable(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The unreadable stretches of all parts, but only the first of a segment's undecodable commits (`segment.read_segments`).
+
+    A part that was lost as a whole does not know the offset of the batch after it; the next part does.
+    """
+    kept: list[dict[str, Any]] = []
     has_commit = False
-    for stretch in stretches:
-        is_commit = stretch["reason"].startswith(UNDECODABLE_COMMIT)
-        if not (is_commit and has_commit):
-            told.append(stretch)
-        has_commit |= is_commit
-    return told
+    for number, row in enumerate(rows):
+        following = _first(later["first_offset"] for later in rows[number + 1 :])
+        for stretch in row["unreadable"]:
+            is_commit = stretch["reason"].startswith(UNDECODABLE_COMMIT)
+            if not (is_commit and has_commit):
+                next_offset = stretch["next_offset"]
+                kept.append({**stretch, "next_offset": following if next_offset is None else next_offset})
+            has_commit |= is_commit
+    return kept
 
 
 def _first(values: Iterable[Any]) -> Any:

@@ -257,7 +257,6 @@ class _Seen:
             "unreadable": self.unreadable,
             "landmarks": self.landmarks.rows(),
             "last_offset_before": self.landmarks.last_offset_before,
-            "file_position": 0,
             "part_position": segment.start.position,
         }
 

@@ -43,10 +43,8 @@ def read_table(table: str, file: CaptureFile) -> Batches:
         yield from map(_without_samples, found) if file.is_outside else found
     except READ_ERRORS as error:
         problem = str(getattr(error, "strerror", None) or error)
-        if table == "segments":
+        if table in ("segments", SEGMENT_PARTS_TABLE):
             yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", "")
-        elif table == SEGMENT_PARTS_TABLE:
-            raise UnreadableInputError(file.path, f"can no longer be opened: {problem}", "Run the audit again") from error
         elif isinstance(error, OSError) and may_pass(file.path, error):
             raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
 

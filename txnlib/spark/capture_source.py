@@ -81,7 +81,7 @@ def read_capture(spark: SparkSession, capture: Capture, table: str, held: DataFr
     split = [part for file in found if file.path in capture.parts for part in _parts_of(capture, file)]
     new = _read(spark, SEGMENT_PARTS_TABLE, split, SEGMENT_PARTS)
     parts = new if held is None else held.unionByName(new)
-    return whole.unionByName(parts.groupBy("path", "file_position").applyInArrow(_put_together, schema))
+    return whole.unionByName(parts.groupBy("path").applyInArrow(_put_together, schema))
 
 
 def _parts_of(capture: Capture, file: CaptureFile) -> tuple[CaptureFile, ...]:

@@ -128,7 +128,6 @@ def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:
             "unreadable": before,
             "landmarks": landmarks,
             "last_offset_before": F.when(is_last_held, F.col("last_offset_before")),
-            "file_position": F.lit(0).cast("long"),
             "part_position": F.lit(0).cast("long"),
         }
     )

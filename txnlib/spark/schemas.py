@@ -830,7 +830,7 @@ TABLES: Final[Mapping[str, StructType]] = {
 }
 
 #: Rows of `segments` for one part of a file; see `readers.columns`.
-SEGMENT_PARTS: Final = StructType([*SEGMENTS, StructField("file_position", _LONG), StructField("part_position", _LONG)])
+SEGMENT_PARTS: Final = StructType([*SEGMENTS, StructField("part_position", _LONG)])
 
 #: Rows that the reader yields and that are not stored as a table.
 READ_ONLY: Final[Mapping[str, StructType]] = {"console_log": TRANSACTION_LOG}
