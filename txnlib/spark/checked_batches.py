@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.readers.headers import PAGE
+from txnlib.spark.coverage import paths_of_segments
 from txnlib.spark.decisions import is_batch_valid
 from txnlib.spark.producer_spans import newest_spans, open_spans
 from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
@@ -46,11 +47,7 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
     other = looked_at.join(F.broadcast(odd), on=[*COPY, "producer_id", "base_offset"], how="inner").select(
         *COPY, "producer_id", F.lit(None).cast("long").alias("start_offset"), F.lit("odd").alias("place"), *_BATCH
     )
-    paths = (
-        segments.where(F.col("kind").isin("raw", "text"))
-        .groupBy(*COPY, "segment_base_offset")
-        .agg(F.max_by("path", "bytes").alias("path"), F.max("kind").alias("kind"))
-    )
+    paths = paths_of_segments(segments)
     located = each.unionByName(other).join(paths, on=[*COPY, "segment_base_offset"], how="left")
     return conform(located.withColumn("is_crc_valid", _is_valid()), CHECKED_BATCHES)
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from txnlib.core.copies import End, KnownBy, Role
 from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
+from txnlib.spark.contradicted_batches import contradicted_batches, epochs_of_segments
 from txnlib.spark.decisions import known_by
 from txnlib.spark.gone_partitions import with_gone
 from txnlib.spark.instants import clock_ms, instant
@@ -44,7 +45,10 @@ def coverage(
     copies = _summaries(segments)
     copies = _with_checkpoints(copies, checkpoints)
     copies = _with_notes(copies, partition_notes, instants)
-    copies = _with_leader_epochs(copies, record_batches, checkpoints)
+    epochs = epochs_of_segments(record_batches)
+    contradicted = contradicted_batches(epochs, segments, checkpoints)
+    copies = _with_contradictions(copies, contradicted)
+    copies = _with_leader_epochs(copies, _without(epochs, contradicted), checkpoints)
     copies = _with_noted_high_watermark(copies, checkpoints, instants)
     copies = _with_role(copies)
     copies = _with_known_until(copies)
@@ -90,6 +94,12 @@ _REFUTED: Final = "a batch whose CRC does not fit"
 def is_harmful(stretch: Column) -> Column:
     """Whether an unreadable stretch may have held what the audit could have used."""
     return ~stretch["reason"].rlike(HARMLESS_REASONS)
+
+
+def paths_of_segments(segments: DataFrame) -> DataFrame:
+    """The file of each segment, and its kind: COPY, segment_base_offset, path, kind (raw or text)."""
+    files = segments.where(F.col("kind").isin("raw", "text"))
+    return files.groupBy(*COPY, "segment_base_offset").agg(F.max_by("path", "bytes").alias("path"), F.max("kind").alias("kind"))
 
 
 def begins_at_snapshot() -> Column:
@@ -217,16 +227,39 @@ def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFra
     )
 
 
-def _with_leader_epochs(copies: DataFrame, record_batches: DataFrame, checkpoints: DataFrame) -> DataFrame:
+def _with_contradictions(copies: DataFrame, contradicted: DataFrame) -> DataFrame:
+    """Each copy with the batches that its own neighbours or checkpoints contradict, as damage."""
+    lost = contradicted.groupBy(*COPY).agg(
+        F.count("*").alias("contradictions"),
+        F.max(F.col("last_offset") + 1).alias("contradicted_offset"),
+        F.sum(F.col("size").cast("long")).alias("contradicted_bytes"),
+    )
+    joined = copies.join(F.broadcast(lost), on=list(COPY), how="left")
+    return joined.withColumns(
+        {
+            "damaged_offset": F.greatest("damaged_offset", "contradicted_offset"),
+            "unreadable_bytes": F.col("unreadable_bytes") + F.coalesce("contradicted_bytes", F.lit(0).cast("long")),
+            "harm": F.col("harm") + F.coalesce("contradictions", F.lit(0).cast("long")),
+        }
+    )
+
+
+def _without(epochs: DataFrame, contradicted: DataFrame) -> DataFrame:
+    """The leader epochs of segments, less those that only a contradicted batch has."""
+    refuted = contradicted.select(*COPY, "segment_base_offset", "epoch", F.col("base_offset").alias("begins"))
+    return epochs.join(F.broadcast(refuted), on=refuted.columns, how="left_anti")
+
+
+def _with_leader_epochs(copies: DataFrame, epochs_of_segments: DataFrame, checkpoints: DataFrame) -> DataFrame:
     """Each copy with its newest leader epoch, and with what a newer leader truncated: `truncated`, and where what is left ends.
 
     Leader epochs never fall as offsets rise. So a batch at or above the first offset of a higher epoch, in any copy, did not
     survive. Kafka: `LeaderEpochFileCache`, KIP-101.
     """
     of_batches = (
-        record_batches.where(F.col("partition_leader_epoch").isNotNull())
-        .groupBy(*COPY, F.col("partition_leader_epoch").alias("epoch"))
-        .agg(F.min("base_offset").alias("begins"), F.max("last_offset").alias("ends"))
+        epochs_of_segments.where(F.col("epoch").isNotNull())
+        .groupBy(*COPY, "epoch")
+        .agg(F.min("begins").alias("begins"), F.max("ends").alias("ends"))
     )
     of_checkpoints = checkpoints.where((F.col("name") == "leader_epoch") & F.col("start_offset").isNotNull()).select(
         *COPY,

@@ -52,6 +52,11 @@ def segments_of_copy() -> WindowSpec:
     return Window.partitionBy(*COPY).orderBy("segment_base_offset")
 
 
+def epochs_of_copy() -> WindowSpec:
+    """The leader epochs in the segments of one copy of a partition, in offset order."""
+    return Window.partitionBy(*COPY).orderBy("segment_base_offset", "begins")
+
+
 def copies_of_partition() -> WindowSpec:
     """The copies of one partition, the one to judge first: unharmed, printed whole, the leader's, of the newest leader, longest."""
     return Window.partitionBy(*TOPIC_PARTITION).orderBy(

@@ -22,7 +22,7 @@ from txnlib.spark.quarantine import quarantine
 from txnlib.stages.continuing import read_new
 from txnlib.stages.held_tables import batches_on, learn_grown
 from txnlib.stages.run import Run
-from txnlib.stages.steps import Step
+from txnlib.stages.steps import Step, step_of
 
 #: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
 IDS_TO_LEARN_FROM = 200
@@ -143,5 +143,5 @@ STEPS: Final = (
     Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
     Step("coverage", ("transaction_log", "segments", "record_batches", "checkpoints", "console_records"), _coverage),
     Step("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
-    Step("quarantine", ("segments", "console_records"), lambda run: quarantine(run.tables.read("segments"))),
+    step_of(quarantine, "segments", "record_batches", "checkpoints", after=("console_records",)),
 )

@@ -48,7 +48,7 @@ STEPS: Final = (
     step_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments", after=("console_records",)),
     Step("corrupt_batches", ("coverage", "checked_batches"), _lower_coverage),
     # Written again: `ingest_dumps` did not know which batches are corrupt.
-    step_of(quarantine, "segments", "checked_batches", after=("console_records",)),
+    step_of(quarantine, "segments", "record_batches", "checkpoints", "checked_batches", after=("console_records",)),
     step_of(producer_id_owners, "coordinator_states"),
     step_of(transactions, "coordinator_states", "producer_spans", "coverage"),
     step_of(
