@@ -7,7 +7,7 @@ from itertools import groupby
 
 import google_crc32c
 
-from txnlib.core.transaction_log import TAGGED_FIELDS, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TAGGED_FIELDS, TransactionLogEntry
 
 #: What is not written: a tag that has its default.
 _DEFAULTS = {"client_transaction_version": 0}

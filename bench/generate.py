@@ -22,8 +22,8 @@ from pathlib import Path
 from encode import batch, encode_record, transaction_log_key, transaction_log_value
 from multiply import multiply
 
-from txnlib.core.transaction_log import TransactionLogEntry
-from txnlib.core.transaction_state import TransactionState
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.kafka.transaction_state import TransactionState
 
 SEGMENT_BYTES = 1 << 30
 START_MS = 1_790_000_000_000

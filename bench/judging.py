@@ -16,12 +16,12 @@ from processes import output_of, spark_python, timed
 from stored import reopened, store_again
 from table import Ratio, Table
 
-from jobs.outcome import telling
 from jobs.report_transactions import finish
-from txnlib.spark.producer_spans import producer_batches
-from txnlib.spark.producer_steps import with_states
-from txnlib.stages import reconstruct_state, report_transactions
-from txnlib.stages.steps import AT_ONCE, carry_out
+from jobs.result_files import telling
+from txnlib.pipeline import reconstruct_state, report_transactions
+from txnlib.pipeline.scheduler import AT_ONCE, carry_out
+from txnlib.spark.producers.producer_spans import producer_batches
+from txnlib.spark.producers.producer_steps import with_states
 
 MOST = 1.5
 #: What a job may send to the driver; Spark fails it if it is more.

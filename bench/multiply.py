@@ -20,14 +20,19 @@ from pathlib import Path
 import google_crc32c
 from encode import batch, encode_record, transaction_log_key, transaction_log_value
 
-from txnlib.core import producer_snapshot, transaction_index
-from txnlib.core.partitioner import partition_for
-from txnlib.core.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
-from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry, read_transaction_log_key, read_transaction_log_value
+from txnlib.core.kafka import producer_snapshot, transaction_index
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.core.kafka.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
+from txnlib.core.kafka.transaction_log import (
+    TopicPartition,
+    TransactionLogEntry,
+    read_transaction_log_key,
+    read_transaction_log_value,
+)
 from txnlib.readers.capture import CHECKPOINTS, topic_partition_of
 from txnlib.readers.capture_notes import CAPTURE_JSON
-from txnlib.readers.records import read_batch_records
+from txnlib.readers.decoded_records import read_batch_records
 
 PRODUCER_ID_POSITION = 43
 #: Places among the fields of `HEADER`.

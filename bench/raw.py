@@ -13,7 +13,7 @@ from spark_read import SECONDS, hand_over_seconds, read_seconds
 from table import Ratio, Table
 
 from txnlib.readers.capture import CaptureFile, list_capture
-from txnlib.readers.tables import read_table
+from txnlib.readers.table_readers import read_table
 
 #: Bytes of a batch -> share of the floor to reach.
 TARGETS = {16_384: 0.5, 500: 0.4}

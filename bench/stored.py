@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 
 from jobs import options
-from jobs.run import reopen_run
+from jobs.main import reopen_run
 from txnlib.delta.store import RunStore, Store
-from txnlib.stages.run import Run
+from txnlib.pipeline.run import Run
 
 
 def reopened(output: str) -> tuple[Namespace, Run]:

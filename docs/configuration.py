@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
-from txnlib.config import Settings, SettingsFile, known_keys
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
+from txnlib.settings import Settings, SettingsFile, known_keys
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = (AUDIT, INGEST, RECONSTRUCT, REPORT)

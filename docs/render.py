@@ -22,19 +22,20 @@ from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
-from txnlib.core.ages import LATE_BY  # noqa: E402
-from txnlib.core.copies import KNOWN_BY, ROLES, CountBasis, End, Role  # noqa: E402
-from txnlib.core.doubt import DOUBTS  # noqa: E402
-from txnlib.core.finding import FINDINGS  # noqa: E402
-from txnlib.core.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
-from txnlib.core.reason import EXPLANATIONS  # noqa: E402
-from txnlib.core.safety import CONDITIONS  # noqa: E402
-from txnlib.core.standing import CURRENT_STANDINGS, OTHER_STANDINGS  # noqa: E402
-from txnlib.core.transaction_state import STEPS, TransactionState  # noqa: E402
+from txnlib.core.finding_catalogue import FINDINGS  # noqa: E402
+from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
+from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
+from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
+from txnlib.core.verdicts.ages import LATE_BY  # noqa: E402
+from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
+from txnlib.core.verdicts.doubt import DOUBTS  # noqa: E402
+from txnlib.core.verdicts.reason import EXPLANATIONS  # noqa: E402
+from txnlib.core.verdicts.safety import CONDITIONS  # noqa: E402
+from txnlib.core.verdicts.standing import CURRENT_STANDINGS, OTHER_STANDINGS  # noqa: E402
 from txnlib.delta.store import stored_schema  # noqa: E402
 from txnlib.delta.views import VIEWS  # noqa: E402
-from txnlib.report.metrics import METRICS  # noqa: E402
-from txnlib.report.numbers import Numbers  # noqa: E402
+from txnlib.render.metrics import METRICS  # noqa: E402
+from txnlib.render.summary_json import Numbers  # noqa: E402
 from txnlib.spark.schemas import TABLES  # noqa: E402
 
 NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"

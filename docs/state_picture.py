@@ -6,7 +6,7 @@ from typing import Final
 
 from drawing import AMBER, BLUE, GREEN, GREY, INK, MUTED, Drawing, Paint
 
-from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, STEPS, Step, TransactionState
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, STEPS, Step, TransactionState
 
 _S = TransactionState
 Node = TransactionState | None

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.evidence import CoordinatorSide, Decided, Evidence, Owner, PartitionSide, Thresholds
-from txnlib.core.sentinels import TWO_PHASE_COMMIT_TIMEOUTS
-from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, TransactionState
-from txnlib.core.verdict import Judgement, judge
+from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, TransactionState
+from txnlib.core.verdicts.evidence import CoordinatorSide, Decided, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.verdict import Judgement, judge
 
 _S = TransactionState
 MINUTE: Final = 60_000

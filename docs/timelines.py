@@ -7,7 +7,7 @@ from typing import Final
 from drawing import AMBER, BLUE, GREEN, GREY, INK, MISSING, MUTED, STABLE, Drawing, Paint
 from stories import HEALTHY, NOW, OPEN, Story
 
-from txnlib.core.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, TransactionState
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, TransactionState
 
 WIDTH: Final = 900
 _LEFT, _MINUTE = 176, 17

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 
 from jobs import options
-from jobs.outcome import telling
+from jobs.main import main, open_run, plan_text
 from jobs.progress import told_while_reading
 from jobs.report_transactions import finish
-from jobs.run import main, open_run, plan_text
-from txnlib.stages.audit import carry_out_all
+from jobs.result_files import telling
+from txnlib.pipeline.audit import carry_out_all
 
 
 def job(argv: Sequence[str]) -> int:

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 
 from jobs import options
+from jobs.main import main, open_run, plan_text
 from jobs.progress import told_while_reading
-from jobs.run import main, open_run, plan_text
-from txnlib.stages.audit import carry_out_stage
-from txnlib.stages.ingest_dumps import STEPS
+from txnlib.pipeline.audit import carry_out_stage
+from txnlib.pipeline.ingest_dumps import STEPS
 
 
 def job(argv: Sequence[str]) -> int:

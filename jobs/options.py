@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
-from txnlib.config import default_of
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
-from txnlib.readers.local_files import shown
-from txnlib.readers.start import BEGINNING, STARTS
-from txnlib.report.whole_file import check_whole_file
-from txnlib.stages.asked import FULL, MODES, check_number
+from txnlib.pipeline.audit_request import FULL, MODES, check_number
+from txnlib.readers.snapshot_start import BEGINNING, STARTS
+from txnlib.readers.storage.local_files import shown
+from txnlib.render.atomic_file import check_whole_file
+from txnlib.settings import default_of
 
 #: `--summary -` prints JSON in place of the report.
 STDOUT: Final = "-"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from txnlib.cli import page
-from txnlib.report.page_rows import STORIES
-from txnlib.stages.answering import asked_of, is_read_by_spark
-from txnlib.stages.run import Run
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.run_tables import asked_of, is_read_by_spark
+from txnlib.queries.page_rows import STORIES
 
 #: Number of stories per verdict if each takes a dozen Spark jobs.
 FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}

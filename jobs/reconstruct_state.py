@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from jobs import options
-from jobs.run import main, reopen_run
-from txnlib.stages.audit import carry_out_stage
-from txnlib.stages.reconstruct_state import STEPS
+from jobs.main import main, reopen_run
+from txnlib.pipeline.audit import carry_out_stage
+from txnlib.pipeline.reconstruct_state import STEPS
 
 
 def job(argv: Sequence[str]) -> int:

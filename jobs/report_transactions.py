@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from jobs import options
-from jobs.outcome import Telling, telling
+from jobs.main import main, reopen_run, say
 from jobs.page import write_page
-from jobs.run import main, reopen_run, say
+from jobs.result_files import Telling, telling
 from txnlib.delta.retention import forget_runs
-from txnlib.report.terminal import page
-from txnlib.stages.audit import carry_out_stage, close
-from txnlib.stages.report_transactions import STEPS
-from txnlib.stages.run import Run
+from txnlib.pipeline.audit import carry_out_stage, close
+from txnlib.pipeline.report_transactions import STEPS
+from txnlib.pipeline.run import Run
+from txnlib.render.styled_text import page
 
 MS_PER_DAY: Final = 86_400_000
 

@@ -13,7 +13,7 @@ from subprocess import TimeoutExpired
 from typing import Final
 
 from txnlib import __version__
-from txnlib.stages.clock import now
+from txnlib.pipeline.clock import now
 
 #: Suffix of the file, which is next to the output folder.
 SUFFIX: Final = ".failed.log"

@@ -11,24 +11,24 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame
 
-from txnlib.answers.summary import summarise
 from txnlib.cli import explain as story
-from txnlib.config import Settings
 from txnlib.core.instants import parse_instant
 from txnlib.delta.session import delta_session, settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
-from txnlib.readers.start import BEGINNING
-from txnlib.report.summary import Summary
-from txnlib.report.terminal import page
+from txnlib.pipeline import report_transactions
+from txnlib.pipeline.audit import carry_out_all, close
+from txnlib.pipeline.audit_request import FULL, Asked, check_number
+from txnlib.pipeline.run import Run, open_run, reopen_run, silent
+from txnlib.pipeline.run_tables import asked_of
+from txnlib.pipeline.scheduler import carry_out
+from txnlib.pipeline.what_if import UnwrittenTables
+from txnlib.queries.summarise import summarise
+from txnlib.queries.summary import Summary
+from txnlib.readers.snapshot_start import BEGINNING
+from txnlib.render.styled_text import page
+from txnlib.settings import Settings
 from txnlib.spark.schemas import TABLES
-from txnlib.stages import report_transactions
-from txnlib.stages.answering import asked_of
-from txnlib.stages.asked import FULL, Asked, check_number
-from txnlib.stages.audit import carry_out_all, close
-from txnlib.stages.run import Run, open_run, reopen_run, silent
-from txnlib.stages.steps import carry_out
-from txnlib.stages.unwritten_tables import UnwrittenTables
 
 
 @dataclass(frozen=True, slots=True)

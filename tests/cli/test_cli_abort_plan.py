@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from tests.support.delta_tables import txn_audit, write, write_run
-from txnlib.core.abort_plan import OpenTransaction, plan
-from txnlib.core.commands import abort
+from txnlib.core.verdicts.abort_plan import OpenTransaction, plan
+from txnlib.core.verdicts.kafka_commands import abort
 
 HANGING = OpenTransaction(
     topic="payments",

@@ -8,8 +8,8 @@ import io
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from txnlib.cli.filters import matches_whole, runs_longer
 from txnlib.errors import UsageError
+from txnlib.queries.kafka_filters import matches_whole, runs_longer
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from txnlib import __version__
 from txnlib.cli.commands import COMMANDS
 from txnlib.cli.main import answer_of, main
-from txnlib.core.partitioner import partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.report.test_page import by_id, parsed, words
+
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
-from txnlib.answers.tables import open_run, open_tables
-from txnlib.cli.page_rows import page_rows_of
-from txnlib.report import page_rows
-from txnlib.report.summary import SHOWN
+from txnlib.queries import page_rows
+from txnlib.queries.page_query import page_rows_of
+from txnlib.queries.summary import SHOWN
+from txnlib.queries.tables import open_run, open_tables
 
 MANY = 10_000
 TABLES = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
-from txnlib.report.grid import grid
+from txnlib.render.grid import grid
 
 EVIL = "pay\nHANGING  all is well\x1b[2J\u202e\u2028<b>[red]"
 

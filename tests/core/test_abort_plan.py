@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.abort_plan import ACTIONS, Action, OpenTransaction, plan
-from txnlib.core.commands import (
+from txnlib.core.verdicts.abort_plan import ACTIONS, Action, OpenTransaction, plan
+from txnlib.core.verdicts.kafka_commands import (
     abort,
     abort_on_old_brokers,
     describe,
@@ -17,7 +17,7 @@ from txnlib.core.commands import (
     knows_force_terminate,
     tool_version,
 )
-from txnlib.core.reason import Reason, Verdict
+from txnlib.core.verdicts.reason import Reason, Verdict
 
 HANGING = OpenTransaction(
     topic="payments",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.core.application import PATTERNS, application_of, compiled
+from txnlib.core.findings.application import PATTERNS, application_of, compiled
 
 UUID = "0c5a1f9e-4b1d-4c7e-9f3a-2b8d6e7f1a90"
 EXAMPLES = {

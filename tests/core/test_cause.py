@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.core.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
-from txnlib.core.cause import CAUSES, Likelihood, causes
-from txnlib.core.evidence import Decided, Evidence
-from txnlib.core.reason import Reason
+from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
+from txnlib.core.verdicts.evidence import Decided, Evidence
+from txnlib.core.verdicts.reason import Reason
 
 AFTER = replace(MARKED, producer_epoch=MARKED.marker_epoch)
 MINUTE = 60_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.core.checkpoint_file import read_checkpoint
+from txnlib.core.kafka.checkpoint_file import read_checkpoint
 
 WHOLE = b"0\n3\norders 0 1234\n__transaction_state 12 5\norders 11 987654\n"
 ENTRIES = [("orders", 0, 1234), ("__transaction_state", 12, 5), ("orders", 11, 987654)]

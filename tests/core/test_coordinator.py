@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from tests.support.batches import TS, rec
-from txnlib.core.coordinator import CoordinatorRecord, Transition, transition
-from txnlib.core.finding import Finding
-from txnlib.core.transaction_log import TransactionLogEntry
-from txnlib.core.transaction_state import Step
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.coordinator import CoordinatorRecord, Transition, transition
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.kafka.transaction_state import Step
 
 P, Q = 40, 9893
 

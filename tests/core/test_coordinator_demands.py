@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.support.batches import TS, rec
-from txnlib.core.coordinator import STEP_CHECKS, CoordinatorRecord, Transition, transition
-from txnlib.core.finding import Finding
-from txnlib.core.transaction_log import TransactionLogEntry
-from txnlib.core.transaction_state import STEPS, Step, TransactionState
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.coordinator import STEP_CHECKS, CoordinatorRecord, Transition, transition
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.kafka.transaction_state import STEPS, Step, TransactionState
 
 P, Q = 40, 9893
 EMPTY, AB = rec("E", P, 3), {"a-0", "b-0"}

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.batches import STATES, TS, rec, topic_partition
-from txnlib.core.coordinator import CoordinatorRecord, transition
-from txnlib.core.finding import Finding
-from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
-from txnlib.core.transaction_state import COMPLETE_STATES, PREPARED_STATES, Step
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_state import COMPLETE_STATES, PREPARED_STATES, Step
 
 EXHAUSTED = 32766
 Record = TransactionLogEntry | None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.batches import rec
-from txnlib.core.coordinator import CoordinatorRecord, Transition, transition
-from txnlib.core.finding import Finding
-from txnlib.core.transaction_log import TransactionLogEntry
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.coordinator import CoordinatorRecord, Transition, transition
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 
 P, Q = 40, 9893
 ONGOING, COMPLETED = rec("O", P, 3, {"a-0"}), rec("CC", P, 3)

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.copies import KNOWN_BY, ROLES, Copy, End, KnownBy, Role, is_current, known_until_ms
+from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, Copy, End, KnownBy, Role, is_current, known_until_ms
 
 #: Rows: role. Columns: WHOLE, TORN, SHORT. C: known up to its capture, S: up to its newest broker-stamped record.
 GRID = """

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.core.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED, judged
-from txnlib.core.copies import CountBasis, End, Role
-from txnlib.core.evidence import Crc, Decided, Evidence, Owner
-from txnlib.core.reason import Reason, Verdict
-from txnlib.core.verdict import judge
+from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.copies import End, Role
+from txnlib.core.verdicts.evidence import Crc, Decided, Evidence, Owner
+from txnlib.core.verdicts.reason import Reason, Verdict
+from txnlib.core.verdicts.verdict import judge
 
 ONE = AT_ONE.as_of_ms
 #: An Ongoing transaction that began before noon.

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.core.test_verdict import AT_ONE, NOON, ONGOING, PARTITION, PREPARED
-from txnlib.core.evidence import Evidence
-from txnlib.core.reason import Reason, Verdict
-from txnlib.core.verdict import judge
+from txnlib.core.verdicts.evidence import Evidence
+from txnlib.core.verdicts.reason import Reason, Verdict
+from txnlib.core.verdicts.verdict import judge
 
 #: P - C, brokers, transaction version of the cluster -> the reason for an Ongoing transaction that lists the partition.
 ONGOING_BY_EPOCH = [

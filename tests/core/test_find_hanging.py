@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.batches import C, T, rec, topic_partition
-from txnlib.core.find_hanging import (
+from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.verdicts.find_hanging import (
     DECISIONS,
     DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES,
     MS_PER_MINUTE,
@@ -19,8 +21,6 @@ from txnlib.core.find_hanging import (
     find_hanging,
     is_candidate,
 )
-from txnlib.core.partition_state import PartitionState
-from txnlib.core.transaction_log import TransactionLogEntry
 from txnlib.errors import UsageError
 
 NOW = 1_700_000_000_000

@@ -19,8 +19,8 @@ from tests.support.log_bytes import (
     encode_transaction_log_batch,
 )
 from tests.support.samples import START, sample
-from txnlib.core.producer_state import ProducerState
-from txnlib.core.record_batch import ControlType, Record
+from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.record_batch import ControlType, Record
 
 
 def written(state: str, *partitions: str, ts: int, **fields: object) -> bytes:

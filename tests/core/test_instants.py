@@ -8,18 +8,18 @@ import pytest
 
 from tests.core.test_find_hanging import NOW
 from tests.core.test_verdict import AT_ONE, NOBODY, NOON, ONGOING, PARTITION
-from txnlib.core.ages import last_write_ms, lateness, proven_since_ms
-from txnlib.core.cause import causes
 from txnlib.core.durations import duration, instant
-from txnlib.core.evidence import CoordinatorSide, Decided, Evidence, PartitionSide
-from txnlib.core.evidence_records import evidence_records
-from txnlib.core.find_hanging import duration_minutes, is_candidate
 from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, latest_ms, long_difference
-from txnlib.core.partition_state import has_late_transaction
-from txnlib.core.reason import Verdict
-from txnlib.core.remedy import remedy
-from txnlib.core.transaction_state import TransactionState
-from txnlib.core.verdict import judge
+from txnlib.core.kafka.partition_state import has_late_transaction
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts.ages import last_write_ms, lateness, proven_since_ms
+from txnlib.core.verdicts.cause import causes
+from txnlib.core.verdicts.evidence import CoordinatorSide, Decided, Evidence, PartitionSide
+from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.find_hanging import duration_minutes, is_candidate
+from txnlib.core.verdicts.reason import Verdict
+from txnlib.core.verdicts.remedy import remedy
+from txnlib.core.verdicts.verdict import judge
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 ODD = (LEAST, LEAST + 1, -2, -1, 0, LAST_MS + 1, NOON * 1_000, NOON * 1_000_000, GREATEST)

@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.batches import C, T
 from tests.support.log_bytes import encode_snapshot
-from txnlib.core.partition_state import PartitionState, has_late_transaction
-from txnlib.core.producer_snapshot import read_producer_snapshot
-from txnlib.core.record_batch import RecordBatch
+from txnlib.core.kafka.partition_state import PartitionState, has_late_transaction
+from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
+from txnlib.core.kafka.record_batch import RecordBatch
 
 T0 = 1_700_000_000_000
 MAX_TIMEOUT = 300_000

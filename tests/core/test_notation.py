@@ -7,7 +7,7 @@ import pytest
 from tests.support.batches import TS, A, C, D, N, T, rec
 from tests.support.crc32c import crc32c
 from tests.support.log_bytes import segment, to_bytes
-from txnlib.core.record_batch import (
+from txnlib.core.kafka.record_batch import (
     CONTROL_FLAG,
     CRC_STARTS_AT,
     HEADER,
@@ -21,7 +21,7 @@ from txnlib.core.record_batch import (
     read_end_txn_marker,
     read_records,
 )
-from txnlib.core.transaction_log import TopicPartition
+from txnlib.core.kafka.transaction_log import TopicPartition
 
 BATCHES = [
     D(1, 0, 5, at=9),

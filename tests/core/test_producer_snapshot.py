@@ -12,12 +12,12 @@ from tests.support.batches import TS, A, C, D, T
 from tests.support.crc32c import crc32c
 from tests.support.log_bytes import encode_snapshot
 from tests.support.samples import START, sample
-from txnlib.core.finding import Finding
-from txnlib.core.partition_state import PartitionState
-from txnlib.core.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
-from txnlib.core.producer_state import ProducerState
-from txnlib.core.record_batch import RecordBatch
-from txnlib.core.wire import CorruptRecordError
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
+from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.record_batch import RecordBatch
+from txnlib.core.kafka.wire import CorruptRecordError
 
 
 def restarted(*batches: RecordBatch) -> PartitionState:

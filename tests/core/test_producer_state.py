@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.support.batches import TS, A, C, D, T
-from txnlib.core.finding import Finding
-from txnlib.core.producer_state import UNKNOWN_PRODUCER, Appended, CompletedTxn, ProducerState, append
-from txnlib.core.record_batch import RecordBatch
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, Appended, CompletedTxn, ProducerState, append
+from txnlib.core.kafka.record_batch import RecordBatch
 
 DAY = 86_400_000
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.batches import TS, A, C, D, N, T
-from txnlib.core.finding import Finding
-from txnlib.core.producer_state import (
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.producer_state import (
     UNKNOWN_PRODUCER,
     Appended,
     AppendOrigin,
@@ -20,7 +20,7 @@ from txnlib.core.producer_state import (
     append_origin,
     has_expired,
 )
-from txnlib.core.record_batch import EndTxnMarker, RecordBatch
+from txnlib.core.kafka.record_batch import EndTxnMarker, RecordBatch
 
 DAY = 86_400_000
 

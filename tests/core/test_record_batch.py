@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.support.batches import TS, D, N
 from tests.support.log_bytes import encode_batch, encode_marker, encode_records, varint
 from tests.support.samples import START, sample
-from txnlib.core import record_batch
-from txnlib.core.record_batch import (
+from txnlib.core.kafka import record_batch
+from txnlib.core.kafka.record_batch import (
     CRC_STARTS_AT,
     HEADER,
     LOG_OVERHEAD,
@@ -24,7 +24,7 @@ from txnlib.core.record_batch import (
     read_end_txn_marker,
     read_records,
 )
-from txnlib.core.wire import CorruptRecordError
+from txnlib.core.kafka.wire import CorruptRecordError
 
 HIGHEST = 2147483647
 

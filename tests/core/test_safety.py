@@ -8,11 +8,12 @@ import pytest
 
 from tests.core.test_doubt import COMMITTED
 from tests.core.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED
-from txnlib.core.copies import CountBasis, End, Role
-from txnlib.core.evidence import Crc, Evidence, Owner
-from txnlib.core.remedy import remedy
-from txnlib.core.safety import CONDITIONS, NEVER_WITHOUT, Condition
-from txnlib.core.verdict import judge
+from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.copies import End, Role
+from txnlib.core.verdicts.evidence import Crc, Evidence, Owner
+from txnlib.core.verdicts.remedy import remedy
+from txnlib.core.verdicts.safety import CONDITIONS, NEVER_WITHOUT, Condition
+from txnlib.core.verdicts.verdict import judge
 
 ONE = AT_ONE.as_of_ms
 C = Condition

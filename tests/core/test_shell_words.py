@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from txnlib.core import commands
-from txnlib.core.abort_plan import OpenTransaction, plan
-from txnlib.core.shell_words import option, refusal, word
+from txnlib.core.verdicts import kafka_commands
+from txnlib.core.verdicts.abort_plan import OpenTransaction, plan
+from txnlib.core.verdicts.shell_words import option, refusal, word
 
 ORDINARY = ("payments", "pay-1", "a.b_c-2")
 NASTY = (
@@ -84,13 +84,13 @@ def test_an_ordinary_name_stands_plain():
 
 COMMANDS = {
     "--topic": lambda name: (
-        commands.abort(name, 3, 5),
-        commands.abort_on_old_brokers(name, 3, 7, 0, None),
-        commands.describe_producers(name, 3),
-        commands.find_hanging(name, 3),
+        kafka_commands.abort(name, 3, 5),
+        kafka_commands.abort_on_old_brokers(name, 3, 7, 0, None),
+        kafka_commands.describe_producers(name, 3),
+        kafka_commands.find_hanging(name, 3),
     ),
-    "--transactional-id": lambda name: (commands.describe(name),),
-    "--transactionalId": lambda name: (commands.force_terminate(name),),
+    "--transactional-id": lambda name: (kafka_commands.describe(name),),
+    "--transactionalId": lambda name: (kafka_commands.force_terminate(name),),
 }
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.batches import A, C, N, T
 from tests.support.samples import sample
-from txnlib.core.partition_state import PartitionState
-from txnlib.core.transaction_index import ENTRY, AbortedTxn, read_transaction_index
-from txnlib.core.wire import CorruptRecordError
+from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.transaction_index import ENTRY, AbortedTxn, read_transaction_index
+from txnlib.core.kafka.wire import CorruptRecordError
 
 WORKED_EXAMPLE = [
     T(1, 0, 0, 4, at=0), N(at=5, to=7), T(2, 0, 0, 1, at=8), T(1, 0, 5, 8, at=10), T(3, 0, 0, 2, at=14), N(at=17, to=18),

@@ -11,8 +11,8 @@ from tests.support.log_bytes import (
     encode_transaction_log_value,
 )
 from tests.support.samples import START, sample
-from txnlib.core.record_batch import HEADER, read_records
-from txnlib.core.transaction_log import (
+from txnlib.core.kafka.record_batch import HEADER, read_records
+from txnlib.core.kafka.transaction_log import (
     TopicPartition,
     TransactionLogEntry,
     UnknownVersionError,

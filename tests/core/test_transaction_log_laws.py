@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from tests.support.batches import rec
 from tests.support.log_bytes import encode_transaction_log_key, encode_transaction_log_value, tag_section
-from txnlib.core.transaction_log import (
+from txnlib.core.kafka.transaction_log import (
     TopicPartition,
     TransactionLogEntry,
     UnknownVersionError,
     read_transaction_log_key,
     read_transaction_log_value,
 )
-from txnlib.core.transaction_state import TransactionState
-from txnlib.core.wire import CorruptRecordError
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.kafka.wire import CorruptRecordError
 
 int16, int32 = st.integers(-(2**15), 2**15 - 1), st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)

@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
-from txnlib.core import transaction_state
-from txnlib.core.transaction_state import BY_KAFKA_NAME, STEPS, VALID_PREVIOUS_STATES, Step, TransactionState
+from txnlib.core.kafka import transaction_state
+from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS, VALID_PREVIOUS_STATES, Step, TransactionState
 
 #: code, name, states it may be entered from through 3.9, whether it is written, whether the id may expire in it.
 KAFKA = [

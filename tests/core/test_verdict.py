@@ -7,18 +7,18 @@ from itertools import product
 
 import pytest
 
-from txnlib.core import doubt as doubts
-from txnlib.core import standing as standings
-from txnlib.core import verdict as rules
-from txnlib.core.ages import LateBy
-from txnlib.core.cause import CAUSES, causes
-from txnlib.core.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
-from txnlib.core.evidence_records import evidence_records
-from txnlib.core.reason import EXPLANATIONS, Reason, Verdict
-from txnlib.core.remedy import REFUSALS, remedy
-from txnlib.core.standing import Holds, Marker
-from txnlib.core.transaction_state import TransactionState
-from txnlib.core.verdict import judge
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts import doubt as doubts
+from txnlib.core.verdicts import standing as standings
+from txnlib.core.verdicts import verdict as rules
+from txnlib.core.verdicts.ages import LateBy
+from txnlib.core.verdicts.cause import CAUSES, causes
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
+from txnlib.core.verdicts.remedy import REFUSALS, remedy
+from txnlib.core.verdicts.standing import Holds, Marker
+from txnlib.core.verdicts.verdict import judge
 
 MINUTE = 60_000
 NOON = 1_710_000_000_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.batches import TS, A, C, D, N, T
-from txnlib.core.finding import Finding
-from txnlib.core.partition_state import PartitionState
-from txnlib.core.producer_state import ProducerState
-from txnlib.core.record_batch import RecordBatch
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.record_batch import RecordBatch
 
 
 def replay(*batches: RecordBatch) -> PartitionState:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.log_bytes import uvarint, varint
-from txnlib.core import wire
-from txnlib.core.wire import CorruptRecordError
+from txnlib.core.kafka import wire
+from txnlib.core.kafka.wire import CorruptRecordError
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 

@@ -9,12 +9,12 @@ from pyarrow.parquet import ParquetFile
 from pyspark.sql import functions as F
 
 from tests.support.frames import empty
-from txnlib.answers.tables import Tables
 from txnlib.delta.constraints import CONSTRAINTS, options_of
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.session import settings_kept, tune_for
 from txnlib.delta.store import RunStore, Store, stored_schema
 from txnlib.errors import MissingTableError, UsageError
+from txnlib.queries.tables import Tables
 from txnlib.spark.schemas import AUDIT_RUNS, PRODUCER_SPANS, QUARANTINE, TABLES
 
 OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"

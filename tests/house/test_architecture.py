@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-BELOW_STAGES = {"txnlib.delta", "txnlib.spark", "txnlib.readers", "txnlib.core", "txnlib.config", "txnlib.errors"}
+BELOW_STAGES = {"txnlib.delta", "txnlib.spark", "txnlib.readers", "txnlib.core", "txnlib.settings", "txnlib.errors"}
 #: package -> the packages of ours it may import; never back.
 MAY_IMPORT = {
     "txnlib.errors": set(),
-    "txnlib.config": {"txnlib.core", "txnlib.errors"},
+    "txnlib.settings": {"txnlib.core", "txnlib.errors"},
     "txnlib.core": {"txnlib.core", "txnlib.errors"},
     "txnlib.readers": {"txnlib.readers", "txnlib.core", "txnlib.errors"},
     "txnlib.spark": {"txnlib.spark", "txnlib.readers", "txnlib.core", "txnlib.errors"},
@@ -27,16 +27,16 @@ MAY_IMPORT = {
 #: What only some files may use: the word -> the files.
 ONLY_IN = {
     "Window": {"txnlib/spark/windows.py"},
-    "udf": {"txnlib/spark/decisions.py"},
+    "udf": {"txnlib/spark/core_udfs.py"},
     "SparkSession.builder": {"txnlib/delta/session.py"},
     "sparkContext": {"jobs/progress.py"},
     "_jvm": set(),
     "rdd": set(),
-    "cache": {"txnlib/spark/decisions.py"},
+    "cache": {"txnlib/spark/core_udfs.py"},
     "persist": set(),
 }
 #: The one file that may ask for the time, and who may ask it: to note when, never to judge by.
-CLOCK, ASKS_THE_CLOCK = "txnlib/stages/clock.py", "txnlib.stages"
+CLOCK, ASKS_THE_CLOCK = "txnlib/pipeline/clock.py", "txnlib.stages"
 #: Modules that bring a clock, chance or an environment.
 FORBIDDEN_MODULES = {"time", "random", "subprocess"}
 
@@ -87,7 +87,7 @@ def test_the_library_asks_for_no_clock_and_no_chance(repository):
         text = path.read_text()
         assert "datetime.now" not in text or path == repository / CLOCK, path
         assert "current_timestamp" not in text, path
-        asks = "txnlib.stages.clock.now" in imports(path)
+        asks = "txnlib.pipeline.clock.now" in imports(path)
         assert not asks or module_of(repository, path).startswith(f"{ASKS_THE_CLOCK}."), path
 
 

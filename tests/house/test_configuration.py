@@ -9,7 +9,11 @@ from uuid import uuid4
 import pytest
 
 from tests.house.test_docs import ROOT
-from txnlib.config import (
+from txnlib.pipeline import run
+from txnlib.pipeline.audit_request import Asked
+from txnlib.readers.capture import Capture
+from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
+from txnlib.settings import (
     ApplicationSettings,
     ClusterSettings,
     Settings,
@@ -18,10 +22,6 @@ from txnlib.config import (
     known_keys,
     read_settings_file,
 )
-from txnlib.readers.capture import Capture
-from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.stages import run
-from txnlib.stages.asked import Asked
 
 KEYS = known_keys()
 MODELS = (ThresholdSettings, ClusterSettings, ApplicationSettings, Settings, CaptureNotes, PartitionNotes)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.house.test_docs import ROOT
-from txnlib.core.transaction_state import STEPS, Step, TransactionState
+from txnlib.core.kafka.transaction_state import STEPS, Step, TransactionState
 
 SVG = "{http://www.w3.org/2000/svg}"
 PICTURES = sorted((ROOT / "docs" / "pictures").glob("*.svg"))

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from txnlib.core.finding import Finding
-from txnlib.core.reason import Verdict
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.verdicts.reason import Verdict
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import yaml
 
 from jobs import options
 from tests.house.test_docs import ROOT, blocks
-from txnlib.report.metrics import METRICS
-from txnlib.report.numbers import Findings, Numbers
-from txnlib.report.outcome import STATUSES, URGENCY
+from txnlib.queries.run_result import STATUSES, URGENCY
+from txnlib.render.metrics import METRICS
+from txnlib.render.summary_json import Findings, Numbers
 
 PAGE = [ROOT / "docs" / "scheduling.md"]
 

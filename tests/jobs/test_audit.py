@@ -9,12 +9,12 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs import audit, reconstruct_state, report_transactions
-from jobs.run import main
+from jobs.main import main
 from tests.support.delta_tables import txn_audit
-from txnlib.report.numbers import Numbers
+from txnlib.pipeline import audit as stages
+from txnlib.pipeline.scheduler import Step
+from txnlib.render.summary_json import Numbers
 from txnlib.spark.schemas import TABLES
-from txnlib.stages import audit as stages
-from txnlib.stages.steps import Step
 
 
 @pytest.fixture(scope="module")

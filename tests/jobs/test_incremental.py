@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from jobs.main import open_run
 from jobs.options import AUDIT, parse
-from jobs.run import open_run
 from tests.support.memory import audited, audited_on
 from txnlib.delta import store
 from txnlib.delta.linked_files import files_of
+from txnlib.pipeline import carried_tables
+from txnlib.pipeline.audit import STEPS
+from txnlib.pipeline.scheduler import carry_out
 from txnlib.spark.schemas import TABLES
-from txnlib.stages import held_tables
-from txnlib.stages.audit import STEPS
-from txnlib.stages.steps import carry_out
 
 #: All but the run's own row, which says how it was made.
 SAME = sorted(TABLES.keys() - {"audit_runs"})
@@ -25,7 +25,7 @@ READ = ("record_batches", "segments", "coverage", "quarantine", "producer_spans"
 
 @pytest.fixture(autouse=True)
 def little_is_worth_it(monkeypatch):
-    monkeypatch.setattr(held_tables, "WORTH_GOING_ON", 0)
+    monkeypatch.setattr(carried_tables, "WORTH_GOING_ON", 0)
     monkeypatch.setattr(store, "WORTH_LINKING", 0)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support import live
 from tests.support.memory import audited
-from txnlib.core.finding import Finding
-from txnlib.core.transaction_index import ENTRY, AbortedTxn, read_transaction_index
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.transaction_index import ENTRY, AbortedTxn, read_transaction_index
 
 OURS = {Finding.ABORT_NOT_INDEXED.value, Finding.INDEXED_ABORT_NOT_IN_LOG.value}
 

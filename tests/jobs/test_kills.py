@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs import audit
-from jobs.run import main
+from jobs.main import main
 from txnlib.spark.schemas import TABLES
 
 AS_OF = ["--as-of", "2026-11-21T07:42:41.899Z"]

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from jobs.main import open_run
 from jobs.options import AUDIT, parse
-from jobs.run import open_run
 from tests.support.batches import T
 from tests.support.log_bytes import to_bytes
 from tests.support.memory import audited
 from txnlib.errors import UsageError
+from txnlib.pipeline import run
+from txnlib.pipeline.ingest_dumps import STEPS
 from txnlib.readers.capture import FileKind, list_capture
-from txnlib.stages import run
-from txnlib.stages.ingest_dumps import STEPS
 
 AS_OF = ("--as-of", "2026-11-21T07:46:12Z")
 

@@ -12,8 +12,8 @@ import pytest
 from tests.support import live
 from tests.support.delta_tables import spark_rows, store, txn_audit
 from tests.support.memory import audited
-from txnlib.answers.summary import summarise
-from txnlib.answers.tables import open_run, open_tables
+from txnlib.queries.summarise import summarise
+from txnlib.queries.tables import open_run, open_tables
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
 #: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory held; an

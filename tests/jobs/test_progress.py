@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.progress import WALK, progress_text, share_done, told_while_reading
-from txnlib.report.outcome import Written
+from txnlib.queries.run_result import Written
 from txnlib.spark.python_tasks import in_tasks
 
 GIB = 1 << 30

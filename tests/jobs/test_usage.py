@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jobs import audit, ingest_dumps, options, report_transactions
-from jobs.run import main
-from txnlib.config import read_settings_file
+from jobs.main import main
 from txnlib.errors import ConfigError
+from txnlib.settings import read_settings_file
 
 
 def said(capsys, job, *argv: str) -> tuple[int, str]:

@@ -12,11 +12,11 @@ from tests.support import live
 from tests.support.batches import TS
 from tests.support.log_bytes import encode_batch, encode_offset_commit_key, encode_offset_commit_value
 from tests.support.memory import MemoryTables, audited
-from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey
-from txnlib.core.record_batch import Record
-from txnlib.spark.group_offsets import group_offsets
-from txnlib.stages.report_transactions import STEPS
-from txnlib.stages.run import Run
+from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
+from txnlib.core.kafka.record_batch import Record
+from txnlib.pipeline.report_transactions import STEPS
+from txnlib.pipeline.run import Run
+from txnlib.spark.reports.offset_commits import group_offsets
 
 #: Where the clients of the capture left their groups: ten commits, all in transactions, three of them aborted.
 STANDS = {

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.support.batches import TS, A, C, D, N, T
 from tests.support.log_bytes import encode_batch, encode_legacy, segment, to_bytes
-from txnlib.core.record_batch import Record
-from txnlib.readers.block_buffer import BlockBuffer
-from txnlib.readers.headers import Buffer
+from txnlib.core.kafka.record_batch import Record
+from txnlib.readers.batch_headers import Buffer
 from txnlib.readers.segment import Segment, read_record_batches, read_segments, read_transaction_log
+from txnlib.readers.storage.block_buffer import BlockBuffer
 
 READERS = (read_record_batches, read_transaction_log, read_segments)
 

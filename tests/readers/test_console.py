@@ -19,7 +19,7 @@ from txnlib.errors import UnreadableInputError
 from txnlib.readers import console, segment
 from txnlib.readers.capture import FileKind, list_capture
 from txnlib.readers.segment import Segment
-from txnlib.readers.tables import read_table
+from txnlib.readers.table_readers import read_table
 
 TOPIC = "__transaction_state"
 #: The formatter prints none of these; `position` is an ordinal.

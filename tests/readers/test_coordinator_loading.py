@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.batches import TS, rec
 from tests.support.log_bytes import encode_batch, encode_transaction_log_batch, encode_transaction_log_key
-from txnlib.core.coordinator import CoordinatorRecord, transition
-from txnlib.core.finding import Finding
-from txnlib.core.record_batch import HEADER, Record
-from txnlib.core.transaction_log import TransactionLogEntry
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
+from txnlib.core.kafka.record_batch import HEADER, Record
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.readers.coordinator_records import entry_row, read_entries
 
 DAY = 86_400_000

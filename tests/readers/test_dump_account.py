@@ -18,7 +18,7 @@ import pytest
 
 from tests.readers.test_dump_hostile import HOSTILE
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, marker, print_dump, rows, unreadable
-from txnlib.core.dump_output import Unreadable
+from txnlib.core.text.dump_events import Unreadable
 from txnlib.readers.dump import iter_lines, open_dump
 
 Line = bytes

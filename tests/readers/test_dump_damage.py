@@ -22,10 +22,10 @@ from tests.support.dumps import (
     rows,
     unreadable,
 )
-from txnlib.core.dump_lines import DumpedBatch, DumpedSnapshotEntry
-from txnlib.core.dump_output import DumpedTransactionLogRecord, FileEnd
-from txnlib.core.dump_remarks import Tail
-from txnlib.core.dump_text import read_dump
+from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd
+from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
+from txnlib.core.text.dump_reader import read_dump
+from txnlib.core.text.tool_messages import Tail
 from txnlib.readers.dump import iter_lines
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")

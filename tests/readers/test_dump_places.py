@@ -20,7 +20,7 @@ from tests.support.dumps import (
     unreadable,
 )
 from tests.support.samples import sample
-from txnlib.readers import columns, dump
+from txnlib.readers import arrow_schemas, dump
 from txnlib.readers.dump import iter_lines, looks_like_dump
 
 LOG = (Batch(), marker("COMMIT"))
@@ -199,14 +199,14 @@ def test_a_broken_snapshot_is_not_said_to_be_whole() -> None:
 
 
 def test_rows_come_in_batches_of_the_declared_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "ROWS_PER_BATCH", 3)
+    monkeypatch.setattr(arrow_schemas, "ROWS_PER_BATCH", 3)
     text = print_dump(*[Batch() for _ in range(4)])
     text += print_dump(*[Batch() for _ in range(4)], path=PATH.replace("orders", "payments"))
     text += dumped("4.3-txnstate") + dumped("3.9-snapshot") + b"noise\n"
 
     for table in ("record_batches", "transaction_log", "segments", "producer_snapshots"):
         batches = list(getattr(dump, f"read_{table}")(iter_lines(io.BytesIO(text)), "text:1", "dump.txt"))
-        assert {batch.schema for batch in batches} == {columns.TABLES[table]}
+        assert {batch.schema for batch in batches} == {arrow_schemas.TABLES[table]}
         assert [batch.num_rows for batch in batches[:-1]] == [3] * (len(batches) - 1)
         assert 1 <= batches[-1].num_rows <= 3
     assert [row["topic"] for row in rows("record_batches", text)] == (

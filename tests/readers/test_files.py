@@ -11,9 +11,9 @@ from tests.support.batches import T
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import to_bytes
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.readers import files, stores
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
-from txnlib.readers.tables import read_table
+from txnlib.readers.storage import files, object_stores
+from txnlib.readers.table_readers import read_table
 
 
 def reasons(found: Sequence[CaptureFile]) -> list[str | None]:
@@ -46,7 +46,7 @@ def test_a_path_a_file_uri_and_a_relative_path_are_one_place(repository, monkeyp
 )
 def test_where_a_place_is(given, place):
     assert files.locate(given) == place
-    assert stores.is_remote(place) is ("://" in place)
+    assert object_stores.is_remote(place) is ("://" in place)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_keys_in_a_path_are_refused_and_not_repeated():
     [("hdfs://127.0.0.1:1/capture", "Connection refused"), ("hdfs:///capture", "fs.defaultFS"), ("hdfs://ns/x", "NameNode")],
 )
 def test_a_hadoop_that_is_not_there_is_named(monkeypatch, tmp_path, place, said):
-    monkeypatch.setattr("txnlib.readers.hdfs.ATTEMPTS", 1)
+    monkeypatch.setattr("txnlib.readers.storage.hdfs.ATTEMPTS", 1)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     with pytest.raises(UnreadableInputError, match=f"cannot be listed: .*{said}") as caught:
         list_capture([place])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from txnlib.readers.capture import list_capture
-from txnlib.readers.tables import read_table
+from txnlib.readers.table_readers import read_table
 
 TOOLS = ("2.8.2", "3.4.1", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.1", "4.3.0")
 KEYS = {"record_batches": ("topic", "partition", "base_offset"), "transaction_log": ("partition", "offset")}

@@ -15,11 +15,11 @@ import pytest
 
 from tests.support.batches import T
 from tests.support.log_bytes import to_bytes
-from txnlib.core.sentinels import MAX_INT32, MAX_INT64
+from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64
 from txnlib.errors import ConfigError, UnreadableInputError
-from txnlib.readers import columns
+from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import list_capture
-from txnlib.readers.tables import read_table
+from txnlib.readers.table_readers import read_table
 
 QUICK, MANY = range(100), range(1_000, 4_000)
 ENTRIES = [f"topic-{n} {n} {n * 1_000}" for n in range(6)]
@@ -107,7 +107,7 @@ def damaged(content: bytes, chance: random.Random) -> bytes:
 def read_all_tables(capture: Path) -> None:
     """Reads every file for every table; rows are checked by Arrow, and here against what Spark takes."""
     listed = list_capture([str(capture)])
-    for table in columns.TABLES:
+    for table in arrow_schemas.TABLES:
         for file in listed.files:
             for batch in read_table(table, file):
                 batch.validate(full=True)

@@ -16,13 +16,13 @@ import pytest
 
 from tests.support.batches import TS, C, T, rec
 from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, to_bytes, uvarint
-from txnlib.core.record_batch import CompressionType, Record
-from txnlib.core.wire import CorruptRecordError
-from txnlib.readers import records
-from txnlib.readers.block_buffer import BlockBuffer
-from txnlib.readers.headers import find_boundary
+from txnlib.core.kafka.record_batch import CompressionType, Record
+from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.readers import decoded_records
+from txnlib.readers.batch_headers import find_boundary
 from txnlib.readers.range_crc import RangeCrcs
 from txnlib.readers.segment import Segment, read_segments
+from txnlib.readers.storage.block_buffer import BlockBuffer
 
 MIB = 1 << 20
 
@@ -101,25 +101,25 @@ def test_a_bomb_of_any_codec_costs_its_batch_and_no_more_memory_than_the_limit(t
 
 @pytest.mark.parametrize("name", streams(0))
 def test_a_body_of_just_the_limit_is_read_whatever_its_codec(monkeypatch, name):
-    monkeypatch.setattr(records, "MAX_BODY_BYTES", 1_000)
+    monkeypatch.setattr(decoded_records, "MAX_BODY_BYTES", 1_000)
     codec, body = streams(1_000)[name]
-    assert bytes(records.decompress(codec, body)) == bytes(1_000)
+    assert bytes(decoded_records.decompress(codec, body)) == bytes(1_000)
     codec, body = streams(1_001)[name]
     with pytest.raises(CorruptRecordError, match="holds more than"):
-        records.decompress(codec, body)
+        decoded_records.decompress(codec, body)
 
 
 def test_a_plain_body_has_the_same_limit(monkeypatch):
-    monkeypatch.setattr(records, "MAX_BODY_BYTES", 100)
-    assert records.decompress(0, bytes(100)) == bytes(100)
+    monkeypatch.setattr(decoded_records, "MAX_BODY_BYTES", 100)
+    assert decoded_records.decompress(0, bytes(100)) == bytes(100)
     with pytest.raises(CorruptRecordError, match="its body holds more than"):
-        records.decompress(0, bytes(101))
+        decoded_records.decompress(0, bytes(101))
 
 
 @pytest.mark.parametrize("body", [b"\xff\xff\xff\xff\x0f" + bytes(20), xerial(b"")[:-4] + struct.pack(">i", -4), xerial(b""), b""])
 def test_a_snappy_stream_that_lies_about_lengths_is_broken(body):
     with pytest.raises(CorruptRecordError, match="snappy stream"):
-        records.decompress(CompressionType.SNAPPY, body)
+        decoded_records.decompress(CompressionType.SNAPPY, body)
 
 
 def test_a_batch_of_very_many_undecodable_records_names_some_and_counts_the_rest():

@@ -15,12 +15,13 @@ import pytest
 from tests.support.batches import T
 from tests.support.log_bytes import to_bytes
 from txnlib.errors import UnreadableInputError
-from txnlib.readers import columns, files
+from txnlib.readers import arrow_schemas
 from txnlib.readers.broker_files import MOST_BYTES
 from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.local_files import native, shown
-from txnlib.readers.start import start_at_snapshots
-from txnlib.readers.tables import read_table
+from txnlib.readers.snapshot_start import start_at_snapshots
+from txnlib.readers.storage import files
+from txnlib.readers.storage.local_files import native, shown
+from txnlib.readers.table_readers import read_table
 
 SEGMENT = f"{0:020}.log"
 #: More than Python lets functions call each other.
@@ -48,7 +49,7 @@ def rows(table: str, listed: Capture) -> list[dict[str, Any]]:
 
 def quarantine(listed: Capture) -> dict[str, str]:
     """Path below the input -> reason; and no table raises."""
-    for table in columns.TABLES:
+    for table in arrow_schemas.TABLES:
         rows(table, listed)
     return {
         os.path.relpath(row["path"], listed.inputs[0]): stretch["reason"]
@@ -312,7 +313,7 @@ def test_a_folder_that_may_not_be_listed_is_named(capture, monkeypatch):
             raise PermissionError(13, "Permission denied")
         return scandir(path)
 
-    monkeypatch.setattr("txnlib.readers.local_files.os.scandir", refuse)
+    monkeypatch.setattr("txnlib.readers.storage.local_files.os.scandir", refuse)
     listed = list_capture([str(capture)])
     assert quarantine(listed) == {"1/orders-3": "CANNOT_LIST: Permission denied"}
     assert [(row["topic"], row["partition"]) for row in rows("segments", listed)] == [("orders", 0), ("orders", 3)]

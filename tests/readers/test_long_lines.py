@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support import consoles
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, marker, print_dump
-from txnlib.core.long_line import LongLine, behind, find_last, size_of
+from txnlib.core.text.long_line import LongLine, behind, find_last, size_of
 from txnlib.readers import console, dump
 from txnlib.readers.text_lines import TextLines
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.batches import TS, N
 from tests.support.log_bytes import encode_legacy, to_bytes
-from txnlib.readers import headers
-from txnlib.readers.headers import Pause
-from txnlib.readers.landmarks import go_on
+from txnlib.readers import batch_headers
+from txnlib.readers.batch_headers import Pause
 from txnlib.readers.segment import Segment, read_record_batches, read_segments
+from txnlib.readers.segment_fingerprint import go_on
 
 
 def read(batches: list[bytes], base_offset: int = 0) -> tuple[list[int], list[tuple[int, str]]]:
@@ -60,7 +60,7 @@ EPOCHS: list[tuple[list[int], int | None]] = [
 @pytest.mark.parametrize("block", [65_536, 4, 3, 2])
 @pytest.mark.parametrize(("epochs", "wrong"), EPOCHS)
 def test_leader_epochs_never_fall_as_offsets_rise(monkeypatch, epochs, wrong, block):
-    monkeypatch.setattr(headers, "BLOCK", block)
+    monkeypatch.setattr(batch_headers, "BLOCK", block)
     kept, lost = read(log_of(epochs))
     reason = "CORRUPT_BATCH" if wrong is not None and epochs[wrong] < -1 else CONTRADICTED
     assert lost == ([] if wrong is None else [(wrong, reason)])

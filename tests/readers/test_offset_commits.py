@@ -13,12 +13,12 @@ from tests.support.log_bytes import (
     encode_offset_commit_value,
     encode_records,
 )
-from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey
-from txnlib.core.record_batch import CompressionType, Record
-from txnlib.readers import columns, headers
+from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
+from txnlib.core.kafka.record_batch import CompressionType, Record
+from txnlib.readers import arrow_schemas, batch_headers
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import Segment, read_committed_offsets, read_segments
-from txnlib.readers.tables import read_table
+from txnlib.readers.table_readers import read_table
 
 AT = OffsetCommitKey("audit", "orders", 7)
 GROUP_METADATA = encode_offset_commit_key(AT, version=2)
@@ -134,7 +134,7 @@ def test_a_batch_that_does_not_decompress_is_told():
 
 @pytest.mark.parametrize("block", [1, 2, 65_536])
 def test_odd_records_are_told_once_a_segment_however_many_there_are(monkeypatch, block):
-    monkeypatch.setattr(headers, "BLOCK", block + 1)  # the last one of a full block is read again with the next
+    monkeypatch.setattr(batch_headers, "BLOCK", block + 1)  # the last one of a full block is read again with the next
     odd = [Record(at, TS, encode_offset_commit_key(AT), b"\0\5") for at in range(6)]
     content = b"".join(encode_batch(odd[at : at + 2]) for at in range(0, 6, 2))
     assert [stretch["position"] for stretch in unreadable(content)] == [0]
@@ -150,7 +150,7 @@ def test_a_large_batch_with_a_flipped_bit_is_not_believed():
 
 
 def test_a_large_segment_is_handed_over_in_small_parts(monkeypatch):
-    monkeypatch.setattr(columns, "DECODED_ROWS_PER_BATCH", 4)
+    monkeypatch.setattr(arrow_schemas, "DECODED_ROWS_PER_BATCH", 4)
     content = b"".join(encode_batch([commit(at, at), commit(at + 1, at)]) for at in range(0, 20, 2))
     assert [batch.num_rows for batch in read_committed_offsets(opened(content))] == [4] * 5
 

@@ -12,9 +12,9 @@ import cramjam
 import pytest
 
 from tests.support.dumps import Batch, Record, print_dump
-from txnlib.readers import columns
+from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import FileKind, list_capture
-from txnlib.readers.tables import read_table
+from txnlib.readers.table_readers import read_table
 
 COUNT: Final = 1_500
 #: Contents that do not pack well, as real ones.
@@ -74,7 +74,7 @@ def test_what_stands_before_the_damage_counts(tmp_path: Path, ending: str, damag
 def test_tables_agree_where_there_are_more_rows_than_a_batch_holds(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "ROWS_PER_BATCH", 100)
+    monkeypatch.setattr(arrow_schemas, "ROWS_PER_BATCH", 100)
     path = tmp_path / f"orders-0.txt{ending}"
     path.write_bytes(cut(PACKERS[ending](TEXT), 0.8))
 

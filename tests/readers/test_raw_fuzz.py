@@ -28,15 +28,15 @@ from tests.support.log_bytes import (
     encode_transaction_log_batch,
     to_bytes,
 )
-from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey
-from txnlib.core.producer_snapshot import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
-from txnlib.core.producer_state import ProducerState
-from txnlib.core.record_batch import CRC_STARTS_AT, HEADER, MAGIC_POSITION, CompressionType, Record
-from txnlib.core.transaction_index import ENTRY
-from txnlib.readers.block_buffer import BlockBuffer
+from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
+from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
+from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.record_batch import CRC_STARTS_AT, HEADER, MAGIC_POSITION, CompressionType, Record
+from txnlib.core.kafka.transaction_index import ENTRY
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import Segment, read_committed_offsets, read_record_batches, read_segments, read_transaction_log
-from txnlib.readers.tables import READERS, read_table
+from txnlib.readers.storage.block_buffer import BlockBuffer
+from txnlib.readers.table_readers import READERS, read_table
 
 #: Damages of each kind of file.
 FEW, MANY = 60, 1_500

@@ -18,8 +18,8 @@ from tests.support.log_bytes import (
     encode_transaction_log_value,
     uvarint,
 )
-from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey
-from txnlib.core.record_batch import Record
+from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
+from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.segment import Segment, read_committed_offsets, read_record_batches, read_segments, read_transaction_log
 
 ENTRY = rec("O", 7, 2, {"orders-0"}, id="billing")

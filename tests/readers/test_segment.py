@@ -20,8 +20,8 @@ from tests.support.log_bytes import (
     segment,
     to_bytes,
 )
-from txnlib.core.record_batch import CompressionType, Record, RecordBatch, TimestampType
-from txnlib.readers import headers
+from txnlib.core.kafka.record_batch import CompressionType, Record, RecordBatch, TimestampType
+from txnlib.readers import batch_headers
 from txnlib.readers.segment import Segment, read_record_batches, read_segments, read_transaction_log
 
 STORY = [
@@ -251,7 +251,7 @@ CODECS = {
 def test_coordinator_records_are_decoded_compressed_or_not(codec):
     plain = encode_transaction_log_batch([ENTRY, "gone"], at=4)
     records = plain[61:]
-    from txnlib.readers.records import read_batch_records
+    from txnlib.readers.decoded_records import read_batch_records
 
     listed = read_batch_records(plain)
     batch = encode_batch(listed, codec=codec, body=bytes(CODECS[codec](records)), leader_epoch=9)
@@ -290,7 +290,7 @@ def test_an_unknown_value_version_is_reported_not_guessed():
 def test_a_block_boundary_changes_nothing(monkeypatch):
     log = segment([T(1, 0, n, at=n, ts=TS) for n in range(50)])
     whole = rows(log)
-    monkeypatch.setattr(headers, "BLOCK", 7)
+    monkeypatch.setattr(batch_headers, "BLOCK", 7)
     assert rows(log) == whole
 
 
@@ -306,7 +306,7 @@ def test_large_batches_are_trusted_by_their_headers_unless_they_look_odd():
 def test_records_are_read_back_as_they_were_written():
     listed = [Record(n, TS + n, b"k", None) for n in range(3)]
     assert len(encode_records(listed, 0, TS)) > 0
-    from txnlib.readers.records import read_batch_records
+    from txnlib.readers.decoded_records import read_batch_records
 
     assert read_batch_records(encode_batch(listed)) == listed
 

@@ -17,13 +17,13 @@ import pytest
 from tests.support.batches import TS, C, T
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, segment, to_bytes
-from txnlib.core.record_batch import Record
-from txnlib.readers import files
+from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.capture import CaptureFile, list_capture
-from txnlib.readers.parts import Part, put_together
+from txnlib.readers.file_parts import Part, put_together
+from txnlib.readers.file_splits import Chunk, reach
 from txnlib.readers.segment import FILE_SHRANK
-from txnlib.readers.splits import Chunk, reach
-from txnlib.readers.tables import SEGMENT_PARTS_TABLE, read_table
+from txnlib.readers.storage import files
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
 
 COUNT = 60
 BATCHES = [to_bytes(C(1, 0, at=n) if n % 3 == 2 else T(1, 0, n, at=n)) for n in range(COUNT)]
@@ -82,7 +82,7 @@ def cut_during_reads(path: str, size: int, after: int) -> Iterator[None]:
         return read(descriptor, count, position)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("txnlib.readers.local_files.os.pread", pread)
+        patch.setattr("txnlib.readers.storage.local_files.os.pread", pread)
         patch.setattr(files, "LOCAL_BLOCK_BYTES", 512)
         yield
 

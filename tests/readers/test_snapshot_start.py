@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.batches import D
 from tests.support.log_bytes import encode_snapshot
-from txnlib.core.partition_state import PartitionState
-from txnlib.core.producer_snapshot import read_producer_snapshot
+from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
 from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.start import start_at_snapshots
+from txnlib.readers.snapshot_start import start_at_snapshots
 
 LOG = [D(1, 0, n, at=n) for n in range(6)]
 

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.sentinels import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.tables import ONLY_IN, READERS, may_hold
+from txnlib.readers.table_readers import ONLY_IN, READERS, may_hold
 
 TABLES = sorted({table for table, _ in READERS})
 TOPICS = (TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, "orders", None)

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 
 from tests.support.dumps import Batch, Record, print_dump, rows
-from txnlib.core import dump_records
-from txnlib.core.console_text import read_console_text
+from txnlib.core.text import record_lines
+from txnlib.core.text.console_reader import read_console_text
 
 DUMP: Final = print_dump(Batch(), Batch())
 FOLDER: Final = b"Dumping /d/orders-0/00000000000000000000.log\n"
@@ -59,7 +59,7 @@ def test_a_dump_takes_steps_in_proportion_to_its_size(shape: str) -> None:
 
 def test_records_of_wrong_sizes_take_steps_in_proportion_to_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each could be looked for over megabytes of the lines that follow."""
-    monkeypatch.setattr(dump_records, "_IN_VAIN", 1 << 12)
+    monkeypatch.setattr(record_lines, "_IN_VAIN", 1 << 12)
 
     def make(count: int) -> bytes:
         text = print_dump(*(Batch((Record(value=b"x"),)) for _ in range(count // 10)), contents=True)

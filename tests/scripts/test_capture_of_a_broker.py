@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka, producers, wire_client
 from tests.support.memory import audited
-from txnlib.core.finding import FINDINGS, Finding, Severity
+from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.readers.capture_notes import read_capture_notes
 
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "scripts" / "capture.sh"

@@ -12,10 +12,10 @@ import pytest
 
 from tests.support.batches import A, C, N, T
 from tests.support.frames import batch_row, empty
-from txnlib.core.record_batch import RecordBatch
-from txnlib.readers import columns
-from txnlib.spark.blocked_groups import blocked_groups
-from txnlib.spark.producer_spans import producer_spans
+from txnlib.core.kafka.record_batch import RecordBatch
+from txnlib.readers import arrow_schemas
+from txnlib.spark.producers.producer_spans import producer_spans
+from txnlib.spark.reports.blocked_groups import blocked_groups
 from txnlib.spark.schemas import COVERAGE, PARTITIONS, PRODUCER_SNAPSHOTS
 
 
@@ -66,7 +66,7 @@ class Scene(NamedTuple):
 def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
     """Committed offsets at which groups are found waiting: a group commits at every offset of every partition."""
     rows = [batch_row(batch, "orders", number) for number, scene in enumerate(scenes) for batch in scene.log]
-    batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=columns.RECORD_BATCHES))
+    batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
     copies = [
         {"topic": "orders", "partition": number, "source": "raw:1", "is_judged": True, "log_start_offset": 0}
         | {"first_offset": 0, "read_from_offset": 0}
@@ -88,7 +88,7 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
         for offset in range(scene.high_watermark + 3)
     ]
     found = blocked_groups(
-        spark.createDataFrame(pa.Table.from_pylist(commits, schema=columns.COMMITTED_OFFSETS)),
+        spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
         producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), coverage),
         batches,
         coverage,

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tests.support.frames import empty
-from txnlib.core.evidence import Thresholds
+from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.spark.schemas import READ_ONLY, TABLES, conform
 
 TRANSFORMS = [

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from txnlib.readers import columns
-from txnlib.spark.contradicted_batches import EPOCH, GAP, OVERLAP, UNLISTED_EPOCH, contradicted_batches, epochs_of_segments
-from txnlib.spark.coverage import coverage
-from txnlib.spark.quarantine import quarantine
+from txnlib.readers import arrow_schemas
+from txnlib.spark.coverage.contradicted_batches import (
+    EPOCH,
+    GAP,
+    OVERLAP,
+    UNLISTED_EPOCH,
+    contradicted_batches,
+    epochs_of_segments,
+)
+from txnlib.spark.coverage.coverage import coverage
+from txnlib.spark.coverage.quarantine import quarantine
 
 #: Segments by base offset, each a list of (base offset, leader epoch); highest epoch and high watermark of the checkpoints; whether
 #: a stretch was unreadable -> base offset of the contradicted batch, and why.
@@ -68,7 +75,7 @@ def frames(spark):
                 batches.append(copy | place | row)
                 before = offset
     tables = {"record_batches": batches, "segments": segments, "checkpoints": checkpoints}
-    return [spark.createDataFrame(pa.Table.from_pylist(rows, schema=columns.TABLES[name])) for name, rows in tables.items()]
+    return [spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.TABLES[name])) for name, rows in tables.items()]
 
 
 def test_what_is_contradicted_at_the_end_of_a_segment(spark):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.batches import TS, rec
 from tests.support.frames import empty, transaction_log, transaction_log_row
-from txnlib.spark.coordinator_log import coordinator_log
+from txnlib.spark.coordinators.coordinator_log import coordinator_log
 from txnlib.spark.schemas import COVERAGE
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from tests.support.batches import TS
 from tests.support.frames import empty, transaction_log, transaction_log_row
-from txnlib.core.coordinator import CoordinatorRecord, transition
-from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
-from txnlib.core.transaction_state import STEPS, TransactionState
-from txnlib.spark.coordinator_states import coordinator_states
+from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_state import STEPS, TransactionState
+from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.schemas import COVERAGE
 
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
@@ -87,7 +87,7 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
 def test_spark_and_python_read_the_same_table_of_steps(spark):
     from pyspark.sql import functions as F
 
-    from txnlib.spark.decisions import legality
+    from txnlib.spark.core_udfs import legality
 
     pairs = [(name(before), name(after), step.name) for (before, after), step in STEPS.items()]
     frame = spark.createDataFrame(pairs, "b string, a string, expected string")

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.batches import A, C, T
 from tests.support.frames import batch_row
-from txnlib.readers import columns
-from txnlib.spark.copy_findings import copy_findings
+from txnlib.readers import arrow_schemas
+from txnlib.spark.findings.copy_findings import copy_findings
 from txnlib.spark.schemas import COVERAGE
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
@@ -20,7 +20,7 @@ LOG = [replace(batch, partition_leader_epoch=3) for batch in _LOG]
 def found(spark, copies, high_watermarks=None):
     """Findings on a partition with a copy of each source."""
     rows = [batch_row(batch, "orders", 0, source) for source, log in copies.items() for batch in log]
-    batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=columns.RECORD_BATCHES))
+    batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
     marks = high_watermarks or {}
     known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
     coverage = spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in known], COVERAGE)

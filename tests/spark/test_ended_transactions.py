@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from txnlib.core.sentinels import CLOCKS_DIFFER_MS
-from txnlib.spark.ended_transactions import ended_transactions, warned_of
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.spark.reports.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.schemas import (
     COVERAGE,
     ENDED_TRANSACTIONS,

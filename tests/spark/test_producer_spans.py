@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 from tests.spark.test_producer_windows import _LOG, build
 from tests.support.batches import A, C, D, T
 from tests.support.frames import record_batches
-from txnlib.core.producer_state import UNKNOWN_PRODUCER, ProducerState, append
-from txnlib.core.record_batch import RecordBatch
-from txnlib.spark.producer_spans import SUSPECTS_KEPT, producer_spans
+from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append
+from txnlib.core.kafka.record_batch import RecordBatch
+from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS
 
 EXAMPLES = settings(

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tests.support.batches import TS, A, C, D, T
 from tests.support.frames import record_batches
-from txnlib.core.finding import Finding
-from txnlib.core.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
-from txnlib.core.record_batch import RecordBatch, increment_sequence
-from txnlib.spark.producer_steps import with_states
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
+from txnlib.core.kafka.record_batch import RecordBatch, increment_sequence
+from txnlib.spark.producers.producer_steps import with_states
 
 #: Few producers, epochs and coordinator epochs, so that they meet; sequences that fit, jump, repeat and wrap.
 _STEP = st.tuples(

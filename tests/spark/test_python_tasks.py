@@ -15,7 +15,7 @@ from pyspark.serializers import UTF8Deserializer, read_int
 from pyspark.sql import functions as F
 
 from txnlib.spark import python_tasks
-from txnlib.spark.decisions import coordinator_partition_of
+from txnlib.spark.core_udfs import coordinator_partition_of
 from txnlib.spark.python_tasks import _reader, begin_task, in_tasks
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.frames import empty
-from txnlib.core.copies import Copy, End, Role, known_until_ms
-from txnlib.spark.coverage import coverage
+from txnlib.core.verdicts.copies import Copy, End, Role, known_until_ms
+from txnlib.spark.coverage.coverage import coverage
 from txnlib.spark.schemas import CHECKPOINTS, RECORD_BATCHES, SEGMENTS
 
 NOW = 1_700_000_000_000

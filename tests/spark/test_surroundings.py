@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from txnlib.core.instants import clock_ms
-from txnlib.spark import stretches
-from txnlib.spark.open_transactions import _surroundings
+from txnlib.spark import offset_buckets
+from txnlib.spark.reports.open_transactions import _surroundings
 from txnlib.spark.schemas import RECORD_BATCHES
 
 SOURCE = "raw:1"
@@ -41,7 +41,7 @@ def looked_for(rows: list[dict], start: int) -> tuple:
 
 
 def test_of_random_logs_with_many_starts_in_a_stretch_and_starts_whose_batches_are_lost(spark, monkeypatch):
-    monkeypatch.setattr(stretches, "STRETCH_OFFSETS", 16)
+    monkeypatch.setattr(offset_buckets, "STRETCH_OFFSETS", 16)
     random = Random(11)
     logs = {partition: batches_of(random, partition) for partition in range(40)}
     starts = [

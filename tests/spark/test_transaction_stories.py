@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from tests.spark.test_producer_spans import coverage
 from tests.support.batches import TS, A, C, T, rec
 from tests.support.frames import empty, record_batches, transaction_log, transaction_log_row
-from txnlib.spark.coordinator_states import coordinator_states
-from txnlib.spark.findings import of_owners
-from txnlib.spark.marker_findings import marker_findings
-from txnlib.spark.producer_id_owners import producer_id_owners
-from txnlib.spark.producer_spans import producer_spans
+from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
+from txnlib.spark.coordinators.transactions import transactions
+from txnlib.spark.findings.findings import of_owners
+from txnlib.spark.findings.marker_findings import marker_findings
+from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS
-from txnlib.spark.transactions import transactions
 
 S = 1_000
 #: Each: coordinator records and batches, (seconds since TS, what); pid is the story's number, {tp} its partition.

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from txnlib.core.record_batch import ControlType, EndTxnMarker, RecordBatch
-from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
-from txnlib.core.transaction_state import TransactionState
+from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_state import TransactionState
 
 #: The time of everything that is not given one: 2024-03-09 16:00 UTC, in ms.
 TS = 1_710_000_000_000

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.support.log_bytes import encode_batch, encode_marker, encode_transaction_log_batch
-from txnlib.core.partitioner import partition_for
-from txnlib.core.record_batch import ControlType, Record, TimestampType
-from txnlib.core.transaction_log import TopicPartition, TransactionLogEntry
-from txnlib.core.transaction_state import BY_KAFKA_NAME
+from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
 
 NOON = 1_710_000_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from txnlib.core.console_output import ConsoleEnd, ConsoleRecord, Printed
-from txnlib.core.console_text import read_console_text
-from txnlib.core.dump_output import Unreadable
-from txnlib.core.transaction_state import TransactionState
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.text.console_events import ConsoleEnd, ConsoleRecord, Printed
+from txnlib.core.text.console_reader import read_console_text
+from txnlib.core.text.dump_events import Unreadable
 
 FILES = Path(__file__).parent / "console_files"
 TS = 1_710_120_000_000

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tests.support.memory import MemoryTables
-from txnlib.answers.spark_rows import SparkRows
 from txnlib.cli.main import main
-from txnlib.config import Settings
 from txnlib.delta.store import stored_schema
+from txnlib.queries.spark_rows import SparkRows
+from txnlib.settings import Settings
 
 NOW = 1_710_120_000_000
 RUN = f"test-{NOW}"

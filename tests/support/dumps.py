@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from txnlib.core.dump_chain import Chain
-from txnlib.core.dump_lines import DumpedFile
-from txnlib.readers import columns, dump
+from txnlib.core.text.batch_chain import Chain
+from txnlib.core.text.dump_lines import DumpedFile
+from txnlib.readers import arrow_schemas, dump
 from txnlib.readers.dump import iter_lines
 
 FILES = Path(__file__).parent / "dump_files"
@@ -143,7 +143,7 @@ def read_in_blocks(name: str, text: bytes, chunk: int | None) -> pa.Table:
     lines = iter_lines(io.BytesIO(text), chunk or 1 << 20)
     source = lines if chunk else iter(list(lines))
     batches = list(getattr(dump, f"read_{name}")(source, "text:1", "dump.txt", ("orders", 0)))
-    return pa.Table.from_batches(batches, schema=columns.TABLES[name]).combine_chunks()
+    return pa.Table.from_batches(batches, schema=arrow_schemas.TABLES[name]).combine_chunks()
 
 
 def same_both_ways(text: bytes, chunk: int, names: Sequence[str] = ("record_batches", "segments")) -> None:

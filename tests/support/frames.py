@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from txnlib.core.record_batch import RecordBatch
-from txnlib.readers import columns
+from txnlib.core.kafka.record_batch import RecordBatch
+from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
 
 
@@ -55,7 +55,7 @@ def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw
 def record_batches(spark: SparkSession, logs: Mapping[tuple[str, int], Iterable[RecordBatch]]) -> DataFrame:
     """The logs of some partitions as `record_batches`."""
     rows = [batch_row(batch, *where) for where, log in logs.items() for batch in log]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=columns.RECORD_BATCHES))
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
 
 
 def transaction_log_row(entry: Any, partition: int, offset: int, timestamp: int, epoch: int = 0) -> dict[str, Any]:
@@ -76,4 +76,4 @@ def transaction_log_row(entry: Any, partition: int, offset: int, timestamp: int,
 
 
 def transaction_log(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=columns.TRANSACTION_LOG))
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG))

@@ -13,10 +13,10 @@ from typing import Any
 
 from tests.support.batches import TS
 from tests.support.crc32c import crc32c
-from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey
-from txnlib.core.producer_state import ProducerState
-from txnlib.core.record_batch import Record, RecordBatch, TimestampType
-from txnlib.core.transaction_log import TransactionLogEntry
+from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
+from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.record_batch import Record, RecordBatch, TimestampType
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 
 #: offset -> (key, value) of the record's headers.
 Headers = Mapping[int, Sequence[tuple[str, bytes | None]]]

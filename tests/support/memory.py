@@ -13,16 +13,16 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.main import open_run
 from jobs.options import AUDIT, parse
-from jobs.run import open_run
+from txnlib.delta.carried_rows import Held
 from txnlib.delta.commits import Commit
-from txnlib.delta.held import Held
 from txnlib.errors import MissingTableError
+from txnlib.incremental.earlier_run import go_on_from
+from txnlib.pipeline.audit import STEPS
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.scheduler import carry_out
 from txnlib.spark.schemas import TABLES, conform
-from txnlib.stages.audit import STEPS
-from txnlib.stages.continuing import go_on_from
-from txnlib.stages.run import Run
-from txnlib.stages.steps import carry_out
 
 
 @dataclass

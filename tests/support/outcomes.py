@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from txnlib.report.outcome import Found, Outcome, Written
-from txnlib.report.summary import Summary
+from txnlib.queries.run_result import Found, Outcome, Written
+from txnlib.queries.summary import Summary
 
 AS_OF = 1_795_246_961_899
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from txnlib.report.explained import Explained
-from txnlib.report.page_rows import Page, Story
-from txnlib.report.story import Stamps, tell
-from txnlib.report.story_order import Place
-from txnlib.report.summary import PREPARED, Summary
+from txnlib.queries.page_rows import Page, Story
+from txnlib.queries.story_order import Place
+from txnlib.queries.story_steps import Stamps, tell
+from txnlib.queries.summary import PREPARED, Summary
+from txnlib.render.story_text import Explained
 
 AS_OF = 1_795_246_961_899
 START = AS_OF - 1_380_000

@@ -11,7 +11,7 @@ import struct
 import time
 
 from tests.support.log_bytes import encode_batch
-from txnlib.core.record_batch import Record
+from txnlib.core.kafka.record_batch import Record
 
 _PRODUCE, _FIND_COORDINATOR, _INIT_PRODUCER_ID = 0, 10, 22
 #: Not the leader; the coordinator is loading, is not there yet, is elsewhere; the id is busy: ask again, or ask another.

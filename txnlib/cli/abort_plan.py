@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from txnlib.answers.tables import Row, Run
 from txnlib.cli.output import Answer
-from txnlib.report.text import printable
+from txnlib.queries.tables import Row, Run
+from txnlib.render.report_text import printable
 
 _COLUMNS: Final = (
     "number",

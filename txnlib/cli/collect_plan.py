@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from txnlib.answers.tables import Run
 from txnlib.cli.output import Answer
-from txnlib.report.collecting import COLUMNS, commands, to_collect
+from txnlib.queries.collect_plan import COLUMNS, commands, to_collect
+from txnlib.queries.tables import Run
 
 #: Most rows to show people. Programs get all rows.
 SHOWN: Final = 40

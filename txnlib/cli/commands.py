@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from txnlib import __version__
 from txnlib.cli.output import FORMS
-from txnlib.report.grid import TABLE
+from txnlib.render.grid import TABLE
 
 PROGRAM: Final = "txn-audit"
 _ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM and no cluster."

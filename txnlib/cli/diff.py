@@ -6,13 +6,13 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from txnlib.answers.tables import Row, Run, Tables, chosen_runs, ms, run_of
 from txnlib.cli.output import Answer
 from txnlib.core.durations import duration
 from txnlib.core.instants import parse_instant
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.report.differences import CHANGES, COLUMNS, Key, Place, differences, key_of
-from txnlib.report.text import instant, printable
+from txnlib.queries.differences import CHANGES, COLUMNS, Key, Place, differences, key_of
+from txnlib.queries.tables import Row, Run, Tables, chosen_runs, ms, run_of
+from txnlib.render.report_text import instant, printable
 
 _OPEN: Final = (
     "topic",

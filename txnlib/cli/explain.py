@@ -5,14 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any, Final
 
-from txnlib.answers.tables import Filter, Row, Run, ms
 from txnlib.cli.output import Answer
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.text import dump_printer
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.report import dump_text
-from txnlib.report.explained import Explained, columns, head, lines, tail, whole
-from txnlib.report.story import Stamps, is_stamped, tell
-from txnlib.report.story_order import Place
+from txnlib.queries.story_order import Place
+from txnlib.queries.story_steps import Stamps, is_stamped, tell
+from txnlib.queries.tables import Filter, Row, Run, ms
+from txnlib.render.story_text import Explained, columns, head, lines, tail, whole
 
 #: Number of earlier transactions of the producer on the partition to show, and of their batches.
 EARLIER_TRANSACTIONS: Final = 2
@@ -287,7 +287,7 @@ def _lines_of(run: Run, evidence: Row, verdict: Row, copy: list[Filter]) -> list
                 ("transactional_id", "=", verdict["transactional_id"]),
             ]
             found = run.rows("transaction_log", _LOGGED, where, order='"value_version" DESC NULLS LAST', limit=1)
-            return [dump_text.coordinator_line(row) for row in found] or [evidence["record"]]
+            return [dump_printer.coordinator_line(row) for row in found] or [evidence["record"]]
         at = [*copy, ("base_offset", "=", evidence["offset"]), ("producer_id", "=", verdict["producer_id"])]
         found = run.rows("record_batches", _BATCH, at, limit=1)
     except MissingTableError:
@@ -295,4 +295,4 @@ def _lines_of(run: Run, evidence: Row, verdict: Row, copy: list[Filter]) -> list
     is_marker = bool(found) and found[0]["is_control"] and found[0]["control_type"] is not None
     if not found:
         return [evidence["record"]]
-    return [dump_text.batch_line(found[0]), *([dump_text.marker_line(found[0])] if is_marker else [])]
+    return [dump_printer.batch_line(found[0]), *([dump_printer.marker_line(found[0])] if is_marker else [])]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from txnlib.cli.output import Answer
-from txnlib.core.partitioner import partition_for
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.errors import UsageError
 
 #: Files in the folder of a partition. Index files are not read.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from txnlib.cli.commands import COMMANDS, PROGRAM, Reads, parser
 from txnlib.errors import TxnlibError
-from txnlib.report.text import printable
+from txnlib.render.report_text import printable
 
 if TYPE_CHECKING:
     from txnlib.cli.output import Answer
@@ -35,7 +35,7 @@ def answer_to(options: Namespace) -> Answer:
 def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
     if reads is Reads.NOTHING:
         return ()
-    from txnlib.answers.tables import open_run, open_tables  # takes 0.1 s, which other commands can skip
+    from txnlib.queries.tables import open_run, open_tables  # takes 0.1 s, which other commands can skip
 
     tables = open_tables(options.tables)
     return (tables,) if reads is Reads.TABLES else (open_run(tables, run_id=options.run, as_of=options.as_of),)

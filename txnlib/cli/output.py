@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.errors import UsageError
-from txnlib.report.grid import CSV, JSON, TABLE, grid, json_text
-from txnlib.report.summary import Row
-from txnlib.report.terminal import columns
+from txnlib.queries.summary import Row
+from txnlib.render.grid import CSV, JSON, TABLE, grid, json_text
+from txnlib.render.styled_text import columns
 
 KAFKA: Final = "kafka"
 FORMS: Final = (TABLE, JSON, CSV, KAFKA)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 
-from txnlib.answers.tables import Run, Tables, chosen_runs
 from txnlib.cli.output import Answer
+from txnlib.queries.tables import Run, Tables, chosen_runs
 
 
 def find_late(run: Run, options: Namespace) -> Answer:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from txnlib.answers.tables import Run
-from txnlib.cli.page_rows import page_rows_of
-from txnlib.report.page import render_page
-from txnlib.report.page_rows import STORIES
-from txnlib.report.summary import Summary
-from txnlib.report.whole_file import write_whole_file
+from txnlib.queries.page_query import page_rows_of
+from txnlib.queries.page_rows import STORIES
+from txnlib.queries.summary import Summary
+from txnlib.queries.tables import Run
+from txnlib.render.atomic_file import write_whole_file
+from txnlib.render.page import render_page
 
 
 def write_page(run: Run, file: str, *, tables: str | None, stories: Mapping[str, int] = STORIES) -> Summary:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import fields
 
-from txnlib.answers.summary import summarise
-from txnlib.answers.tables import Run
 from txnlib.cli.output import Answer
-from txnlib.report.grid import plain
-from txnlib.report.terminal import page
-from txnlib.report.whole_file import check_whole_file
+from txnlib.queries.summarise import summarise
+from txnlib.queries.tables import Run
+from txnlib.render.atomic_file import check_whole_file
+from txnlib.render.grid import plain
+from txnlib.render.styled_text import page
 
 _COLUMNS = (
     "section",

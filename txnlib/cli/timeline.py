@@ -6,15 +6,13 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Final
 
-from txnlib.answers.tables import Filter, Row, Run
 from txnlib.cli.explain import RECORD
 from txnlib.cli.output import Answer
 from txnlib.core.durations import duration
 from txnlib.core.instants import clock_ms
 from txnlib.errors import UsageError
-from txnlib.report.explained import clock
-from txnlib.report.text import instant, printable
-from txnlib.report.timeline import (
+from txnlib.queries.tables import Filter, Row, Run
+from txnlib.queries.timeline_events import (
     CLIENT,
     COLUMNS,
     Event,
@@ -25,6 +23,8 @@ from txnlib.report.timeline import (
     started,
     touching,
 )
+from txnlib.render.report_text import instant, printable
+from txnlib.render.story_text import clock
 
 #: Number of transactions of a partition to load for the last stable offset, and number to show of those that ended before the
 #: blocking one.

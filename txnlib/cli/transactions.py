@@ -6,14 +6,14 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
-from txnlib.answers.tables import Filter, Row, Run, ms
-from txnlib.cli.filters import matches_whole, runs_longer
 from txnlib.cli.output import Answer
-from txnlib.core.find_hanging import MS_PER_MINUTE, SearchScope, duration_minutes, find_hanging, is_candidate
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE, SearchScope, duration_minutes, find_hanging, is_candidate
 from txnlib.errors import UsageError
-from txnlib.report import kafka_table
-from txnlib.report.collecting import shows_absence
+from txnlib.queries.collect_plan import shows_absence
+from txnlib.queries.kafka_filters import matches_whole, runs_longer
+from txnlib.queries.tables import Filter, Row, Run, ms
+from txnlib.render import kafka_table
 
 _ID_COLUMNS: Final = (
     "transactional_id",

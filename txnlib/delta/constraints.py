@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from txnlib.core.finding import Severity
-from txnlib.core.reason import Verdict
+from txnlib.core.finding_catalogue import Severity
+from txnlib.core.verdicts.reason import Verdict
 
 
 def _is_known(column: str, *values: str) -> str:

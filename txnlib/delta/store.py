@@ -22,9 +22,9 @@ from pyspark.sql.types import StringType, StructType
 from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from txnlib.delta.carried_rows import Held, rows_in
 from txnlib.delta.commits import Commit, commit_notes, newest_commit, quoted
 from txnlib.delta.constraints import options_of
-from txnlib.delta.held import Held, rows_in
 from txnlib.delta.linked_files import DataFile, files_of, link, move, partition_columns, replace_run
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform

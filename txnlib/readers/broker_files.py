@@ -9,13 +9,14 @@ from typing import Final
 import google_crc32c
 import pyarrow as pa
 
-from txnlib.core.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, Checkpoint, read_checkpoint
-from txnlib.core.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
-from txnlib.core.transaction_index import ENTRY, read_transaction_index
-from txnlib.core.wire import CorruptRecordError
-from txnlib.readers import columns, files
+from txnlib.core.kafka.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, Checkpoint, read_checkpoint
+from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
+from txnlib.core.kafka.transaction_index import ENTRY, read_transaction_index
+from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES
+from txnlib.readers.storage import files
 
 #: What a snapshot, an index or a checkpoint may have: 1.5 million producers, 1.9 million aborted transactions, or 200 000
 #: partitions with the longest names that there can be. Brokers write far less.
@@ -33,8 +34,8 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     where = _place_of(file) | {"snapshot_offset": file.offset}
     rows: list[dict[str, object]] = [where]
     for producer_id, state in read_producer_snapshot(content).items():
-        if len(rows) == columns.DECODED_ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=columns.PRODUCER_SNAPSHOTS)
+        if len(rows) == arrow_schemas.DECODED_ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
             rows = []
         rows.append(
             {
@@ -49,7 +50,7 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
                 "current_txn_first_offset": state.current_txn_first_offset,
             }
         )
-    yield pa.RecordBatch.from_pylist(rows, schema=columns.PRODUCER_SNAPSHOTS)
+    yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
 
 
 def _place_of(file: CaptureFile) -> dict[str, object]:
@@ -81,7 +82,7 @@ def read_aborted_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
         return
     where = _place_of(file) | {"segment_base_offset": file.offset}
     rows = [where, *[where | entry._asdict() for entry in read_transaction_index(content)]]
-    yield pa.RecordBatch.from_pylist(rows, schema=columns.ABORTED_TRANSACTIONS)
+    yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.ABORTED_TRANSACTIONS)
 
 
 def transaction_index_problem(content: bytes) -> str | None:
@@ -94,7 +95,7 @@ def transaction_index_problem(content: bytes) -> str | None:
 
 
 def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `columns.SEGMENTS` for an index that cannot be used, or that ends inside an entry; nothing for a whole one."""
+    """One row of SEGMENTS for an index that cannot be used, or that ends inside an entry; nothing for a whole one."""
     content = files.read_all(file.path, MOST_BYTES)
     problem = transaction_index_problem(content)
     rest = len(content) % ENTRY.size
@@ -110,7 +111,7 @@ def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch
 
 
 def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: int = 0) -> Iterator[pa.RecordBatch]:
-    """One row of `columns.SEGMENTS` for a file, or of `columns.SEGMENT_PARTS` for a part, of which nothing can be used.
+    """One row of `arrow_schemas.SEGMENTS` for a file, or of `arrow_schemas.SEGMENT_PARTS` for a part, of which nothing can be used.
 
     `position`: the byte that shows it. A segment lowers the coverage of its partition, and so does a partition's whole folder.
     """
@@ -124,15 +125,15 @@ def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: 
 
 
 def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `columns.SEGMENTS` for a segment that is there and was not read, because a snapshot stands for it."""
+    """One row of `arrow_schemas.SEGMENTS` for a segment that is there and was not read, because a snapshot stands for it."""
     yield _segment_without_batches(file, {"bytes": 0, "tail": "SKIPPED", "is_decoded": True, "unreadable": []})
 
 
 def _segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
     row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": _present(file.offset), "batches": 0} | seen
     if file.part is None:
-        return pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
-    return pa.RecordBatch.from_pylist([row | {"part_position": file.part.start}], schema=columns.SEGMENT_PARTS)
+        return pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)
+    return pa.RecordBatch.from_pylist([row | {"part_position": file.part.start}], schema=arrow_schemas.SEGMENT_PARTS)
 
 
 def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
@@ -147,11 +148,11 @@ def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
             row |= {"topic": topic, "partition": number, "value": offset, "start_offset": None}
         rows.append(row)
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=columns.CHECKPOINTS)
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.CHECKPOINTS)
 
 
 def read_checkpoint_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `columns.SEGMENTS` for a checkpoint file that is no whole copy; nothing for a whole one."""
+    """One row of `arrow_schemas.SEGMENTS` for a checkpoint file that is no whole copy; nothing for a whole one."""
     _, problem, position = _checkpoint_of(file)
     if problem is not None:
         sample = files.read_range(file.path, position, SAMPLE_BYTES).hex()

@@ -14,17 +14,17 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
 
-from txnlib.core.checkpoint_file import number
-from txnlib.core.console_text import find_console_record
-from txnlib.core.sentinels import MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.checkpoint_file import number
+from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
+from txnlib.core.text.console_reader import find_console_record
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.readers import files
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.console import partition_in_name
 from txnlib.readers.dump import looks_like_dump
-from txnlib.readers.local_files import Entry, shown
-from txnlib.readers.parts import Part
-from txnlib.readers.stores import may_pass
+from txnlib.readers.file_parts import Part
+from txnlib.readers.storage import files
+from txnlib.readers.storage.local_files import Entry, shown
+from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
 
 

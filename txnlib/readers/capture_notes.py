@@ -10,11 +10,11 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
-from txnlib.core.checkpoint_file import number
 from txnlib.core.instants import LAST_INSTANT_MS
-from txnlib.core.sentinels import MAX_COORDINATOR_PARTITIONS, MAX_INT16, MAX_INT32
+from txnlib.core.kafka.checkpoint_file import number
+from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT16, MAX_INT32
 from txnlib.errors import ConfigError, UnreadableInputError
-from txnlib.readers import files
+from txnlib.readers.storage import files
 
 CAPTURE_JSON: Final = "capture.json"
 #: Largest capture.json that is read: 100 000 partitions take 6 MB.

@@ -1,4 +1,4 @@
-"""Console consumer text as columns: `__transaction_state` records in the columns of `columns.py`.
+"""Console consumer text as columns: `__transaction_state` records in the columns of `arrow_schemas.py`.
 
 The formatter prints neither partition nor offset, time or leader epoch of a record: they are null, and `position` is the
 record's ordinal in the text, which is the order of offsets for all records of one transactional id.
@@ -13,13 +13,13 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
-from txnlib.core.console_output import ConsoleEnd, ConsoleRecord
-from txnlib.core.console_text import read_console_text
-from txnlib.core.dump_output import Unreadable
-from txnlib.core.dump_remarks import Tail, UnreadableReason
 from txnlib.core.instants import clock_ms
-from txnlib.core.sentinels import TRANSACTION_STATE_TOPIC
-from txnlib.readers import columns
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.text.console_events import ConsoleEnd, ConsoleRecord
+from txnlib.core.text.console_reader import read_console_text
+from txnlib.core.text.dump_events import Unreadable
+from txnlib.core.text.tool_messages import Tail, UnreadableReason
+from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
 from txnlib.readers.text_files import problem_of
 from txnlib.readers.text_lines import CHUNK_BYTES
@@ -55,7 +55,7 @@ def partition_in_name(path: str) -> int | None:
 
 
 def read_transaction_log(chunks: Iterable[bytes], source: str, path: str, partition: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The coordinator records in a console consumer's text, null where it prints no field. Columns: `columns.TRANSACTION_LOG`.
+    """The coordinator records in a console consumer's text, null where it prints no field. Columns: TRANSACTION_LOG.
 
     `partition`: of all records in the text, where it is known. Kafka: `TransactionLogMessageFormatter`; formats.md 2.3.
     """
@@ -69,15 +69,15 @@ def read_transaction_log(chunks: Iterable[bytes], source: str, path: str, partit
         # No tool prints tags that it does not know.
         rows.append({**row, "unknown_tags": None})
         ordinal += 1
-        if len(rows) == columns.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=columns.TRANSACTION_LOG)
+        if len(rows) == arrow_schemas.ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
             rows = []
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=columns.TRANSACTION_LOG)
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
 
 
 def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: int | None = None) -> Iterator[pa.RecordBatch]:
-    """One row for the text. Columns: `columns.SEGMENTS`; offsets are null, `bytes` are those of the text.
+    """One row for the text. Columns: `arrow_schemas.SEGMENTS`; offsets are null, `bytes` are those of the text.
 
     `batches` are records: a coordinator writes nearly every one in a batch of its own. `newest_broker_ms` is the newest
     `txnLastUpdateTimestamp`, which is taken from the coordinator's clock.
@@ -111,4 +111,4 @@ def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: in
         "newest_broker_ms": newest_ms,
         "unreadable": unreadable,
     }
-    yield pa.RecordBatch.from_pylist([row], schema=columns.SEGMENTS)
+    yield pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from txnlib.core.record_batch import HEADER, Record
-from txnlib.core.sentinels import NO_PARTITION_LEADER_EPOCH
-from txnlib.core.transaction_log import (
+from txnlib.core.kafka.constants import NO_PARTITION_LEADER_EPOCH
+from txnlib.core.kafka.record_batch import HEADER, Record
+from txnlib.core.kafka.transaction_log import (
     TransactionLogEntry,
     UnknownVersionError,
     read_transaction_log_key,
     read_transaction_log_value,
 )
-from txnlib.core.wire import CorruptRecordError
-from txnlib.readers.records import UnreadableRecord, iter_batch_records
+from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.readers.decoded_records import UnreadableRecord, iter_batch_records
 
 
 @dataclass(frozen=True, slots=True)

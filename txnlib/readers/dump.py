@@ -1,4 +1,4 @@
-"""The text of `kafka-dump-log.sh` as columns: any tool version, in the columns of `columns.py`.
+"""The text of `kafka-dump-log.sh` as columns: any tool version, in the columns of `arrow_schemas.py`.
 
 Each reader goes through the text once, front to back, and holds no more than one batch of rows.
 """
@@ -10,20 +10,13 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from txnlib.core.dump_chain import Line
-from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
-from txnlib.core.dump_output import (
-    Dumped,
-    DumpedBatches,
-    DumpedTransactionLogRecord,
-    FileEnd,
-    FileStart,
-    Unreadable,
-)
-from txnlib.core.dump_records import read_record_line
-from txnlib.core.dump_remarks import Tail
-from txnlib.core.dump_text import DumpReader
-from txnlib.readers import columns
+from txnlib.core.text.batch_chain import Line
+from txnlib.core.text.dump_events import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
+from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
+from txnlib.core.text.dump_reader import DumpReader
+from txnlib.core.text.record_lines import read_record_line
+from txnlib.core.text.tool_messages import Tail
+from txnlib.readers import arrow_schemas
 from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
 from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
 
@@ -89,7 +82,7 @@ def _read_located(
 def read_record_batches(
     lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The batches in a dump. Columns: `columns.RECORD_BATCHES`.
+    """The batches in a dump. Columns: `arrow_schemas.RECORD_BATCHES`.
 
     `topic_partition` is that of files whose path does not tell; batches without any are named by `read_segments`.
     """
@@ -97,11 +90,11 @@ def read_record_batches(
     for place, value in _read_located(lines, source, topic_partition):
         if type(value) is DumpedBatch:
             rows.add(value)
-            if len(rows) >= columns.ROWS_PER_BATCH:
+            if len(rows) >= arrow_schemas.ROWS_PER_BATCH:
                 yield rows.take()
         elif type(value) is DumpedBatches:
             rows.add_all(value.columns)
-            if len(rows) >= columns.ROWS_PER_BATCH:
+            if len(rows) >= arrow_schemas.ROWS_PER_BATCH:
                 yield rows.take()
         elif type(value) is FileStart and place is not None:
             rows.start(place)
@@ -112,23 +105,23 @@ def read_record_batches(
 def read_transaction_log(
     lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The coordinator records in a dump, null where the tool prints no field. Columns: `columns.TRANSACTION_LOG`."""
+    """The coordinator records in a dump, null where the tool prints no field. Columns: `arrow_schemas.TRANSACTION_LOG`."""
     rows: list[dict[str, Any]] = []
     for place, value in _read_located(lines, source, topic_partition):
         if type(value) is not DumpedTransactionLogRecord or place is None or not place.is_known:
             continue
         rows.append(transaction_log_row(place, path, value))
-        if len(rows) == columns.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=columns.TRANSACTION_LOG)
+        if len(rows) == arrow_schemas.ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
             rows = []
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=columns.TRANSACTION_LOG)
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
 
 
 def read_producer_snapshots(
     lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The producers in snapshots, and for each whole snapshot a row without one. Columns: `columns.PRODUCER_SNAPSHOTS`.
+    """The producers in snapshots, and for each whole snapshot a row without one. Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`.
 
     A snapshot without producers gets no such row: of a corrupt one the tool prints nothing either.
     """
@@ -153,11 +146,11 @@ def read_producer_snapshots(
             is_broken = True
         elif type(value) is FileEnd and has_producers and not is_broken and value.tail is Tail.CLEAN:
             rows.append(where)
-        if len(rows) == columns.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=columns.PRODUCER_SNAPSHOTS)
+        if len(rows) == arrow_schemas.ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
             rows = []
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=columns.PRODUCER_SNAPSHOTS)
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
 
 
 def read_segments(
@@ -165,7 +158,7 @@ def read_segments(
 ) -> Iterator[pa.RecordBatch]:
     """One row per dumped `.log` file, and one without topic for what is unreadable outside them.
 
-    Columns: `columns.SEGMENTS`.
+    Columns: `arrow_schemas.SEGMENTS`.
     """
     rows: list[dict[str, Any]] = []
     elsewhere = Seen(Place(None, None, source, DumpedFile()), -1)
@@ -177,13 +170,13 @@ def read_segments(
         if type(value) is FileEnd and seen is not elsewhere:
             rows.append(seen.row(path, value))
             seen = elsewhere
-        if len(rows) == columns.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=columns.SEGMENTS)
+        if len(rows) == arrow_schemas.ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.SEGMENTS)
             rows = []
     if elsewhere.unreadable:
         rows.append(elsewhere.row(path, FileEnd(0, Tail.CLEAN, True)))
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=columns.SEGMENTS)
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.SEGMENTS)
 
 
 def _has_row(place: Place) -> bool:

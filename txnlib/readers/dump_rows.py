@@ -1,4 +1,4 @@
-"""The partition of a dumped file, and the rows of its values. Columns: `columns.py`."""
+"""The partition of a dumped file, and the rows of its values. Columns: `arrow_schemas.py`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from txnlib.core.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
-from txnlib.core.dump_output import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, Unreadable
-from txnlib.core.dump_remarks import UnreadableReason
 from txnlib.core.instants import FIRST_MS, LAST_MS
-from txnlib.core.record_batch import CompressionType, ControlType, TimestampType
-from txnlib.core.sentinels import NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
-from txnlib.readers import columns
+from txnlib.core.kafka.constants import NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.record_batch import CompressionType, ControlType, TimestampType
+from txnlib.core.text.dump_events import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, Unreadable
+from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
+from txnlib.core.text.tool_messages import UnreadableReason
+from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
 
 
@@ -112,8 +112,8 @@ class BatchRows:
             "crc": _nullable(cells.crc),
         }
         self.fields, self.gaps, self.places = array("q"), array("q"), [(places[-1][0], 0)]
-        names = columns.RECORD_BATCHES.names
-        return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=columns.RECORD_BATCHES)
+        names = arrow_schemas.RECORD_BATCHES.names
+        return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=arrow_schemas.RECORD_BATCHES)
 
 
 def _nullable(values: Any, dtype: Any = np.int64) -> pa.Array:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from txnlib.core.committed_offset import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
-from txnlib.core.record_batch import HEADER, TRANSACTIONAL_FLAG, Record
-from txnlib.core.wire import CorruptRecordError
-from txnlib.readers.records import UnreadableRecord, iter_batch_records
+from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
+from txnlib.core.kafka.record_batch import HEADER, TRANSACTIONAL_FLAG, Record
+from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.readers.decoded_records import UnreadableRecord, iter_batch_records
 
 #: Begins every problem of a commit: none of them takes anything from what a verdict rests on.
 UNDECODABLE_COMMIT = "UNDECODABLE_COMMIT"

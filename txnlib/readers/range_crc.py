@@ -14,7 +14,7 @@ from typing import Final
 
 import google_crc32c
 
-from txnlib.readers.block_buffer import Buffer
+from txnlib.readers.storage.block_buffer import Buffer
 
 #: (CRC so far, more bytes) -> CRC.
 Extend = Callable[[int, bytes], int]

@@ -1,4 +1,4 @@
-"""Raw segments as columns: the bytes of a `.log` file to the columns of `columns.py`.
+"""Raw segments as columns: the bytes of a `.log` file to the columns of `arrow_schemas.py`.
 
 Four questions about the same bytes, four readers: the batches, the coordinator's records, the groups' commits, and what was
 and was not read. Only headers of data batches are looked at; markers, coordinator records and commits are decoded.
@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from txnlib.core.instants import FIRST_MS, LAST_MS
-from txnlib.core.record_batch import (
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.record_batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
@@ -26,17 +27,16 @@ from txnlib.core.record_batch import (
     EndTxnMarker,
     read_end_txn_marker,
 )
-from txnlib.core.sentinels import GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
-from txnlib.core.wire import CorruptRecordError
-from txnlib.readers import columns
-from txnlib.readers.batch_header import leader_epochs
-from txnlib.readers.block_buffer import BlockBuffer
+from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.readers import arrow_schemas
+from txnlib.readers.batch_headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
-from txnlib.readers.headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
-from txnlib.readers.landmarks import Landmarks
-from txnlib.readers.local_files import FileShrunk
+from txnlib.readers.decoded_records import MAX_BATCH_BYTES, UnreadableRecord, iter_batch_records, named
+from txnlib.readers.header_columns import leader_epochs
 from txnlib.readers.offset_commits import commit_rows, iter_commits
-from txnlib.readers.records import MAX_BATCH_BYTES, UnreadableRecord, iter_batch_records, named
+from txnlib.readers.segment_fingerprint import Landmarks
+from txnlib.readers.storage.block_buffer import BlockBuffer
+from txnlib.readers.storage.local_files import FileShrunk
 
 #: Bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
 MARKER_SIZE: Final = 78
@@ -112,7 +112,7 @@ class Segment:
 
 
 def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The batches of a segment. Columns: `columns.RECORD_BATCHES`."""
+    """The batches of a segment. Columns: `arrow_schemas.RECORD_BATCHES`."""
     for block in segment.blocks():
         if isinstance(block, Block):
             yield _to_arrow(segment, block)
@@ -120,14 +120,14 @@ def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
 
 
 def read_transaction_log(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The coordinator records of a segment of `__transaction_state`. Columns: `columns.TRANSACTION_LOG`."""
-    yield from _decoded(segment, TRANSACTION_STATE_TOPIC, entry_rows, columns.TRANSACTION_LOG, columns.ROWS_PER_BATCH)
+    """The coordinator records of a segment of `__transaction_state`. Columns: TRANSACTION_LOG."""
+    yield from _decoded(segment, TRANSACTION_STATE_TOPIC, entry_rows, arrow_schemas.TRANSACTION_LOG, arrow_schemas.ROWS_PER_BATCH)
 
 
 def read_committed_offsets(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The commits in a segment of `__consumer_offsets`, of groups and of transactions. Columns: `columns.COMMITTED_OFFSETS`."""
-    rows_per_batch = columns.DECODED_ROWS_PER_BATCH
-    yield from _decoded(segment, GROUP_METADATA_TOPIC, commit_rows, columns.COMMITTED_OFFSETS, rows_per_batch)
+    """The commits in a segment of `__consumer_offsets`, of groups and of transactions. Columns: COMMITTED_OFFSETS."""
+    rows_per_batch = arrow_schemas.DECODED_ROWS_PER_BATCH
+    yield from _decoded(segment, GROUP_METADATA_TOPIC, commit_rows, arrow_schemas.COMMITTED_OFFSETS, rows_per_batch)
 
 
 def _decoded(
@@ -153,10 +153,10 @@ def _decoded(
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def read_segments(segment: Segment, schema: pa.Schema = columns.SEGMENTS) -> Iterator[pa.RecordBatch]:
-    """One row: what of the segment was read and what was not. Columns: `columns.SEGMENTS`.
+def read_segments(segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) -> Iterator[pa.RecordBatch]:
+    """One row: what of the segment was read and what was not. Columns: `arrow_schemas.SEGMENTS`.
 
-    Of a part of a segment, those of `columns.SEGMENT_PARTS`, which are to be put together.
+    Of a part of a segment, those of `arrow_schemas.SEGMENT_PARTS`, which are to be put together.
     """
     seen = _Seen()
     for part in segment.blocks():
@@ -332,7 +332,9 @@ def _to_arrow(segment: Segment, block: Block) -> pa.RecordBatch:
         "magic": pa.array(headers["magic"].astype(np.int32)),
         "crc": _nullable(headers["crc"], np.int64, is_v2),
     }
-    return pa.RecordBatch.from_arrays([arrays[name] for name in columns.RECORD_BATCHES.names], schema=columns.RECORD_BATCHES)
+    return pa.RecordBatch.from_arrays(
+        [arrays[name] for name in arrow_schemas.RECORD_BATCHES.names], schema=arrow_schemas.RECORD_BATCHES
+    )
 
 
 def _nullable(values: Any, dtype: Any, is_present: Any = True) -> pa.Array:

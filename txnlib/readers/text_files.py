@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from txnlib.core.dump_remarks import UnreadableReason
-from txnlib.readers import files
+from txnlib.core.text.tool_messages import UnreadableReason
+from txnlib.readers.storage import files
 
 #: Endings of compressed text, which say nothing about what is in it.
 COMPRESSED: Final = (".gz", ".zst")

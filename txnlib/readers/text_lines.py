@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import BinaryIO, Final
 
-from txnlib.core.dump_chain import BATCHES_AHEAD, Chain, Line
-from txnlib.core.dump_lines import NOT_PRINTED, DumpedBatch
-from txnlib.core.dump_output import DumpedBatches
-from txnlib.core.dump_remarks import UnreadableReason
-from txnlib.core.dump_transaction_log import LONGEST_RECORD
-from txnlib.core.long_line import LongLine, shortened, size_of
-from txnlib.readers.dump_plain import START, PlainBatches, has_records, has_untyped_markers, read_plain_batches
-from txnlib.readers.dump_plain_records import may_be_plain, read_plain_records
+from txnlib.core.text.batch_chain import BATCHES_AHEAD, Chain, Line
+from txnlib.core.text.coordinator_text import LONGEST_RECORD
+from txnlib.core.text.dump_events import DumpedBatches
+from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch
+from txnlib.core.text.long_line import LongLine, shortened, size_of
+from txnlib.core.text.tool_messages import UnreadableReason
+from txnlib.readers.dump_blocks import START, PlainBatches, has_records, has_untyped_markers, read_plain_batches
+from txnlib.readers.dump_record_blocks import may_be_plain, read_plain_records
 from txnlib.readers.text_files import problem_of
 
 CHUNK_BYTES: Final = 1 << 20

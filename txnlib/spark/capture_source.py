@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from txnlib.readers import columns
+from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
-from txnlib.readers.parts import put_together
-from txnlib.readers.start import READ_WHOLE
-from txnlib.readers.tables import ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_table
+from txnlib.readers.file_parts import put_together
+from txnlib.readers.snapshot_start import READ_WHOLE
+from txnlib.readers.table_readers import ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_table
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
 
@@ -98,4 +98,4 @@ def _read(spark: SparkSession, table: str, files: Sequence[CaptureFile], schema:
 
 
 def _put_together(parts: pa.Table) -> pa.Table:
-    return pa.Table.from_pylist([put_together(parts.to_pylist())], schema=columns.SEGMENTS)
+    return pa.Table.from_pylist([put_together(parts.to_pylist())], schema=arrow_schemas.SEGMENTS)

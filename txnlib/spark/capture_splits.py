@@ -1,6 +1,6 @@
 """Splits of large files of a capture. Tasks find the cuts themselves.
 
-A task for each chunk of a large file answers what `readers.splits` asks of it. The driver gets to know where the cuts are,
+A task for each chunk of a large file answers what `readers.file_splits` asks of it. The driver gets to know where the cuts are,
 and what a reader knows there: some hundred bytes for each, nothing of what is in the files.
 """
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from txnlib.readers.capture import Capture
-from txnlib.readers.splits import Chunk, Reached, chunks_of, parts_of, reach
+from txnlib.readers.file_splits import Chunk, Reached, chunks_of, parts_of, reach
 from txnlib.spark.python_tasks import in_tasks
 
 _REACHED: Final = pa.schema([("chunk", pa.int64()), ("reached", pa.binary())])

@@ -829,7 +829,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "findings": FINDINGS,
 }
 
-#: Rows of `segments` for one part of a file; see `readers.columns`.
+#: Rows of `segments` for one part of a file; see `readers.arrow_schemas`.
 SEGMENT_PARTS: Final = StructType([*SEGMENTS, StructField("part_position", _LONG)])
 
 #: Rows that the reader yields and that are not stored as a table.

@@ -1,0 +1,104 @@
+"""A job from command line to exit code."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+
+from jobs import traces
+from txnlib.errors import BusyError, StepError, TxnlibError
+from txnlib.pipeline import run as stages
+from txnlib.pipeline.audit_request import Asked
+from txnlib.pipeline.failure import failure_of, texts_of
+from txnlib.pipeline.run import Run
+from txnlib.readers.capture import Capture, FileKind
+from txnlib.settings import Settings
+
+
+def say(text: str) -> None:
+    """Writes a line of progress to stderr, because stdout is for the report. In one write, because steps run in parallel.
+
+    On a terminal, the line replaces Spark's progress bar, which Spark then redraws below it.
+    """
+    sys.stderr.write(f"\r\x1b[K{text}\n" if sys.stderr.isatty() else f"{text}\n")
+    sys.stderr.flush()
+
+
+def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process: bool = False) -> int:
+    """Runs a job and turns its exceptions into exit codes: 2 for errors that the caller can fix, 1 for failures.
+
+    The last line of stderr is the job's own. `is_process`: the process ends with the job, so Spark is stopped before that line.
+    """
+    if traces.is_debug(argv):
+        traces.ask_for_whole_log()
+    try:
+        return job(argv)
+    except SystemExit as asked:  # argparse after --help
+        return int(asked.code or 0)
+    except Exception as error:  # last line of defence: report the failure
+        code, text = failure(error)
+        if is_process:
+            traces.end_spark()
+        say(f"txnlib: {text}{_traces_of(error, argv)}")
+        return code
+
+
+def failure(error: Exception) -> tuple[int, str]:
+    """The exit code for an exception of a job, and its message, in one line."""
+    if isinstance(error, StepError):
+        return 1, f"the audit failed {error}"
+    if isinstance(error, TxnlibError):
+        return (1 if isinstance(error, BusyError) else 2), str(error)
+    found = failure_of(texts_of(error))
+    return 1, f"the audit failed: {found.says}. {found.cause.remedy}"
+
+
+def _traces_of(error: Exception, argv: Sequence[str]) -> str:
+    """Writes the traces of a failure to a file and names it; or prints them to stderr with --debug, or if no file can be written.
+
+    Errors that the caller can fix need no traces.
+    """
+    if isinstance(error, TxnlibError) and not isinstance(error, StepError):
+        return ""
+    file = None if traces.is_debug(argv) else traces.keep(error, argv)
+    if file is None:
+        say(traces.text_of(error).rstrip())
+        return ""
+    return f". Traces: {file}"
+
+
+def asked_by(options: Namespace) -> Asked:
+    """The request of a command line. Raises UsageError for options that are mutually exclusive."""
+    given = {field.name: getattr(options, field.name) for field in fields(Asked) if hasattr(options, field.name)}
+    if "input" in given:
+        given["input"] = tuple(given["input"])
+    if not given["output"] and not given["schema"]:
+        given["output"] = "nowhere"  # a dry run writes nothing
+    return Asked(**given)
+
+
+def open_run(options: Namespace) -> Run:
+    """A run over `--input`. Errors are raised before anything is written."""
+    return stages.open_run(asked_by(options), say)
+
+
+def reopen_run(options: Namespace) -> Run:
+    """The run that an earlier job started: the newest in `audit_runs`, or the one of --cluster and --as-of."""
+    run = stages.reopen_run(asked_by(options), say)
+    stages.tune_again(run)
+    return run
+
+
+def plan_text(run_inputs: Sequence[str], capture: Capture, settings: Settings) -> str:
+    """What an audit would read, for --dry-run."""
+    counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
+    files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
+    instant = datetime.fromtimestamp(settings.as_of_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return (
+        f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
+        f"{len(capture.files)} files, {capture.size} bytes: {files}\n"
+        f"from {', '.join(run_inputs)}"
+    )

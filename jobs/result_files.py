@@ -1,0 +1,82 @@
+"""The files `--metrics` and `--summary`, written however a job ends."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from jobs.main import failure, say
+from jobs.options import STDOUT
+from txnlib import __version__
+from txnlib.pipeline.clock import now
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.run_tables import asked_of
+from txnlib.queries.run_result import Found, Outcome
+from txnlib.queries.run_result_rows import found_by
+from txnlib.queries.summary import Summary
+from txnlib.readers.storage.local_files import shown
+from txnlib.render.atomic_file import write_whole_file
+from txnlib.render.metrics import render_metrics
+from txnlib.render.summary_json import render_numbers
+
+
+@dataclass(slots=True)
+class Telling:
+    """Writes the outcome of a job to the files that its options name."""
+
+    metrics: str | None
+    summary: str | None
+    #: The outcome before the run is open: cluster and start time.
+    outcome: Outcome
+    run: Run | None = None
+
+    @property
+    def replaces_report(self) -> bool:
+        return self.summary == STDOUT
+
+    def tell(self, code: int, summary: Summary) -> None:
+        """Writes the results of a complete run."""
+        if self.run is not None and (self.metrics or self.summary):
+            self._write(code, found=found_by(asked_of(self.run), summary))
+
+    def tell_failure(self, error: Exception) -> None:
+        code, text = failure(error)
+        self._write(code, error=text)
+
+    def _write(self, code: int, *, error: str | None = None, found: Found | None = None) -> None:
+        outcome = replace(self.outcome, exit_code=code, finished_ms=_now_ms(), error=error, found=found)
+        if self.run is not None:
+            settings, written = self.run.settings, dict(self.run.written)
+            outcome = replace(outcome, cluster=settings.cluster, run_id=settings.run_id, written=written)
+        if self.metrics is not None:
+            write_whole_file(self.metrics, render_metrics(outcome))
+        if self.replaces_report:
+            sys.stdout.write(render_numbers(outcome))
+            sys.stdout.flush()
+        elif self.summary is not None:
+            write_whole_file(self.summary, render_numbers(outcome))
+
+
+@contextmanager
+def telling(given: Namespace) -> Iterator[Telling]:
+    """Yields the writer for a job that succeeds. If the job fails, writes that and raises the failure again."""
+    found = given.cluster or shown(PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name)
+    begun = Outcome(cluster=found, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
+    is_tried = getattr(given, "dry_run", False)  # a dry run writes nothing
+    to = Telling(None, None, begun) if is_tried else Telling(given.metrics, given.summary, begun)
+    try:
+        yield to
+    except Exception as error:
+        try:
+            to.tell_failure(error)
+        except Exception as lost:  # the first failure is the one to raise
+            say(f"txnlib: {lost}")
+        raise
+
+
+def _now_ms() -> int:
+    return int(now().timestamp() * 1000)

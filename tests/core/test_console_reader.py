@@ -1,0 +1,380 @@
+"""Is every record of a console consumer's text found, and nothing that only looks like one?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.consoles import (
+    DEPRECATED,
+    FILES,
+    LOGGED,
+    PROCESSED,
+    Record,
+    as_json,
+    as_line,
+    console_text,
+    metadata,
+    read,
+    records,
+    tombstone,
+    unreadable,
+)
+from txnlib.core.text import console_json_form, console_line_form
+from txnlib.core.text.console_events import ConsoleRecord, Printed
+from txnlib.core.text.console_json_form import read_json_form
+from txnlib.core.text.console_line_form import read_text_form
+from txnlib.core.text.console_reader import find_console_record
+from txnlib.core.text.dump_events import Unreadable
+from txnlib.core.text.tool_messages import Tail, UnreadableReason
+
+NAMES = sorted(path.stem for path in FILES.glob("*.txt"))
+FORMS = pytest.mark.parametrize("print_record", [as_line, as_json])
+VICTIM = "victim"
+IMITATION = f"{VICTIM}::{metadata(VICTIM, 666)}"
+JSON_IMITATION = as_json(tombstone(VICTIM)).decode()
+ONE_LINE = [
+    "a,b",
+    "quote\"and'apostrophe",
+    "{braces}",
+    "a::b",
+    "::NULL",
+    "x::NULL",
+    "::TransactionMetadata(transactionalId=",
+    "a::TransactionMetadata(transactionalId=a",
+    "a::TransactionMetadata(transactionalId=a::TransactionMetadata(transactionalId=a",
+    metadata("x"),
+    IMITATION,
+    JSON_IMITATION,
+    JSON_IMITATION * 2,
+    "unknown::version=1",
+    "Processed a total of 3 messages",
+    ", producerId=1, producerEpoch=2",
+    "carriage\rreturn",
+    "schreiber-ä-计🦄",
+    "\u2028",
+    " ",
+    "a" * 32_767,
+]
+LONG = [
+    "a\nb",
+    "\n",
+    "\n\nb",
+    "b\n",
+    "a\na\na",
+    f"x::NULL\n{VICTIM}",
+    f"{IMITATION}\nrest",
+    f"{IMITATION}\n{IMITATION}",
+    f"rest\n{IMITATION}",
+    f"Processed a total of 3 messages\n{VICTIM}",
+    f"{JSON_IMITATION}\nx",
+    f"a\nDumping /x/payments-0/00000000000000000000.log\n{VICTIM}",
+    "a\n" * 16_000 + "b",
+    "a\r\nb",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_tools_print_is_read_whole(name: str) -> None:
+    printed = read(console_text(name))
+
+    assert unreadable(printed) == []
+    assert len(records(printed)) == (44 if "hostile" in name else 8 if name.startswith("4") else 7)
+    assert printed[-1].tail is Tail.CLEAN
+    assert find_console_record(console_text(name)) == (114 if name == "real-4.3.0-hostile" else 0)
+
+
+@FORMS
+@pytest.mark.parametrize("hostile", [*ONE_LINE, *LONG])
+def test_an_id_may_hold_anything(print_record, hostile: str) -> None:
+    around = Record("plain"), tombstone("gone")
+    text = b"".join(map(print_record, (*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9))))
+
+    printed = read(text)
+
+    assert records(printed) == [*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9)]
+    assert unreadable(printed) == []
+
+
+@FORMS
+@pytest.mark.parametrize("hostile", [*ONE_LINE, *LONG])
+def test_the_first_id_does_not_decide_of_which_form_a_text_is(print_record, hostile: str) -> None:
+    text = print_record(Record(hostile, 7))
+
+    assert records(read(text)) == [Record(hostile, 7)]
+    assert find_console_record(text) == 0 or len(text) > 1 << 16
+
+
+@pytest.mark.parametrize("hostile", [*ONE_LINE, *LONG])
+def test_a_tombstone_is_told_or_named(hostile: str) -> None:
+    text = b"".join(map(as_line, (Record(hostile, 7), tombstone(hostile), tombstone("gone"))))
+
+    printed = read(text)
+
+    assert set(records(printed)) <= {Record(hostile, 7), tombstone(hostile), tombstone("gone")}
+    assert records(printed)[0] == Record(hostile, 7)
+    assert records(printed)[-1] == tombstone("gone")
+    assert (len(records(printed)) == 3) is (unreadable(printed) == [])
+    assert all(reason == "AMBIGUOUS_RECORD" for reason, _position, _length in unreadable(printed))
+
+
+@pytest.mark.parametrize("hostile", ["a\nb", "\nb", "\n\n", f"{metadata('x')}\nb"])
+def test_a_tombstone_behind_what_is_no_record_may_be_of_a_longer_id(hostile: str) -> None:
+    text = b"".join(map(as_line, (Record("plain"), tombstone(hostile), tombstone("gone"))))
+
+    printed = read(text)
+
+    assert records(printed) == [Record("plain"), tombstone("gone")]
+    assert "AMBIGUOUS_RECORD" in [reason for reason, _position, _length in unreadable(printed)] or hostile == "\n\n"
+
+
+def test_a_tombstone_that_ends_two_known_ids_is_of_neither() -> None:
+    short, long = "::NULL\n", "a::NULL\n::NULL\n"
+    given = [Record(short), Record(long), tombstone(long)]
+
+    printed = read(b"".join(map(as_line, given)))
+
+    assert records(printed) == given[:2]
+    assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+
+
+def test_what_reads_as_one_record_and_as_three_is_neither() -> None:
+    hostile = f"z::{metadata('z')}\nz::TransactionMetadata(transactionalId=z"
+
+    printed = read(as_line(Record("a")) + as_line(Record(hostile)) + as_line(Record("b")))
+
+    assert records(printed) == [Record("a"), Record("b")]
+    assert [reason for reason, _position, _length in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+
+
+@FORMS
+@pytest.mark.parametrize("chatter", [DEPRECATED, LOGGED, PROCESSED, DEPRECATED + b"\n" + LOGGED + PROCESSED])
+def test_chatter_is_no_damage(print_record, chatter: bytes) -> None:
+    given = [Record("a"), tombstone("b"), Record("c")]
+    text = chatter + chatter.join(map(print_record, given)) + chatter
+
+    printed = read(text)
+
+    assert records(printed) == given or (print_record is as_line and b"\n\n" in chatter)
+    assert unreadable(printed) == []
+    assert printed[-1].tail is Tail.CLEAN
+
+
+@FORMS
+def test_an_exception_ends_a_text_early_and_a_timeout_does_not(print_record) -> None:
+    error = b"[2024-03-11 01:20:00,000] ERROR Error processing message, terminating consumer process:  (kafka.tools.X$)\n"
+    text = print_record(Record("a")) + error
+
+    timeout = read(text + b"org.apache.kafka.common.errors.TimeoutException\n")
+    unknown = read(text + b"java.lang.IllegalStateException: Unknown version 7\n\tat kafka.coordinator.X.y(X.scala:1)\n")
+
+    assert (timeout[-1].tail, unknown[-1].tail) == (Tail.CLEAN, Tail.CORRUPT)
+    assert unreadable(timeout) == unreadable(unknown) == []
+
+
+def test_records_of_unknown_versions_are_named() -> None:
+    key = b'{"key":{"version":1,"data":"unknown"},"value":null}'
+    value = b'{"key":{"version":0,"data":{"transactionalId":"a"}},"value":{"version":9,"data":"unknown"}}'
+    no_key = b'{"key":null,"value":null}'
+    printed = read(as_json(Record("a")) + key + value + no_key + as_json(Record("b")))
+
+    assert records(printed) == [Record("a"), Record("b")]
+    assert [reason for reason, *_ in unreadable(printed)] == [
+        "UNKNOWN_KEY_VERSION",
+        "UNKNOWN_VALUE_VERSION",
+        "UNDECODABLE_RECORD",
+    ]
+    printed = read(as_line(Record("a")) + b"unknown::version=1\n" + as_line(tombstone("b")))
+    assert records(printed) == [Record("a"), tombstone("b")]
+    assert [reason for reason, *_ in unreadable(printed)] == ["UNKNOWN_KEY_VERSION"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"state=Ongoing", b"state=Going"),
+        (b"producerEpoch=3", b"producerEpoch=32768"),
+        (b"__consumer_offsets-12", b"__consumer_offsets"),
+        (b"pendingState=None", b"pendingState=Some(Dead)"),
+        (b"=damaged", b"=demaged"),
+        (b"HashSet(", b"HashSet("[:-1]),
+        (b"damaged", b"dam\xffged"),
+    ],
+)
+def test_a_damaged_line_is_named_and_harms_no_other(old: bytes, new: bytes) -> None:
+    damaged = as_line(Record("damaged")).replace(old, new)
+
+    printed = read(as_line(Record("a")) + damaged + as_line(Record("b")))
+
+    assert records(printed) == [Record("a"), Record("b")]
+    assert [length for _reason, _position, length in unreadable(printed)] == [len(damaged)]
+
+
+@pytest.mark.parametrize("hostile", [f"{IMITATION}\nrest", f"x::NULL\n{VICTIM}", f"a\n{IMITATION}\nb"])
+@pytest.mark.parametrize("new", [b"state=Going", b"state=", b""])
+def test_what_the_id_of_a_damaged_record_imitates_is_no_record(hostile: str, new: bytes) -> None:
+    damaged = as_line(Record(hostile, 7))
+    end = damaged.rindex(b"state=Ongoing")
+    damaged = damaged[:end] + new + damaged[end + len(b"state=Ongoing") :]
+
+    printed = read(as_line(Record("a")) + damaged + as_line(tombstone("b")))
+
+    assert records(printed) == [Record("a"), tombstone("b")]
+    assert [(reason, length) for reason, _position, length in unreadable(printed)] == [("UNDECODABLE_RECORD", len(damaged))]
+
+
+@pytest.mark.parametrize("at", [3, 30, 60, 150])
+@pytest.mark.parametrize("junk", [b"\0\0\0", LOGGED, b"}", b'"', b"\xff"])
+def test_a_damaged_object_is_named_and_harms_no_other(at: int, junk: bytes) -> None:
+    whole = as_json(Record("damaged"))
+    printed = read(as_json(Record("a")) + whole[:at] + junk + whole[at + 1 :] + as_json(Record("b")))
+
+    assert records(printed) == [Record("a"), Record("b")]
+    assert unreadable(printed) != []
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "real" not in name])
+def test_a_text_cut_anywhere_tells_all_before_the_cut(name: str) -> None:
+    text = console_text(name)
+    whole = [value for value in read(text) if isinstance(value, ConsoleRecord)]
+    for end in range(len(text)):
+        printed = read(text[:end])
+        expected = [value for value in whole if value.position + value.length <= end]
+        assert [value for value in printed if isinstance(value, ConsoleRecord)] == expected
+        read_until = sum(value.length for value in expected)
+        assert sum(length for _reason, _position, length in unreadable(printed)) == end - read_until
+        assert printed[-1].tail is (Tail.CLEAN if read_until == end else Tail.TORN)
+
+
+@pytest.mark.parametrize("hostile", LONG[:10])
+def test_a_cut_echo_is_no_record(hostile: str) -> None:
+    text = as_line(Record("plain")) + as_line(Record(hostile, 7))
+    echo = text.index(b"TransactionMetadata(transactionalId=" + hostile.encode()) + len(hostile.splitlines()[0]) + 37
+    for end in range(echo, len(text)):
+        assert records(read(text[:end])) == [Record("plain")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_line_ends_and_the_mark_of_an_editor_make_no_difference(name: str) -> None:
+    text = console_text(name)
+    converted = b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n")
+
+    assert records(read(converted)) == records(read(text))
+    assert unreadable(read(converted)) == []
+
+
+def test_converted_line_ends_leave_an_id_with_line_feeds_open() -> None:
+    text = b"".join(map(as_line, (Record("a"), Record("b\nc"), Record("d")))).replace(b"\n", b"\r\n")
+
+    printed = read(text)
+
+    assert records(printed) == [Record("a"), Record("d")]
+    assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+
+
+@pytest.mark.parametrize("count", [1, 5_000])
+def test_two_forms_in_one_text_are_never_taken_for_harmless(count: int) -> None:
+    lines = b"".join(map(as_line, (Record("a"), tombstone("b"))))
+    objects = as_json(Record("a")) * count
+
+    for text in (lines + objects, objects + b"\n" + lines, objects + lines):
+        printed = read(text)
+        assert set(records(printed)) <= {Record("a"), tombstone("b")}
+        assert {reason for reason, *_ in unreadable(printed)} - {"NOT_DUMP_TEXT"}
+
+
+def test_objects_may_stand_on_lines_of_their_own_and_be_indented() -> None:
+    given = [Record("a"), tombstone('b{"key":'), Record("c")]
+    indented = "\n".join(json.dumps(json.loads(as_json(record)), indent=2) for record in given).encode()
+
+    assert records(read(indented)) == given
+    assert unreadable(read(indented)) == []
+    assert records(read(b"\n".join(map(as_json, given)) + b"\n")) == given
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        *("a", "b", "\n", "\r", "::", "::NULL", "::NULL\n", "::TransactionMetadata(transactionalId="),
+        *(IMITATION, JSON_IMITATION, metadata("a"), ", producerId=1", '"', "{", "}", '{"key":', "ä"),
+    ]
+)
+IDS = st.lists(FRAGMENTS, min_size=1, max_size=5).map("".join)
+
+
+def pieces_make_no_difference(text: bytes) -> None:
+    """Not even for a form by itself; where the form is decided, the first megabyte is held as a whole."""
+    for read_form in (read_text_form, read_json_form):
+        whole = list(read_form([text]))
+        for chunk in (1, 7, 4096):
+            assert list(read_form(text[start : start + chunk] for start in range(0, len(text), chunk))) == whole
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(IDS, min_size=1, max_size=4), st.sampled_from([as_line, as_json]), st.lists(st.booleans(), min_size=8, max_size=8))
+def test_nothing_is_told_that_is_not_there(ids: list[str], print_record, dead: list[bool]) -> None:
+    """Every id is seen alive before it dies, as in a log that is not compacted."""
+    given = [Record(name, number) for number, name in enumerate(ids)]
+    given += [tombstone(name) for name, is_dead in zip(ids, dead, strict=False) if is_dead]
+    text = b"".join(map(print_record, given))
+
+    printed = read(text)
+
+    told = iter(given)
+    assert all(record in told for record in records(printed)), "in order, and none that is not there"
+    assert len(records(printed)) == len(given) or unreadable(printed) != []
+    assert print_record is as_line or len(records(printed)) == len(given)
+    for chunk in (1, 7, 4096):
+        assert read(text, chunk) == printed
+    pieces_make_no_difference(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pieces_make_no_difference(name: str) -> None:
+    pieces_make_no_difference(console_text(name))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=300) | st.lists(FRAGMENTS, max_size=12).map(lambda pieces: "".join(pieces).encode()))
+def test_any_bytes_are_accounted_for(text: bytes) -> None:
+    assert read(text, 7) == read(text)
+    pieces_make_no_difference(text)
+
+
+def test_what_is_as_long_as_no_record_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console_line_form, "LONGEST_RECORD", 1000)
+    monkeypatch.setattr(console_json_form, "LONGEST_RECORD", 1000)
+    long = b"x" * 5_000 + as_line(tombstone(VICTIM))
+
+    for print_record in (as_line, as_json):
+        printed = read_in_pieces(print_record(Record("a")) + long + print_record(Record("b")), print_record)
+        assert records(printed) == [Record("a"), Record("b")]
+        assert sum(length for _reason, _position, length in unreadable(printed)) == len(long)
+
+
+def read_in_pieces(text: bytes, print_record) -> list[Printed]:
+    read_form = read_text_form if print_record is as_line else read_json_form
+    return list(read_form(text[start : start + 100] for start in range(0, len(text), 100)))
+
+
+def test_records_a_window_apart_are_told_in_order() -> None:
+    long = "a\n" * 16_000 + "b"
+    given = [Record(long, 1), *(Record(f"id-{number}", number) for number in range(2_000)), Record(long, 2), tombstone(long)]
+
+    assert records(read(b"".join(map(as_line, given)), 4096)) == given
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"std::NULL is\nx::NULL\n", b'{"key":{"type":1,"data":{"group":"g"}},"value":null}', DEPRECATED]
+)
+def test_other_text_is_none_of_a_console_consumer(text: bytes) -> None:
+    assert find_console_record(text) is None
+
+
+def test_a_tombstone_behind_a_record_that_lost_its_line_feed_is_named() -> None:
+    record, end = as_line(Record("a")), as_line(tombstone("b"))
+    (named, _end) = read_text_form([record.removesuffix(b"\n") + end])
+    assert isinstance(named, Unreadable)
+    assert (named.reason, named.length) == (UnreadableReason.AMBIGUOUS_RECORD, len(record) - 1 + len(end))

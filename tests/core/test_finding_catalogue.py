@@ -1,0 +1,63 @@
+"""Does every finding say how bad it is, and what it means?"""
+
+from __future__ import annotations
+
+import pytest
+
+from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
+
+
+def test_every_finding_has_a_rule_and_every_rule_a_finding() -> None:
+    assert list(FINDINGS) == list(Finding)
+
+
+@pytest.mark.parametrize("finding", list(Finding))
+def test_a_meaning_is_a_sentence(finding: Finding) -> None:
+    meaning = FINDINGS[finding].meaning
+
+    assert meaning[0].isupper()
+    assert meaning.endswith(".")
+    assert len(meaning.split()) >= 6
+    assert meaning.isprintable()
+
+
+def test_no_two_findings_mean_the_same() -> None:
+    assert len({rule.meaning for rule in FINDINGS.values()}) == len(Finding)
+
+
+@pytest.mark.parametrize("finding", list(Finding))
+def test_a_finding_is_written_as_it_is_named(finding: Finding) -> None:
+    assert finding.value == finding.name
+
+
+def test_severities_can_be_compared() -> None:
+    assert sorted(Severity) == [Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.CRITICAL]
+
+
+#: Findings named after the error that a broker would have returned (Kafka: `Errors`).
+ERRORS = [
+    "INVALID_PRODUCER_EPOCH",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "INVALID_TXN_STATE",
+    "TRANSACTION_COORDINATOR_FENCED",
+    "UNKNOWN_TOPIC_OR_PARTITION",
+]
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_a_leader_refuses_is_named_as_its_error_and_is_no_mere_information(name: str) -> None:
+    assert FINDINGS[Finding[name]].severity > Severity.INFO
+
+
+#: finding -> severity, where scenarios.md or an incident depends on it.
+SEVERITIES = {
+    Finding.EPOCH_DOUBLE_BUMP: Severity.INFO,  # M05: harmless alone
+    Finding.SUSPICIOUS_PHANTOM_APPEND: Severity.INFO,  # legal without any bug in the broker
+    Finding.SPLIT_OUTCOME: Severity.CRITICAL,  # M20: atomicity is broken
+    Finding.PRODUCER_ID_OWNED_TWICE: Severity.CRITICAL,  # M22: corruption
+}
+
+
+@pytest.mark.parametrize("finding", list(SEVERITIES))
+def test_a_severity_is_what_the_scenario_demands(finding: Finding) -> None:
+    assert FINDINGS[finding].severity is SEVERITIES[finding]

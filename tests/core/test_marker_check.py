@@ -1,0 +1,110 @@
+"""Is a marker by hand told from a decision's own? Every rule, on both sides of its limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.batches import TS
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.marker_check import Decision, Marker, marker_finding
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+
+SECOND = 1_000
+HOUR = 3_600 * SECOND
+
+
+def decision(type="COMMIT", *, at=TS, epoch=0, open_for=SECOND, takes=20, coordinator_epoch=0):
+    completed = None if takes is None else at + takes
+    return Decision(
+        type=type, epoch=epoch, start_ms=at - open_for, decided_ms=at, completed_ms=completed, coordinator_epoch=coordinator_epoch
+    )
+
+
+def found(
+    type="COMMIT",
+    at=TS + 10,
+    *,
+    epoch=0,
+    coordinator_epoch=0,
+    ends_data=True,
+    before=None,
+    after=None,
+    is_first=True,
+    since=TS - HOUR,
+):
+    known = {"complete_since_ms": since, "known_until_ms": TS + HOUR}
+    return marker_finding(
+        Marker(
+            type=type,
+            epoch=epoch,
+            coordinator_epoch=coordinator_epoch,
+            ms=at,
+            ends_data=ends_data,
+            before=before,
+            after=after,
+            is_first=is_first,
+            **known,
+        )
+    )
+
+
+@pytest.mark.parametrize("type", ["COMMIT", "ABORT"])
+@pytest.mark.parametrize("ends_data", [True, False])
+def test_the_first_marker_of_a_decision_is_its_own(type, ends_data):
+    assert found(type, before=decision(type), ends_data=ends_data) is None
+
+
+def test_a_marker_that_is_stamped_before_its_decision_is_the_decisions_while_clocks_may_differ():
+    assert found(at=TS - CLOCKS_DIFFER_MS, after=decision()) is None
+    assert found(at=TS - CLOCKS_DIFFER_MS - 1, after=decision(open_for=0)) is Finding.MARKER_WITHOUT_DECISION
+
+
+def test_M10_markers_written_again_after_a_failover_are_no_harm():
+    repeat = {"before": decision(), "is_first": False, "coordinator_epoch": 6}
+    assert found(ends_data=False, **repeat) is Finding.DUPLICATE_MARKER
+    assert found(ends_data=True, **repeat) is None
+
+
+def test_M20_an_abort_by_hand_inside_a_transaction_that_commits_splits_it():
+    assert found("ABORT", TS - 500, after=decision("COMMIT")) is Finding.SPLIT_OUTCOME
+    before = decision("ABORT", at=TS - 60 * SECOND)
+    assert found("ABORT", TS - 500, before=before, is_first=False, after=decision("COMMIT")) is Finding.SPLIT_OUTCOME
+
+
+def test_an_abort_by_hand_inside_a_transaction_that_aborts_splits_nothing():
+    late = decision("ABORT", at=TS + 5 * SECOND, open_for=10 * SECOND)
+    assert found("ABORT", TS, after=late) is Finding.MARKER_WITHOUT_DECISION
+
+
+@pytest.mark.parametrize("at", [TS, TS + 20])
+def test_a_marker_against_the_decision_while_markers_are_written_splits_it(at):
+    assert found("ABORT", at, before=decision("COMMIT")) is Finding.SPLIT_OUTCOME
+    assert found("ABORT", TS + 21, before=decision("COMMIT")) is Finding.MARKER_WITHOUT_DECISION
+
+
+def test_a_marker_against_a_pending_decision_splits_it_however_late():
+    assert found("ABORT", TS + HOUR // 2, before=decision("COMMIT", takes=None)) is Finding.SPLIT_OUTCOME
+
+
+def test_an_abort_of_a_late_write_by_hand_is_told_from_the_transactions_own():
+    after_the_end = TS + 20 + CLOCKS_DIFFER_MS
+    for at, name in {after_the_end: None, after_the_end + 1: Finding.MARKER_WITHOUT_DECISION}.items():
+        assert found("ABORT", at, before=decision("ABORT"), is_first=False) is name
+
+
+def test_a_marker_of_an_older_coordinator_epoch_than_its_decision_is_a_deposed_coordinators():
+    assert found(before=decision(coordinator_epoch=5), coordinator_epoch=4) is Finding.MARKER_OF_DEPOSED_COORDINATOR
+    assert found(before=decision(coordinator_epoch=5), coordinator_epoch=None) is None
+
+
+@pytest.mark.parametrize(
+    ("at", "since"), [(TS + 10, None), (TS + 10, TS + 10 - CLOCKS_DIFFER_MS + 1), (TS + HOUR - CLOCKS_DIFFER_MS + 1, TS - HOUR)]
+)
+def test_where_records_may_be_missing_they_may_have_decided_it(at, since):
+    assert found("ABORT", at, since=since) is None
+    assert found("ABORT", at, since=since, before=decision("ABORT", epoch=7)) is None
+
+
+def test_a_dump_that_prints_no_type_contradicts_nothing():
+    assert found(None, before=decision("COMMIT")) is None
+    assert found(None, TS - 500, after=decision("ABORT")) is None

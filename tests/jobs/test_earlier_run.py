@@ -1,0 +1,96 @@
+"""Is a run held against the one before it, also where that found nothing open, and against none that failed?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from tests.support import live
+from tests.support.frames import empty
+from tests.support.memory import audited
+from txnlib.delta.store import stored_schema
+from txnlib.pipeline.report_transactions import ENDED_BY, STEPS
+from txnlib.pipeline.run import Run
+from txnlib.settings import Settings
+from txnlib.spark.reports.ended_transactions import ended_transactions, warned_of
+from txnlib.spark.schemas import TABLES
+
+NIGHT = datetime(2026, 11, 1, tzinfo=UTC)
+HANGING = {"topic": "orders", "partition": 0, "producer_id": 7, "start_offset": 5, "verdict": "HANGING"}
+
+
+@dataclass
+class Nights:
+    """Stands in for `RunStore` and its `Store`: what earlier runs left behind, and nothing of this one."""
+
+    spark: Any
+    rows: dict[str, list[dict[str, Any]]]
+    run_id: str = "tonight"
+
+    @property
+    def store(self):
+        return self
+
+    def exists(self, name):
+        return name in self.rows
+
+    def read_all(self, name):
+        schema = stored_schema(name)
+        return self.spark.createDataFrame([[row.get(field) for field in schema.names] for row in self.rows[name]], schema)
+
+    def read(self, name):
+        return empty(self.spark, TABLES[name])
+
+
+def told(spark, statuses, night_of_warning):
+    """Rows told on the night after `statuses`, if a transaction hung on one of these nights, and no partition is captured now."""
+    nights = {
+        night: {"cluster": "eu", "run_id": f"night-{night}", "as_of": NIGHT + timedelta(days=night)}
+        for night in range(len(statuses))
+    }
+    runs = [{**nights[night], "status": status} for night, status in enumerate(statuses)]
+    other = {"cluster": "us", "run_id": "us", "as_of": NIGHT + timedelta(days=len(statuses) - 0.5), "status": "DONE"}
+    tables = Nights(
+        spark,
+        {
+            "audit_runs": [*runs, other],
+            "open_transactions": [{**nights[night_of_warning], **HANGING}],
+            "ended_transactions": [],
+        },
+    )
+    as_of_ms = round((NIGHT + timedelta(days=len(statuses))).timestamp() * 1000)
+    run = Run(spark, tables, Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given"), NIGHT)
+    return next(step for step in STEPS if step.name == "ended_transactions").make(run).collect()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "night_of_warning", "count"),
+    [
+        pytest.param(["DONE"], 0, 1, id="the night before"),
+        pytest.param(["DONE", "DONE"], 0, 0, id="of what was told the night before, nothing is told again"),
+        pytest.param(["DONE", "FAILED"], 0, 1, id="a run that failed told nothing"),
+        pytest.param(["FAILED"], 0, 0, id="the first night"),
+    ],
+)
+def test_the_newest_finished_run_counts(spark, statuses, night_of_warning, count):
+    rows = told(spark, statuses, night_of_warning)
+    assert [(row["run_id_then"], row["how"]) for row in rows] == [("night-0", "NOT_CAPTURED")] * count
+
+
+@pytest.mark.slow
+def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, captures):
+    night_2, night_3 = (captures / "nights-3.9" / f"night-{number}" for number in (2, 3))
+    before, after = (audited(spark, night / "brokers", "--as-of", str(live.as_of(night))) for night in (night_2, night_3))
+    opened = before.frame("open_transactions").withColumn("run_id", F.lit("night-2"))
+    assert opened.count() == len(live.truth(night_2)["open"])
+    ended = spark.createDataFrame([], stored_schema("ended_transactions"))
+    warned = warned_of(opened, ended, transaction_max_timeout_ms=900_000)
+    rows = ended_transactions(warned, *map(after.frame, ENDED_BY), as_of_ms=live.as_of(night_3)).collect()
+    (aborted,) = live.truth(night_3)["admin_aborts"]
+    names = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
+    assert [[row[name] for name in names] for row in rows] == [[aborted[name] for name in names]]
+    assert (rows[0]["verdict"], rows[0]["how"], rows[0]["outcome"]) == ("HANGING", "BY_HAND", "ABORT")

@@ -1,0 +1,113 @@
+"""Do two audits of one cluster keep out of each other's way, and does audit_runs tell what became of each?"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import psutil
+import pytest
+
+from txnlib.delta.store import RunStore, Store
+from txnlib.errors import BusyError
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.run_lock import announce, claim, settle
+from txnlib.pipeline.run_owner import LEASE, is_alive, this_process
+from txnlib.settings import Settings
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def sleeper():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def owner_of(process):
+    return f"{socket.gethostname()} {process.pid} {psutil.Process(process.pid).create_time():.0f}"
+
+
+def test_a_process_is_known_by_its_host_its_id_and_its_start(sleeper):
+    began = int(NOW.timestamp() * 1000)
+    assert is_alive(this_process(), began, NOW)
+    assert is_alive(owner_of(sleeper), began, NOW)
+    host, process, start = owner_of(sleeper).split()
+    assert not is_alive(f"{host} {process} {int(start) - 60}", began, NOW), "the id was given to another process since"
+    sleeper.kill()
+    sleeper.wait()
+    assert not is_alive(owner := f"{host} {process} {start}", began, NOW), owner
+
+
+def test_of_another_machine_only_the_time_tells():
+    for age, alive in ((LEASE - timedelta(minutes=1), True), (LEASE, False)):
+        assert is_alive("elsewhere 1 1", int((NOW - age).timestamp() * 1000), NOW) is alive
+
+
+def run_of(spark, out, as_of_ms, owner, cluster="c"):
+    settings = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given")
+    store = Store(spark, str(out))
+    return Run(spark, RunStore(store, cluster, settings.run_id), settings, NOW, owner=owner)
+
+
+def noted(spark, out):
+    rows = spark.read.format("delta").load(f"{out}/audit_runs").collect()
+    return sorted((row["run_id"], row["status"], row["owner"]) for row in rows)
+
+
+@pytest.fixture
+def sleepers():
+    """The owners of two audits in processes of their own."""
+    processes = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(2)]
+    yield [owner_of(process) for process in processes]
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spark, tmp_path, sleeper):
+    first, second = run_of(spark, tmp_path, 1, owner_of(sleeper)), run_of(spark, tmp_path, 2, this_process())
+    claim(first)
+    expected = f"c is writing to these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*--take-over"
+    with pytest.raises(BusyError, match=expected):
+        claim(second)
+    claim(other := run_of(spark, tmp_path, 3, this_process(), cluster="other"))
+    sleeper.kill()
+    sleeper.wait()
+    claim(second)
+    assert noted(spark, tmp_path) == [
+        ("c-1", "DIED", first.owner),
+        ("c-2", "RUNNING", second.owner),
+        ("other-3", "RUNNING", other.owner),
+    ]
+
+
+@pytest.mark.parametrize(("second_as_of", "looks_first"), [(1, 0), (1, 1), (2, 1)])
+def test_of_two_audits_that_claim_at_once_the_second_takes_its_row_back(spark, tmp_path, sleepers, second_as_of, looks_first):
+    first, second = run_of(spark, tmp_path, 1, sleepers[0]), run_of(spark, tmp_path, second_as_of, sleepers[1])
+    second.started_at -= timedelta(minutes=5)  # it began first and claims second
+    first.note("FAILED")  # of an attempt before
+    announce(first)
+    announce(second)
+    for run in ((first, second), (second, first))[looks_first]:
+        if run is first:
+            settle(run)
+        else:
+            with pytest.raises(BusyError, match=f"run c-1 by {first.owner}"):
+                settle(run)
+    assert noted(spark, tmp_path) == [("c-1", "RUNNING", first.owner)]
+
+
+def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp_path):
+    elsewhere, here = run_of(spark, tmp_path, 1, "elsewhere 1 1"), run_of(spark, tmp_path, 1, this_process())
+    elsewhere.started_at = here.started_at = datetime.now(UTC)
+    claim(elsewhere)
+    with pytest.raises(BusyError):
+        claim(here)
+    assert noted(spark, tmp_path) == [("c-1", "RUNNING", "elsewhere 1 1")]
+    claim(here, take_over=True)
+    assert noted(spark, tmp_path) == [("c-1", "RUNNING", here.owner)]

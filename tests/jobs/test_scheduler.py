@@ -1,0 +1,137 @@
+"""Is each table written after those it reads, and what happens when one cannot be?"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from txnlib.delta.carried_rows import Grown
+from txnlib.delta.commits import MANY_FILES, Commit
+from txnlib.errors import StepError, UnreadableInputError
+from txnlib.pipeline import audit, ingest_dumps, reconstruct_state, report_transactions
+from txnlib.pipeline.scheduler import Step, carry_out
+from txnlib.spark.schemas import TABLES
+
+
+def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespace:  # noqa: B008
+    """A run whose tables only note that they are written and put together."""
+    lock = threading.Lock()
+
+    def note(name: str, frame: object = None, held: object = None) -> None:
+        with lock:
+            written.append(name)
+
+    tables = SimpleNamespace(write=note, compact=note, commit=lambda name: commit)
+    begun: list[str] = []
+    return SimpleNamespace(
+        tables=tables,
+        written={},
+        scattered=[],
+        say=lambda text: print(text, file=sys.stderr),
+        begun=begun,
+        begin=begun.append,
+    )
+
+
+def test_every_step_comes_after_the_steps_it_reads():
+    written: list[str] = []
+    carry_out(run_of(written), [Step(step.name, step.reads, lambda run: object()) for step in audit.STEPS])
+    assert sorted(written) == sorted(step.name for step in audit.STEPS)
+    for step in audit.STEPS:
+        assert all(written.index(read) < written.index(step.name) for read in step.reads), step.name
+
+
+def test_the_jobs_write_every_table_once():
+    names = [step.name for job in (ingest_dumps, reconstruct_state, report_transactions) for step in job.STEPS]
+    # What was refuted afterwards is added to the quarantine by the job that refutes it.
+    twice = ["quarantine"]
+    claimed = {"audit_runs"}  # before the first step
+    assert sorted(names) == sorted(
+        [*(TABLES.keys() - claimed), *twice, "coordinator_partitions", "console_records", "grown_partitions", "corrupt_batches"]
+    )
+    audited = [step.name for step in audit.STEPS]
+    assert len(audited) == len(set(audited)) == len(names) - len(twice)
+
+
+def test_after_a_failure_nothing_new_begins_and_it_says_what_is_complete():
+    def fail(run):
+        raise OSError(28, "No space left on device")
+
+    written: list[str] = []
+    run = run_of(written)
+    steps = [Step("first", (), lambda run: object()), Step("b", ("first",), fail), Step("c", ("b",), lambda run: object())]
+    with pytest.raises(StepError) as caught:
+        carry_out(run, steps)
+    assert written == ["first"]
+    assert str(caught.value).startswith("at b: no space is left on the disk (OSError: [Errno 28] No space left on device). ")
+    assert "Tables of this run that are complete: 1 (first)" in str(caught.value)
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_what_says_itself_what_to_do_is_raised_as_it_is():
+    error = UnreadableInputError("x", "is empty", "Fill it")
+
+    def fail(run):
+        raise error
+
+    with pytest.raises(UnreadableInputError) as caught:
+        carry_out(run_of([]), [Step("a", (), fail)])
+    assert caught.value is error
+
+
+def test_steps_that_wait_for_each_other_are_named():
+    steps = [Step("a", ("b",), lambda run: object()), Step("b", ("a",), lambda run: object())]
+    with pytest.raises(ValueError, match="wait for each other: a, b"):
+        carry_out(run_of([]), steps)
+
+
+def test_a_decision_writes_no_table():
+    written: list[str] = []
+    run = run_of(written)
+    carry_out(run, [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
+    assert written == ["a"]
+    assert run.begun == ["number", "a"]
+
+
+def test_rows_that_a_run_holds_are_handed_on_with_those_it_makes():
+    handed: list[object] = []
+    run = run_of([])
+    run.tables.write = lambda *given: handed.append(given)
+    carry_out(run, [Step("a", (), lambda run: Grown("made", "held")), Step("b", ("a",), lambda run: "all")])
+    assert handed == [("a", "made", "held"), ("b", "all", None)]
+
+
+def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):
+    run = run_of([])
+    carry_out(run, [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
+    assert re.fullmatch(r"a: 1,234 rows, \d+\.\d s\n", capsys.readouterr().err)
+    assert {name: written.rows for name, written in run.written.items()} == {"a": 1_234}
+
+
+def test_a_table_of_many_small_files_is_put_together_when_the_audit_is_done(capsys):
+    steps = [Step("a", (), lambda run: object())]
+    written: list[str] = []
+    scattered = run_of(written, Commit(9, files=MANY_FILES + 1, bytes=1))
+    carry_out(scattered, steps)
+    audit.compact(scattered)
+    assert written == ["a", "a"]
+    assert "a: compacted small files" in capsys.readouterr().err
+    whole = run_of([])
+    carry_out(whole, steps)
+    audit.compact(whole)
+    assert "put together" not in capsys.readouterr().err
+
+
+def test_an_audit_is_done_though_its_files_cannot_be_put_together(capsys):
+    def fail(name: str) -> None:
+        raise AnalysisException("no such table", errorClass="TABLE_OR_VIEW_NOT_FOUND", messageParameters={"relationName": name})
+
+    run = run_of([])
+    run.scattered, run.tables.compact = ["a"], fail
+    audit.compact(run)
+    assert capsys.readouterr().err.startswith("a: cannot compact small files: ")

@@ -1,0 +1,176 @@
+"""Is a segment known again, and is reading on from there the same as reading it whole?"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.batches import TS, C, N, T
+from tests.support.log_bytes import to_bytes
+from txnlib.readers import arrow_schemas, segment_fingerprint
+from txnlib.readers.batch_headers import Pause
+from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.file_parts import Part, put_together
+from txnlib.readers.segment_fingerprint import go_on
+from txnlib.readers.storage import files
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("nights") / "00000000000000000000.log"
+
+
+@pytest.fixture(autouse=True)
+def landmarks_stand_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_fingerprint, "LANDMARK_BYTES", 300)
+
+
+def rows(table: str, path: Path, part: Part | None = None) -> list[dict[str, Any]]:
+    file = CaptureFile(str(path), FileKind.SEGMENT, "raw:1", path.stat().st_size, "orders", 0, 0, part)
+    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
+
+
+def batches(seed: int, count: int, at: int = 0) -> list[bytes]:
+    """Batches and markers of three producers."""
+    chance = random.Random(seed)
+    found, sequences = [], dict.fromkeys(range(3), 0)
+    for _ in range(count):
+        producer, records = chance.randrange(3), chance.randint(1, 4)
+        kind = chance.random()
+        if kind < 0.2:
+            found.append(to_bytes(C(producer, 0, 3, at=at, ts=TS + at)))
+            records = 1
+        elif kind < 0.3:
+            found.append(to_bytes(N(at=at, ts=TS + at)))
+            records = 1
+        else:
+            first = sequences[producer]
+            found.append(to_bytes(T(producer, 0, first, first + records - 1, at=at, ts=TS + at)))
+            sequences[producer] += records
+        at += records
+    return found
+
+
+def night_of(path: Path, content: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    path.write_bytes(content)
+    (segment,) = rows("segments", path)
+    return rows("record_batches", path), segment
+
+
+def gone_on(path: Path, segment: dict[str, Any]) -> Pause | None:
+    with files.open_buffer(str(path)) as opened:
+        return go_on(opened.buffer, opened.size, segment["landmarks"], segment["last_offset_before"])
+
+
+def held_of(segment: dict[str, Any], at: Pause) -> dict[str, Any]:
+    """As `incremental.resumed_segments.continued_parts` makes it."""
+    is_last_held = segment["landmarks"][-1]["position"] < at.position
+    return {
+        **segment,
+        "end_offset": at.last_offset + 1,
+        "batches": segment["batches"] - (not is_last_held),
+        "tail": None,
+        "is_decoded": None,
+        "unreadable": [stretch for stretch in segment["unreadable"] if stretch["position"] < at.position],
+        "landmarks": [mark for mark in segment["landmarks"] if mark["position"] < at.position],
+        "last_offset_before": segment["last_offset_before"] if is_last_held else None,
+        "part_position": 0,
+    }
+
+
+def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, Any], at: Pause) -> None:
+    part = Part(at.position, None, at)
+    held = [row for row in before if row["position"] < at.position]
+    assert held + rows("record_batches", path, part) == rows("record_batches", path)
+    (new,) = rows(SEGMENT_PARTS_TABLE, path, part)
+    together = put_together([new, held_of(segment, at)])
+    assert pa.RecordBatch.from_pylist([together], schema=arrow_schemas.SEGMENTS).to_pylist() == rows("segments", path)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), first=st.integers(1, 25), more=st.integers(0, 25), torn=st.integers(0, 60))
+def test_a_segment_that_grew_is_read_on(path, seed, first, more, torn):
+    log = batches(seed, first + more)
+    content = b"".join(log[:first])
+    before, segment = night_of(path, content + (b"".join(log[first:])[:torn]))
+    path.write_bytes(b"".join(log))
+    at = gone_on(path, segment)
+    assert at is not None
+    assert at.position == len(content)
+    same_as_whole(path, before, segment, at)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 2**32), count=st.integers(3, 25))
+def test_a_segment_that_was_written_again_is_read_on_only_if_that_changes_nothing(path, data, seed, count):
+    log = batches(seed, count)
+    before, segment = night_of(path, b"".join(log))
+    cut = data.draw(st.integers(0, count))
+    how = data.draw(st.sampled_from(["truncated", "compacted", "zeros", "recreated"]))
+    if how == "truncated":
+        at = int.from_bytes(log[cut][:8], "big") if cut < count else 10_000
+        log = log[:cut] + batches(seed + 1, count, at=at)
+    elif how == "compacted":
+        del log[min(cut, count - 1)]
+    elif how == "recreated":
+        log = batches(seed + 1, count + cut)
+    path.write_bytes(b"".join(log) + (bytes(data.draw(st.integers(1, 200))) if how == "zeros" else b""))
+    at = gone_on(path, segment)
+    if at is not None:
+        same_as_whole(path, before, segment, at)
+    assert (at is None) or how in ("zeros", "truncated")
+
+
+def test_a_batch_that_changed_in_place_is_seen_at_its_landmark(path):
+    log = batches(7, 40)
+    _, segment = night_of(path, b"".join(log))
+    content = bytearray(b"".join(log))
+    for mark in segment["landmarks"]:
+        content[mark["position"] + 30] ^= 1  # inside the header: the CRC that stands there still fits nothing
+        content[mark["position"] + 17] ^= 1
+        path.write_bytes(content)
+        assert gone_on(path, segment) is None
+        content = bytearray(b"".join(log))
+
+
+def test_a_last_batch_that_is_damaged_since_is_no_place_to_go_on(path):
+    log = batches(7, 10)
+    _, segment = night_of(path, b"".join(log))
+    content = bytearray(b"".join(log))
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert gone_on(path, segment) is None
+
+
+def test_a_last_batch_that_the_next_one_denies_is_read_again(path):
+    """No CRC covers an offset: that the last batch had a wrong one shows only at the batch behind it."""
+    end = 5
+    log = [to_bytes(N(at=at, ts=TS)) for at in (*range(end), end + 9)]
+    before, segment = night_of(path, b"".join(log))
+    path.write_bytes(b"".join([*log, to_bytes(N(at=end + 1, ts=TS))]))
+    at = gone_on(path, segment)
+    assert at == Pause(segment["landmarks"][-1]["position"], end - 1)
+    same_as_whole(path, before, segment, at)
+
+
+def test_a_segment_that_shrank_is_read_whole(path):
+    log = batches(7, 10)
+    _, segment = night_of(path, b"".join(log))
+    path.write_bytes(b"".join(log)[:-1])
+    assert gone_on(path, segment) is None
+
+
+def test_landmarks_stand_where_they_were_asked_to(path):
+    log = batches(3, 60)
+    _, segment = night_of(path, b"".join(log))
+    positions = [mark["position"] for mark in segment["landmarks"]]
+    starts = [row["position"] for row in rows("record_batches", path)]
+    firsts = {position // 300: position for position in reversed(starts)}
+    assert positions == sorted({*firsts.values(), starts[-1]})

@@ -1,0 +1,202 @@
+"""Does the report say what an on-call engineer needs, in the order in which it is needed?"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from txnlib.queries.summary import PREPARED, SECTIONS, Summary
+from txnlib.render.report_text import render
+from txnlib.render.styled_text import page
+
+AS_OF = 1_795_243_361_000
+ROW = {
+    "topic": "orders",
+    "partition": 3,
+    "start_offset": 41,
+    "producer_id": 7,
+    "producer_epoch": 0,
+    "transactional_id": "shop-eu-4",
+    "application": "shop-eu",
+    "coordinator_state": "Ongoing",
+    "coordinator_partition": 1,
+    "transaction_timeout_ms": 60_000,
+    "transaction_start": AS_OF - 3_600_000,
+    "reason": "SO",
+    "explanation": "it is so",
+    "blocks_since": AS_OF - 3_600_000,
+    "blocked_offsets": 12,
+    "blocked_bytes": 2048,
+    "causes": [{"likelihood": "LIKELY", "cause": "a cause", "evidence": "x"}],
+    "runs_seen": 1,
+    "first_seen": AS_OF,
+    "duration_minutes": 60,
+    "age_basis": "CLIENT_CLOCK",
+    "abort_command": None,
+    "safe_to_abort": False,
+    "broker_clock_age_ms": 3_600_000,
+    "do_not_abort_because": "of this",
+    "before": [{"command": "describe", "must_print": "this"}],
+    "command": None,
+    "after": [{"command": "describe", "must_print": "that"}],
+    "next_blocking_offset": None,
+    "next_blocking_producer_id": None,
+    "next_blocking_transactional_id": None,
+    "blocking_producer_id": 7,
+    "blocking_transactional_id": None,
+    "last_stable_offset": 41,
+    "last_timestamp": AS_OF - 3_600_000,
+    "last_timestamp_ms": AS_OF - 3_600_000,
+    "verdict": "HANGING",
+    "notes": None,
+    "command_for_old_brokers": None,
+    "groups": None,
+}
+
+
+def rendered(section="HANGING", ended=(), **fields):
+    verdict = "OPEN" if section == PREPARED else section
+    transactions = {section: [ROW | fields]}
+    return render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {verdict: 1}}, transactions=transactions, ended=ended))
+
+
+def line(text, label):
+    return next(found.strip() for found in text.splitlines() if found.strip().startswith(label))
+
+
+def test_an_id_is_shown_with_its_application():
+    assert "shop-eu-4 of shop-eu" in rendered()
+    assert "of shop-eu" not in rendered(transactional_id="shop-eu")
+
+
+def test_the_checks_stand_around_the_command():
+    text = rendered(abort_command="abort it", safe_to_abort=True)
+    labels = [part.split()[0] for part in text.splitlines() if part.strip().startswith(("before", "do ", "after"))]
+    assert labels == ["before", "do", "after"]
+    assert line(text, "before").endswith("describe   must show: this")
+
+
+def test_what_blocks_next_is_named_where_this_one_blocks_now():
+    behind = {"next_blocking_offset": 50, "next_blocking_producer_id": 8, "next_blocking_transactional_id": "b"}
+    assert line(rendered(**behind), "behind").endswith("once it is ended, producer 8 (b) blocks from offset 50")
+    waits = rendered(**behind, blocking_producer_id=9, blocking_transactional_id="a", last_stable_offset=30)
+    assert "once it is ended" not in waits
+    assert "it waits behind producer 9 (a), which holds consumers at offset 30" in " ".join(waits.split())
+
+
+def test_groups_that_wait_are_counted_when_they_are_many():
+    assert line(rendered(groups=["a", "b"]), "waiting").endswith("groups a, b on orders-3")
+    assert line(rendered(groups=["a", "b", "c", "d", "e"]), "waiting").endswith("groups a, b, c and 2 more on orders-3")
+
+
+def test_two_phase_commits_left_alone_have_a_section_and_no_alarm():
+    text = rendered(PREPARED, command="forceTerminateTransaction")
+    assert "nothing hangs" in text
+    assert text.index("PREPARED") < text.index("forceTerminateTransaction")
+
+
+def test_what_ended_since_is_told():
+    gone = {"topic": "t", "partition": 0, "start_offset": 1, "producer_id": 2, "verdict": "HANGING", "says": "ended by hand"}
+    assert line(rendered(ended=(gone,)), "t-0").endswith("was HANGING: ended by hand")
+    assert "ENDED SINCE" not in rendered()
+    assert "and 3 more: txn-audit diff" in rendered(ended=(gone,) * 8)
+    assert "and 15 or more: txn-audit diff" in rendered(ended=(gone,) * 20)
+
+
+def test_nothing_from_a_log_forges_a_line():
+    text = rendered(transactional_id="x\nHANGING", groups=["g\n  do  rm"], explanation="a\x1b[2J")
+    assert [part for part in text.splitlines() if part == "HANGING"] == ["HANGING"]
+    assert "\x1b" not in text
+    assert not any(part.startswith("  do  rm") for part in text.splitlines())
+
+
+def several(section: str, number: int, total: int | None = None, **fields):
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} | fields for n in range(number)]
+    counts = {"verdicts": {"OPEN" if section == PREPARED else section: total or number}}
+    return render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions={section: rows}))
+
+
+@pytest.mark.parametrize("section", ["HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN"])
+def test_however_many_there_are_a_section_stays_on_a_screen_and_says_what_it_leaves_out(section):
+    text = several(section, 20, 900)
+    assert len(text.splitlines()) <= 45
+    shown = [f"shop-eu-{n}" in text for n in range(20)]
+    assert shown == sorted(shown, reverse=True), "those that block most come first"
+    left = (20 if section == PREPARED else 900) - sum(shown)
+    assert f"and {left} more" in text
+
+
+def test_where_everything_is_wrong_it_is_hardly_more_than_a_screen():
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} for n in range(20)]
+    counts = {"verdicts": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900)}
+    text = render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions=dict.fromkeys(SECTIONS, rows)))
+    assert len(text.splitlines()) <= 90
+    assert [text.count(f"\n{section}\n") for section in SECTIONS] == [1] * 6, "and every section is there"
+
+
+def test_nothing_is_left_out_where_there_is_room():
+    text = several("HANGING", 2)
+    assert text.count("  why ") == 2
+    assert "more" not in text
+
+
+def test_the_extent_is_told_where_it_is_known():
+    assert "2 partitions blocked, the longest for 1 h" in several("HANGING", 2)
+    assert "1 partition blocked for 1 h" in several("HANGING", 1)
+    assert "blocked" not in line(several("HANGING", 20, 900), "900 HANGING")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 132])
+def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
+    fields = {"abort_command": "abort " + "x" * 200, "safe_to_abort": True}
+    text = render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
+    kept = ("  do ", "  before ", "  after ", "details: ")
+    assert [found for found in text.splitlines() if len(found) > width and not found.startswith(kept)] == []
+    assert f"  do       {fields['abort_command']}\n" in text, "a command stays in one piece"
+
+
+@pytest.mark.parametrize(
+    ("opened", "oldest", "said"),
+    [
+        pytest.param(0, None, "No transaction is open.", id="none"),
+        pytest.param(1, AS_OF - 38_000, "1 open transaction in time, the oldest for 38 s.", id="one"),
+        pytest.param(41, AS_OF - 38_000, "41 open transactions, all in time, the oldest for 38 s.", id="several"),
+        pytest.param(41, None, "41 open transactions, all in time.", id="of which no clock tells the age"),
+    ],
+)
+def test_nothing_alarming_is_said_where_nothing_is_wrong(opened, oldest, said):
+    text = render(Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"OPEN": opened}}, oldest_open_ms=oldest))
+    assert f"nothing hangs, nothing is late, nothing is stuck.  {said}" in text
+    assert not any(verdict in text for verdict in ("HANGING", "STUCK", "LATE", "UNKNOWN"))
+
+
+def test_missing_coordinators_lead_to_what_to_copy():
+    text = render(Summary("c", AS_OF, "given", "/out", missing_coordinators=(7, 31)))
+    assert "not captured: __transaction_state-{7, 31} (what to copy: txn-audit collect-plan)" in text
+
+
+def test_details_are_asked_for_by_a_command_that_a_shell_understands():
+    command = line(render(Summary("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "details: ")
+    assert shlex.split(command)[1:] == ["txn-audit", "explain", "orders", "3", "41", "--tables", "/my out"]
+    assert "details" not in render(Summary("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), "a catalog's tables"
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch):
+    summary = Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"HANGING": 1}}, transactions={"HANGING": [ROW]})
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    styled = page(summary, is_terminal=True)
+    assert "\x1b[1;31mHANGING\x1b[0m" in styled
+    assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(summary, 70)}\n", "the words are the same"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "[1;31m" not in page(summary, is_terminal=True)
+    assert page(summary, is_terminal=False) == f"{render(summary)}\n", "piped, it is as wide as ever"
+
+
+def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():
+    text = " ".join(rendered(last_timestamp=None, last_timestamp_ms=1_763_711_999_000_000, duration_minutes=None).split())
+    assert "last write at a time that no clock shows" in text
+    assert "min ago" not in text

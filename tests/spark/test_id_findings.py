@@ -1,0 +1,85 @@
+"""Is it found that ids are used once and left behind, and never that a fleet has just started?"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.batches import TS
+from txnlib.core.findings.id_patterns import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
+from txnlib.spark.findings.id_findings import churn_findings
+from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS
+
+HOUR = LEFT_BEHIND_AFTER_MS
+ONCE = ("Empty", "Ongoing", "PrepareCommit", "CompleteCommit")
+#: Application -> how many ids it makes, one every hour, the states of each one's records, and the epoch of the first.
+APPLICATIONS = {
+    "churn": (MANY_TRANSACTIONAL_IDS + 1, ONCE, 0),
+    "unused": (MANY_TRANSACTIONAL_IDS, ("Empty",), 0),  # one less than many is left behind: nothing newer than the newest
+    "few": (MANY_TRANSACTIONAL_IDS // FEW, ONCE, 0),
+    "used twice": (MANY_TRANSACTIONAL_IDS + 1, ONCE + ONCE[1:], 0),
+    "initialised twice": (MANY_TRANSACTIONAL_IDS + 1, (*ONCE, "Empty"), 0),
+    "still open": (MANY_TRANSACTIONAL_IDS + 1, ONCE[:2], 0),
+    "known only from later on": (MANY_TRANSACTIONAL_IDS + 1, ONCE[1:], 0),
+    "initialised before": (MANY_TRANSACTIONAL_IDS + 1, ONCE, 1),
+    "expired": (MANY_TRANSACTIONAL_IDS + 1, (*ONCE, None), 0),
+}
+STARTED_TOGETHER = "fleet"
+
+
+def records():
+    ids = [(app, n, states, epoch, n * HOUR) for app, (count, states, epoch) in APPLICATIONS.items() for n in range(count)]
+    ids += [(STARTED_TOGETHER, n, ONCE, 0, n * 1000) for n in range(2 * MANY_TRANSACTIONAL_IDS)]
+    for app, n, states, epoch, ms in ids:
+        for step, state in enumerate(states):
+            yield {
+                "transactional_id": f"{app}-{n}",
+                "coordinator_partition": 0,
+                "offset": n * 10 + step,
+                "timestamp_ms": TS + ms + (100 * HOUR if state is None else 0),
+                "is_tombstone": state is None,
+                "state": state,
+                "producer_epoch": epoch,
+                "transaction_number": (step + 2) // 3 if state not in (None, "Empty") else None,
+            }
+
+
+#: Partition -> its producer ids, each with the ms of its last batch, the sequence that batch ends at, and its epoch.
+PARTITIONS = {
+    0: [(n * HOUR, 4, 0) for n in range(MANY_PRODUCER_IDS + 1)],
+    1: [(n * HOUR, 4, 0) for n in range(MANY_PRODUCER_IDS // FEW)],  # one less than that is left behind
+    2: [(n * HOUR, 9, 0) for n in range(MANY_PRODUCER_IDS + 1)],  # the batch is not the first
+    3: [(n * HOUR, 4, 1) for n in range(MANY_PRODUCER_IDS + 1)],  # of another epoch
+    4: [(n, 4, 0) for n in range(MANY_PRODUCER_IDS + 1)],  # all at once
+}
+
+
+def spans():
+    for partition, producers in PARTITIONS.items():
+        for number, (ms, sequence, epoch) in enumerate(producers):
+            state = (epoch, sequence, number, 4, None, None, TS + ms)
+            yield {"topic": "orders", "partition": partition, "producer_id": number, "span": 0, "state": state}
+
+
+def frame(spark, schema, rows):
+    return spark.createDataFrame([[row.get(name) for name in schema.names] for row in rows], schema)
+
+
+@pytest.fixture(scope="module")
+def found(spark):
+    own = (r"(?P<application>.+)-\d+",)
+    return churn_findings(frame(spark, COORDINATOR_STATES, records()), frame(spark, PRODUCER_SPANS, spans()), own).collect()
+
+
+def test_only_ids_that_were_used_once_and_replaced_are_left_behind(found):
+    named = {row["transactional_id"].rpartition("-")[0]: row for row in found if row["transactional_id"] is not None}
+    assert {app: row["severity"] for app, row in named.items()} == {"churn": "WARNING", "unused": "INFO", "expired": "WARNING"}
+    newest = MANY_TRANSACTIONAL_IDS - 1
+    assert (named["churn"]["transactional_id"], named["churn"]["offset"]) == (f"churn-{newest}", newest * 10 + 3)
+    assert named["churn"]["evidence"].startswith(f"{MANY_TRANSACTIONAL_IDS} transactional ids of application churn")
+
+
+def test_only_producer_ids_with_one_batch_ever_are_left_behind(found):
+    rows = {row["partition"]: row for row in found if row["topic"] == "orders"}
+    assert {partition: row["severity"] for partition, row in rows.items()} == {0: "WARNING"}
+    assert rows[0]["producer_id"] == MANY_PRODUCER_IDS - 1
+    assert rows[0]["evidence"].startswith(f"{MANY_PRODUCER_IDS} producer ids")

@@ -1,0 +1,10 @@
+"""The core: what Kafka writes, what it means, and what may be wrong. Standard library only.
+
+In reading order:
+
+* `kafka`: what Kafka writes, byte by byte, and the state machines of its brokers
+* `verdicts`: what an open transaction is, why, and what to do about it
+* `findings`: what can be odd in a log; `finding_catalogue` lists it
+* `text`: what Kafka's command-line tools print
+* `instants`, `durations`: times as clocks show them, and in words
+"""

@@ -1,0 +1,23 @@
+"""Rules of single findings, and what they rest on."""
+
+from __future__ import annotations
+
+from txnlib.core.findings.marker_check import Decision, Marker, marker_finding
+from txnlib.core.findings.ended_by import EndedBy, Ending, ended_by
+from txnlib.core.findings.application import application_of, compiled
+from txnlib.core.findings.id_patterns import LEFT_BEHIND_AFTER_MS, MANY_TRANSACTIONAL_IDS, MANY_PRODUCER_IDS, FEW
+
+__all__ = [
+    "Decision",
+    "Marker",
+    "marker_finding",
+    "EndedBy",
+    "Ending",
+    "ended_by",
+    "application_of",
+    "compiled",
+    "LEFT_BEHIND_AFTER_MS",
+    "MANY_TRANSACTIONAL_IDS",
+    "MANY_PRODUCER_IDS",
+    "FEW",
+]

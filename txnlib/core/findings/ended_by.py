@@ -1,0 +1,129 @@
+"""The party that ended a transaction: its client, its coordinator, or an operator.
+
+A client ends its own transaction with EndTxn; a coordinator aborts one that timed out, or whose transactional id a new
+producer has taken over (InitProducerId, which is also what `forceTerminateTransaction` and `fenceProducers` send). Kafka:
+`TransactionMetadata.prepareFenceProducerEpoch`, `prepareAbortOrCommit`; semantics.md 1.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Final
+
+from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
+
+#: How soon after the end the Empty record of a new producer follows, because its client retries until the abort is complete.
+REINITIALIZED_WITHIN_MS: Final = 5_000
+
+
+class EndedBy(StrEnum):
+    CLIENT = "CLIENT"
+    TIMEOUT = "TIMEOUT"
+    #: A new producer of the same transactional id, or an administrator.
+    NEW_PRODUCER = "NEW_PRODUCER"
+    #: The coordinator, for one of these two reasons.
+    COORDINATOR = "COORDINATOR"
+    UNKNOWN = "UNKNOWN"
+
+
+class Step(Enum):
+    """How the epoch moved from the transaction's last Ongoing record to its Prepare record."""
+
+    #: Transactions v0 and v1: an EndTxn keeps the epoch.
+    KEPT = "KEPT"
+    #: A coordinator's own abort raises it, for a client without transactions v2; by two in Kafka 4.0.0.
+    RAISED = "RAISED"
+    #: With transactions v2 every end raises it.
+    RAISED_BY_V2 = "RAISED_BY_V2"
+    #: Raised, and the version of the client is unknown.
+    RAISED_BY_SOMEBODY = "RAISED_BY_SOMEBODY"
+    #: The abort of an empty transaction, which only a client of transactions v2 requests.
+    NOTHING_ADDED = "NOTHING_ADDED"
+    #: The Ongoing records are gone.
+    UNKNOWN = "UNKNOWN"
+
+
+class Age(Enum):
+    """Whether the transaction had outlived its timeout when it was decided."""
+
+    IN_TIME = "IN_TIME"
+    TIMED_OUT = "TIMED_OUT"
+    UNKNOWN = "UNKNOWN"
+
+
+_E: Final = EndedBy
+
+#: (step, age, a new producer follows at once) -> who aborted. Only clients commit.
+ABORTED_BY: Final[Mapping[tuple[Step, Age, bool], EndedBy]] = {
+    **{(Step.KEPT, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
+    **{(Step.NOTHING_ADDED, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
+    **{(step, Age.TIMED_OUT, follows): _E.TIMEOUT for step in list(Step)[1:4] for follows in (False, True)},
+    (Step.RAISED, Age.IN_TIME, False): _E.NEW_PRODUCER,
+    (Step.RAISED, Age.IN_TIME, True): _E.NEW_PRODUCER,
+    (Step.RAISED, Age.UNKNOWN, False): _E.COORDINATOR,
+    (Step.RAISED, Age.UNKNOWN, True): _E.NEW_PRODUCER,
+    (Step.RAISED_BY_V2, Age.IN_TIME, False): _E.CLIENT,
+    (Step.RAISED_BY_V2, Age.IN_TIME, True): _E.NEW_PRODUCER,
+    (Step.RAISED_BY_V2, Age.UNKNOWN, False): _E.UNKNOWN,
+    (Step.RAISED_BY_V2, Age.UNKNOWN, True): _E.NEW_PRODUCER,
+    (Step.RAISED_BY_SOMEBODY, Age.IN_TIME, False): _E.UNKNOWN,
+    (Step.RAISED_BY_SOMEBODY, Age.IN_TIME, True): _E.NEW_PRODUCER,
+    (Step.RAISED_BY_SOMEBODY, Age.UNKNOWN, False): _E.UNKNOWN,
+    (Step.RAISED_BY_SOMEBODY, Age.UNKNOWN, True): _E.NEW_PRODUCER,
+    (Step.UNKNOWN, Age.IN_TIME, False): _E.UNKNOWN,
+    (Step.UNKNOWN, Age.IN_TIME, True): _E.UNKNOWN,
+    (Step.UNKNOWN, Age.TIMED_OUT, False): _E.TIMEOUT,
+    (Step.UNKNOWN, Age.TIMED_OUT, True): _E.TIMEOUT,
+    (Step.UNKNOWN, Age.UNKNOWN, False): _E.UNKNOWN,
+    (Step.UNKNOWN, Age.UNKNOWN, True): _E.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What the records of one decided transaction show; None if unknown."""
+
+    is_commit: bool
+    #: Epochs of the last Ongoing record and of the Prepare record.
+    ongoing_epoch: int | None
+    prepared_epoch: int | None
+    #: Transaction version of the client, from the Ongoing record.
+    client_version: int | None
+    #: Whether the transaction began with its Prepare record, according to all records of its id.
+    is_without_ongoing: bool
+    #: Time from the beginning to the decision.
+    open_ms: int | None
+    timeout_ms: int | None
+    #: Whether a record that gives the id to a new producer follows within `REINITIALIZED_WITHIN_MS`.
+    is_reinitialized: bool
+
+
+def ended_by(ending: Ending) -> EndedBy:
+    """Who decided the transaction."""
+    if ending.is_commit:
+        return EndedBy.CLIENT
+    return ABORTED_BY[_step(ending), _age(ending), ending.is_reinitialized]
+
+
+def _step(ending: Ending) -> Step:
+    if ending.is_without_ongoing:
+        return Step.NOTHING_ADDED
+    if ending.ongoing_epoch is None or ending.prepared_epoch is None:
+        return Step.UNKNOWN
+    if ending.prepared_epoch == ending.ongoing_epoch:
+        return Step.KEPT
+    if ending.client_version is None:
+        return Step.RAISED_BY_SOMEBODY
+    # Only Kafka 4.0.0 raises the epoch by two, and only if its coordinator aborts (KAFKA-19367).
+    is_own_step = ending.client_version >= 2 and ending.prepared_epoch == ending.ongoing_epoch + 1
+    return Step.RAISED_BY_V2 if is_own_step else Step.RAISED
+
+
+def _age(ending: Ending) -> Age:
+    if ending.timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS:
+        return Age.IN_TIME
+    if ending.open_ms is None or ending.timeout_ms is None:
+        return Age.UNKNOWN
+    return Age.TIMED_OUT if ending.open_ms >= ending.timeout_ms else Age.IN_TIME

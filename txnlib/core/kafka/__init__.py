@@ -1,0 +1,71 @@
+"""What Kafka writes, and the state that its brokers derive from it."""
+
+from __future__ import annotations
+
+from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.core.kafka.record_batch import (
+    RecordBatch,
+    Record,
+    EndTxnMarker,
+    ControlType,
+    TimestampType,
+    CompressionType,
+    iter_records,
+    read_end_txn_marker,
+)
+from txnlib.core.kafka.producer_state import ProducerState, append
+from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.marker_acceptance import MarkerVersion, Acceptance, acceptance
+from txnlib.core.kafka.transaction_log import (
+    TransactionLogEntry,
+    TopicPartition,
+    UnknownVersionError,
+    read_transaction_log_key,
+    read_transaction_log_value,
+)
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
+from txnlib.core.kafka.coordinator_partition import CountBasis, partition_for, count_partitions
+from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
+from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
+from txnlib.core.kafka.transaction_index import read_transaction_index
+from txnlib.core.kafka.checkpoint_file import Checkpoint, read_checkpoint
+from txnlib.core.kafka.kafka_version import is_from
+
+__all__ = [
+    "CorruptRecordError",
+    "RecordBatch",
+    "Record",
+    "EndTxnMarker",
+    "ControlType",
+    "TimestampType",
+    "CompressionType",
+    "iter_records",
+    "read_end_txn_marker",
+    "ProducerState",
+    "append",
+    "PartitionState",
+    "MarkerVersion",
+    "Acceptance",
+    "acceptance",
+    "TransactionLogEntry",
+    "TopicPartition",
+    "UnknownVersionError",
+    "read_transaction_log_key",
+    "read_transaction_log_value",
+    "TransactionState",
+    "CoordinatorRecord",
+    "transition",
+    "CountBasis",
+    "partition_for",
+    "count_partitions",
+    "OffsetCommit",
+    "OffsetCommitKey",
+    "read_offset_commit_key",
+    "read_offset_commit_value",
+    "read_producer_snapshot",
+    "read_transaction_index",
+    "Checkpoint",
+    "read_checkpoint",
+    "is_from",
+]

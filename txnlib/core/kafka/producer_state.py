@@ -1,0 +1,181 @@
+"""The producer state of a partition after each batch. Kafka: `ProducerAppendInfo`, `ProducerStateEntry`.
+
+The log is replayed as in replication and recovery: every batch is accepted, and a batch that a leader would have refused becomes a
+finding. There is one function, `append`, with two branches: data and marker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.instants import long_difference
+from txnlib.core.kafka.constants import (
+    GROUP_METADATA_TOPIC,
+    NO_COORDINATOR_EPOCH,
+    NO_OFFSET,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    PRODUCER_ID_EXPIRATION_MS,
+)
+from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch, decrement_sequence, increment_sequence
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerState:
+    """One producer in one partition: the fields of a `.snapshot` entry.
+
+    A broker remembers five batches. Only the newest is kept here, because the others only serve to answer retries.
+    """
+
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    last_sequence: int = NO_SEQUENCE
+    last_offset: int = NO_OFFSET
+    offset_delta: int = 0
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    current_txn_first_offset: int | None = None
+    last_timestamp: int = NO_TIMESTAMP
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any batch or marker of the producer was seen. Nothing is checked against an unknown state."""
+        return self.producer_epoch != NO_PRODUCER_EPOCH
+
+    @property
+    def first_sequence(self) -> int:
+        """First sequence of the newest remembered batch."""
+        return NO_SEQUENCE if self.last_sequence == NO_SEQUENCE else decrement_sequence(self.last_sequence, self.offset_delta)
+
+    @property
+    def first_data_offset(self) -> int:
+        return NO_OFFSET if self.last_offset == NO_OFFSET else self.last_offset - self.offset_delta
+
+
+class AppendOrigin(Enum):
+    """The origin of a batch, which decides what is checked. Kafka: `AppendOrigin`."""
+
+    CLIENT = "CLIENT"
+    #: Transactional offset commits, written by the group coordinator: their sequences are not checked (and are -1, or
+    #: always 0: Kafka 4.1.1).
+    COORDINATOR = "COORDINATOR"
+
+
+def append_origin(topic: str) -> AppendOrigin:
+    """The origin of batches in a topic. Only the topic of the group coordinator differs."""
+    return AppendOrigin.COORDINATOR if topic == GROUP_METADATA_TOPIC else AppendOrigin.CLIENT
+
+
+#: The state of a producer before its first batch.
+UNKNOWN_PRODUCER: Final = ProducerState()
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedTxn:
+    """Kafka: `CompletedTxn`; `last_offset` is the marker's. `is_aborted` is None if a dump does not show it."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The effect of one batch."""
+
+    after: ProducerState
+    findings: tuple[Finding, ...] = ()
+    completed: CompletedTxn | None = None
+
+
+def append(
+    before: ProducerState,
+    batch: RecordBatch,
+    *,
+    origin: AppendOrigin = AppendOrigin.CLIENT,
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+) -> Appended:
+    """The state after one batch, the findings about it, and the transaction that it ended, if any.
+
+    Batches without a producer id, and control batches without a marker, have no effect.
+    Kafka: `ProducerAppendInfo.append`, `appendDataBatch`, `appendEndTxnMarker`.
+    """
+    if batch.producer_id == NO_PRODUCER_ID:
+        return Appended(before)
+    checks_apply = not has_expired(before, batch.max_timestamp, producer_id_expiration_ms)
+    if not batch.is_control:
+        return _append_data(before, batch, checks_apply, origin)
+    if batch.marker is None:
+        return Appended(before)
+    return _append_marker(before, batch, batch.marker, checks_apply)
+
+
+def has_expired(before: ProducerState, now: int, producer_id_expiration_ms: int) -> bool:
+    """Whether a broker may have forgotten the producer by `now`, and so accepts any batch from it.
+
+    Never while it has an open transaction. Kafka: `ProducerStateManager.isProducerExpired`.
+    """
+    return before.current_txn_first_offset is None and long_difference(now, before.last_timestamp) >= producer_id_expiration_ms
+
+
+def _append_data(before: ProducerState, batch: RecordBatch, checks_apply: bool, origin: AppendOrigin) -> Appended:
+    findings = []
+    if before.is_known and checks_apply:
+        if batch.producer_epoch < before.producer_epoch:
+            findings.append(Finding.INVALID_PRODUCER_EPOCH)
+        elif origin is AppendOrigin.CLIENT and batch.base_sequence not in (
+            NO_SEQUENCE,
+            _next_sequence(before, batch.producer_epoch),
+        ):
+            findings.append(Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    if before.current_txn_first_offset is not None and not batch.is_transactional:
+        findings.append(Finding.INVALID_TXN_STATE)
+    first_offset = before.current_txn_first_offset
+    if first_offset is None and batch.is_transactional:
+        first_offset = batch.base_offset
+    after = replace(
+        before,
+        producer_epoch=batch.producer_epoch,
+        last_sequence=batch.last_sequence,
+        last_offset=batch.last_offset,
+        offset_delta=batch.last_offset - batch.base_offset,
+        current_txn_first_offset=first_offset,
+        last_timestamp=batch.max_timestamp,
+    )
+    return Appended(after, tuple(findings))
+
+
+def _next_sequence(before: ProducerState, epoch: int) -> int:
+    """The sequence that a leader requires: 0 in a new epoch, or if a marker cleared the batches of the epoch."""
+    if epoch != before.producer_epoch or before.last_sequence == NO_SEQUENCE:
+        return 0
+    return increment_sequence(before.last_sequence, 1)
+
+
+def _append_marker(before: ProducerState, batch: RecordBatch, marker: EndTxnMarker, checks_apply: bool) -> Appended:
+    findings = []
+    if before.is_known and checks_apply:
+        if batch.producer_epoch < before.producer_epoch:
+            findings.append(Finding.INVALID_PRODUCER_EPOCH)
+        if marker.coordinator_epoch is not None and marker.coordinator_epoch < before.coordinator_epoch:
+            findings.append(Finding.TRANSACTION_COORDINATOR_FENCED)
+    completed = None
+    if before.current_txn_first_offset is not None:
+        is_aborted = None if marker.control_type is None else marker.control_type is ControlType.ABORT
+        completed = CompletedTxn(batch.producer_id, before.current_txn_first_offset, batch.last_offset, is_aborted)
+    forgets_batches = batch.producer_epoch != before.producer_epoch
+    coordinator_epoch = before.coordinator_epoch if marker.coordinator_epoch is None else marker.coordinator_epoch
+    after = ProducerState(
+        producer_epoch=batch.producer_epoch,
+        last_sequence=NO_SEQUENCE if forgets_batches else before.last_sequence,
+        last_offset=NO_OFFSET if forgets_batches else before.last_offset,
+        offset_delta=0 if forgets_batches else before.offset_delta,
+        coordinator_epoch=coordinator_epoch,
+        current_txn_first_offset=None,
+        last_timestamp=batch.max_timestamp,
+    )
+    return Appended(after, tuple(findings), completed)

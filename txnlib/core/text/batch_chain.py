@@ -1,0 +1,411 @@
+"""The chain of batch positions in a dumped file. After a break, reading resumes where a chain of lines is proven.
+
+A genuine batch line has the position at which the previous batch ends, and a higher offset. A genuine record line belongs to the
+batch line above it (formats.md 1.10).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from typing import Final, NamedTuple
+
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line
+from txnlib.core.text.free_text import FileLine, OpenText, OtherChains
+
+#: A line of text with its line end, and its position in the text.
+Line = tuple[int, bytes]
+
+#: Limits of looking ahead: lines and their bytes.
+_LINES_AHEAD: Final = 200_000
+_BYTES_AHEAD: Final = 1 << 26
+#: If this many lines that look like batches form one chain, with none left over between them, the first is genuine.
+BATCHES_AHEAD: Final = 32
+#: Otherwise, number of lines to judge together, so that lines after a shorter imitation outweigh it; and how many of these to
+#: settle.
+_BATCHES_TOGETHER: Final = 2 * BATCHES_AHEAD
+_BATCHES_SETTLED: Final = BATCHES_AHEAD
+
+#: Score of a chain for each line, and penalty for missing lines or offsets: two forged lines further on gain nothing, and three
+#: genuine lines outweigh damage.
+_GAIN: Final = 1.0
+_COST_OF_A_GAP: Final = 2.5
+_COST_OF_MISSING_OFFSETS: Final = 0.25
+_GAIN_BY_OWN_RECORD: Final = 2.0
+#: Number of batches of a chain to remember, so that one damage does not hide that another file has them, too.
+_RECENT: Final = 4
+
+
+class Lines:
+    """Lines with look-ahead."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._lines = iter(lines)
+        #: Lines that were looked at but not read yet.
+        self.held: deque[Line] = deque()
+        #: Bytes of lines that were searched in vain for the end of contents.
+        self.in_vain = 0
+
+    def next(self) -> Line | None:
+        return self.held.popleft() if self.held else next(self._lines, None)
+
+    def give_back(self, lines: list[Line]) -> None:
+        self.held.extendleft(reversed(lines))
+
+    def ahead(self) -> Generator[Line, None, None]:
+        """Iterates over the next lines without reading them. Close it when done."""
+        seen: list[Line] = []
+        size = 0
+        try:
+            while len(seen) < _LINES_AHEAD and size < _BYTES_AHEAD and (line := self.next()) is not None:
+                seen.append(line)
+                size += len(line[1])
+                yield line
+        finally:
+            self.give_back(seen)
+
+
+class _Candidate(NamedTuple):
+    """A line that looks like a batch, its position in the text, and how many `Dumping` lines stand before it."""
+
+    position: int
+    batch: DumpedBatch
+    files: int
+
+
+class _Link(NamedTuple):
+    """The end of a chain of lines: where it goes on, what speaks for it, and the line before its last (None: none)."""
+
+    end: int
+    last_offset: int
+    score: float
+    before: int | None
+    files: int
+
+
+class Chain:
+    """The state of reading the dump of one file."""
+
+    def __init__(self, file: DumpedFile, topic: str | None = None) -> None:
+        self.kind = file.kind
+        topic = file.topic or topic
+        self.may_hold_coordinator_records = topic in (None, TRANSACTION_STATE_TOPIC)
+        self.is_coordinator = topic == TRANSACTION_STATE_TOPIC
+        self.next_position, self.last_offset = 0, NOT_PRINTED
+        #: Where the chain stood before it was last taken up again: should that prove wrong, it is taken up from there.
+        self.floor = (0, NOT_PRINTED)
+        self.first: DumpedBatch | None = None
+        self.batch: DumpedBatch | None = None
+        self.records, self.record_offset = 0, NOT_PRINTED
+        #: Free text was printed in this file; and since the last batch line, where it could not be measured.
+        self.has_text = self.has_open_text = False
+        #: What is open, where that is known; and chains of other files that began in it.
+        self.open: OpenText | None = None
+        self._others, self._has_twin = OtherChains(), False
+        #: Positions and offsets of the last batches.
+        self._recent: tuple[tuple[int, int], ...] = ()
+        #: The chain in whose open text this file begins, if it does: nothing tells that it is no payload.
+        self.doubted: Chain | None = None
+        #: Record lines have metadata, or (`--skip-record-metadata`) none.
+        self.is_deep = self.is_bare = False
+        #: Batch lines further on were taken for payload, and no genuine one came since.
+        self.has_doubt = False
+        self.is_torn = self.is_ended_early = False
+        #: `Dumping` lines in payloads that were noted.
+        self.noted: frozenset[bytes] = frozenset()
+        self.has_records = self.has_decoded_records = self.has_untyped_markers = False
+        #: A batch has come by whose records were not printed.
+        self.has_unprinted_records = False
+        #: Positions in the text: of genuine batch lines, up to where lines were judged, and where the file goes on.
+        self._genuine: set[int] = set()
+        self._judged_until = self._goes_on_at = 0
+
+    def continues(self, batch: DumpedBatch) -> bool:
+        return batch.position == self.next_position and batch.base_offset > self.last_offset
+
+    def holds(self, offset: int) -> bool:
+        """Whether this may be the offset of the next record of the current batch."""
+        batch = self.batch
+        if batch is None or not self.record_offset < offset <= batch.last_offset:
+            return False
+        return self.records < batch.records_count or batch.records_count == NOT_PRINTED
+
+    def append(self, batch: DumpedBatch) -> None:
+        """Goes on behind a batch line. Of a batch that fails its CRC only the size is believed, as the tool does."""
+        if self.continues(batch):
+            self.floor = (
+                batch.position + 1,
+                max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset,
+            )
+        if self.batch is not None and self.batch.is_valid and not self.is_bare and not self.records:
+            self.has_unprinted_records |= self.batch.records_count > 0
+        self.next_position = batch.position + batch.size
+        # The line of a compressed set of formats 0 and 1 does not tell its first offset.
+        self.record_offset = batch.base_offset - 1 if batch.magic >= 2 else self.last_offset
+        self.first = self.first or batch
+        self.batch, self.records = batch, 0
+        self._recent = (*self._recent[1 - _RECENT :], (batch.position, batch.base_offset))
+        self.close_text()
+        # What seemed to be the end was not.
+        self.is_ended_early = self.has_doubt = False
+        if batch.is_valid:
+            self.last_offset = batch.last_offset
+            self.has_records |= batch.records_count != 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the current batch is whole, and nothing in doubt: the lines behind it may be read as a block."""
+        batch = self.batch
+        if self.kind != "log" or batch is None or not batch.is_valid or self.is_bare or self.has_doubt or self.is_torn:
+            return False
+        return self.records >= batch.records_count if self.is_deep else not self.has_text
+
+    def append_all(self, last: DumpedBatch, record_offset: int | None) -> None:
+        """Goes on behind a block that continues the chain, of valid batches and, if they are printed, all their records."""
+        self.next_position, self.last_offset = last.position, last.base_offset - 1
+        self.append(last)
+        if record_offset is not None:
+            self.records, self.record_offset = last.records_count, record_offset
+
+    def open_text(self, text: OpenText | None = None) -> None:
+        """Notes that free text goes on behind this line, for all that is known."""
+        self.has_text = self.has_open_text = True
+        self.open = text
+
+    def add_text(self, line: bytes) -> None:
+        """Notes a line of open text."""
+        if self.open is not None:
+            self.open.add(line)
+
+    def close_text(self) -> None:
+        self.has_open_text, self.open = False, None
+        if self._others or self._has_twin:
+            self._others, self._has_twin = OtherChains(), False
+
+    @property
+    def is_text_usual(self) -> bool:
+        """Whether open text leaves no state: no header keys, and no contents without sizes."""
+        is_kept = self.open is not None and (self.open.is_damage or self.open.size is not None)
+        return not is_kept and not self._others and not self._has_twin and self.doubted is None
+
+    def pass_batch(self, batch: DumpedBatch) -> None:
+        """Notes a batch line that is not of this chain: where it stands, another file may have begun."""
+        if self.has_open_text and batch != self.first:
+            self._others.add(batch)
+            # Behind the beginning of another file: a payload may quote what stands before it.
+            self._has_twin |= bool(self._others) and self._is_of_twin(batch)
+
+    def _is_of_twin(self, batch: DumpedBatch) -> bool:
+        """Whether a batch stands where one of the last ones stands: partitions that are written together are alike."""
+        return batch.position > 0 and (batch.position, batch.base_offset) in self._recent
+
+    def is_rivalled_at(self, batch: DumpedBatch) -> bool:
+        """Whether a batch line goes on a chain that began at position 0 since this chain's last batch line."""
+        return batch.position > 0 and (self._has_twin or self._others.hold(batch))
+
+    def follows(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
+        """Whether the batch line at this position in the text is genuine: it continues the chain, or takes it up again.
+
+        Where contents are printed, it must be on the best chain through the lines behind it.
+        """
+        if not self.has_text:
+            return self.continues(batch) or (self._is_ahead(batch) and self._is_whole(batch, lines))
+        if position >= self._judged_until:
+            self._judge(batch, position, lines)
+        is_genuine = position in self._genuine
+        self.has_doubt |= not is_genuine and self._is_ahead(batch)
+        return is_genuine
+
+    @property
+    def expects_decoded(self) -> bool:
+        """Whether contents that are no coordinator record are damage: others were decoded."""
+        return self.is_coordinator and self.has_decoded_records
+
+    def is_left_by(self, batch: DumpedBatch) -> bool:
+        """Whether a batch line that does not follow is the first of another file, whose `Dumping` line is lost."""
+        return batch.position == 0 and batch != self.first and not self.may_be_in_text
+
+    def _is_ahead(self, batch: DumpedBatch) -> bool:
+        return batch.position >= self.floor[0] and batch.base_offset > self.floor[1]
+
+    def _is_whole(self, batch: DumpedBatch, lines: Lines) -> bool:
+        """Whether the numbers in a line further on are whole, as far as the next batch or record line tells."""
+        after = Chain(DumpedFile())
+        after.append(batch)
+        with closing(lines.ahead()) as ahead:
+            for _position, line in ahead:
+                if line.startswith(b"| offset: ") and after.holds(offset_of(line)):
+                    return True
+                if _looks_like_batch(line) and (other := read_batch_line(line)):
+                    return not self.continues(other) and other.position >= after.next_position
+                if line.startswith(b"Dumping "):
+                    break
+        return True
+
+    def _judge(self, batch: DumpedBatch, position: int, lines: Lines) -> None:
+        """Finds the genuine lines among the next ones that look like batches.
+
+        Those that a payload holds may form a chain, and may even start where a genuine line is expected; but their
+        chain ends with the payload, and the genuine one goes on. So where all lines form one chain for long enough, it
+        is. Where contents were measured off so far, no payload is open, so that damage must be the reason for a gap, and a
+        record line behind the batch line is proof enough.
+        """
+        found, has_own_record, files = [_Candidate(position, batch, 0)], False, 0
+        after = Chain(DumpedFile())
+        after.append(batch)
+        with closing(lines.ahead()) as ahead:
+            for other_position, line in ahead:
+                if line.startswith(b"| offset: ") and len(found) == 1 and not self.has_open_text:
+                    has_own_record |= after.holds(offset_of(line))
+                elif line.startswith(b"Dumping "):
+                    files += 1
+                elif _looks_like_batch(line) and (other := read_batch_line(line)):
+                    found.append(_Candidate(other_position, other, files))
+                    if len(found) == _BATCHES_TOGETHER:
+                        break
+        straight = _straight(found)
+        if self.continues(batch) and straight[0] >= BATCHES_AHEAD:
+            settled = straight[0] - BATCHES_AHEAD + 1
+            self._genuine = {candidate.position for candidate in found[:settled]}
+            self._judged_until = found[settled].position
+            return
+        roots = [
+            _Link(self.next_position, self.last_offset, 0, None, 0),
+            _Link(*self.floor, -_COST_OF_A_GAP, None, 0),
+        ]
+        links = _links(found, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
+        last = max(range(len(links)), key=lambda index: links[index].score)
+        self._genuine = set()
+        if links[last].score <= 0:
+            # Each of the others may have its own record line to speak for it.
+            self._judged_until = position + 1
+            return
+        step: int | None = last
+        while step is not None:
+            self._genuine.add(found[step].position)
+            step = links[step].before
+        # Restart scoring at the first unbroken run, so the result does not depend on where reading started.
+        settled = _BATCHES_SETTLED if len(found) == _BATCHES_TOGETHER else len(found)
+        settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
+        self._judged_until = found[settled].position if settled < len(found) else found[-1].position + 1
+
+    def judge_file(self, file: DumpedFile, position: int, lines: Lines, *, is_cut: bool = False) -> FileLine:
+        """What a `Dumping` line is: where free text is open, payload if the chain goes on behind it.
+
+        Batches that go on the chain of a file that begins here tell nothing, even if they stand where this chain would go on:
+        partitions that are written together have the same positions and offsets. `is_cut`: damage right before explains what lacks.
+        """
+        is_whole = self.batch is not self.first or self.batch is None if not self.is_deep else is_cut or not self._lacks_record
+        if not self.may_be_in_text and is_whole:
+            return FileLine.GENUINE
+        if position < self._goes_on_at:
+            return FileLine.PAYLOAD
+        end, last_offset, going_on = self.next_position, self.last_offset, 0
+        others = OtherChains()
+        is_first = is_straight = has_header = True
+        has_twin = False
+        straight = 0
+        with closing(lines.ahead()) as ahead:
+            for other_position, line in ahead:
+                if is_first and file.kind == "log":
+                    is_straight = has_header = line.startswith((b"Log starting offset: ", b"Starting offset: "))
+                is_first = False
+                is_straight &= not line.startswith(b"Dumping ")
+                if not _looks_like_batch(line) or (batch := read_batch_line(line)) is None:
+                    continue
+                is_own = batch.position == end and batch.base_offset > last_offset
+                is_other = others.add(batch)
+                is_straight &= is_other and not is_own
+                straight += is_straight
+                if is_straight and straight == BATCHES_AHEAD:
+                    return FileLine.GENUINE
+                has_twin |= self._is_of_twin(batch)
+                if is_own and not is_other and not has_twin:
+                    # In another file one batch may stand there by chance, but hardly two, nor one with the next offset.
+                    going_on += 2 if batch.base_offset == last_offset + 1 else 1
+                    if going_on >= 2:
+                        self._goes_on_at = other_position
+                        return FileLine.PAYLOAD
+                if is_own:
+                    end, last_offset = batch.position + batch.size, batch.last_offset
+        return FileLine.GENUINE if self.may_end and has_header else FileLine.DOUBTFUL
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the file may end here: all records are printed, and the text of the last one may end."""
+        return not (self.is_deep and self._lacks_record) and not self._lacks_text and (self.open is None or self.open.may_end)
+
+    @property
+    def may_be_in_text(self) -> bool:
+        """Whether the next line may be of a text: one is open, or records are missing whose contents would be printed."""
+        return self.has_open_text or self._lacks_text
+
+    @property
+    def _lacks_text(self) -> bool:
+        return self.has_text and self._lacks_record
+
+    @property
+    def _lacks_record(self) -> bool:
+        return self.batch is not None and self.batch.is_valid and self.records < self.batch.records_count
+
+    @property
+    def lacks_records(self) -> bool:
+        """Whether records of the current batch are missing, in a dump that prints records."""
+        if not self.is_deep or self.batch is None or not self.batch.is_valid or self.has_open_text:
+            return False
+        return self.records < self.batch.records_count
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether marker types and coordinator records were printed, wherever there were any to print."""
+        if self.is_coordinator and self.has_records and not self.has_decoded_records:
+            return False
+        return self.is_deep or not self.has_untyped_markers
+
+
+def _straight(candidates: list[_Candidate]) -> list[int]:
+    """For each line, how many there are from it on of which each is where the one before it ends."""
+    lengths = [1] * len(candidates)
+    for index in range(len(candidates) - 2, -1, -1):
+        batch, after = candidates[index].batch, candidates[index + 1].batch
+        if batch.position + batch.size == after.position and batch.last_offset < after.base_offset:
+            lengths[index] = lengths[index + 1] + 1
+    return lengths
+
+
+def _links(candidates: list[_Candidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:
+    """For each line the best chain that ends with it; `gain_of_first` is what else speaks for the first one.
+
+    Behind a `Dumping` line, be it genuine or a payload's, a chain goes on only with the very next offset: in the next
+    file of a partition, batches may stand at the same positions.
+    """
+    links: list[_Link] = []
+    for _position, batch, files in candidates:
+        best = _Link(batch.position + batch.size, batch.last_offset, float("-inf"), None, files)
+        for index, before in enumerate([*roots, *links], -len(roots)):
+            has_gap, skips = before.end < batch.position, before.last_offset + 1 < batch.base_offset
+            if before.last_offset >= batch.base_offset or before.end > batch.position:
+                continue
+            if before.files < files and (has_gap or skips):
+                continue
+            score = before.score + _GAIN - (_COST_OF_MISSING_OFFSETS if skips else 0)
+            if has_gap:
+                score -= _COST_OF_A_GAP - (0 if links else gain_of_first)
+            if score > best.score:
+                best = best._replace(score=score, before=index if index >= 0 else None)
+        links.append(best)
+    return links
+
+
+def _looks_like_batch(line: bytes) -> bool:
+    return line.startswith((b"baseOffset: ", b"offset: "))
+
+
+def offset_of(line: bytes) -> int:
+    """The offset in a line `| offset: …`; NOT_PRINTED if there is none."""
+    try:
+        return int(line[len(b"| offset: ") : line.find(b" ", len(b"| offset: "))])
+    except ValueError:
+        return NOT_PRINTED

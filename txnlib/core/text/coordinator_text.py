@@ -1,0 +1,211 @@
+"""The decoded text of a `__transaction_state` record: `--transaction-log-decoder`, of every version.
+
+Up to 4.0 the transactional id stands unescaped between a label and a payload, so it may hold anything, line feeds and
+fake payloads too; the printed key size decides (formats.md 2.2). From 4.1 key and payload are JSON.
+Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionLogMessageParser`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, Final, NamedTuple
+
+from txnlib.core.kafka.constants import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, TransactionState
+
+
+class TransactionLogText(NamedTuple):
+    """A transactional id and its value; None: a tombstone."""
+
+    transactional_id: str
+    entry: TransactionLogEntry | None
+
+
+#: No record's text is longer: on disk it may have a megabyte, and its text repeats each topic for every partition.
+LONGEST_RECORD: Final = 1 << 24
+#: Labels before a transactional id: from 2.4.1, and earlier.
+ID_LABELS: Final = (b"transaction_metadata::transactionalId=", b"transactionalId=")
+_JSON_KEY: Final = b'{"type":'
+#: What decoders print for a key or value of a version that they do not know, or cannot decode.
+UNDECODED: Final = (b"unknown::version=", b"Unknown record type ", b"Error at offset ")
+DECODED: Final = (*ID_LABELS, _JSON_KEY, *UNDECODED)
+
+_PAYLOAD_LABEL: Final = b" payload: "
+_DELETE: Final = b"<DELETE>"
+#: The key on disk is a version and the id's length, two bytes each, before the id.
+_KEY_OVERHEAD: Final = 4
+
+#: Scala prints a set as `Set(a, b)`, `HashSet(a, b)` or, as 2.5 asks it to, `[a,b]`.
+_PAYLOAD: Final = re.compile(
+    rb"producerId:(?P<producer_id>-?\d{1,19}),producerEpoch:(?P<producer_epoch>-?\d{1,19}),state=(?P<state>[A-Za-z]+),"
+    rb"partitions=(?:\[|[A-Za-z]*\()(?P<partitions>[A-Za-z0-9._, -]*)[\])],txnLastUpdateTimestamp=(?P<last_update>-?\d{1,19}),"
+    rb"txnTimeoutMs=(?P<timeout>-?\d{1,19})"
+)
+_JSON: Final = JSONDecoder()
+#: Of a partition.
+_MOST_DIGITS: Final = 10
+
+
+def read_transaction_log_text(text: bytes, key_size: int | None) -> TransactionLogText | None:
+    """The record in a text from behind `key: ` to before the line end; None if it is not (yet) a whole one.
+
+    `key_size` None: the text shows no sizes, or they do not fit; then the last payload in the text counts.
+    """
+    if text.startswith(_JSON_KEY):
+        return _read_json(text)
+    label = next((label for label in ID_LABELS if text.startswith(label)), None)
+    if label is None:
+        return None
+    rest = text[len(label) :]
+    end = rest.rfind(_PAYLOAD_LABEL) if key_size is None else key_size - _KEY_OVERHEAD
+    if end <= 0 or not rest.startswith(_PAYLOAD_LABEL, end):
+        return None
+    transactional_id = rest[:end].decode(errors="replace")
+    payload = rest[end + len(_PAYLOAD_LABEL) :]
+    if payload == _DELETE:
+        return TransactionLogText(transactional_id, None)
+    entry = _read_payload(transactional_id, payload)
+    return None if entry is None else TransactionLogText(transactional_id, entry)
+
+
+def shortest_text(text: bytes, key_size: int) -> int:
+    """How long a text is at least, from behind `key: `, before its payload is complete."""
+    label = next((label for label in ID_LABELS if text.startswith(label)), b"")
+    return len(label) + key_size - _KEY_OVERHEAD + len(_PAYLOAD_LABEL + _DELETE)
+
+
+def _read_payload(transactional_id: str, payload: bytes) -> TransactionLogEntry | None:
+    found = _PAYLOAD.fullmatch(payload)
+    return None if found is None else read_printed_value(transactional_id, found.groupdict())
+
+
+def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> TransactionLogEntry | None:
+    """The entry that printed fields make; None if a field on disk cannot hold one of them.
+
+    `printed`: the numbers `producer_id`, `producer_epoch`, `last_update`, `timeout` and, where printed, `start`; the name
+    `state`; `partitions` without the brackets of the set. Kafka: `TransactionMetadata.toString`, `TransactionLog`.
+    """
+    state = BY_KAFKA_NAME.get(printed["state"].decode())
+    start = printed.get("start")
+    numbers = _numbers(
+        (int(printed["producer_id"]), 63),
+        (int(printed["producer_epoch"]), 15),
+        (int(printed["last_update"]), 63),
+        (int(printed["timeout"]), 31),
+        (int(start or 0), 63),
+    )
+    listed = _read_partition_names(printed["partitions"])
+    if state is None or numbers is None or listed is None:
+        return None
+    return TransactionLogEntry(
+        transactional_id=transactional_id,
+        producer_id=numbers[0],
+        producer_epoch=numbers[1],
+        transaction_timeout_ms=numbers[3],
+        transaction_state=state,
+        # The text shows null as an empty list; on disk it is null exactly for Empty.
+        transaction_partitions=listed if listed or state is not TransactionState.EMPTY else None,
+        last_update_timestamp_ms=numbers[2],
+        start_timestamp_ms=None if start is None else numbers[4],
+        version=None,
+        previous_producer_id=None,
+        next_producer_id=None,
+        client_transaction_version=None,
+        next_producer_epoch=None,
+        last_producer_epoch=None,
+    )
+
+
+def _read_partition_names(text: bytes) -> tuple[TopicPartition, ...] | None:
+    found = []
+    for name in text.decode().split(",") if text else ():
+        topic, _, partition = name.strip().rpartition("-")
+        # Longer ones Python may refuse to read as a number.
+        if not topic or not partition.isdecimal() or len(partition) > _MOST_DIGITS or int(partition) >= 2**31:
+            return None
+        found.append(TopicPartition(topic, int(partition)))
+    return tuple(found)
+
+
+def _read_json(text: bytes) -> TransactionLogText | None:
+    line = text.decode(errors="replace")
+    try:
+        key, end = _JSON.raw_decode(line)
+        payload = line[end:]
+        # An unpaired surrogate can be escaped in JSON, but not be written as UTF-8.
+        transactional_id = key["data"]["transactionalId"].encode(errors="replace").decode()
+        if payload == (_PAYLOAD_LABEL + _DELETE).decode():
+            return TransactionLogText(transactional_id, None)
+        if not payload.startswith(_PAYLOAD_LABEL.decode()):
+            return None
+        value, end = _JSON.raw_decode(payload, len(_PAYLOAD_LABEL))
+        if end != len(payload):
+            return None
+        entry = read_json_value(transactional_id, int(value["version"]), value["data"])
+    except (JSONDecodeError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    return None if entry is None else TransactionLogText(transactional_id, entry)
+
+
+def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]) -> TransactionLogEntry | None:
+    """The entry that the `data` of a value makes; None if a field on disk cannot hold what stands there.
+
+    Raises KeyError, TypeError, ValueError or AttributeError where `data` is not made like a value.
+    Kafka: `TransactionLogValueJsonConverter.write`.
+    """
+    status = data["transactionStatus"]
+    state = BY_KAFKA_NAME.get(status) if isinstance(status, str) and not status.isdecimal() else TransactionState(int(status))
+    topics = data["transactionPartitions"]
+    numbers = _numbers(
+        (data["producerId"], 63),
+        (data["producerEpoch"], 15),
+        (data["transactionTimeoutMs"], 31),
+        (data["transactionLastUpdateTimestampMs"], 63),
+        (data["transactionStartTimestampMs"], 63),
+        (data.get("previousProducerId", NO_PRODUCER_ID), 63),
+        (data.get("nextProducerId", NO_PRODUCER_ID), 63),
+        (data.get("clientTransactionVersion", 0), 15),
+        (data.get("nextProducerEpoch", NO_PRODUCER_EPOCH), 15),
+        (data.get("lastProducerEpoch", NO_PRODUCER_EPOCH), 15),
+        (version, 15),
+    )
+    if state is None or numbers is None:
+        return None
+    return TransactionLogEntry(
+        transactional_id=transactional_id,
+        producer_id=numbers[0],
+        producer_epoch=numbers[1],
+        transaction_timeout_ms=numbers[2],
+        transaction_state=state,
+        transaction_partitions=None if topics is None else _read_json_partitions(topics),
+        last_update_timestamp_ms=numbers[3],
+        start_timestamp_ms=numbers[4],
+        version=version,
+        previous_producer_id=numbers[5],
+        next_producer_id=numbers[6],
+        # Version 0 has no tagged fields, so it cannot say that the client speaks version 0.
+        client_transaction_version=numbers[7] if version >= 1 else None,
+        next_producer_epoch=numbers[8],
+        last_producer_epoch=numbers[9],
+    )
+
+
+def _read_json_partitions(topics: list[Mapping[str, Any]]) -> tuple[TopicPartition, ...]:
+    found = []
+    for topic in topics:
+        for partition in topic["partitionIds"]:
+            if _numbers((partition, 31)) is None:
+                raise ValueError(partition)
+            found.append(TopicPartition(topic["topic"].encode(errors="replace").decode(), partition))
+    return tuple(found)
+
+
+def _numbers(*values_and_bits: tuple[int, int]) -> tuple[int, ...] | None:
+    """The values, if every one is a whole number that its field on disk can hold."""
+    for value, bits in values_and_bits:
+        if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
+            return None
+    return tuple(value for value, _bits in values_and_bits)

@@ -1,0 +1,150 @@
+"""The events of reading a dump. A batch waits for its record lines, an unreadable stretch for its end."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.text.batch_chain import Chain
+from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, DumpedSnapshotEntry
+from txnlib.core.text.tool_messages import Tail, UnreadableReason
+
+
+class Unreadable(NamedTuple):
+    """An unreadable range of the text file, in bytes."""
+
+    position: int
+    length: int
+    reason: UnreadableReason
+    sample: str
+
+
+class DumpedTransactionLogRecord(NamedTuple):
+    """A record of `__transaction_state`; `entry` None: a tombstone. `position` is that of its batch in the segment."""
+
+    offset: int
+    timestamp: int
+    partition_leader_epoch: int
+    position: int
+    transactional_id: str
+    entry: TransactionLogEntry | None
+
+
+class FileStart(NamedTuple):
+    position: int
+    file: DumpedFile
+
+
+class FileEnd(NamedTuple):
+    """`is_decoded`: marker types and coordinator records were printed, wherever there were any to print."""
+
+    position: int
+    tail: Tail
+    is_decoded: bool
+
+
+class DumpedBatches(NamedTuple):
+    """Many batches at once, of a block of plain lines; `columns` is the reader's matrix of their fields.
+
+    `end` is the position in the text behind them; `record_offset` that of the last record, where records are printed. There may
+    be free text among the records, and among those of the last batch.
+    """
+
+    columns: Any
+    last: DumpedBatch
+    has_records: bool
+    has_untyped_markers: bool
+    end: int
+    record_offset: int | None
+    has_text: bool
+    has_open_text: bool
+
+
+Dumped = FileStart | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
+
+
+def sample_of(text: bytes) -> str:
+    """The beginning of an unreadable range, as a sample."""
+    return text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
+
+
+#: Reasons that, at the end of a file, mean that more followed.
+_CORRUPT: Final = frozenset(
+    {
+        UnreadableReason.BROKEN_LINE,
+        UnreadableReason.CRC_MISMATCH,
+        UnreadableReason.OUT_OF_CHAIN,
+        UnreadableReason.SIZE_MISMATCH,
+        UnreadableReason.DUMPING_LINE_IN_DOUBT,
+        UnreadableReason.CANNOT_UNPACK,
+        UnreadableReason.FILE_SHRANK,
+    }
+)
+#: Most consecutive ranges with different reasons to keep apart.
+_STRETCHES: Final = 256
+_SAMPLE_BYTES: Final = 160
+
+
+class Output:
+    """Events that were read but not yielded yet, and the accounting of every byte in one of three ways."""
+
+    def __init__(self) -> None:
+        self.values: list[Dumped] = []
+        #: A batch whose record lines may tell more, and the unreadable stretches since the last genuine line.
+        self.pending: DumpedBatch | None = None
+        self.stretches: list[Unreadable] = []
+        #: Current position in the text.
+        self.end = 0
+        #: Bytes that were understood, those known to be payload, and those of the unreadable stretches.
+        self.read = self.payload = self.quarantined = 0
+        #: The first two when the last stretch ended.
+        self._before = (0, 0)
+
+    def unreadable(self, position: int, text: bytes, reason: UnreadableReason, length: int | None = None) -> None:
+        """Notes a stretch of `length` bytes (None: to where reading stands), or lengthens the one before it to its end."""
+        length = self.end - position if length is None else length
+        last = self.stretches[-1] if self.stretches else None
+        if last is not None and (last.reason is reason or len(self.stretches) == _STRETCHES):
+            between = position - last.position - last.length
+            self.stretches[-1] = last._replace(length=last.length + between + length)
+            self.read, self.payload = self._before
+            self.quarantined += between + length
+        else:
+            self.stretches.append(Unreadable(position, length, reason, sample_of(text)))
+            self.quarantined += length
+        self._before = self.read, self.payload
+
+    def missing(self, position: int) -> None:
+        """Notes that genuine lines are missing here, if no stretch says so."""
+        if all(stretch.reason is UnreadableReason.NOT_DUMP_TEXT for stretch in self.stretches):
+            self.note(position, UnreadableReason.OUT_OF_CHAIN)
+
+    def note(self, position: int, reason: UnreadableReason, text: bytes = b"") -> None:
+        """Notes a place, of no length."""
+        self.stretches.append(Unreadable(position, 0, reason, sample_of(text)))
+        self._before = self.read, self.payload
+
+    def settle(self, chain: Chain | None) -> None:
+        """Yields the waiting events."""
+        if self.pending is not None:
+            batch, self.pending = self.pending, None
+            self.values.append(batch)
+            is_marker = batch.is_control and batch.producer_id >= 0 and batch.records_count != 0
+            if chain is not None and is_marker and batch.control_type == NOT_PRINTED:
+                chain.has_untyped_markers = True
+        if self.stretches:
+            self.values += self.stretches
+            self.stretches.clear()
+
+    def end_file(self, chain: Chain | None, position: int) -> None:
+        """Hands out all that is left of a file; no chain stands for text outside any file."""
+        if chain is not None and chain.has_doubt:
+            self.missing(position)
+        is_corrupt = not _CORRUPT.isdisjoint(stretch.reason for stretch in self.stretches)
+        self.settle(chain)
+        if chain is None:
+            return
+        tail = Tail.TORN if chain.is_torn or chain.lacks_records else Tail.CLEAN
+        if is_corrupt or chain.is_ended_early:
+            tail = Tail.CORRUPT
+        self.values.append(FileEnd(position, tail, chain.is_decoded))

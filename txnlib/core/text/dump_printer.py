@@ -1,0 +1,148 @@
+"""Records as `kafka-dump-log.sh` prints them. An operator can search for the line.
+
+Kafka: `DumpLogSegments`, as of 4.1; `key` and `payload` as `--transaction-log-decoder` prints them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
+from txnlib.queries.summary import Row
+from txnlib.render.report_text import printable
+
+#: Tagged fields of a value: name in the JSON of the tool -> column, value for "not written", bytes. Tags 0 to 2.
+_TAGGED: Final[Mapping[str, tuple[str, int | None, int]]] = {
+    "previousProducerId": ("previous_producer_id", -1, 8),
+    "nextProducerId": ("next_producer_id", -1, 8),
+    "clientTransactionVersion": ("client_transaction_version", 0, 2),
+    "nextProducerEpoch": ("next_producer_epoch", -1, 2),
+    "lastProducerEpoch": ("last_producer_epoch", -1, 2),
+}
+
+
+def batch_line(batch: Row) -> str:
+    """A row of record_batches."""
+    horizon = batch["delete_horizon_ms"]
+    stamp = "LogAppendTime" if batch["timestamp_type"] == "LOG_APPEND_TIME" else "CreateTime"
+    fields = {
+        "baseOffset": batch["base_offset"],
+        "lastOffset": batch["last_offset"],
+        "count": batch["records_count"],
+        "baseSequence": _number(batch["base_sequence"]),
+        "lastSequence": _number(batch["last_sequence"]),
+        "producerId": _number(batch["producer_id"]),
+        "producerEpoch": _number(batch["producer_epoch"]),
+        "partitionLeaderEpoch": _number(batch["partition_leader_epoch"]),
+        "isTransactional": _word(batch["is_transactional"]),
+        "isControl": _word(batch["is_control"]),
+        "deleteHorizonMs": "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]",
+        "position": batch["position"],
+        stamp: _number(batch["max_timestamp_ms"]),
+        "size": batch["size"],
+        "magic": batch["magic"],
+        "compresscodec": batch["compression_type"],
+        "crc": batch["crc"],
+        "isvalid": "true",
+    }
+    return " ".join(f"{name}: {value}" for name, value in fields.items())
+
+
+def marker_line(batch: Row) -> str:
+    """The record in a marker's batch."""
+    stamp = "LogAppendTime" if batch["timestamp_type"] == "LOG_APPEND_TIME" else "CreateTime"
+    end = f"endTxnMarker: {batch['control_type']} coordinatorEpoch: {_number(batch['coordinator_epoch'])}"
+    head = f"| offset: {batch['base_offset']} {stamp}: {batch['max_timestamp_ms']}"
+    return f"{head} keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] {end}"
+
+
+def coordinator_line(record: Row) -> str:
+    """A row of transaction_log."""
+    name = record["transactional_id"]
+    key_size = 4 + len(name.encode())
+    head = f"| offset: {record['offset']} CreateTime: {_number(record['timestamp_ms'])} keySize: {key_size}"
+    if record["is_tombstone"]:
+        size, payload = -1, "<DELETE>"
+    elif record["value_version"] is None:
+        size, payload = _size_v0(record), _text_value(record)
+    else:
+        size, payload = value_size(record), _json({"version": str(record["value_version"]), "data": _json_value(record)})
+    is_text = not record["is_tombstone"] and record["value_version"] is None
+    key = f"transaction_metadata::transactionalId={name}" if is_text else _json({"type": "0", "data": {"transactionalId": name}})
+    return printable(f"{head} valueSize: {size} sequence: -1 headerKeys: [] key: {key} payload: {payload}")
+
+
+def _json_value(record: Row) -> dict[str, Any]:
+    written = {name: record[column] for name, (column, absent, _) in _TAGGED.items() if record.get(column) not in (absent, None)}
+    # Fields are in the order of Kafka's schema.
+    return {
+        "producerId": record["producer_id"],
+        **{name: written[name] for name in ("previousProducerId", "nextProducerId") if name in written},
+        "producerEpoch": record["producer_epoch"],
+        **{name: written[name] for name in ("nextProducerEpoch", "lastProducerEpoch") if name in written},
+        "transactionTimeoutMs": record["transaction_timeout_ms"],
+        "transactionStatus": BY_KAFKA_NAME[record["state"]].value,
+        "transactionPartitions": _topics(record),
+        "transactionLastUpdateTimestampMs": record["last_update_ms"],
+        "transactionStartTimestampMs": _number(record["start_ms"]),
+        **{name: written[name] for name in ("clientTransactionVersion",) if name in written},
+    }
+
+
+def _topics(record: Row) -> list[dict[str, Any]] | None:
+    if record["partitions"] is None:
+        return None
+    topics: dict[str, list[int]] = {}
+    for place in record["partitions"]:
+        topics.setdefault(place["topic"], []).append(place["partition"])
+    return [{"topic": topic, "partitionIds": numbers} for topic, numbers in topics.items()]
+
+
+def _text_value(record: Row) -> str:
+    """The value as tools up to 4.0 print it: without the start."""
+    names = ",".join(f"{place['topic']}-{place['partition']}" for place in record["partitions"] or ())
+    return (
+        f"producerId:{record['producer_id']},producerEpoch:{record['producer_epoch']},state={record['state']},"
+        f"partitions=[{names}],txnLastUpdateTimestamp={record['last_update_ms']},txnTimeoutMs={record['transaction_timeout_ms']}"
+    )
+
+
+def value_size(record: Row) -> int:
+    """Size of the value on disk, in bytes. Version 1 writes lengths as varints, and tagged fields."""
+    if record["value_version"] == 0:
+        return _size_v0(record)
+    topics = _topics(record) or []
+    listed = sum(_compact(len(t["topic"].encode())) + _compact(0) + 4 * len(t["partitionIds"]) + _tags(()) for t in topics)
+    present = [width for column, absent, width in _TAGGED.values() if record.get(column) not in (absent, None)]
+    return 2 + 8 + 2 + 4 + 1 + _varint(len(topics) + 1) + listed + 8 + 8 + _tags(present)
+
+
+def _size_v0(record: Row) -> int:
+    topics = _topics(record) or []
+    return 2 + 8 + 2 + 4 + 1 + 4 + sum(2 + len(t["topic"].encode()) + 4 + 4 * len(t["partitionIds"]) for t in topics) + 8 + 8
+
+
+def _compact(length: int) -> int:
+    return _varint(length + 1) + length
+
+
+def _tags(widths: tuple[int, ...] | list[int]) -> int:
+    return 1 + sum(1 + 1 + width for width in widths)
+
+
+def _varint(value: int) -> int:
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _word(value: bool | None) -> str:
+    return str(bool(value)).lower()

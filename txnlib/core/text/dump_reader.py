@@ -1,0 +1,439 @@
+"""The text of `kafka-dump-log.sh`: batches, coordinator records, producers, and unreadable stretches.
+
+Rule 1: the chain of positions decides what is genuine (`dump_chain`). Whatever else is printed is a payload, however
+perfectly it imitates a line, and is measured off by the printed sizes where that is possible (`dump_records`).
+Rule 2: text never raises. What no tool prints, or what is cut or overwritten, is an `Unreadable` stretch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from txnlib.core.text.batch_chain import Chain, Line, Lines, offset_of
+from txnlib.core.text.coordinator_text import DECODED, UNDECODED
+from txnlib.core.text.dump_events import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileStart, Output, Unreadable, sample_of
+from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line, read_file_line, read_snapshot_line
+from txnlib.core.text.free_text import FileLine, OpenText
+from txnlib.core.text.long_line import LongLine, behind, find_last, size_of
+from txnlib.core.text.record_lines import (
+    KEY,
+    RecordLine,
+    batch_of,
+    contents_of,
+    contents_size,
+    may_have_contents,
+    pass_over,
+    read_coordinator_text,
+    read_marker,
+    read_record_line,
+)
+from txnlib.core.text.tool_messages import Remark, UnreadableReason, reason_of, reason_of_undecoded, remark_of
+
+_HEADER_KEYS: Final = b"headerKeys: ["
+_NO_CONTENTS: Final = (b"headerKeys: []\n", b"headerKeys: []\r\n")
+#: Starts of lines under `--skip-record-metadata`; a payload without a key has no bar up to 4.2.
+_BARE_KEY: Final = b"| key: "
+_BARE_RECORDS: Final = (_BARE_KEY, b"| payload: ", b" payload: ")
+_OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
+#: What may stand in the middle of a line, behind one that was cut.
+_STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
+_LARGEST_BATCH: Final = (1 << 31) - 1
+#: So many different `Dumping` lines in payloads of a file are noted.
+_NOTED_IN_A_FILE: Final = 16
+
+
+#: Takes the next lines as a block, the first of which may be held already, if they continue a chain.
+TakePlain = Callable[[deque[Line], Chain], DumpedBatches | None]
+
+
+def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
+    """The contents of a dump, in order; each line comes with its position in the text and with its line end.
+
+    `topic` is that of files whose path does not tell: only `__transaction_state` is looked through for its records.
+    `take_plain` takes from the same lines.
+    """
+    return DumpReader(lines, topic, take_plain).read_all()
+
+
+class DumpReader:
+    """One line after the other. The `read_…` methods say whether a line is what it looks like.
+
+    What it knows between two lines is its chain and what is waiting to be handed out.
+    """
+
+    def __init__(
+        self,
+        lines: Iterable[Line],
+        topic: str | None,
+        take_plain: TakePlain | None = None,
+        problem: Callable[[], UnreadableReason | None] = lambda: None,
+    ) -> None:
+        """`problem`: called after the last line; the reason if the text goes on beyond it, else None."""
+        self.lines, self.topic, self.take_plain, self.problem = Lines(lines), topic, take_plain, problem
+        self.out = Output()
+        self.chain: Chain | None = None
+
+    def read_all(self) -> Iterator[Dumped]:
+        """The contents of the text, and the end of its last file."""
+        values = self.out.values
+        while True:
+            if self.take_plain is not None and (block := self.pass_plain(self.take_plain)):
+                yield from values
+                values.clear()
+                yield block
+                continue
+            line = self.lines.next()
+            if line is None:
+                self.close_text(self.out.end)
+                if (problem := self.problem()) is not None:
+                    self.out.note(self.out.end, problem)
+                self.out.end_file(self.chain, self.out.end)
+                yield from values
+                values.clear()
+                return
+            self.read(*line)
+            if values:
+                yield from values
+                values.clear()
+
+    def pass_plain(self, take_plain: TakePlain) -> DumpedBatches | None:
+        chain = self.chain
+        if chain is None or not chain.is_plain:
+            return None
+        block = take_plain(self.lines.held, chain)
+        if block is not None:
+            self.out.settle(chain)
+            chain.append_all(block.last, block.record_offset)
+            chain.has_records |= block.has_records
+            chain.has_untyped_markers |= block.has_untyped_markers
+            chain.has_text |= block.has_text
+            chain.has_open_text = block.has_open_text
+            self.out.read += block.end - self.out.end
+            self.out.end = block.end
+        return block
+
+    def read(self, position: int, line: bytes) -> None:
+        out = self.out
+        out.end = position + size_of(line)
+        if line == b"\n" and (self.chain is None or (not self.chain.has_open_text and self.chain.doubted is None)):
+            # No tool means anything by it, and there may be millions.
+            out.read += 1
+            return
+        elsewhere = out.payload + out.quarantined
+        if self.chain is not None and self.chain.doubted is not None and not line.startswith(b"Dumping "):
+            out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
+            self.chain.doubted.add_text(line)
+            return
+        if line.startswith((b"baseOffset: ", b"offset: ")):
+            is_genuine = self.read_batch(position, line) or self.read_lone_record(position, line)
+        elif line.startswith(b"| offset: "):
+            is_genuine = self.read_record(position, line)
+        elif line.startswith(_BARE_RECORDS):
+            is_genuine = self.read_bare_record(position, line)
+        elif line.startswith(b"Dumping "):
+            is_genuine = self.read_file(position, line)
+        else:
+            is_genuine = self.read_snapshot_entry(position, line)
+        if is_genuine:
+            out.read += out.end - position - (out.payload + out.quarantined - elsewhere)
+        else:
+            self.read_other(position, line)
+
+    def read_file(self, position: int, line: bytes) -> bool:
+        file, chain = read_file_line(line), self.chain
+        if chain is not None and chain.doubted is not None:
+            return self.read_file_in_doubt(position, line, file, chain.doubted)
+        if file is None:
+            return False
+        judged = (
+            FileLine.GENUINE if chain is None else chain.judge_file(file, position, self.lines, is_cut=bool(self.out.stretches))
+        )
+        if chain is None or judged is FileLine.GENUINE:
+            self.close_text(position)
+            self.start_file(position, file)
+        elif judged is FileLine.PAYLOAD:
+            self.note_payload([(position, line)], chain)
+            self.read_other(position, line)
+        else:
+            self.doubt_file(position, line, file, chain)
+        return True
+
+    def read_file_in_doubt(self, position: int, line: bytes, file: DumpedFile | None, doubted: Chain) -> bool:
+        """Behind a `Dumping` line in doubt no other is trusted, unless the text is over by its size or 32 batches follow."""
+        if file is None:
+            self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
+        elif doubted.judge_file(file, position, self.lines) is FileLine.GENUINE:
+            self.start_file(position, file)
+        else:
+            doubted.add_text(line)
+            self.start_file(position, file).doubted = doubted
+            self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
+        return True
+
+    def doubt_file(self, position: int, line: bytes, file: DumpedFile, chain: Chain) -> None:
+        """Starts a file that may be a payload's: none of its batches are told, and the one before may go on."""
+        self.out.note(position, UnreadableReason.DUMPING_LINE_IN_DOUBT, line)
+        chain.add_text(line)
+        self.start_file(position, file).doubted = chain
+        self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
+
+    def note_payload(self, file_lines: list[Line], chain: Chain) -> None:
+        for position, line in file_lines:
+            if line not in chain.noted and len(chain.noted) < _NOTED_IN_A_FILE and read_file_line(line) is not None:
+                chain.noted |= {line}
+                self.out.values.append(Unreadable(position, 0, UnreadableReason.DUMPING_LINE_IN_PAYLOAD, sample_of(line)))
+
+    def close_text(self, position: int) -> None:
+        """Ends free text before a genuine line; if its size does not fit, it is not known to be payload."""
+        text = None if self.chain is None else self.chain.open
+        if text is None or self.chain is None or text.size is None or text.may_end:
+            return
+        start = text.position
+        self.chain.open = None
+        if position > start:
+            self.out.payload -= position - start
+            self.out.unreadable(start, text.first_line, UnreadableReason.SIZE_MISMATCH, position - start)
+
+    def read_batch(self, position: int, line: bytes) -> bool:
+        batch = read_batch_line(line)
+        if batch is None:
+            return False
+        chain = self.chain
+        if chain is None or chain.kind != "log":
+            chain = self.start_file(position, DumpedFile())
+            chain.next_position = batch.position
+        is_next = chain.continues(batch)
+        if not (is_next and not chain.has_open_text) and not chain.follows(batch, position, self.lines):
+            if not chain.is_left_by(batch):
+                chain.pass_batch(batch)
+                return False
+            chain = self.start_file(position, DumpedFile())
+            is_next = True
+        elif chain.has_open_text and chain.is_rivalled_at(batch):
+            # The `Dumping` line of another file is lost, or a payload leads here.
+            self.doubt_file(position, line, DumpedFile(), chain)
+            return True
+        self.close_text(position)
+        if not is_next or (chain.is_deep and chain.lacks_records):
+            self.out.missing(position)
+        if self.out.pending is not None or self.out.stretches:
+            self.out.settle(chain)
+        chain.append(batch)
+        # Tools end every line.
+        chain.is_torn = not line.endswith(b"\n")
+        if not batch.is_valid:
+            self.out.unreadable(position, line, UnreadableReason.CRC_MISMATCH)
+        elif batch.is_control:
+            self.out.pending = batch
+        else:
+            self.out.values.append(batch)
+        return True
+
+    def read_record(self, position: int, line: bytes) -> bool:
+        chain = self.chain
+        if chain is None or chain.batch is None or not chain.batch.is_valid or chain.is_bare:
+            return False
+        offset = offset_of(line)
+        if not chain.holds(offset):
+            return False
+        # Contents can end with the same words.
+        has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
+        if chain.open is not None and chain.open.size is not None and not chain.open.may_end and not chain.open.is_damage:
+            return False
+        if chain.batch.is_control or not has_no_contents or type(line) is LongLine:
+            record = read_record_line(line)
+            if record is None or record.timestamp_type != chain.batch.timestamp_type:
+                return False
+            if chain.batch.magic >= 2 and not record.has_header_keys:
+                return False
+            if not self.read_text(position, record, chain, chain.batch):
+                return False
+            chain.is_torn |= not line.endswith(b"\n")
+        if chain.is_coordinator and chain.has_unprinted_records and not chain.is_deep:
+            # The records before the first one that is printed were lost.
+            self.out.missing(position)
+        chain.records, chain.record_offset, chain.is_deep = chain.records + 1, offset, True
+        if self.out.pending is not None or self.out.stretches:
+            self.out.settle(chain)
+        return True
+
+    def read_lone_record(self, position: int, line: bytes) -> bool:
+        """A record line before 2.2, which stands for its batch, too: records at the same position are one batch."""
+        record = read_record_line(line) if line.startswith(b"offset: ") else None
+        batch = batch_of(record) if record else None
+        if record is None or batch is None:
+            return False
+        chain = self.chain or self.start_file(position, DumpedFile())
+        if batch.position < chain.next_position or batch.base_offset <= chain.last_offset:
+            return False
+        before = self.out.pending
+        if before is not None and before.position == batch.position:
+            self.out.pending = before._replace(
+                last_offset=batch.last_offset,
+                records_count=before.records_count + 1,
+                last_sequence=batch.last_sequence,
+                max_timestamp=max(before.max_timestamp, batch.max_timestamp),
+            )
+        else:
+            if before is not None:
+                self.out.pending = before._replace(size=min(batch.position - before.position, _LARGEST_BATCH))
+            self.out.settle(chain)
+            self.out.pending = batch
+        chain.next_position, chain.last_offset = batch.position, batch.last_offset
+        chain.is_deep, chain.has_records = True, True
+        chain.close_text()
+        chain.is_torn = not line.endswith(b"\n")
+        return self.read_text(position, record, chain, batch)
+
+    def read_text(self, position: int, record: RecordLine, chain: Chain, batch: DumpedBatch) -> bool:
+        """What stands behind a record's metadata: a marker, a coordinator record, or contents to be passed over."""
+        text_open: OpenText | None = None
+        for contents in contents_of(record):
+            if batch.is_control:
+                return self.read_marker(contents)
+            text = behind(contents, len(KEY)) if contents.startswith(KEY) else contents
+            if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
+                self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
+                return True
+            size = contents_size(record, contents)
+            if size >= 0 and chain.expects_decoded:
+                self.out.unreadable(position, record.text, UnreadableReason.UNDECODABLE_RECORD)
+                chain.open_text(OpenText(self.out.end, is_damage=True))
+                return True
+            if size >= 0:
+                chain.has_text = True
+                passed = pass_over(self.lines, contents, size)
+                if passed is not None:
+                    self.out.end += passed[0]
+                    self.out.payload += passed[0]
+                    self.note_payload(passed[1], chain)
+                    return True
+                is_in_list = chain.has_open_text and (chain.open is None or chain.open.is_list)
+                if text_open is None and not is_in_list and (record.text.startswith(b"]") or not record.has_header_keys):
+                    text_open = OpenText(self.out.end, size)
+                    text_open.add(contents)
+            elif record.text.startswith(b"]") or not record.has_header_keys:
+                # No header keys, so that nothing else can stand here.
+                return not contents.strip() and type(contents) is not LongLine
+        # Header keys are free text, too, and nothing tells their size.
+        if text_open is None:
+            text_open = OpenText(self.out.end, is_list=record.has_header_keys)
+            text_open.add(record.text)
+        chain.open_text(text_open)
+        return True
+
+    def read_marker(self, contents: bytes) -> bool:
+        marker = read_marker(contents)
+        if marker is not None and self.out.pending is not None:
+            control_type, coordinator_epoch = marker
+            self.out.pending = self.out.pending._replace(control_type=control_type, coordinator_epoch=coordinator_epoch)
+        return marker is not None
+
+    def read_bare_record(self, position: int, line: bytes) -> bool:
+        """A line of `--skip-record-metadata`. Compaction apart, the records of a batch have consecutive offsets."""
+        chain = self.chain
+        if chain is None or chain.batch is None or not chain.batch.is_valid or chain.batch.is_control or chain.is_deep:
+            return False
+        batch, offset = chain.batch, chain.batch.base_offset + chain.records
+        if offset > batch.last_offset or chain.records >= batch.records_count != NOT_PRINTED:
+            return False
+        chain.is_bare = True
+        text = behind(line, len(_BARE_KEY)) if line.startswith(_BARE_KEY) else line
+        if chain.may_hold_coordinator_records and len(text) < len(line) and text.startswith(DECODED):
+            timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED
+            self.read_coordinator_record(position, offset, timestamp, text, NOT_PRINTED, batch)
+        else:
+            chain.open_text()
+        chain.records += 1
+        return True
+
+    def read_coordinator_record(
+        self, position: int, offset: int, timestamp: int, text: bytes, key_size: int, batch: DumpedBatch
+    ) -> None:
+        is_undecoded = text.startswith(UNDECODED)
+        found = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
+        if self.chain is not None:
+            if self.chain.has_text and not self.chain.has_decoded_records:
+                # What was taken for contents before was a record that lost its form.
+                self.out.missing(position)
+            self.chain.has_decoded_records = True
+            if found is None and not is_undecoded:
+                self.chain.open_text(OpenText(self.out.end, is_damage=True))
+        if found is None:
+            reason = reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE
+            self.out.unreadable(position, text, reason)
+            return
+        record, length = found
+        self.out.end += length
+        epoch = batch.partition_leader_epoch
+        self.out.values.append(DumpedTransactionLogRecord(offset, timestamp, epoch, batch.position, *record))
+
+    def read_snapshot_entry(self, position: int, line: bytes) -> bool:
+        """The last number of a line without its end may have been cut."""
+        if not line.startswith(b"producerId: ") or not line.endswith(b"\n") or (self.chain and self.chain.kind == "log"):
+            return False
+        entry = None if type(line) is LongLine else read_snapshot_line(line)
+        if entry is None:
+            return False
+        chain = self.chain or self.start_file(position, DumpedFile(kind="snapshot"))
+        self.out.settle(chain)
+        self.out.values.append(entry)
+        return True
+
+    def read_other(self, position: int, line: bytes) -> None:
+        """What is nothing genuine: the tool's remarks, payload, or damage."""
+        chain = self.chain or Chain(DumpedFile())
+        remark = remark_of(line)
+        chain.is_torn |= remark is Remark.TORN
+        chain.is_ended_early |= remark is Remark.ENDED_EARLY or b'Exception in thread "' in line
+        is_of_index = chain.kind not in ("log", "snapshot") and line.startswith(_OF_INDEXES)
+        if chain.has_open_text:
+            self.read_open_text(position, line, chain)
+            return
+        if remark is not None or is_of_index:
+            self.out.read += size_of(line)
+            return
+        for start, read in _STARTS.items():
+            found = find_last(line, start)
+            if found is not None and read(found[1]):
+                index, rest = found
+                self.out.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE, index)
+                self.read(position + index, rest)
+                return
+        chain.is_torn |= not line.endswith(b"\n")
+        is_of_invalid = chain.batch is not None and not chain.batch.is_valid
+        reason = UnreadableReason.CRC_MISMATCH if is_of_invalid else reason_of(line)
+        is_measured = line.startswith(b"| offset: ") and self.pass_contents(line)
+        may_be_of_text = chain.may_be_in_text or reason is not UnreadableReason.NOT_DUMP_TEXT or line.startswith(b"|")
+        self.out.unreadable(position, line, reason)
+        if not is_measured and may_be_of_text and (chain.has_text or may_have_contents(line)):
+            # What follows may be the rest of a payload whose beginning is lost.
+            chain.open_text(OpenText(self.out.end, is_damage=True))
+
+    def read_open_text(self, position: int, line: bytes, chain: Chain) -> None:
+        if chain.open is not None and chain.open.is_damage:
+            self.out.unreadable(position, line, UnreadableReason.BROKEN_LINE)
+            return
+        chain.add_text(line)
+        self.out.payload += size_of(line)
+
+    def pass_contents(self, line: bytes) -> bool:
+        """Takes the lines over which the contents of a record go on that is none of the batch; False if they cannot be measured."""
+        record = read_record_line(line)
+        for contents in () if record is None else contents_of(record):
+            size = contents_size(record, contents) if record is not None else NOT_PRINTED
+            passed = pass_over(self.lines, contents, size) if size >= 0 else None
+            if passed is not None:
+                self.out.end += passed[0]
+                return True
+            if size < 0 and not contents.strip() and contents.endswith(b"\n"):
+                return True
+        return False
+
+    def start_file(self, position: int, file: DumpedFile) -> Chain:
+        self.out.end_file(self.chain, position)
+        self.chain = Chain(file, self.topic)
+        self.out.values.append(FileStart(position, file))
+        return self.chain

@@ -1,0 +1,261 @@
+"""Record lines of `kafka-dump-log.sh`, and the free text that follows them.
+
+Keys, payloads and header keys are printed as they are, line feeds and all. Sizes are printed, too, so that contents can
+be measured off, unless the console has replaced characters or a decoder has printed something else (formats.md 1.10).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from txnlib.core.kafka.record_batch import CompressionType, ControlType
+from txnlib.core.text.batch_chain import Line, Lines
+from txnlib.core.text.coordinator_text import (
+    ID_LABELS,
+    LONGEST_RECORD,
+    TransactionLogText,
+    read_transaction_log_text,
+    shortest_text,
+)
+from txnlib.core.text.dump_lines import BOOLEANS, CODECS, NOT_PRINTED, TIMESTAMP_TYPES, DumpedBatch, is_believable
+from txnlib.core.text.long_line import LongLine, behind, size_of
+
+
+class RecordLine(NamedTuple):
+    """The metadata of a record line, and its free text with the line end: header keys, then contents.
+
+    `fields` holds everything by lower-case label: generations before 2.2 have no batch lines in a deep dump.
+    """
+
+    offset: int
+    timestamp: int
+    timestamp_type: int
+    key_size: int
+    value_size: int
+    has_header_keys: bool
+    text: bytes
+    fields: Mapping[bytes, bytes]
+
+
+KEY: Final = b" key: "
+PAYLOAD: Final = b" payload: "
+#: What a line starts with that can stand behind a whole record.
+AFTER_A_RECORD: Final = (
+    b"baseOffset: ",
+    b"| offset: ",
+    b"offset: ",
+    b"Dumping ",
+    b"Found ",
+    b"Non-consecutive ",
+    b"Mismatches ",
+    b"Exception ",
+)
+_END_TXN_MARKER: Final = b" endTxnMarker: "
+#: KRaft's control records, which do not concern producers.
+_OTHER_CONTROL: Final = (b" controlType: ", b" LeaderChange", b" SnapshotHeader", b" SnapshotFooter", b" KRaftV")
+CONTROL_TYPES: Final = {control_type.name.encode(): int(control_type) for control_type in ControlType}
+#: A header key may hold brackets; so many of them are tried as the end of the keys.
+_BRACKETS: Final = 16
+#: Transactional ids have at most 32767 bytes; one with more line feeds than this is not worth the waiting.
+_LINES_OF_AN_ID: Final = 64
+#: Far beyond what any broker lets pass as one record.
+_LARGEST_RECORD: Final = 1 << 28
+#: Lines that may have to be given back are held: so many bytes, of which each line takes some for itself.
+_ROOM: Final = 1 << 26
+#: Bytes that may be looked at in vain, and so many more for each byte of text: else many wrong sizes take quadratic time.
+_IN_VAIN: Final = 1 << 26
+_IN_VAIN_PER_BYTE: Final = 4
+_COST_OF_A_LINE: Final = 128
+#: By 2.8, for formats 0 and 1.
+_PRINTED_TWICE: Final = frozenset({b"crc:", b"isvalid:"})
+_TIMESTAMPS: Final = range(-(1 << 63), 1 << 63)
+
+
+def read_record_line(line: bytes) -> RecordLine | None:
+    """The record in a line `| offset: …`, or `offset: … keysize: …` before 2.2; None for anything else."""
+    head, header_keys, text = line.partition(b" headerKeys: [")
+    if type(line) is LongLine and header_keys:
+        text = behind(line, len(line) - len(text))
+    elif not header_keys:
+        # Formats 0 and 1 have no headers.
+        ends = [end for end in (line.find(KEY), line.find(PAYLOAD)) if end >= 0]
+        end = min(ends, default=len(line.rstrip(b"\r\n")))
+        head, text = line[:end], behind(line, end)
+    tokens = head.removeprefix(b"| ").split()
+    labels = [label.lower() for label in tokens[0::2]]
+    fields = dict(zip(labels, tokens[1::2], strict=False))
+    timestamp_label = next((label for label in TIMESTAMP_TYPES if label in fields), b"")
+    if len(tokens) % 2 or any(not label.endswith(b":") for label in fields):
+        return None
+    if len(fields) < len(labels) and any(labels.count(label) > 1 for label in fields if label not in _PRINTED_TWICE):
+        return None
+    try:
+        timestamp = int(fields[timestamp_label])
+        if timestamp not in _TIMESTAMPS:
+            return None
+        return RecordLine(
+            offset=int(fields[b"offset:"]),
+            timestamp=timestamp,
+            timestamp_type=TIMESTAMP_TYPES[timestamp_label],
+            key_size=int(fields[b"keysize:"]),
+            value_size=int(fields[b"valuesize:"]),
+            has_header_keys=bool(header_keys),
+            text=text,
+            fields=fields,
+        )
+    except (ValueError, KeyError):
+        return None
+
+
+def batch_of(record: RecordLine) -> DumpedBatch | None:
+    """What a record line before 2.2 tells of its batch: there, a deep dump shows no batch lines."""
+    fields, is_control = record.fields, record.text.startswith((b"]" + _END_TXN_MARKER, b"] controlType: "))
+    try:
+        magic, codec = int(fields[b"magic:"]), CODECS[fields[b"compresscodec:"]]
+        sequence = int(fields.get(b"sequence:", NOT_PRINTED))
+        batch = DumpedBatch(
+            base_offset=record.offset,
+            last_offset=record.offset,
+            records_count=1,
+            base_sequence=sequence,
+            last_sequence=sequence,
+            producer_id=int(fields.get(b"producerid:", NOT_PRINTED)),
+            producer_epoch=int(fields.get(b"producerepoch:", NOT_PRINTED)),
+            partition_leader_epoch=NOT_PRINTED,
+            position=int(fields[b"position:"]),
+            max_timestamp=record.timestamp,
+            size=NOT_PRINTED,
+            magic=magic,
+            # The CRC of a message is that of its batch if the message is the batch.
+            crc=int(fields[b"crc:"]) if magic < 2 and codec == CompressionType.NONE else NOT_PRINTED,
+            is_transactional=BOOLEANS[fields.get(b"istransactional:", b"false")],
+            is_control=is_control,
+            delete_horizon_ms=NOT_PRINTED,
+            compression_type=codec,
+            timestamp_type=record.timestamp_type,
+            is_valid=BOOLEANS[fields[b"isvalid:"]],
+        )
+        _RANGES.pack(magic, sequence, batch.producer_id, batch.producer_epoch, batch.crc)
+    except (KeyError, ValueError, struct.error):
+        return None
+    return batch if is_believable(batch) else None
+
+
+#: Magic, sequence, producer id and epoch as on disk, and an unsigned CRC or -1.
+_RANGES: Final = struct.Struct(">biqhq")
+
+
+def contents_of(record: RecordLine) -> Iterator[bytes]:
+    """What may follow the header keys of a record, with the line end: the keys themselves may hold brackets, too."""
+    if not record.has_header_keys:
+        yield record.text
+        return
+    end = record.text.find(b"]")
+    # An empty list ends at once.
+    tries = 1 if end == 0 else _BRACKETS
+    while end >= 0 and tries:
+        yield behind(record.text, end + 1)
+        end, tries = record.text.find(b"]", end + 1), tries - 1
+
+
+def contents_size(record: RecordLine, contents: bytes) -> int:
+    """How many bytes key and payload take with their labels, as the sizes tell; -1 where no contents are printed."""
+    key = len(KEY) + record.key_size if contents.startswith(KEY) and record.key_size >= 0 else 0
+    if not key and not contents.startswith(PAYLOAD):
+        return NOT_PRINTED
+    return key + (len(PAYLOAD) + record.value_size if record.value_size >= 0 else 0)
+
+
+def may_have_contents(line: bytes) -> bool:
+    """Whether a broken line is, or may be, of a record whose contents are printed."""
+    return KEY in line or PAYLOAD in line or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))
+
+
+def read_marker(contents: bytes) -> tuple[int, int] | None:
+    """Control type and coordinator epoch, -1 where they are not printed; None for a broken line."""
+    if type(contents) is LongLine:
+        return None
+    if not contents.strip() or contents.startswith(_OTHER_CONTROL):
+        return NOT_PRINTED, NOT_PRINTED
+    if not contents.startswith(_END_TXN_MARKER):
+        return None
+    _label, *values = contents.split()
+    control_type = CONTROL_TYPES.get(values[0]) if values else None
+    if control_type is None or len(values) > 3:
+        return None
+    # At the end of the text, the last number may have been cut.
+    is_whole = len(values) == 3 and contents.endswith(b"\n") and values[2].isdigit() and len(values[2]) < 10
+    return control_type, int(values[2]) if is_whole else NOT_PRINTED
+
+
+def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]] | None:
+    """Takes the lines over which contents go on: their bytes, and the `Dumping` lines among them.
+
+    None, and no lines, if the size does not fit.
+
+    A dump whose line ends were converted has a byte more in each.
+    """
+    held: list[Line] = []
+    room = _ROOM
+    length, converted, line = size_of(contents), 0, contents
+    while True:
+        line_end = 2 if line.endswith(b"\r\n") else 1 if line.endswith(b"\n") else 0
+        # A carriage return may also be the last character of a payload.
+        if size in (length - line_end, length - line_end - converted, length - min(line_end, 1)):
+            break
+        may_go_on = line_end and room > 0 and length - line_end - converted < size < _LARGEST_RECORD
+        ahead = lines.next() if may_go_on else None
+        if ahead is None:
+            lines.give_back(held)
+            lines.in_vain += length - size_of(contents)
+            return None
+        if not held:
+            room = min(room, _IN_VAIN + _IN_VAIN_PER_BYTE * ahead[0] - lines.in_vain)
+        held.append(ahead)
+        converted += line_end - 1
+        line = ahead[1]
+        length += size_of(line)
+        room -= len(line) + _COST_OF_A_LINE
+    if held and (ahead := lines.next()) is not None:
+        lines.give_back([ahead])
+        if not ahead[1].startswith(AFTER_A_RECORD):
+            lines.give_back(held)
+            return None
+    return length - size_of(contents), [line for line in held if line[1].startswith(b"Dumping ")]
+
+
+def read_coordinator_text(lines: Lines, text: bytes, key_size: int) -> tuple[TransactionLogText, int] | None:
+    """The coordinator record in a text from behind `key: `, and the bytes of the lines it goes on over.
+
+    None, and no lines, if there is none. First by the size of the key (-1: not printed), then by the last payload.
+    """
+    sizes = (key_size, None) if key_size >= 0 else (None,)
+    return next((found for size in sizes if (found := _read_joined(lines, text, size)) is not None), None)
+
+
+def _read_joined(lines: Lines, text: bytes, key_size: int | None) -> tuple[TransactionLogText, int] | None:
+    held: list[Line] = []
+    joined = text
+    if type(text) is LongLine:
+        return None
+    while True:
+        body = joined.removesuffix(b"\n").removesuffix(b"\r")
+        found = read_transaction_log_text(body, key_size)
+        if found is None and b"\r\n" in body:
+            # Converted line ends, inside an id.
+            found = read_transaction_log_text(body.replace(b"\r\n", b"\n"), key_size)
+        # Without its line end the last number of a text payload may have been cut; JSON and tombstones show their end.
+        if found is not None and (joined.endswith(b"\n") or found.entry is None or found.entry.version is not None):
+            return found, len(joined) - len(text)
+        is_short = key_size is None or len(body) < shortest_text(text, key_size)
+        may_go_on = is_short and len(held) < _LINES_OF_AN_ID and text.startswith(ID_LABELS)
+        ahead = lines.next() if may_go_on else None
+        if ahead is not None:
+            held.append(ahead)
+        is_over = ahead is None or type(ahead[1]) is LongLine or len(joined) > LONGEST_RECORD
+        if ahead is None or is_over or (key_size is None and ahead[1].startswith(AFTER_A_RECORD)):
+            lines.give_back(held)
+            return None
+        joined += ahead[1]

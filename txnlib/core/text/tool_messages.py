@@ -1,0 +1,105 @@
+"""Lines of a dump that hold no data: messages of the tool, or damage, by kind."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, StrEnum
+from typing import Final
+
+from txnlib.core.text.dump_lines import read_batch_line
+from txnlib.core.text.record_lines import read_record_line
+
+
+class UnreadableReason(StrEnum):
+    #: Text that no tool prints; nothing is missing around it.
+    NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
+    #: A part of a line, or a line with other text in its middle.
+    BROKEN_LINE = "BROKEN_LINE"
+    #: The last line of the text, without its end.
+    CUT_LINE = "CUT_LINE"
+    #: A batch that the tool calls invalid, with its records.
+    CRC_MISMATCH = "CRC_MISMATCH"
+    #: A line that does not follow from the lines before it; with length 0, the position of missing lines.
+    OUT_OF_CHAIN = "OUT_OF_CHAIN"
+    #: A coordinator record with a key of a version that Kafka skips, too.
+    UNKNOWN_KEY_VERSION = "UNKNOWN_KEY_VERSION"
+    #: A coordinator record with a value of a version that the tool does not know.
+    UNKNOWN_VALUE_VERSION = "UNKNOWN_VALUE_VERSION"
+    #: A coordinator record that the tool or this reader could not decode.
+    UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
+    #: Ambiguous text of a console consumer: one record or several, or a record with or without the text before it.
+    AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD"
+    #: Contents over several lines whose end differs from the printed sizes. They may hide further lines.
+    SIZE_MISMATCH = "SIZE_MISMATCH"
+    #: A `Dumping` line in a payload, as the lines after it prove; length 0.
+    DUMPING_LINE_IN_PAYLOAD = "DUMPING_LINE_IN_PAYLOAD"
+    #: A `Dumping` line that may be in a payload, with all lines up to the next; length 0 if the file before it is in doubt.
+    DUMPING_LINE_IN_DOUBT = "DUMPING_LINE_IN_DOUBT"
+    #: Compressed text that is truncated or damaged. An unknown number of bytes after it is lost.
+    CANNOT_UNPACK = "CANNOT_UNPACK: cut or damaged from this position in the unpacked text on"
+    #: The text is shorter than when the capture was listed; length 0, because the lost content is unknown.
+    FILE_SHRANK = "FILE_SHRANK: the text ends here, before the size that it had"
+    #: A whole file whose path does not contain its partition.
+    TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
+
+
+class Tail(StrEnum):
+    """How the dump of a file ends."""
+
+    CLEAN = "CLEAN"
+    #: Inside a batch, as the tool says, or because the text itself is cut.
+    TORN = "TORN"
+    #: The tool gave up, or nothing believable follows.
+    CORRUPT = "CORRUPT"
+
+
+class Remark(Enum):
+    """A message of the tool about itself or about a file."""
+
+    HARMLESS = "HARMLESS"
+    #: The file ends inside a batch.
+    TORN = "TORN"
+    #: The tool gave up: whatever follows in the segment is missing from the text (formats.md 1.8).
+    ENDED_EARLY = "ENDED_EARLY"
+
+
+_TORN: Final = re.compile(rb"Found \d+ invalid bytes at the end of ")
+_EXCEPTION: Final = re.compile(
+    rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |Record size is smaller than '
+    rb"|[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b"
+)
+#: What a tool prints, to stdout or stderr, that holds nothing an audit needs (formats.md 1.2, 1.9, 5).
+_HARMLESS: Final = re.compile(
+    rb"\s*$|(Log s|S)tarting offset: |Snapshot end offset: |KRaft bootstrap snapshot|\S+ is deprecated\. Please use "
+    rb"|Non-consecutive offsets in |  -?\d+ is followed by \d+|Mismatches in :|  Index offset: |  Index timestamp: "
+    rb"|Found (timestamp mismatch|out of order timestamp) in :|The following indexed offsets are not found in the log"
+    rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
+)
+_PIECE_OF_A_LINE: Final = re.compile(rb"(ffset|ize|equence|poch|Keys|arker|alid|Time|crc|osition|agic|ntrol|onal|codec): ")
+
+
+def remark_of(line: bytes) -> Remark | None:
+    """The message of the tool in a line; None for any other line."""
+    if _HARMLESS.match(line):
+        return Remark.HARMLESS
+    if _TORN.match(line):
+        return Remark.TORN
+    return Remark.ENDED_EARLY if _EXCEPTION.match(line) else None
+
+
+def reason_of(line: bytes) -> UnreadableReason:
+    """What is wrong with a line that is nothing genuine."""
+    if not line.endswith(b"\n"):
+        return UnreadableReason.CUT_LINE
+    if read_batch_line(line) or (line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line)):
+        return UnreadableReason.OUT_OF_CHAIN
+    return UnreadableReason.BROKEN_LINE if _PIECE_OF_A_LINE.search(line) else UnreadableReason.NOT_DUMP_TEXT
+
+
+def reason_of_undecoded(text: bytes) -> UnreadableReason:
+    """Why a tool could not decode a coordinator record, as it says itself in place of the key (formats.md 2.1)."""
+    if text.startswith((b"unknown::version=", b"Unknown record type ")):
+        return UnreadableReason.UNKNOWN_KEY_VERSION
+    if b"Found an unknown record version " in text:
+        return UnreadableReason.UNKNOWN_VALUE_VERSION
+    return UnreadableReason.UNDECODABLE_RECORD

@@ -1,0 +1,268 @@
+"""The plan to end open transactions: steps in order, with what to check before and after each.
+
+Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. A coordinator ends the
+transactions that it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts import kafka_commands
+from txnlib.core.verdicts.reason import Reason, Verdict
+
+
+class Action(IntEnum):
+    """What to do, in the order in which it is done."""
+
+    ABORT = 0
+    #: Hanging, but not safe to abort yet: time or another copy may settle it.
+    ABORT_LATER = 1
+    #: The coordinator's ABORT is refused: a marker by hand agrees with it.
+    ABORT_AS_DECIDED = 2
+    END_AT_COORDINATOR = 3
+    REVIVE_COORDINATOR = 4
+    #: A marker by hand would be wrong, and no tool writes the right one.
+    DO_NOT_ABORT = 5
+    #: In time according to its coordinator: check the timestamps that its producer writes.
+    CHECK_TIMESTAMPS = 6
+    #: Too young to judge: audit again.
+    WAIT = 7
+    CAPTURE_MORE = 8
+
+
+#: Actions that end no transaction. They come last.
+IDLE: Final = frozenset({Action.CHECK_TIMESTAMPS, Action.WAIT, Action.CAPTURE_MORE})
+#: Actions of a coordinator, which end a transaction on all its partitions: one step of the plan.
+OF_WHOLE_TRANSACTION: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR, Action.CHECK_TIMESTAMPS})
+
+
+#: How a note about permissions begins.
+PERMISSIONS: Final = "permissions: "
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command and its expected output."""
+
+    command: str
+    must_print: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps for one open transaction; `notes` are what to know before the command is run."""
+
+    action: Action
+    command: str | None
+    command_for_old_brokers: str | None
+    before: tuple[Step, ...]
+    after: tuple[Step, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """The fields of an open transaction that a plan needs; names are the columns of `open_transactions`."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int | None
+    start_offset: int
+    transactional_id: str | None
+    verdict: str
+    reason: str
+    safe_to_abort: bool
+    abort_command: str | None = None
+    do_not_abort_because: str | None = None
+    coordinator_partition: int | None = None
+    coordinator_state: str | None = None
+    records: int | None = None
+    committed_siblings: tuple[str, ...] = ()
+
+
+ACTIONS: Final[Mapping[Verdict, Action | None]] = {
+    Verdict.HANGING: Action.ABORT,
+    Verdict.SUSPECT: Action.WAIT,
+    Verdict.STUCK: Action.REVIVE_COORDINATOR,
+    Verdict.LATE: Action.END_AT_COORDINATOR,
+    Verdict.OPEN: None,
+    Verdict.UNKNOWN: Action.CAPTURE_MORE,
+}
+#: Reason -> action, if it differs from that of the verdict.
+ACTIONS_BY_REASON: Final[Mapping[Reason, Action]] = {
+    Reason.TWO_PHASE_COMMIT: Action.END_AT_COORDINATOR,
+    Reason.TIMEOUT_NOT_PASSED: Action.CHECK_TIMESTAMPS,
+}
+#: Prepare state of a refused marker -> action.
+ACTIONS_OF_REFUSED: Final[Mapping[str, Action]] = {
+    TransactionState.PREPARE_ABORT.kafka_name: Action.ABORT_AS_DECIDED,
+    TransactionState.PREPARE_COMMIT.kafka_name: Action.DO_NOT_ABORT,
+}
+
+
+def action_for(transaction: OpenTransaction) -> Action | None:
+    """The action for a transaction; None if it is in progress. A two-phase commit is ended by its owner or at its coordinator."""
+    if transaction.reason == Reason.MARKER_REFUSED:
+        return ACTIONS_OF_REFUSED.get(transaction.coordinator_state or "", Action.DO_NOT_ABORT)
+    action = ACTIONS_BY_REASON.get(Reason(transaction.reason), ACTIONS[Verdict(transaction.verdict)])
+    if action is not Action.ABORT or transaction.safe_to_abort:
+        return action
+    return Action.DO_NOT_ABORT if transaction.abort_command is None else Action.ABORT_LATER
+
+
+def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan | None:
+    """The steps for one open transaction; None if it is in progress. `kafka_version`: the version of the brokers, if known."""
+    action = action_for(transaction)
+    if action is None:
+        return None
+    steps = _PLANS[action]
+    # An abort names only the partition.
+    unnamed = kafka_commands.cannot_name(transaction.topic, None if steps is _abort else transaction.transactional_id)
+    if unnamed is not None and steps is not _idle:
+        because = transaction.do_not_abort_because
+        return Plan(action, None, None, (), (), tuple(dict.fromkeys([*([because] if because else []), unnamed])))
+    return steps(transaction, action, kafka_version)
+
+
+def _acl(*names: str) -> str:
+    return PERMISSIONS + "; ".join(f"{name} needs {kafka_commands.ACLS[name]}" for name in names)
+
+
+def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    topic, partition, producer_id = transaction.topic, transaction.partition, transaction.producer_id
+    producers = kafka_commands.describe_producers(topic, partition)
+    before = [Step(producers, f"producer {producer_id} with CurrentTransactionStartOffset {transaction.start_offset}")]
+    unnamed = kafka_commands.cannot_name(topic, transaction.transactional_id)
+    if transaction.transactional_id is not None and unnamed is None:
+        shown = kafka_commands.describe(transaction.transactional_id)
+        must_print = f"no {topic}-{partition} among TopicPartitions, and no PrepareCommit of producer {producer_id}"
+        if action is Action.ABORT_AS_DECIDED:
+            must_print = f"TransactionState PrepareAbort, producer {producer_id}"
+        before.append(Step(shown, must_print))
+    after = (
+        Step(producers, f"producer {producer_id} with CurrentTransactionStartOffset None"),
+        Step(kafka_commands.find_hanging(topic, partition), f"no row of producer {producer_id}"),
+    )
+    old = kafka_commands.abort_on_old_brokers(
+        topic, partition, producer_id, transaction.producer_epoch, transaction.coordinator_epoch
+    )
+    has_steps = kafka_commands.knows_describe_producers(kafka_version)
+    notes = [_discards(transaction), _acl("abort", *(("describe-producers", "describe") if has_steps else ()))]
+    if unnamed is not None:
+        notes.append(f"what its coordinator holds must be looked at first, and {unnamed}")
+    if not kafka_commands.is_version_known(kafka_version):
+        notes.append(
+            "brokers before 3.0 cannot look up a start offset: they need the second form of the command, and no checks exist"
+        )
+    if action is Action.ABORT_AS_DECIDED:
+        notes.append("the coordinator stays in PrepareAbort until the partition forgets the producer (producer.id.expiration.ms)")
+    return Plan(
+        action,
+        transaction.abort_command,
+        None if kafka_commands.is_version_known(kafka_version) else old,
+        tuple(before) if has_steps else (),
+        after if has_steps else (),
+        tuple(notes),
+    )
+
+
+def _discards(transaction: OpenTransaction) -> str:
+    """What an abort discards."""
+    number = transaction.records
+    count = "an unknown number of records" if number is None else f"{number} record{'' if number == 1 else 's'}"
+    records = f"it discards {count} of producer {transaction.producer_id} from offset {transaction.start_offset} on"
+    siblings = transaction.committed_siblings
+    if not siblings:
+        return records
+    return f"{records}; since then the producer committed on {', '.join(siblings)}"
+
+
+def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    if transaction.transactional_id is None:
+        return Plan(action, None, None, (), (), ())
+    shown = kafka_commands.describe(transaction.transactional_id)
+    ongoing = f"TransactionState Ongoing, producer {transaction.producer_id}; and its owner says that it is given up"
+    before = [Step(shown, ongoing)]
+    if kafka_commands.knows_force_terminate(kafka_version) is not True:
+        before.insert(0, Step(kafka_commands.tool_version(), "4.1 or newer; older clients have Admin.fenceProducers since 3.2"))
+    after = (Step(shown, "TransactionState CompleteAbort or Empty"),)
+    notes = (
+        "it aborts the whole transaction, on all its partitions, and fences the producer that has it",
+        _acl("forceTerminateTransaction", "describe"),
+    )
+    return Plan(action, kafka_commands.force_terminate(transaction.transactional_id), None, tuple(before), after, notes)
+
+
+def _revive(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    coordinator, transactional_id = transaction.coordinator_partition, transaction.transactional_id
+    if coordinator is None or transactional_id is None:
+        return Plan(action, None, None, (), (), ())
+    state = transaction.coordinator_state or "PrepareCommit or PrepareAbort"
+    before = (
+        Step(kafka_commands.describe(transactional_id), f"TransactionState {state}, producer {transaction.producer_id}"),
+        Step(kafka_commands.describe_coordinators(), f"the leader of partition {coordinator}: the broker to look at"),
+    )
+    after = (Step(kafka_commands.describe(transactional_id), f"TransactionState {state.replace('Prepare', 'Complete')}"),)
+    notes = (
+        f"look in that broker's log for '{transactional_id}' with 'transaction marker', 'permanently failed' or 'retrying', and "
+        f"for the leader of {transaction.topic}-{transaction.partition} being unavailable",
+        f"the command moves the leadership of __transaction_state-{coordinator}, so that its markers are sent again; where the "
+        "preferred replica leads already, restart that broker, or reassign the partition",
+        _acl("kafka-leader-election.sh", "describe"),
+    )
+    return Plan(action, kafka_commands.move_coordinator(coordinator), None, before, after, notes)
+
+
+def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    notes = []
+    if transaction.reason == Reason.MARKER_REFUSED:
+        notes = [
+            "no tool of Kafka's writes a COMMIT marker: look for another replica that has it, or wait until the partition forgets "
+            "the producer (producer.id.expiration.ms after its last write) and move the leadership of "
+            f"__transaction_state-{transaction.coordinator_partition} then, so that the marker is sent again",
+            f"a marker would need type COMMIT, producer id {transaction.producer_id}, producer epoch "
+            f"{transaction.producer_epoch} or higher, and a coordinator epoch of {transaction.coordinator_epoch or 0} or higher",
+        ]
+    elif transaction.reason == Reason.EPOCH_AHEAD_OF_COORDINATOR:
+        notes = [
+            "1. stop the application, so that it does not commit",
+            f"2. {kafka_commands.abort(transaction.topic, transaction.partition, transaction.start_offset)}",
+            "3. let the coordinator abort the rest at its timeout; its marker is refused here until the partition forgets the "
+            "producer (producer.id.expiration.ms)",
+            f"4. move the leadership of __transaction_state-{transaction.coordinator_partition} then: its transactional id is free",
+        ]
+    because = transaction.do_not_abort_because
+    return Plan(action, None, None, (), (), (*([because] if because else []), *notes))
+
+
+def _check_timestamps(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    notes = ("look at the timestamps that the producer writes: they are older than its transaction; nothing needs to be ended",)
+    if transaction.transactional_id is None:
+        return Plan(action, None, None, (), (), notes)
+    shown = Step(kafka_commands.describe(transaction.transactional_id), "TransactionState Ongoing, with a StartTime that is recent")
+    return Plan(action, None, None, (shown,), (), notes)
+
+
+def _idle(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
+    because = transaction.do_not_abort_because
+    return Plan(action, None, None, (), (), (because,) if because else ())
+
+
+_PLANS: Final[Mapping[Action, Callable[[OpenTransaction, Action, str | None], Plan]]] = {
+    Action.ABORT: _abort,
+    Action.ABORT_LATER: _abort,
+    Action.ABORT_AS_DECIDED: _abort,
+    Action.END_AT_COORDINATOR: _end_at_coordinator,
+    Action.REVIVE_COORDINATOR: _revive,
+    Action.DO_NOT_ABORT: _do_not_abort,
+    Action.CHECK_TIMESTAMPS: _check_timestamps,
+    Action.WAIT: _idle,
+    Action.CAPTURE_MORE: _idle,
+}

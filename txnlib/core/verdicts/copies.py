@@ -1,0 +1,97 @@
+"""The proof that a copy of a log gives: up to when it is known, and whether it is whole.
+
+A copy proves what it contains. It proves the *absence* of records only up to an instant, which `KNOWN_BY` decides. All verdicts
+use this module for that. Source: DESIGN.md 5.3, rules 1 and 5; Kafka: `ReplicaManager.checkpointHighWatermarks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Role(StrEnum):
+    """The role of a copy among the copies of its partition."""
+
+    #: Its broker leads the partition, according to capture.json.
+    LEADER = "LEADER"
+    #: The partition has no leader, all its replicas were captured, and this one would be elected.
+    LAST_LEADER = "LAST_LEADER"
+    #: The leader, or the broker of this copy, is unknown, and no other copy or checkpoint reaches further.
+    FURTHEST = "FURTHEST"
+    #: The copy of a follower or a dead broker, or one that another copy or checkpoint exceeds.
+    OTHER = "OTHER"
+
+
+class End(StrEnum):
+    """How a copy ends."""
+
+    #: After a complete batch, at or above the highest high watermark in any captured checkpoint.
+    WHOLE = "WHOLE"
+    #: Inside a batch, as the copy of a busy log may, but not below that high watermark.
+    TORN = "TORN"
+    #: Below that high watermark, or in bytes that cannot be read: records are missing.
+    SHORT = "SHORT"
+
+
+class KnownBy(StrEnum):
+    """What determines the instant up to which a copy shows everything."""
+
+    #: The instant at which the copy was taken: it is current.
+    CAPTURE = "CAPTURE"
+    #: The newest broker-stamped record: the copy may be as old as that.
+    NEWEST_STAMP = "NEWEST_STAMP"
+
+
+#: (role, end) -> what determines up to when a copy is known.
+KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
+    (Role.LEADER, End.WHOLE): KnownBy.CAPTURE,
+    (Role.LEADER, End.TORN): KnownBy.NEWEST_STAMP,
+    (Role.LEADER, End.SHORT): KnownBy.NEWEST_STAMP,
+    (Role.LAST_LEADER, End.WHOLE): KnownBy.CAPTURE,
+    (Role.LAST_LEADER, End.TORN): KnownBy.NEWEST_STAMP,
+    (Role.LAST_LEADER, End.SHORT): KnownBy.NEWEST_STAMP,
+    (Role.FURTHEST, End.WHOLE): KnownBy.CAPTURE,
+    (Role.FURTHEST, End.TORN): KnownBy.NEWEST_STAMP,
+    (Role.FURTHEST, End.SHORT): KnownBy.NEWEST_STAMP,
+    (Role.OTHER, End.WHOLE): KnownBy.NEWEST_STAMP,
+    (Role.OTHER, End.TORN): KnownBy.NEWEST_STAMP,
+    (Role.OTHER, End.SHORT): KnownBy.NEWEST_STAMP,
+}
+
+#: The meaning of a role, for readers of a report.
+ROLES: Final[Mapping[Role, str]] = {
+    Role.LEADER: "the leader's copy",
+    Role.LAST_LEADER: "the last leader's copy of a partition without a leader",
+    Role.FURTHEST: "the copy that reaches furthest; its leader, or whose copy it is, is not known",
+    Role.OTHER: "not the leader's copy, or another copy or checkpoint reaches beyond it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """What is known of one copy. Times are epoch ms by the clock of the capturing machine, None if not noted."""
+
+    role: Role = Role.LEADER
+    end: End = End.WHOLE
+    captured_at_ms: int | None = None
+    newest_broker_ms: int | None = None
+
+
+def is_current(copy: Copy) -> bool:
+    """Whether a copy shows everything up to the instant at which it was taken."""
+    return KNOWN_BY[copy.role, copy.end] is KnownBy.CAPTURE
+
+
+def known_until_ms(copy: Copy) -> int | None:
+    """The instant up to which a copy shows everything, in epoch ms; None if unknown.
+
+    Without a noted instant of capture it is assumed to be that of the newest broker-stamped record (DESIGN.md 5.2).
+    """
+    if is_current(copy) and copy.captured_at_ms is not None:
+        return copy.captured_at_ms
+    if copy.newest_broker_ms is None or copy.captured_at_ms is None:
+        return copy.newest_broker_ms
+    return min(copy.captured_at_ms, copy.newest_broker_ms)

@@ -1,0 +1,215 @@
+"""Reasons to doubt a verdict: what the copies do not prove (DESIGN.md 5.3), in order of precedence.
+
+A rule gets the standing as an argument, because standings depend on different absences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from txnlib.core.instants import clock_ms, latest_ms
+from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.ages import is_old_enough, known_at_ms, lateness
+from txnlib.core.verdicts.copies import End, Role
+from txnlib.core.verdicts.evidence import Crc, Evidence, Owner, Thresholds
+from txnlib.core.verdicts.reason import Reason
+from txnlib.core.verdicts.standing import cluster_version, is_ahead
+
+#: Standings that mean that no coordinator will end the transaction. They become a verdict only if there is no doubt.
+NOBODY_ENDS_IT: Final = frozenset(
+    {
+        Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
+        Reason.TRANSACTIONAL_ID_EXPIRED,
+        Reason.PRODUCER_ID_ROTATED,
+        Reason.WRITTEN_AFTER_MARKER,
+        Reason.PARTITION_NOT_IN_TRANSACTION,
+        Reason.EPOCH_AHEAD_OF_COORDINATOR,
+    }
+)
+#: Standings that mean that the coordinator will end the transaction.
+EXPECTED: Final = frozenset({Reason.EXPECTED, Reason.TWO_PHASE_COMMIT})
+#: Standings that mean that the coordinator has decided, and the marker is missing here.
+DECIDED: Final = frozenset({Reason.MARKER_PENDING, Reason.MARKER_REFUSED})
+
+Doubt = Callable[[Evidence, Reason, Thresholds], bool]
+
+
+def _has_loss(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
+    """Rules 1 and 5: records missing above the start may have ended the transaction."""
+    partition = evidence.on_partition
+    return partition.gap_offset is not None or partition.is_tail_lost or partition.end is End.SHORT
+
+
+def _is_disputed(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
+    """Rule 2, if no leader epoch shows which copy survived."""
+    return evidence.on_partition.is_disputed
+
+
+def _is_corrupt(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
+    return evidence.on_partition.crc is Crc.INVALID
+
+
+def _owner_may_be_missing(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+    """Rule 3: a producer id has no owner only if every coordinator partition was searched."""
+    coordinator = evidence.at_coordinator
+    is_uncounted = coordinator.count_basis is CountBasis.AMBIGUOUS
+    return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and (bool(coordinator.missing_partitions) or is_uncounted)
+
+
+def _newer_record_is_lost(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
+    """Rule 5: damage to the newest records of a coordinator's log makes everything about its ids doubtful."""
+    lost, last = evidence.at_coordinator.damaged_offset, evidence.at_coordinator.record_offset
+    return lost is not None and last is not None and last < lost
+
+
+def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+    """Rule 1: a living id may have continued since. A producer id that was given up is never used again, so that stays true."""
+    coordinator = evidence.at_coordinator
+    is_stale = coordinator.role is Role.OTHER or coordinator.end is End.SHORT
+    if coordinator.has_id:
+        # A COMMIT after a decision carries it out. An Ongoing id with a later marker is handled by `_is_skewed`.
+        return is_stale or (reason in NOBODY_ENDS_IT and _committed_since(evidence))
+    return is_stale and coordinator.owner is not Owner.NOBODY and not coordinator.is_record_committed
+
+
+def _committed_since(evidence: Evidence) -> bool:
+    """A COMMIT marker that is younger than the last record of the id: its coordinator wrote more than this copy contains.
+
+    A marker with a coordinator epoch that the coordinator never had does not count.
+    """
+    is_foreign = is_ahead(evidence.on_partition.newest_commit_coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch)
+    if is_foreign:
+        return False
+    committed, recorded = latest_ms(evidence.on_partition.newest_commit_ms), clock_ms(evidence.at_coordinator.record_ms)
+    return committed is not None and recorded is not None and committed > recorded + evidence.on_partition.clocks_differ_ms
+
+
+def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+    """DESIGN.md 5.2, two capture instants: it may have begun after the coordinator's copy, or ended after its own."""
+    if reason in EXPECTED:
+        return _ended_after_coordinator(evidence) or _is_another_transaction(evidence)
+    if reason in DECIDED:
+        return _ended_after_capture(evidence)
+    return reason in NOBODY_ENDS_IT and (_ended_after_capture(evidence) or not _began_before_capture(evidence, thresholds))
+
+
+def _ended_after_coordinator(evidence: Evidence) -> bool:
+    """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has ended."""
+    marked, copied = latest_ms(evidence.on_partition.newest_marker_ms), evidence.at_coordinator.captured_at_ms
+    return marked is not None and copied is not None and marked > copied - evidence.on_partition.clocks_differ_ms
+
+
+def _is_another_transaction(evidence: Evidence) -> bool:
+    """The transaction in an older copy of the partition need not be the one that the coordinator began after that copy."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    known, copied, start = partition.captured_at_ms, coordinator.captured_at_ms, latest_ms(coordinator.transaction_start_ms)
+    if known is None or copied is None or start is None or copied <= known:
+        return known is None and not partition.is_current
+    return start > known - partition.clocks_differ_ms
+
+
+def _ended_after_capture(evidence: Evidence) -> bool:
+    """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the marker."""
+    ended, known = latest_ms(evidence.at_coordinator.ended_ms), evidence.on_partition.captured_at_ms
+    # If it is unknown up to when the copy is complete, it may lack any marker.
+    return ended is not None and (known is None or ended > known - _margin(evidence))
+
+
+def _margin(evidence: Evidence) -> int:
+    """How far a coordinator's time may be before an older copy of the partition and still be later: rule 7.
+
+    If the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared.
+    """
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    known, copied, decision = partition.captured_at_ms, coordinator.captured_at_ms, coordinator.decision
+    is_older = known is not None and copied is not None and known < copied
+    is_marked = decision is not None and decision.is_marked is True
+    return partition.clocks_differ_ms if is_older and not is_marked else 0
+
+
+def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
+    """Whether the transaction is known to have begun before the coordinator's log was copied."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    copied = coordinator.captured_at_ms
+    if copied is None:
+        return False
+    taken = partition.captured_at_ms if partition.taken_at_ms is None else partition.taken_at_ms
+    if taken is not None and copied >= taken:
+        return True
+    proofs = map(clock_ms, (partition.stamped_after_ms, partition.checkpointed_ms, partition.first_seen_ms))
+    if any(proof is not None and proof <= copied for proof in proofs):
+        return True
+    began, stamped = clock_ms(partition.first_timestamp_ms), clock_ms(partition.stamped_before_ms)
+    if began is None or partition.hides_stamps:
+        return False
+    if partition.is_broker_clock:
+        return max(began, began if stamped is None else stamped) <= copied
+    # A client's clock counts only if a broker's timestamp near it confirms it.
+    if stamped is None or abs(stamped - began) > thresholds.clock_tolerance_ms:
+        return False
+    return max(began, stamped) <= copied
+
+
+def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+    """Rule 4: missing coordinator records that may be younger than the partition's copy may have ended the transaction."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    if coordinator.is_superseded and reason is not Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR:
+        return True
+    compacted = latest_ms(coordinator.compacted_ms)
+    if reason not in NOBODY_ENDS_IT or compacted is None or _kept_its_epoch(evidence):
+        return False
+    return partition.captured_at_ms is None or compacted > partition.captured_at_ms - _margin(evidence)
+
+
+def _kept_its_epoch(evidence: Evidence) -> bool:
+    """Whether the coordinator still has the epoch of the open records: under transactions v2 every end raises it."""
+    coordinator = evidence.at_coordinator
+    is_same = coordinator.producer_epoch == evidence.on_partition.producer_epoch
+    return coordinator.is_current and is_same and (coordinator.transaction_version or 0) >= 2 and cluster_version(coordinator) == 2
+
+
+def _is_too_old_a_copy(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+    """Whether only the time since the partition's copy would make the transaction old, and there may have been writes since."""
+    return not evidence.on_partition.is_current and _ages_since(evidence, reason, thresholds)
+
+
+def _is_too_old_a_coordinator(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+    return not evidence.at_coordinator.is_log_current and _ages_since(evidence, reason, thresholds)
+
+
+def _is_undated(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    is_assumed = partition.is_capture_instant_assumed or coordinator.is_capture_instant_assumed
+    return is_assumed and _ages_since(evidence, reason, thresholds)
+
+
+def _ages_since(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+    """Whether the transaction would be old at `as_of`, and is not at the instant up to which both copies are known."""
+    known, as_of = known_at_ms(evidence, thresholds), thresholds.as_of_ms
+    if reason in NOBODY_ENDS_IT:
+        return is_old_enough(evidence, thresholds, as_of) and not is_old_enough(evidence, thresholds, known)
+    if reason is Reason.EXPECTED:
+        return lateness(evidence, thresholds, as_of) is not None and lateness(evidence, thresholds, known) is None
+    return False
+
+
+#: (doubt, predicate), in order of precedence.
+DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
+    (Reason.CORRUPT_MESSAGE, _is_corrupt),
+    (Reason.PARTITION_LOG_INCOMPLETE, _has_loss),
+    (Reason.COPIES_DISAGREE, _is_disputed),
+    (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, _owner_may_be_missing),
+    (Reason.COORDINATOR_LOG_DAMAGED, _newer_record_is_lost),
+    (Reason.COORDINATOR_COPY_NOT_CURRENT, _coordinator_is_stale),
+    (Reason.CAPTURE_SKEW, _is_skewed),
+    (Reason.COORDINATOR_RECORDS_COMPACTED, _is_compacted),
+    (Reason.PARTITION_COPY_NOT_CURRENT, _is_too_old_a_copy),
+    (Reason.COORDINATOR_COPY_NOT_CURRENT, _is_too_old_a_coordinator),
+    (Reason.CAPTURE_SKEW, _is_undated),
+)
+
+
+def doubt(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> Reason | None:
+    """The first doubt that prevents a verdict; None if there is none."""
+    return next((named for named, applies in DOUBTS if applies(evidence, reason, thresholds)), None)

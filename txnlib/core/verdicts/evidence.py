@@ -1,0 +1,214 @@
+"""The evidence on one open transaction, from both sides. None means "not known", never "no"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES, PREPARED_STATES, TransactionState
+from txnlib.core.verdicts.copies import KNOWN_BY, End, KnownBy, Role
+
+
+class Owner(Enum):
+    """How a producer id relates to the transactional id that is known to have had it."""
+
+    NOBODY = "NOBODY"
+    CURRENT = "CURRENT"
+    #: The id has another producer id now; the old one is never used again.
+    ROTATED = "ROTATED"
+    #: The last record of the id is a tombstone.
+    EXPIRED = "EXPIRED"
+    #: The id names it as its next producer id and does not use it yet.
+    NEXT = "NEXT"
+
+
+class Crc(Enum):
+    """The result of checking the CRCs of the batches that a verdict depends on."""
+
+    VALID = "VALID"
+    #: Text has no bytes to check.
+    NOT_CHECKED = "NOT_CHECKED"
+    INVALID = "INVALID"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The newest decision about the producer id that lists, or may list, the partition. Times are by its coordinator's clock."""
+
+    #: COMMIT or ABORT.
+    type: str
+    producer_epoch: int | None
+    #: Newest leader epoch of the coordinator partition, which a marker for the decision would have.
+    coordinator_epoch: int | None
+    decided_ms: int | None
+    completed_ms: int | None
+    transaction_version: int | None = None
+    #: Whether its marker is in the partition; None if the relevant records are gone.
+    is_marked: bool | None = None
+    #: Whether its records list the partition; if not, only its last record is left, which lists none.
+    lists_partition: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSide:
+    """What the judged copy of the partition shows."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int | None
+    start_offset: int
+    last_timestamp_ms: int | None
+    #: Whether timestamps of the transaction's batches are a broker's (LogAppendTime).
+    is_broker_clock: bool = False
+    first_timestamp_ms: int | None = None
+    #: Whether the log shows the beginning of the transaction; if not, it may have begun below the first captured offset.
+    is_start_exact: bool = True
+    #: Newest and oldest broker-stamped time at a lower and at a higher offset of the partition.
+    stamped_before_ms: int | None = None
+    stamped_after_ms: int | None = None
+    #: Whether such times at lower offsets are unknown, because a snapshot replaces that part of the log.
+    hides_stamps: bool = False
+    #: Instant of a high watermark checkpoint that already reached beyond the start.
+    checkpointed_ms: int | None = None
+    #: Whether the copy has a hole above the start, which may contain a marker.
+    gap_offset: int | None = None
+    #: The instant up to which the copy shows everything.
+    captured_at_ms: int | None = None
+    #: When the copy was taken, so that nothing in it is younger. None: the same as above.
+    taken_at_ms: int | None = None
+    is_capture_instant_assumed: bool = False
+    #: Role of the copy among the copies of the partition, and how it ends (`core.verdicts.copies`).
+    role: Role = Role.LEADER
+    end: End = End.WHOLE
+    #: Whether the partition has a leader; None if not noted.
+    has_leader: bool | None = True
+    #: Whether records above the start are known to be missing or damaged.
+    is_tail_lost: bool = False
+    #: Whether other copies have other batches below their high watermarks, and no leader is noted.
+    is_disputed: bool = False
+    #: Whether the start is below the high watermark of the copy; None if no checkpoint was captured.
+    is_start_committed: bool | None = True
+    crc: Crc = Crc.VALID
+    #: Instant of the oldest earlier audit that saw it open.
+    first_seen_ms: int | None = None
+    #: The newest COMMIT marker of the producer on another partition, since the start, that no known decision explains.
+    sibling_commit_ms: int | None = None
+    #: The newest marker of the producer on any partition that no known decision explains.
+    newest_marker_ms: int | None = None
+    #: The newest COMMIT among these markers; only a coordinator writes a COMMIT.
+    newest_commit_ms: int | None = None
+    newest_commit_coordinator_epoch: int | None = None
+    #: How far the clocks of the partition's leader and of its coordinator may differ.
+    clocks_differ_ms: int = CLOCKS_DIFFER_MS
+    #: Names of findings of severity ERROR or CRITICAL about the partition, the producer id or the transactional id.
+    alarms: tuple[str, ...] = ()
+    #: The producer's last marker in this partition, before the open transaction.
+    marker_offset: int | None = None
+    marker_type: str | None = None
+    marker_epoch: int | None = None
+    marker_coordinator_epoch: int | None = None
+    marker_ms: int | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the copy shows everything up to the instant at which it was taken."""
+        return KNOWN_BY[self.role, self.end] is KnownBy.CAPTURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorSide:
+    """What all captured coordinator logs show about the producer id."""
+
+    owner: Owner = Owner.NOBODY
+    transactional_id: str | None = None
+    coordinator_partition: int | None = None
+    #: The last record of the id; `state` is None after a tombstone.
+    state: TransactionState | None = None
+    record_offset: int | None = None
+    producer_epoch: int | None = None
+    transaction_timeout_ms: int | None = None
+    transaction_start_ms: int | None = None
+    last_update_ms: int | None = None
+    #: Append time of the last record; for Prepare, the time of the decision.
+    record_ms: int | None = None
+    record_coordinator_epoch: int | None = None
+    #: Newest known leader epoch of that coordinator partition, with which markers are sent again after a failover.
+    newest_coordinator_epoch: int | None = None
+    #: Whether the last record lists this partition.
+    is_listed: bool = False
+    #: Transaction version in the last record that contains one.
+    transaction_version: int | None = None
+    #: The instant up to which the coordinator's log is known; for a producer id without an owner, the logs of all coordinators.
+    captured_at_ms: int | None = None
+    is_capture_instant_assumed: bool = False
+    #: Records at or below this offset of the coordinator partition are lost to damage.
+    damaged_offset: int | None = None
+    #: Coordinator partitions that were not captured, or not completely.
+    missing_partitions: tuple[int, ...] = ()
+    #: The newest decision about this producer id that lists the partition.
+    decision: Decided | None = None
+    #: The newest COMMIT decision without a known marker in the partition, after the newest decision that has one.
+    commit_due: Decided | None = None
+    #: Newest append time of a decision or completion, by this producer id, of a transaction listing this partition.
+    ended_ms: int | None = None
+    #: Role of the best copy, and how it ends (`copies.py`); for a producer id without an owner, of the worst coordinator.
+    role: Role = Role.LEADER
+    end: End = End.WHOLE
+    #: Whether the last record is below the high watermark of a copy that is not current; None if irrelevant.
+    is_record_committed: bool = True
+    #: How the number of coordinator partitions is known.
+    count_basis: CountBasis = CountBasis.GIVEN
+    #: Newest time at which missing records of the coordinator's log may have been written.
+    compacted_ms: int | None = None
+    #: Whether compaction removed the last record from the current copy, because the id has expired since.
+    is_superseded: bool = False
+    #: Level of the cluster's feature `transaction.version`, which decides how coordinators abort, whatever the client uses.
+    cluster_transaction_version: int | None = None
+
+    @property
+    def is_log_current(self) -> bool:
+        """Whether the coordinator's log is known up to the instant at which it was copied."""
+        return KNOWN_BY[self.role, self.end] is KnownBy.CAPTURE
+
+    @property
+    def has_id(self) -> bool:
+        """Whether a transactional id has the producer id, or will have it next."""
+        return self.owner in (Owner.CURRENT, Owner.NEXT)
+
+    @property
+    def is_two_phase_commit(self) -> bool:
+        return self.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS
+
+    @property
+    def is_current(self) -> bool:
+        return self.owner is Owner.CURRENT
+
+    @property
+    def is_active(self) -> bool:
+        return self.is_current and self.state in ACTIVE_STATES
+
+    @property
+    def is_prepared(self) -> bool:
+        return self.is_current and self.state in PREPARED_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    on_partition: PartitionSide
+    at_coordinator: CoordinatorSide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """The instant of the audit, the limits, and the tolerated difference between clocks, all in ms."""
+
+    as_of_ms: int
+    max_transaction_timeout_ms: int = 900_000
+    transaction_max_timeout_ms: int = 900_000
+    stuck_after_ms: int = 300_000
+    timeout_scan_interval_ms: int = 10_000
+    clock_tolerance_ms: int = 300_000

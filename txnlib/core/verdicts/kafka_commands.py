@@ -1,0 +1,107 @@
+"""Commands of Kafka's own tools, quoted, with the permissions they need.
+
+Kafka: `TransactionsCommand`; KIP-664, and for forceTerminateTransaction KIP-939. `kafka-transactions.sh` queries brokers,
+so a command requires a version of the brokers, of the tool, or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.kafka_version import is_from
+from txnlib.core.verdicts.shell_words import option, refusal
+
+_BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
+_TOOL: Final = f"kafka-transactions.sh {_BOOTSTRAP}"
+#: First version of brokers that describe producers and transactions, so a start offset identifies a transaction (KIP-664).
+_DESCRIBES_PRODUCERS: Final = (3, 0)
+#: First version of the tool with forceTerminateTransaction (KIP-939). It works with all brokers: it is `Admin.fenceProducers`.
+_FORCES_TERMINATION: Final = (4, 1)
+
+#: Command -> the permissions that it needs.
+ACLS: Final[Mapping[str, str]] = {
+    "abort": "ClusterAction on the cluster, or Alter on it (newer brokers)",
+    "describe-producers": "Read on the topic",
+    "describe": "Describe on the transactional id",
+    "find-hanging": "Read on the topic, Describe on transactional ids",
+    "forceTerminateTransaction": "Write on the transactional id",
+    "kafka-leader-election.sh": "Alter on the cluster",
+}
+
+
+def cannot_name(topic: str, transactional_id: str | None = None) -> str | None:
+    """Why a command cannot contain a topic or an id; None if it can. The functions below raise ValueError for such a name."""
+    for what, name in (("topic", topic), ("transactional id", transactional_id)):
+        why = None if name is None else refusal(name)
+        if why is not None:
+            return f"no command line can carry its {what}: {why}; use Kafka's Admin API"
+    return None
+
+
+def abort(topic: str, partition: int, start_offset: int) -> str:
+    """Aborts the open transaction that begins at an offset. The tool looks up its producer. Brokers 3.0 and newer."""
+    return f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --start-offset {start_offset}"
+
+
+def abort_on_old_brokers(topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int | None) -> str:
+    """The same for brokers that cannot describe producers. An unknown coordinator epoch is 0, as in the tool."""
+    epoch = 0 if coordinator_epoch is None or coordinator_epoch < 0 else coordinator_epoch
+    return (
+        f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --producer-id {producer_id} "
+        f"--producer-epoch {producer_epoch} --coordinator-epoch {epoch}"
+    )
+
+
+def knows_describe_producers(kafka_version: str | None) -> bool:
+    """Whether brokers of a version describe producers; True if the version is unknown."""
+    return is_from(_DESCRIBES_PRODUCERS, kafka_version) is not False
+
+
+def is_version_known(kafka_version: str | None) -> bool:
+    """Whether the version shows which form of a command the brokers understand."""
+    return is_from(_DESCRIBES_PRODUCERS, kafka_version) is not None
+
+
+def knows_force_terminate(kafka_version: str | None) -> bool | None:
+    """Whether the tool of a version has forceTerminateTransaction; None if the version is unknown."""
+    return is_from(_FORCES_TERMINATION, kafka_version)
+
+
+def tool_version() -> str:
+    """Prints the version of the tool."""
+    return "kafka-transactions.sh --version"
+
+
+def describe_producers(topic: str, partition: int) -> str:
+    """Prints the producers of a partition, each with the start offset of its open transaction. Brokers 3.0 and newer."""
+    return f"{_TOOL} describe-producers {option('--topic', topic)} --partition {partition}"
+
+
+def describe(transactional_id: str) -> str:
+    """Prints the state of a transactional id at its coordinator. Brokers 3.0 and newer."""
+    return f"{_TOOL} describe {option('--transactional-id', transactional_id)}"
+
+
+def find_hanging(topic: str, partition: int) -> str:
+    """Prints the hanging transactions of one partition. Brokers 3.0 and newer."""
+    return f"{_TOOL} find-hanging {option('--topic', topic)} --partition {partition}"
+
+
+def force_terminate(transactional_id: str) -> str:
+    """Makes the coordinator abort the open transaction of a transactional id. Tool 4.1 or newer, any brokers."""
+    return f"{_TOOL} forceTerminateTransaction {option('--transactionalId', transactional_id)}"
+
+
+def describe_coordinators() -> str:
+    """Prints the leader of every coordinator partition."""
+    return f"kafka-topics.sh {_BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}"
+
+
+def move_coordinator(coordinator_partition: int) -> str:
+    """Makes the preferred replica the leader of a coordinator partition. The new leader loads the log and resends its markers."""
+    return (
+        f"kafka-leader-election.sh {_BOOTSTRAP} --election-type PREFERRED --topic {TRANSACTION_STATE_TOPIC} "
+        f"--partition {coordinator_partition}"
+    )

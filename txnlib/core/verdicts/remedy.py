@@ -1,0 +1,108 @@
+"""The remedy for an open transaction: an abort command, or the reason to refuse one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.core.durations import instant
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts.evidence import Crc, Evidence, Thresholds
+from txnlib.core.verdicts.kafka_commands import (
+    abort,
+    abort_on_old_brokers,
+    cannot_name,
+    knows_describe_producers,
+    knows_force_terminate,
+)
+from txnlib.core.verdicts.reason import Reason, Verdict
+from txnlib.core.verdicts.safety import NEVER_WITHOUT, Case, Check, Condition, checks, safe_from_ms
+from txnlib.core.verdicts.verdict import Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Whether an abort by hand is safe, by which checks; `safe_from_ms` is epoch ms."""
+
+    safe_to_abort: bool
+    abort_command: str | None
+    do_not_abort_because: str | None
+    safe_from_ms: int | None
+    checks: tuple[Check, ...]
+
+
+#: Whether the tool has forceTerminateTransaction (None if unknown) -> how to end a transaction at its coordinator.
+WAYS_TO_END: Final[Mapping[bool | None, str]] = {
+    True: "end it there (forceTerminateTransaction)",
+    None: "end it there (forceTerminateTransaction of a tool of 4.1 or newer, Admin.fenceProducers since 3.2)",
+    False: (
+        "end it there (forceTerminateTransaction of a tool of 4.1 or newer, which works with these brokers; Admin.fenceProducers; "
+        "or its application, started with the same transactional.id)"
+    ),
+}
+
+#: Verdict -> why no marker may be written by hand; None if one may. {end_it} is one of `WAYS_TO_END`.
+REFUSALS: Final[Mapping[Verdict, str | None]] = {
+    Verdict.HANGING: None,
+    Verdict.SUSPECT: "it is younger than the timeout: a request may still be under way; audit again later",
+    Verdict.STUCK: "its coordinator decided: a marker by hand could contradict the decision; get the coordinator going",
+    Verdict.LATE: "its coordinator still holds it: check that coordinator, or {end_it}",
+    Verdict.OPEN: "it is in progress",
+    Verdict.UNKNOWN: "the captured files do not allow a verdict",
+}
+
+#: Reason -> text, if it differs from that of `REFUSALS` for the verdict.
+REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
+    Reason.TWO_PHASE_COMMIT: "it takes part in two-phase commit: only its owner may decide it; if that is given up, {end_it}",
+    Reason.TIMEOUT_NOT_PASSED: "it is in progress by its coordinator's clock: look at the timestamps that its producer writes",
+    Reason.MARKER_REFUSED: (
+        "its coordinator decided, and the partition refuses that marker: getting the coordinator going cannot help; see abort-plan"
+    ),
+    Reason.COORDINATOR_PARTITION_NOT_CAPTURED: "coverage is incomplete: a coordinator that was not captured may still end it",
+    Reason.COORDINATOR_LOG_DAMAGED: "coverage is incomplete: the newest records of its coordinator are lost",
+    Reason.PARTITION_LOG_INCOMPLETE: "coverage is incomplete: its marker may be among what this copy lacks; copy another replica",
+    Reason.CAPTURE_SKEW: "the copies were taken at different instants: copy the coordinators before and after the partitions",
+    Reason.PARTITION_COPY_NOT_CURRENT: "coverage is incomplete: copy the partition from its leader",
+    Reason.COORDINATOR_COPY_NOT_CURRENT: "coverage is incomplete: copy its coordinator partition from its leader",
+    Reason.COORDINATOR_RECORDS_COMPACTED: "its end may have been compacted away: copy the partition again",
+    Reason.COPIES_DISAGREE: "copies contradict each other: note the leaders in capture.json, or copy the leader's alone",
+    Reason.CORRUPT_MESSAGE: "a batch is damaged: copy another replica",
+    Reason.BROKER_VERSION_UNKNOWN: "the version of the brokers is not known: note kafka_version in capture.json",
+}
+
+
+def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kafka_version: str | None = None) -> Remedy:
+    """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not."""
+    case = Case(evidence, judgement.verdict, judgement.reason, thresholds)
+    found = checks(case)
+    safe_from = safe_from_ms(case, found)
+    problems = {check.condition: check.problem for check in found if check.problem is not None}
+    refusal = REFUSALS[judgement.verdict]
+    if refusal is not None:
+        # A marker by hand would write the same as the refused ABORT.
+        agrees = judgement.reason is Reason.MARKER_REFUSED and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
+        command = _command(evidence, kafka_version) if agrees and cannot_name(evidence.on_partition.topic) is None else None
+        said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(end_it=WAYS_TO_END[knows_force_terminate(kafka_version)])
+        return Remedy(False, command, _dated(said, safe_from), safe_from, found)
+    unnamed = cannot_name(evidence.on_partition.topic)
+    if unnamed is not None:
+        return Remedy(False, None, unnamed, None, found)
+    # Text has no bytes to check, which does not make the command wrong.
+    allowed = {Condition.CRC_IS_VALID} if evidence.on_partition.crc is Crc.NOT_CHECKED else set()
+    command = None if (NEVER_WITHOUT - allowed) & set(problems) else _command(evidence, kafka_version)
+    # The first condition that is not met, and all conditions without which a marker is wrong.
+    named = [text for number, (condition, text) in enumerate(problems.items()) if number == 0 or condition in NEVER_WITHOUT]
+    return Remedy(not problems, command, _dated("; ".join(named), safe_from) if named else None, safe_from, found)
+
+
+def _dated(problem: str, safe_from: int | None) -> str:
+    return problem if safe_from is None else f"{problem}; safe from {instant(safe_from + 999)} on, if it is still open then"
+
+
+def _command(evidence: Evidence, kafka_version: str | None) -> str:
+    partition = evidence.on_partition
+    if knows_describe_producers(kafka_version):
+        return abort(partition.topic, partition.partition, partition.start_offset)
+    producer = (partition.producer_id, partition.producer_epoch, partition.coordinator_epoch)
+    return abort_on_old_brokers(partition.topic, partition.partition, *producer)

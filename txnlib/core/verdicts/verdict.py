@@ -1,0 +1,203 @@
+"""The verdict on an open transaction: its reason in words, and what the live tool would print.
+
+Three steps, each a table: what holds the transaction (`standing`), what makes that doubtful (`doubt`), and which verdict the
+standing gives at this age. Source: DESIGN.md 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.core.durations import duration, instant
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
+from txnlib.core.verdicts.ages import LateBy, is_old_enough, known_at_ms, last_write_ms, lateness, proven_age_ms, proven_since_ms
+from txnlib.core.verdicts.copies import ROLES, End
+from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, doubt
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
+from txnlib.core.verdicts.find_hanging import find_hanging, is_candidate
+from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
+from txnlib.core.verdicts.standing import Holds, holds, is_ahead, is_decision_marker, standing
+
+#: (verdict, whether `find-hanging` prints it), if they differ -> why, as the end of a sentence.
+DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
+    (Verdict.HANGING, False): "find-hanging stays silent, since it compares neither epochs nor decisions nor brokers' clocks",
+    (Verdict.STUCK, False): "find-hanging stays silent about what a coordinator decided",
+    (Verdict.UNKNOWN, True): "find-hanging, asked at this instant, would print it",
+}
+
+
+def _is_absorbed(evidence: Evidence) -> bool:
+    start, stamped = clock_ms(evidence.at_coordinator.transaction_start_ms), clock_ms(evidence.on_partition.stamped_after_ms)
+    return start is not None and stamped is not None and stamped < start - evidence.on_partition.clocks_differ_ms
+
+
+def _is_zombies(evidence: Evidence) -> bool:
+    return is_ahead(evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch)
+
+
+def _is_one_epoch_ahead(evidence: Evidence) -> bool:
+    seen, held = evidence.on_partition.producer_epoch, evidence.at_coordinator.producer_epoch
+    is_ongoing = holds(evidence.at_coordinator) is Holds.ONGOING
+    return is_ongoing and held is not None and seen == held + 1 and seen != LAST_EPOCH
+
+
+#: Further oddities of a transaction that its coordinator expects, although its marker will end all of it.
+ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
+    "its first records were written before that transaction began, and will be ended with it": _is_absorbed,
+    "its records carry an older epoch than its coordinator holds: a fenced producer wrote them": _is_zombies,
+    "its records carry the epoch after its coordinator's: a commit of a client without transactions v2 will be refused here, the "
+    "coordinator's abort will not": _is_one_epoch_ahead,
+}
+
+#: Text for a last write of unknown age.
+UNSHOWN: Final = "its last write is stamped with a time that no clock shows ({ms} ms)"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and its basis. Ages are in ms."""
+
+    verdict: Verdict
+    reason: Reason
+    explanation: str
+    kafka_find_hanging: bool | None
+    late_by: LateBy | None
+    age_basis: str
+    broker_clock_age_ms: int | None
+    #: The oldest instant at which brokers' clocks prove that the transaction was open, in epoch ms.
+    proven_since_ms: int | None
+
+
+#: Verdicts that do not depend on an age.
+DECIDED_VERDICTS: Final[Mapping[Reason, Verdict]] = {
+    Reason.MARKER_PENDING: Verdict.OPEN,
+    Reason.MARKER_OVERDUE: Verdict.STUCK,
+    Reason.MARKER_REFUSED: Verdict.STUCK,
+    Reason.TWO_PHASE_COMMIT: Verdict.OPEN,
+    Reason.BROKER_VERSION_UNKNOWN: Verdict.UNKNOWN,
+}
+#: Reasons that mean that the coordinator will end the transaction.
+EXPECTED_REASONS: Final = frozenset({Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT})
+#: Why an expected transaction is late, by the rule and by whether the coordinator's start is known.
+LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
+    (LateBy.LAST_WRITE, True): Reason.TIMEOUT_NOT_PASSED,
+    (LateBy.LAST_WRITE, False): Reason.OVERDUE,
+    (LateBy.COORDINATOR_START, True): Reason.OVERDUE,
+    (LateBy.COORDINATOR_START, False): Reason.OVERDUE,
+    (LateBy.BOTH, True): Reason.OVERDUE,
+    (LateBy.BOTH, False): Reason.OVERDUE,
+}
+
+
+def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None = None) -> Judgement:
+    """The verdict on one open transaction. `kafka_version` is that of the brokers, None if unknown."""
+    at_ms = known_at_ms(evidence, thresholds)
+    reason = standing(evidence, kafka_version)
+    doubted = doubt(evidence, reason, thresholds)
+    late_by, live = None, live_answer(evidence, thresholds)
+    if doubted is not None:
+        verdict, reason = Verdict.UNKNOWN, doubted
+    elif reason in NOBODY_ENDS_IT:
+        verdict = Verdict.HANGING if is_old_enough(evidence, thresholds, at_ms) else Verdict.SUSPECT
+    elif reason is Reason.EXPECTED:
+        late_by = lateness(evidence, thresholds, at_ms)
+        verdict = Verdict.OPEN if late_by is None else Verdict.LATE
+        if late_by is not None:
+            reason = LATE_REASONS[late_by, _is_start_known(evidence.at_coordinator)]
+    else:
+        if reason is Reason.MARKER_PENDING and _is_overdue(evidence.at_coordinator, thresholds, at_ms):
+            reason = Reason.MARKER_OVERDUE
+        verdict = DECIDED_VERDICTS[reason]
+    return Judgement(
+        verdict=verdict,
+        reason=reason,
+        explanation="; ".join([explain(reason, evidence, at_ms), *_remarks(verdict, reason, evidence, live)]),
+        kafka_find_hanging=live,
+        late_by=late_by,
+        age_basis="BROKER_CLOCK" if evidence.on_partition.is_broker_clock else "CLIENT_CLOCK",
+        broker_clock_age_ms=proven_age_ms(evidence, at_ms),
+        proven_since_ms=proven_since_ms(evidence),
+    )
+
+
+def _is_start_known(coordinator: CoordinatorSide) -> bool:
+    return clock_ms(coordinator.transaction_start_ms) is not None and coordinator.transaction_timeout_ms is not None
+
+
+def _is_overdue(coordinator: CoordinatorSide, thresholds: Thresholds, at_ms: int) -> bool:
+    decided = clock_ms(coordinator.record_ms)
+    return decided is not None and at_ms - decided > thresholds.stuck_after_ms
+
+
+def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | None) -> list[str]:
+    """Remarks for readers who compare the verdict with the live tool or with the records."""
+    odd = [text for text, applies in ODDITIES.items() if reason in EXPECTED_REASONS and applies(evidence)]
+    stamped = evidence.on_partition.last_timestamp_ms
+    if stamped is not None and clock_ms(stamped) is None:
+        odd.append(UNSHOWN.format(ms=stamped))
+    difference = None if live is None else DIFFERENCES.get((verdict, live))
+    return odd if difference is None else [*odd, difference]
+
+
+def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
+    """Whether `kafka-transactions.sh find-hanging` would have printed the row; None if that depends on missing coordinators.
+
+    The live description of a prepared id lists only partitions that have not acknowledged their marker yet.
+    """
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    is_listed = coordinator.is_active and coordinator.is_listed
+    if is_listed and coordinator.is_prepared:
+        is_listed = not is_decision_marker(partition, coordinator)
+    return find_hanging(
+        is_candidate=is_candidate(partition.last_timestamp_ms, thresholds.as_of_ms, thresholds.max_transaction_timeout_ms),
+        is_id_known=coordinator.is_current,
+        is_partition_listed=is_listed,
+        are_coordinators_complete=not coordinator.missing_partitions,
+    )
+
+
+def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
+    """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    return EXPLANATIONS[reason].format(
+        producer_id=partition.producer_id,
+        producer_epoch=partition.producer_epoch,
+        coordinator_epoch="unknown" if partition.coordinator_epoch is None else partition.coordinator_epoch,
+        transactional_id=coordinator.transactional_id,
+        state="expired" if coordinator.state is None else coordinator.state.kafka_name,
+        coordinator_producer_epoch=coordinator.producer_epoch,
+        coordinator_partition=coordinator.coordinator_partition,
+        marker_type=partition.marker_type or "end",
+        marker_offset=partition.marker_offset,
+        loss=_loss(partition),
+        missing=_missing(coordinator),
+        role=ROLES[partition.role],
+        coordinator_role=ROLES[coordinator.role],
+        known_until=instant(partition.captured_at_ms),
+        coordinator_known_until=instant(coordinator.captured_at_ms),
+        write_age=_age(last_write_ms(evidence), at_ms),
+        start_age=_age(clock_ms(coordinator.transaction_start_ms), at_ms),
+        timeout=duration(coordinator.transaction_timeout_ms),
+    )
+
+
+def _age(since_ms: int | None, at_ms: int) -> str:
+    return "of unknown age" if since_ms is None else duration(at_ms - since_ms)
+
+
+def _loss(partition: PartitionSide) -> str:
+    """What is missing in the copy, as the end of a sentence."""
+    if partition.gap_offset is not None:
+        return f"has a hole before offset {partition.gap_offset}"
+    return "ends below the high watermark" if partition.end is End.SHORT else "is damaged above the transaction's start"
+
+
+def _missing(coordinator: CoordinatorSide) -> str:
+    if not coordinator.missing_partitions and coordinator.count_basis is CountBasis.AMBIGUOUS:
+        return "how many partitions __transaction_state has is not known (give --coordinator-partitions)"
+    named = ", ".join(str(number) for number in coordinator.missing_partitions) or "none"
+    return f"__transaction_state partition(s) {named} are missing or incomplete"

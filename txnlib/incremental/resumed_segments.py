@@ -1,0 +1,145 @@
+"""Segments that the earlier run read. Their rows still hold; reading resumes behind them.
+
+Tasks look for the fingerprint of a segment in tonight's copy of it (`readers.segment_fingerprint`). Where all of it is there, the
+rows are carried over, and reading resumes at the last batch or after it. Everything else is read as if for the first time:
+the logs of coordinators and groups, whose records are decoded, all text, and whatever was compacted or damaged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from txnlib.readers.batch_headers import Pause
+from txnlib.readers.capture import Capture, Continued, FileKind
+from txnlib.readers.file_parts import Part
+from txnlib.readers.segment_fingerprint import go_on
+from txnlib.readers.snapshot_start import READ_WHOLE
+from txnlib.readers.storage import files
+from txnlib.readers.text_files import READ_ERRORS
+from txnlib.spark.coverage.coverage import is_harmful
+from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.schemas import COPY, SEGMENT_PARTS, conform
+
+_SEGMENT: Final = (*COPY, "segment_base_offset")
+_FILES_PER_TASK: Final = 64
+#: Of `readers.capture.Continued`.
+CONTINUED: Final = (
+    "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long, "
+    "leader_epoch int"
+)
+
+
+def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame) -> Capture:
+    """The capture with those of its segments that `segments` of the run before hold already, each to be read on.
+
+    `checkpoints` are those of this capture: a partition with a cleaner's offset is compacted, and read whole.
+    """
+    raw = capture.of_kind(FileKind.SEGMENT)
+    if not raw:
+        return capture
+    listed = spark.createDataFrame(
+        [(file.topic, file.partition, file.source, file.offset, file.path) for file in raw],
+        "topic string, partition int, source string, segment_base_offset long, path string",
+    )
+    cleaned = checkpoints.where(F.col("name") == "cleaner_offset").select(*COPY)
+    known = _worth_asking(segments).join(cleaned, on=list(COPY), how="left_anti")
+    asked = known.join(listed, on=list(_SEGMENT), how="inner")
+    tasks = asked.repartition(-(-len(raw) // _FILES_PER_TASK))
+    found = tasks.select(*_SEGMENT, "path", "landmarks", "last_offset_before").mapInArrow(_ask, CONTINUED).collect()
+    # Of a segment that was given twice nobody knows which one the rows are of.
+    times = Counter(row[: len(_SEGMENT)] for row in found)
+    once = (Continued(*row) for row in found if times[row[: len(_SEGMENT)]] == 1)
+    continued = tuple(sorted(once, key=lambda segment: segment.path))
+    parts = {
+        each.path: (Part(each.position, None, Pause(each.position, each.last_offset, each.leader_epoch)),) for each in continued
+    }
+    return replace(capture, parts={**capture.parts, **parts}, continued=continued)
+
+
+def _worth_asking(segments: DataFrame) -> DataFrame:
+    """The segments whose rows may hold still: those with batches, no holes, and nothing unreadable before the last batch."""
+    last = F.element_at("landmarks", -1)["position"]
+    damaged = F.exists("unreadable", lambda stretch: is_harmful(stretch) & (stretch["position"] < last))
+    return segments.where(
+        (F.col("kind") == "raw")
+        & ~F.col("topic").isin(*READ_WHOLE)
+        & (F.size("landmarks") > 0)
+        & F.col("last_gap_offset").isNull()
+        & ~damaged
+    ).drop("path")
+
+
+def _ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    for batch in batches:
+        rows = batch.select(["path", "landmarks", "last_offset_before"]).to_pylist()
+        found = [_go_on(row["path"], row["landmarks"], row["last_offset_before"]) for row in rows]
+        where = batch.select([*_SEGMENT, "path"])
+        positions = pa.array([None if at is None else at.position for at in found], pa.int64())
+        last_offsets = pa.array([None if at is None else at.last_offset for at in found], pa.int64())
+        leader_epochs = pa.array([None if at is None else at.leader_epoch for at in found], pa.int32())
+        named = [*where.schema.names, "position", "last_offset", "leader_epoch"]
+        asked = pa.RecordBatch.from_arrays([*where.columns, positions, last_offsets, leader_epochs], names=named)
+        yield asked.filter(positions.is_valid())
+
+
+def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int | None) -> Pause | None:
+    """A file that cannot be read is not continued, which whoever reads it whole will say."""
+    try:
+        with files.open_buffer(path) as opened:
+            return go_on(opened.buffer, opened.size, landmarks, last_offset_before)
+    except READ_ERRORS:
+        return None
+
+
+def mark_continued(record_batches: DataFrame, continued: DataFrame) -> DataFrame:
+    """Rows of `record_batches` of the run before, with whether they hold still: column `holds`."""
+    read_on = continued.select(*_SEGMENT, F.col("position").alias("read_from"))
+    told = record_batches.join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
+    return told.withColumn("holds", F.coalesce(F.col("position") < F.col("read_from"), F.lit(False)))
+
+
+def torn_segments(segments: DataFrame, continued: DataFrame) -> DataFrame:
+    """The segments of the run before of which some row may not hold. Columns: those of `segments`, and `read_from`."""
+    read_on = continued.select(*_SEGMENT, F.col("position").alias("read_from"))
+    told = segments.where(F.col("topic").isNotNull()).join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
+    return told.where(~F.coalesce(F.col("read_from") > F.element_at("landmarks", -1)["position"], F.lit(False)))
+
+
+def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:
+    """What the run before has seen of each continued segment, as the first part of it. Columns: SEGMENT_PARTS."""
+    before = F.filter("unreadable", lambda stretch: stretch["position"] < F.col("read_from"))
+    landmarks = F.filter("landmarks", lambda mark: mark["position"] < F.col("read_from"))
+    is_last_held = F.element_at("landmarks", -1)["position"] < F.col("read_from")
+    parts = _of_files(segments.where(F.col("kind") == "raw"), continued).withColumns(
+        {
+            "path": F.col("path_now"),
+            "end_offset": F.col("read_until") + 1,
+            "batches": F.col("batches") - F.when(is_last_held, 0).otherwise(1),
+            "tail": F.lit(None).cast("string"),
+            "is_decoded": F.lit(None).cast("boolean"),
+            "unreadable": before,
+            "landmarks": landmarks,
+            "last_offset_before": F.when(is_last_held, F.col("last_offset_before")),
+            "part_position": F.lit(0).cast("long"),
+        }
+    )
+    return conform(parts, SEGMENT_PARTS)
+
+
+def _of_files(rows: DataFrame, continued: DataFrame) -> DataFrame:
+    """The rows of continued segments, with where they are read on."""
+    now = continued.select(
+        *_SEGMENT,
+        F.col("path").alias("path_now"),
+        F.col("position").alias("read_from"),
+        F.col("last_offset").alias("read_until"),
+    )
+    return rows.join(F.broadcast(now), on=list(_SEGMENT), how="inner")

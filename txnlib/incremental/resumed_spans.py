@@ -1,0 +1,128 @@
+"""`producer_spans` resumed from the earlier run: the windows run over new batches only.
+
+What the run before remembered of each producer stands in the row of its newest span; a closed span is what it was. So the rows
+of a whole log are those of closed spans, as they were, and those that the windows make of new batches with that memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.spark.producers.producer_spans import (
+    END_OF_SPAN,
+    batches_of,
+    located_spans,
+    newest_spans,
+    read_batches_of,
+    spans_of,
+    with_snapshot,
+)
+from txnlib.spark.producers.producer_steps import EARLIER, with_states
+from txnlib.spark.schemas import MARKER_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, conform
+
+#: The column of `mark_closed`.
+_HOLDS: Final = "holds"
+
+
+def continued_spans(
+    record_batches: DataFrame,
+    new_batches: DataFrame,
+    producer_snapshots: DataFrame,
+    coverage: DataFrame,
+    earlier_spans: DataFrame,
+    grown: DataFrame,
+) -> DataFrame:
+    """The rows of `producer_spans` but for those that the run before had already (`mark_closed`). Columns: PRODUCER_SPANS.
+
+    `new_batches`: those of `record_batches` that are not in the run before, and maybe others. `grown`: see `grown_partitions`.
+    """
+    copies = F.broadcast(grown)
+    judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
+    others = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="left_anti")
+    added = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner")
+    new = read_batches_of(new_batches.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner").where(_is_new()), added)
+    known = newest_spans(earlier_spans).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
+    remembered = known.select(*PRODUCER, memory().alias(EARLIER))
+    gone_on = new.join(remembered, on=list(PRODUCER), how="left")
+    whole = batches_of(record_batches, producer_snapshots, others)
+    steps = with_states(gone_on.unionByName(whole, allowMissingColumns=True))
+    spans = located_spans(spans_of(steps), judged)
+    return spans.unionByName(_left_behind(known, new))
+
+
+def _is_new() -> Column:
+    return F.col("base_offset") >= F.col("grows_at")
+
+
+def _left_behind(known: DataFrame, new: DataFrame) -> DataFrame:
+    """The newest spans of the run before, as they are now: those of producers that wrote on are the newest no more."""
+    wrote = new.select(*PRODUCER).distinct().withColumn("wrote", F.lit(True))
+    told = known.join(wrote, on=list(PRODUCER), how="left").withColumn("wrote", F.coalesce("wrote", F.lit(False)))
+    is_closed, wrote_on = F.col("marker_offset").isNotNull(), F.col("wrote")
+    left = told.where(~wrote_on | is_closed | F.col("suspect").isNotNull())
+    is_over = {name: F.when(~wrote_on | is_closed, F.col(name)).alias(name) for name in END_OF_SPAN}
+    is_newest = {name: F.when(~wrote_on, F.col(name)).alias(name) for name in ("state", "suspects_count")}
+    return conform(left.withColumns({**is_over, **is_newest, "is_newest": ~wrote_on}), PRODUCER_SPANS)
+
+
+def mark_closed(spans: DataFrame, grown: DataFrame) -> DataFrame:
+    """Rows of `producer_spans` of the run before, with whether they are among those of tonight as they are: column `holds`."""
+    return _in_grown(spans, grown, F.col("state").isNull())
+
+
+def mark_ended(partition_transactions: DataFrame, grown: DataFrame) -> DataFrame:
+    """The same of rows of `partition_transactions`."""
+    return _in_grown(partition_transactions, grown, F.col("marker_offset").isNotNull())
+
+
+def not_ended_before(spans: DataFrame, grown: DataFrame) -> DataFrame:
+    """The spans of tonight whose transactions `mark_ended` does not find."""
+    copies = F.broadcast(grown.select(*TOPIC_PARTITION, "grows_at"))
+    is_known = F.coalesce(F.col("marker_offset") < F.col("grows_at"), F.lit(False))
+    return spans.join(copies, on=list(TOPIC_PARTITION), how="left").where(~is_known).drop("grows_at")
+
+
+def _in_grown(rows: DataFrame, grown: DataFrame, is_closed: Column) -> DataFrame:
+    copies = F.broadcast(grown.select(*TOPIC_PARTITION, F.lit(True).alias("grew")))
+    told = rows.join(copies, on=list(TOPIC_PARTITION), how="left")
+    return told.withColumn(_HOLDS, F.coalesce("grew", F.lit(False)) & is_closed)
+
+
+def memory() -> Column:
+    """What the windows remembered at the end of a producer's newest span, by the names of `producer_steps`."""
+    is_marker, state = F.col("marker_offset").isNotNull(), F.col("state")
+
+    def in_span(value: Column) -> Column:
+        return F.when(~is_marker, value)
+
+    marker = {"offset": "marker_offset", "type": "marker_type", "epoch": "marker_epoch"}
+    marker |= {"coordinator_epoch": "marker_coordinator_epoch", "ms": "marker_ms"}
+    ended_by = F.struct(*[F.col(name).alias(field) for field, name in marker.items()]).cast(MARKER_FIELDS)
+    fields = {
+        # Only that there was one, and no offset is as low.
+        "base_offset": F.lit(-1).cast("long"),
+        "producer_epoch": state["producer_epoch"],
+        "max_timestamp_ms": state["last_timestamp"],
+        "is_marker": is_marker,
+        "sequence": state["last_sequence"],
+        "data_offset": state["last_offset"],
+        "delta": state["offset_delta"],
+        "coordinator": state["coordinator_epoch"],
+        "start": state["current_txn_first_offset"],
+        "first_epoch": F.col("producer_epoch"),
+        "first_timestamp": in_span(F.col("first_timestamp_ms")),
+        "newest_timestamp": in_span(F.col("last_timestamp_ms")),
+        "newest_offset": in_span(F.col("last_offset")),
+        "spans": F.col("span") + F.when(is_marker, 1).otherwise(0),
+        "batches": in_span(F.col("batches")),
+        "records": in_span(F.col("records")),
+        "uncounted": in_span(F.when(F.col("first_offset").isNotNull() & F.col("records").isNull(), 1)).cast("long"),
+        "bytes": in_span(F.col("bytes")),
+        "client_clocks": in_span(F.when(~F.col("is_broker_clock"), 1)).cast("long"),
+        "marker": F.when(is_marker, ended_by).otherwise(F.col("marker_before")),
+        "suspects": F.col("suspects_count"),
+    }
+    return F.struct(*[value.alias(name) for name, value in fields.items()])

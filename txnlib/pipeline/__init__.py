@@ -1,0 +1,23 @@
+"""An audit: request, run, and the steps that make its tables."""
+
+from __future__ import annotations
+
+from txnlib.pipeline.audit_request import Asked
+from txnlib.pipeline.run import Run, open_run, reopen_run
+from txnlib.pipeline.scheduler import Step, carry_out
+from txnlib.pipeline.audit import carry_out_all, carry_out_stage
+from txnlib.pipeline.run_lock import claim
+from txnlib.pipeline.what_if import UnwrittenTables
+
+__all__ = [
+    "Asked",
+    "Run",
+    "open_run",
+    "reopen_run",
+    "Step",
+    "carry_out",
+    "carry_out_all",
+    "carry_out_stage",
+    "claim",
+    "UnwrittenTables",
+]

@@ -1,0 +1,146 @@
+"""The tables read from a capture: batches, coordinator records, and what could not be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions
+from txnlib.delta.carried_rows import Grown
+from txnlib.incremental.earlier_run import read_new
+from txnlib.pipeline.carried_tables import batches_on, learn_grown
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.scheduler import Step, step_of
+from txnlib.readers.capture import FileKind, topic_partition_of
+from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
+from txnlib.settings import default_of
+from txnlib.spark.capture_source import read_capture
+from txnlib.spark.coordinators.console_copies import console_records, console_segments
+from txnlib.spark.coverage.coverage import coverage
+from txnlib.spark.coverage.quarantine import quarantine
+
+#: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
+IDS_TO_LEARN_FROM = 200
+
+
+def _record_batches(run: Run) -> DataFrame | Grown:
+    assert run.capture is not None
+    return batches_on(run) or read_capture(run.spark, run.capture, "record_batches")
+
+
+def _read(table: str, after: tuple[str, ...] = ()) -> Step:
+    def make(run: Run) -> DataFrame:
+        assert run.capture is not None
+        return read_new(run.spark, run.capture, table, run.earlier)
+
+    return Step(table, after, make)
+
+
+def _checkpoints(run: Run) -> DataFrame:
+    assert run.capture is not None
+    return read_capture(run.spark, run.capture, "checkpoints")
+
+
+def _committed_offsets(run: Run) -> DataFrame:
+    """Reads only `__consumer_offsets`, so it costs nothing if that was not captured."""
+    assert run.capture is not None
+    files = tuple(file for file in run.capture.files if file.topic == GROUP_METADATA_TOPIC)
+    return read_capture(run.spark, replace(run.capture, files=files), "committed_offsets")
+
+
+def _learn_settings(run: Run) -> None:
+    """Infers settings that were not given from the records."""
+    _learn_transaction_max_timeout(run)
+    _learn_coordinator_partitions(run)
+
+
+def _learn_transaction_max_timeout(run: Run) -> None:
+    """Raises the assumed `transaction.max.timeout.ms` to the largest stored timeout: brokers refuse larger ones."""
+    if not run.settings.is_transaction_max_timeout_assumed:
+        return
+    timeout = F.col("transaction_timeout_ms")
+    stored = run.tables.read("transaction_log").where(~timeout.isin(*TWO_PHASE_COMMIT_TIMEOUTS))
+    largest = stored.agg(F.max(timeout)).first()
+    if largest is not None and largest[0] is not None and largest[0] > run.settings.transaction_max_timeout_ms:
+        run.settings = run.settings.model_copy(update={"transaction_max_timeout_ms": largest[0]})
+
+
+def _learn_coordinator_partitions(run: Run) -> None:
+    """Infers the number of coordinator partitions from the ids in the records, unless it was given."""
+    if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
+        return
+    log = run.tables.read("transaction_log").where(F.col("partition").isNotNull())
+    pairs = [(row[0], row[1]) for row in log.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()]
+    highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
+    at_least = 0 if highest is None or highest[0] is None else highest[0] + 1
+    count, basis = count_partitions(pairs, at_least=at_least, default=default_of("coordinator_partitions"))
+    learned = {"coordinator_partitions": count, "coordinator_partitions_basis": basis.value}
+    run.settings = run.settings.model_copy(update=learned)
+
+
+def _place_console_records(run: Run) -> None:
+    """Adds what console consumers printed. The number of coordinator partitions, known by now, gives the partition of each id."""
+    if run.capture is None or not run.capture.of_kind(FileKind.CONSOLE):
+        return
+    printed = read_capture(run.spark, run.capture, "console_log")
+    records = console_records(printed, run.tables.read("transaction_log"), run.settings.coordinator_partitions)
+    run.tables.append("segments", console_segments(run.tables.read("segments"), records))
+    run.tables.append("transaction_log", records)
+
+
+def _coverage(run: Run) -> DataFrame:
+    assert run.capture is not None
+    notes = run.capture.notes
+    return coverage(
+        run.tables.read("segments"),
+        run.tables.read("record_batches"),
+        run.tables.read("checkpoints"),
+        _partition_notes(run, notes),
+        _instants(run, notes),
+        _expected(run, notes),
+    )
+
+
+def _partition_notes(run: Run, notes: CaptureNotes) -> DataFrame:
+    rows = [(*topic_partition_of(name), noted.leader, noted.replicas) for name, noted in notes.partitions.items()]
+    return run.spark.createDataFrame(rows, "topic string, partition int, leader int, replicas array<int>")
+
+
+def _instants(run: Run, notes: CaptureNotes) -> DataFrame:
+    rows: list[tuple[str | None, str | None, int]] = []
+    for name, instant in notes.captured_at_ms.items():
+        broker, _, folder = name.rpartition("/")
+        rows.append((None, None, instant) if name == DEFAULT_INSTANT else (broker, folder, instant))
+    return run.spark.createDataFrame(rows, "broker string, folder string, captured_at_ms long")
+
+
+def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
+    """Partitions that capture.json, the number of coordinators, or the coordinators' records name."""
+    schema = "topic string, partition int"
+    noted = run.spark.createDataFrame([topic_partition_of(name) for name in notes.partitions], schema)
+    coordinators = run.spark.range(run.settings.coordinator_partitions).select(
+        F.lit(TRANSACTION_STATE_TOPIC).alias("topic"), F.col("id").cast("int").alias("partition")
+    )
+    named = run.tables.read("transaction_log").select(F.inline("partitions"))
+    return noted.union(coordinators).union(named).distinct()
+
+
+STEPS: Final = (
+    Step("record_batches", (), _record_batches),  # first, because it takes longest
+    _read("transaction_log"),
+    Step("committed_offsets", (), _committed_offsets),
+    Step("checkpoints", (), _checkpoints),
+    # Last, so that `segments` shows files that shrank while the other tables were read.
+    _read("segments", after=("record_batches", "transaction_log", "committed_offsets")),
+    _read("producer_snapshots"),
+    _read("aborted_transactions"),
+    Step("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),
+    Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
+    Step("coverage", ("transaction_log", "segments", "record_batches", "checkpoints", "console_records"), _coverage),
+    Step("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
+    step_of(quarantine, "segments", "record_batches", "checkpoints", after=("console_records",)),
+)

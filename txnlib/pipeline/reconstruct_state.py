@@ -1,0 +1,77 @@
+"""Tables of what partitions and coordinators knew. Made from those of `ingest_dumps`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import functions as F
+
+from txnlib.pipeline.carried_tables import spans_on, transactions_on
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.scheduler import Step, step_of
+from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
+from txnlib.spark.coordinators.transactional_ids import transactional_ids
+from txnlib.spark.coordinators.transactions import transactions
+from txnlib.spark.coverage.coverage import lowered
+from txnlib.spark.coverage.quarantine import quarantine
+from txnlib.spark.findings.findings import findings
+from txnlib.spark.producers.checked_batches import checked_batches
+from txnlib.spark.producers.partition_transactions import partition_transactions
+from txnlib.spark.producers.producer_spans import producer_spans
+from txnlib.spark.producers.producer_states import producer_states
+
+
+def _expiration(run: Run) -> dict[str, object]:
+    return {"producer_id_expiration_ms": run.settings.producer_id_expiration_ms}
+
+
+def _applications(run: Run) -> dict[str, object]:
+    return {"application_patterns": run.settings.application_patterns}
+
+
+def _lower_coverage(run: Run) -> None:
+    """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
+    checked = run.tables.read("checked_batches")
+    if not checked.where(~F.col("is_crc_valid")).isEmpty():
+        run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
+
+
+#: The steps of a run that does not resume from another.
+_SPANS: Final = step_of(producer_spans, "record_batches", "producer_snapshots", "coverage", after=("grown_partitions",))
+_TRANSACTIONS: Final = step_of(partition_transactions, "producer_spans", after=("grown_partitions",))
+
+STEPS: Final = (
+    replace(_SPANS, make=lambda run: spans_on(run) or _SPANS.make(run)),  # first, because it takes longest
+    step_of(coordinator_states, "transaction_log", "coverage", after=("console_records",)),
+    step_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments", after=("console_records",)),
+    Step("corrupt_batches", ("coverage", "checked_batches"), _lower_coverage),
+    # Written again: `ingest_dumps` did not know which batches are corrupt.
+    step_of(quarantine, "segments", "record_batches", "checkpoints", "checked_batches", after=("console_records",)),
+    step_of(producer_id_owners, "coordinator_states"),
+    step_of(transactions, "coordinator_states", "producer_spans", "coverage"),
+    step_of(
+        findings,
+        "record_batches",
+        "producer_spans",
+        "coordinator_states",
+        "transactions",
+        "producer_id_owners",
+        "aborted_transactions",
+        "coverage",
+        "checked_batches",
+        settings=lambda run: {
+            "coordinator_partitions": run.settings.coordinator_partitions,
+            "as_of_ms": run.settings.as_of_ms,
+            "transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms,
+            "clock_tolerance_ms": run.settings.clock_tolerance_ms,
+            **_expiration(run),
+            **_applications(run),
+        },
+        after=("coordinator_partitions", "corrupt_batches"),
+    ),
+    replace(_TRANSACTIONS, make=lambda run: transactions_on(run) or _TRANSACTIONS.make(run)),
+    step_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
+    step_of(transactional_ids, "coordinator_states", "producer_spans", settings=_applications),
+)

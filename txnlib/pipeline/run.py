@@ -1,0 +1,239 @@
+"""A run of an audit: settings and tables, opened from inputs, or again from `audit_runs`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from txnlib import __version__
+from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.delta.session import delta_session, tune_for
+from txnlib.delta.store import RunStore, Store
+from txnlib.errors import UnreadableInputError, UsageError
+from txnlib.incremental.earlier_run import finished_runs, go_on_from, read_new
+from txnlib.pipeline.audit_request import INCREMENTAL, Asked
+from txnlib.pipeline.clock import now
+from txnlib.pipeline.run_owner import this_process
+from txnlib.pipeline.what_if import UnwrittenTables
+from txnlib.queries.run_result import Written
+from txnlib.readers.capture import Capture, list_capture
+from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
+from txnlib.render.report_text import size
+from txnlib.settings import Settings, SettingsFile, default_of, read_settings_file
+from txnlib.spark.capture_splits import split_large_files
+from txnlib.spark.instants import clock_ms
+from txnlib.spark.schemas import AUDIT_RUNS
+
+
+def silent(text: str) -> None:
+    """Discards a line of progress."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One audit: its session, tables and settings, and, while ingesting, its capture."""
+
+    spark: SparkSession
+    tables: RunStore | UnwrittenTables
+    settings: Settings
+    started_at: datetime
+    inputs: tuple[str, ...] = ()
+    capture: Capture | None = None
+    #: The run from which an incremental run resumes.
+    earlier: RunStore | None = None
+    #: The partitions that have only grown since then, as rows of `grown_partitions.GROWN`.
+    grown: tuple[tuple[str, int, str, int], ...] = ()
+    #: The process that carries out the run: host, process id, start.
+    owner: str = field(default_factory=this_process)
+    #: Called with each line of progress.
+    say: Callable[[str], object] = silent
+    #: Called with the name of each step when it begins, in the thread of the step.
+    begin: Callable[[str], object] = silent
+    #: Tables written so far: name -> rows and seconds.
+    written: dict[str, Written] = field(default_factory=dict)
+    #: The written tables that consist of many small files.
+    scattered: list[str] = field(default_factory=list)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        known = self.settings.model_dump(include=set(Thresholds.__dataclass_fields__))
+        return Thresholds(**known)
+
+    def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
+        """Writes the row of the run in `audit_runs`."""
+        self.tables.write("audit_runs", self.noted(status, counts))
+
+    def noted(self, status: str, counts: Mapping[str, object] | None = None) -> DataFrame:
+        """The row of the run in `audit_runs`."""
+        finished = None if status == "RUNNING" else now()
+        row = (
+            datetime.fromtimestamp(self.settings.as_of_ms / 1000, UTC),
+            self.started_at,
+            finished,
+            status,
+            ", ".join(self.inputs),
+            self.settings.model_dump_json(),
+            __version__,
+            None if counts is None else json.dumps(counts),
+            self.owner,
+        )
+        return self.spark.createDataFrame([row], AUDIT_RUNS)
+
+
+def open_run(asked: Asked, say: Callable[[str], object] = silent) -> Run:
+    """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
+    started_at = now()
+    given = SettingsFile() if asked.conf is None else read_settings_file(Path(asked.conf))
+    capture = list_capture(asked.input, follow_links=asked.follow_links)
+    if asked.start == SNAPSHOT:
+        capture = start_at_snapshots(capture)
+    spark = delta_session("txnlib")
+    tune_for(spark, capture.size)
+    store = _store(asked, spark)
+    capture, earlier, newest_ms = _continued(asked, given, capture, store, say)
+    tune_for(spark, capture.size_to_read, capture.size - capture.size_to_read)
+    capture = split_large_files(spark, capture)
+    settings = _decide(asked, given, capture, spark, earlier, newest_ms)
+    tables = RunStore(store, settings.cluster, settings.run_id)
+    return Run(spark, tables, settings, started_at, capture.inputs, capture, earlier, say=say)
+
+
+def _continued(
+    asked: Asked, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
+) -> tuple[Capture, RunStore | None, int | None]:
+    """The part of the capture to read, the run to resume from, and the newest broker-stamped time, if it was searched for."""
+    if asked.mode != INCREMENTAL:
+        return capture, None, None
+    known_ms = capture.notes.newest_instant_ms if asked.as_of_ms is None else asked.as_of_ms
+    for earlier, as_of_ms in finished_runs(store, _cluster(asked, given, capture), known_ms):
+        found = go_on_from(store.spark, capture, earlier)
+        if found is None:
+            continue
+        newest_ms = _newest_stamp(found, store.spark, earlier) if known_ms is None else None
+        if newest_ms is not None and newest_ms <= as_of_ms:
+            continue  # this is an audit of the same capture
+        say(f"resuming from {earlier.run_id}: reading only what was appended to {len(found.continued)} segments")
+        return found, earlier, newest_ms
+    say("no earlier audit to resume from: reading everything")
+    return capture, None, None
+
+
+def _store(asked: Asked, spark: SparkSession) -> Store:
+    output = None if asked.output is None else _absolute(asked.output)
+    return Store(spark, output, asked.schema)
+
+
+def _absolute(output: str) -> str:
+    return output if "://" in output else str(Path(output.removeprefix("file:")).absolute())
+
+
+def _cluster(asked: Asked, given: SettingsFile, capture: Capture) -> str:
+    return str(asked.cluster or given.cluster.name or capture.notes.cluster or Path(capture.inputs[0]).name)
+
+
+def _decide(
+    asked: Asked, given: SettingsFile, capture: Capture, spark: SparkSession, earlier: RunStore | None, newest_ms: int | None
+) -> Settings:
+    """The effective settings: options over settings file over capture.json over defaults."""
+    notes, limits, cluster = capture.notes, given.thresholds, given.cluster
+    minutes = _first(
+        asked.max_transaction_timeout, limits.max_transaction_timeout_minutes, default_of("max_transaction_timeout_ms") // 60_000
+    )
+    stuck_minutes = _first(asked.stuck_after, limits.stuck_after_minutes, default_of("stuck_after_ms") // 60_000)
+    noted = _first(asked.coordinator_partitions, cluster.coordinator_partitions, notes.coordinator_partitions, 0)
+    as_of_ms, basis = _as_of(asked, capture, spark, newest_ms)
+    return Settings(
+        cluster=_cluster(asked, given, capture),
+        as_of_ms=as_of_ms,
+        as_of_basis=basis,
+        max_transaction_timeout_ms=minutes * 60_000,
+        transaction_max_timeout_ms=_first(
+            asked.transaction_max_timeout_ms,
+            limits.transaction_max_timeout_ms,
+            notes.transaction_max_timeout_ms,
+            default_of("transaction_max_timeout_ms"),
+        ),
+        stuck_after_ms=stuck_minutes * 60_000,
+        timeout_scan_interval_ms=_first(
+            limits.timeout_scan_interval_ms, notes.timeout_scan_interval_ms, default_of("timeout_scan_interval_ms")
+        ),
+        clock_tolerance_ms=_first(limits.clock_tolerance_ms, default_of("clock_tolerance_ms")),
+        producer_id_expiration_ms=_first(
+            cluster.producer_id_expiration_ms, notes.producer_id_expiration_ms, default_of("producer_id_expiration_ms")
+        ),
+        coordinator_partitions=noted or default_of("coordinator_partitions"),
+        coordinator_partitions_basis=CountBasis.GIVEN if noted else CountBasis.DEFAULT,
+        is_transaction_max_timeout_assumed=asked.transaction_max_timeout_ms is None
+        and limits.transaction_max_timeout_ms is None
+        and notes.transaction_max_timeout_ms is None,
+        kafka_version=notes.kafka_version,
+        transaction_version=notes.transaction_version,
+        application_patterns=given.applications.patterns,
+        start=asked.start,
+        continues=None if earlier is None else earlier.run_id,
+    )
+
+
+def _first(*values: int | None) -> int:
+    return next(value for value in values if value is not None)
+
+
+def _as_of(asked: Asked, capture: Capture, spark: SparkSession, newest_ms: int | None) -> tuple[int, str]:
+    """The instant of the audit and its source. Without a capture instant, it is the newest broker-stamped time."""
+    if asked.as_of_ms is not None:
+        return asked.as_of_ms, "given"
+    noted = capture.notes.newest_instant_ms
+    if noted is not None:
+        return noted, "newest capture instant"
+    found = _newest_stamp(capture, spark, None) if newest_ms is None else newest_ms
+    return found, "newest broker-stamped time in the capture (no capture.json)"
+
+
+def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | None) -> int:
+    """The newest broker-stamped time in a capture. Raises UnreadableInputError if there is none."""
+    newest = read_new(spark, capture, "segments", earlier).agg(F.max(clock_ms("newest_broker_ms")).alias("newest")).first()
+    if newest is None or newest["newest"] is None:
+        raise UnreadableInputError(
+            ", ".join(capture.inputs), "contains no time at which it was taken", "Give --as-of, or add a capture.json"
+        )
+    return int(newest["newest"])
+
+
+def reopen_run(asked: Asked, say: Callable[[str], object] = silent, *, run_id: str | None = None, is_finished: bool = False) -> Run:
+    """Opens a run of `audit_runs`: the newest one that has the given cluster, instant or id. Raises UsageError if there is none."""
+    spark = delta_session("txnlib")
+    store = _store(asked, spark)
+    runs = store.read_all("audit_runs")
+    if asked.cluster is not None:
+        runs = runs.where(F.col("cluster") == asked.cluster)
+    if asked.as_of_ms is not None:
+        runs = runs.where(F.unix_millis("as_of") == asked.as_of_ms)
+    if is_finished:
+        runs = runs.where(F.col("status") == "DONE")
+    if run_id is not None:
+        runs = runs.where(F.col("run_id") == run_id)
+    found = runs.orderBy(F.desc("as_of"), F.desc("started_at")).first()
+    if found is None:
+        raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
+    settings = Settings.model_validate_json(found["settings"])
+    tables = RunStore(store, settings.cluster, settings.run_id)
+    return Run(spark, tables, settings, now(), (found["input"],), say=say)
+
+
+def tune_again(run: Run) -> None:
+    """Tunes the session of a reopened run for the size of its input."""
+    read = run.tables.read("segments").agg(F.sum("bytes").alias("bytes")).first()
+    tune_for(run.spark, 0 if read is None or read["bytes"] is None else read["bytes"])
+
+
+def reading_text(capture: Capture) -> str:
+    """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if it resumes from another."""
+    new = "" if not capture.continued else f", of which {size(capture.size_to_read)} are new"
+    return f"reading {len(capture.files)} files, {size(capture.size)}{new}"

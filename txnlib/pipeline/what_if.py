@@ -1,0 +1,60 @@
+"""Tables that are computed on each read and never written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.delta.carried_rows import Held
+from txnlib.delta.commits import Commit
+from txnlib.delta.store import RUN_COLUMNS, RunStore, Store
+from txnlib.spark.schemas import TABLES, conform
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrittenTables:
+    """The tables of a written run, some of them replaced by frames that are not written."""
+
+    written: RunStore
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+
+    @property
+    def store(self) -> Store:
+        return self.written.store
+
+    @property
+    def run_id(self) -> str:
+        return self.written.run_id
+
+    def read(self, name: str) -> DataFrame:
+        """The rows of this run in a table, without the columns that name the run."""
+        return self.frames[name] if name in self.frames else self.written.read(name)
+
+    def read_stamped(self, name: str) -> DataFrame:
+        """The same rows with those columns."""
+        if name not in self.frames:
+            return self.written.read_stamped(name)
+        stamps = {"cluster": F.lit(self.written.cluster), "run_id": F.lit(self.run_id)}
+        return self.frames[name].withColumns(stamps).select(*[field.name for field in RUN_COLUMNS], *TABLES[name].names)
+
+    def append(self, name: str, frame: DataFrame) -> None:
+        """Adds rows to a table that is not written."""
+        self.frames[name] = self.read(name).union(conform(frame, TABLES[name]))
+
+    def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
+        """Replaces a table by a frame."""
+        rows = conform(frame, TABLES[name])
+        self.frames[name] = rows if held is None else rows.unionByName(held.rows(name))
+
+    def read_own(self, name: str) -> DataFrame:
+        """The rows of this run in a table. No files are carried over."""
+        return self.read(name)
+
+    def commit(self, name: str) -> Commit:
+        """An unknown number of rows, and no files."""
+        return Commit(None)
+
+    def compact(self, name: str) -> None:
+        """Does nothing: there are no files to compact."""

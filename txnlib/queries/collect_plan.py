@@ -1,0 +1,155 @@
+"""The plan to collect more copies: what was not captured, and what stayed undecided for lack of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.shell_words import option, refusal
+from txnlib.queries.needed_copies import Wanted, wanted_for
+from txnlib.queries.summary import Row
+from txnlib.render.report_text import printable
+
+Place = tuple[str, int]
+
+#: Need -> reason, most useful first if no transaction is undecided.
+NEEDS: Final[Mapping[str, str]] = {
+    "COORDINATOR_MISSING": "no copy of it: an id whose records would stand there cannot be ruled out",
+    "COORDINATOR_UNCLEAR": "no copy of it shows also what it does not hold",
+    "COORDINATOR_AGAIN": "copied too early, or with records lost: copy it again, after the partitions",
+    "PARTITION_NAMED": "coordinators name it, and no copy of it was captured",
+    "COPY_NOT_WHOLE": "the copy that is judged is not whole",
+    "NOT_THE_LEADERS": "an open transaction is judged by a copy that is not the leader's, and may lag behind it",
+    "CHECKPOINTS": "no replication-offset-checkpoint of it: high watermarks are assumed to be the ends of the logs",
+    "GROUPS": "only if it matters which groups wait",
+}
+COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
+GROUPS_TOPIC: Final = "__consumer_offsets"
+#: Most partitions that a command names. If there are more, it names their topics.
+NAMED: Final = 50
+
+
+def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mapping[Place, int], opened: set[Place]) -> list[Row]:
+    """What to copy, most useful first. Columns: COLUMNS.
+
+    `undecided`: the UNKNOWN rows of open_transactions. `listed`: number of unfinished transactions that list each partition.
+    `opened`: the partitions with open transactions.
+    """
+    copies: dict[Place, list[Row]] = {}
+    for row in coverage:
+        copies.setdefault((row["topic"], row["partition"]), []).append(row)
+    waiting = _waiting(undecided, copies)
+    found: list[tuple[str, tuple[str | None, int | None], str | None, int, str]] = []
+    for place, rows in copies.items():
+        need, detail = _need(place, rows, waiting, listed, opened)
+        if need is not None:
+            found.append((need, place, _broker(rows), waiting.get(place, 0), detail))
+    found += [("CHECKPOINTS", (None, None), broker, 0, NEEDS["CHECKPOINTS"]) for broker in _without_checkpoints(coverage)]
+    order = list(NEEDS)
+    found.sort(key=lambda each: (-each[3], order.index(each[0]), each[1][0] or "", each[1][1] or 0, each[2] or ""))
+    return [
+        {"number": n, "need": need, "topic": topic, "partition": partition, "broker": broker, "undecided": waits, "why": why}
+        for n, (need, (topic, partition), broker, waits, why) in enumerate(found, start=1)
+    ]
+
+
+def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
+    """Partition -> number of undecided transactions that a better copy of it may decide."""
+    unclear = [place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)]
+    found: dict[Place, int] = {}
+    for row in undecided:
+        match wanted_for(row):
+            case Wanted.PARTITION:
+                places = [(row["topic"], row["partition"])]
+            case Wanted.COORDINATOR:
+                places = [(TRANSACTION_STATE_TOPIC, row["coordinator_partition"])]
+            case Wanted.EVERY_COORDINATOR:
+                places = unclear
+            case _:
+                places = []
+        for place in places:
+            found[place] = found.get(place, 0) + 1
+    return found
+
+
+def _need(
+    place: Place, rows: Sequence[Row], waiting: Mapping[Place, int], listed: Mapping[Place, int], opened: set[Place]
+) -> tuple[str | None, str]:
+    """The need of one partition, if any, and why."""
+    is_missing = all(row["status"] == "MISSING" for row in rows)
+    if place[0] == TRANSACTION_STATE_TOPIC:
+        if is_missing:
+            return "COORDINATOR_MISSING", NEEDS["COORDINATOR_MISSING"]
+        if not shows_absence(rows):
+            return "COORDINATOR_UNCLEAR", f"{NEEDS['COORDINATOR_UNCLEAR']}: {_detail(rows)}"
+        return ("COORDINATOR_AGAIN", NEEDS["COORDINATOR_AGAIN"]) if waiting.get(place) else (None, "")
+    if is_missing:
+        if place[0] == GROUPS_TOPIC and not listed.get(place):
+            return "GROUPS", NEEDS["GROUPS"]
+        number = listed.get(place, 0)
+        known = f"; {number} transactions that are not ended list it" if number else "; none that is not ended lists it"
+        return "PARTITION_NAMED", NEEDS["PARTITION_NAMED"] + known
+    judged = next((row for row in rows if row["is_judged"]), rows[0])
+    if judged["status"] != "COMPLETE" or waiting.get(place):
+        return "COPY_NOT_WHOLE", f"{NEEDS['COPY_NOT_WHOLE']}: {_detail(rows)}"
+    if place in opened and judged["is_leader"] is False:
+        return "NOT_THE_LEADERS", NEEDS["NOT_THE_LEADERS"]
+    return None, ""
+
+
+def shows_absence(rows: Sequence[Row]) -> bool:
+    """Whether some copy proves what it does not contain, as the audit requires of coordinators."""
+    return any(
+        row["status"] != "MISSING"
+        and row["is_decoded"]
+        and row["damaged_offset"] is None
+        and not row["source"].startswith("console:")
+        for row in rows
+    )
+
+
+def _detail(rows: Sequence[Row]) -> str:
+    judged = next((row for row in rows if row["is_judged"]), rows[0])
+    return str(judged["detail"] or judged["status"].lower())
+
+
+def _broker(rows: Sequence[Row]) -> str | None:
+    """The leader, if capture.json names it."""
+    return next((row["leader"] for row in rows if row["leader"] is not None), None)
+
+
+def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:
+    """Brokers from which segments but no high watermarks were captured."""
+    marked: dict[str, bool] = {}
+    for row in coverage:
+        if row["status"] != "MISSING" and row["broker"] is not None and row["source"].startswith("raw:"):
+            marked[row["broker"]] = marked.get(row["broker"], False) or row["high_watermark"] is not None
+    return sorted(broker for broker, is_marked in marked.items() if not is_marked)
+
+
+def commands(rows: Sequence[Row]) -> list[str]:
+    """The command for each broker: one, because a capture of a broker always includes its coordinators."""
+    lines = []
+    needed = [row for row in rows if row["need"] != "GROUPS"]
+    for broker in sorted({row["broker"] for row in needed}, key=lambda each: (each is None, each)):
+        own = [row for row in needed if row["broker"] == broker]
+        where = (
+            "on the leader of each, which kafka-topics.sh --describe names" if broker is None else f"on broker {printable(broker)}"
+        )
+        lines += [
+            f"# {where}, whose coordinators are copied along",
+            f"scripts/capture.sh --output CAPTURE --log-dirs DIRS {_selection(own)}",
+        ]
+    return lines
+
+
+def _selection(rows: Sequence[Row]) -> str:
+    named = [row for row in rows if row["topic"] not in (None, TRANSACTION_STATE_TOPIC) and refusal(row["topic"]) is None]
+    places = [(row["topic"], row["partition"]) for row in named]
+    if not places:
+        return "--step coordinators"
+    if len(places) <= NAMED:
+        return option("--partitions", ",".join(f"{topic}-{partition}" for topic, partition in places))
+    return option("--topics", "|".join(sorted({re.escape(topic) for topic, _ in places})))

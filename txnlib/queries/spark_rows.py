@@ -1,0 +1,76 @@
+"""Queries by Spark: for tables that only Spark can open, or that are not written."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.queries.tables import Filter, Row
+
+_COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "IN": lambda column, values: column.isin(*values),
+    "IS": lambda column, _: column.isNull(),
+    "IS NOT": lambda column, _: column.isNotNull(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRows:
+    """Tables, by what opens one, as `tables.Rows`: only what is limited, filtered to few, or counted is collected."""
+
+    root: str
+    read: Callable[[str], DataFrame]
+    _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(
+        self, name: str, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str = "", limit: int | None = None
+    ) -> list[Row]:
+        found = self._where(name, where)
+        if order:
+            found = found.sparkSession.sql(f"SELECT * FROM {{found}} ORDER BY {_quoted(order)}", found=found)
+        if limit is not None:
+            found = found.limit(limit)
+        return _collected(found.select(*columns))
+
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
+        asked = [F.expr(_quoted(expression)).alias(alias) for alias, expression in expressions.items()]
+        (row,) = _collected(self._where(name, where).agg(*asked))
+        return row
+
+    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
+        found = self.one(name, {"number": expression}, where)["number"]
+        return None if found is None else int(found)
+
+    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
+        counted = self._where(name, where).groupBy(*keys).agg(F.expr(_quoted(expression)).alias("number"))
+        return {tuple(row[key] for key in keys): row["number"] for row in _collected(counted)}
+
+    def _where(self, name: str, where: Sequence[Filter]) -> DataFrame:
+        if name not in self._opened:
+            self._opened[name] = self.read(name)
+        found = self._opened[name]
+        for column, comparison, value in where:
+            found = found.where(_COMPARISONS[comparison](F.col(column), value))
+        return found
+
+
+def _quoted(text: str) -> str:
+    """Names as Spark quotes them: in double quotes they would be literals."""
+    return text.replace('"', "`")
+
+
+def _collected(frame: DataFrame) -> list[Row]:
+    """The rows; through Arrow, which keeps the zone of instants."""
+    rows: list[Row] = frame.toArrow().to_pylist()
+    return rows

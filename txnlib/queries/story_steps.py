@@ -1,0 +1,234 @@
+"""The story of an open transaction: batches of the partition and coordinator records, in order of time.
+
+Only brokers' clocks count. Markers, LogAppendTime batches and coordinator records have one; a CreateTime batch is known to be
+between the broker-stamped batches around it. Each log keeps its own order. If the clocks do not decide the order between the two
+logs, the protocol does: a partition is added before it is written to, and a transaction is decided before it is marked.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.queries.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVER, Key, Place, limits, lists
+from txnlib.queries.summary import Row
+from txnlib.render.report_text import printable
+
+#: Kafka's name of a state -> what it means for the transaction; None is a tombstone.
+STATE_AFTER: Final[Mapping[str | None, str]] = {
+    "Empty": "nothing begun",
+    "Ongoing": "open",
+    "PrepareCommit": "decided: COMMIT",
+    "PrepareAbort": "decided: ABORT",
+    "CompleteCommit": "finished: COMMIT",
+    "CompleteAbort": "finished: ABORT",
+    None: "expired",
+}
+_SHOWN_PARTITIONS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the story."""
+
+    written_by: str
+    record: str
+    state_after: str
+    #: The log: the partition, or the coordinator's partition of `__transaction_state`.
+    log: str = ""
+    #: First and last offset in that log; None for records that are left out.
+    first_offset: int | None = None
+    last_offset: int | None = None
+    #: Brokers' clocks prove that it was written between these times. Equal if it is broker-stamped, None if unknown.
+    after_ms: int | None = None
+    before_ms: int | None = None
+    #: Whether the step is part of the open transaction.
+    is_open: bool = False
+    #: Fields that data batches of one producer must share to be folded into one line.
+    fold: tuple[object, ...] | None = None
+    records: int = 0
+    first_sequence: int | None = None
+    last_sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """Broker-stamped batches of the partition: offsets in order, their times, and the known times before and after them."""
+
+    offsets: Sequence[int] = ()
+    times: Sequence[int] = ()
+    before: int | None = None
+    after: int | None = None
+
+    def around(self, first_offset: int, last_offset: int) -> tuple[int | None, int | None]:
+        """The newest time at a lower offset and the oldest time at a higher offset."""
+        lower = [*([] if self.before is None else [self.before]), *self.times[: bisect_left(self.offsets, first_offset)]]
+        upper = [*self.times[bisect_right(self.offsets, last_offset) :], *([] if self.after is None else [self.after])]
+        return max(lower, default=None), min(upper, default=None)
+
+
+def tell(place: Place, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row]) -> list[Step]:
+    """The story of `place`: its producer's `batches` on the partition and the `records` of its transactional id.
+
+    `batches` are rows of record_batches by offset; `records` are rows of coordinator_states by offset, each with the number of
+    records that were `left_out` before it.
+    """
+    on_partition = list(_partition_steps(place, batches, stamps))
+    at_coordinator = list(_coordinator_steps(place, records))
+    keys = _partition_keys(place, batches, on_partition, records)
+    merged = _merge(list(zip(keys, on_partition, strict=True)), at_coordinator)
+    return list(_folded(merged))
+
+
+def is_stamped(batch: Row) -> bool:
+    """Whether the timestamp of the batch is a broker's."""
+    return bool(batch["is_control"]) or batch["timestamp_type"] == "LOG_APPEND_TIME"
+
+
+# ---- Partition
+
+
+def _partition_steps(place: Place, batches: Sequence[Row], stamps: Stamps) -> Iterator[Step]:
+    opened: int | None = None
+    for batch in batches:
+        first, last = batch["base_offset"], batch["last_offset"]
+        if batch["is_control"]:
+            opened = None
+        elif batch["is_transactional"] and opened is None:
+            opened = first
+        stamped_ms = clock_ms(batch["max_timestamp_ms"]) if is_stamped(batch) else None
+        lower, upper = stamps.around(first, last) if stamped_ms is None else (stamped_ms, stamped_ms)
+        step = Step(
+            written_by="coordinator" if batch["is_control"] else f"producer {place.producer_id}",
+            record=_marker(batch) if batch["is_control"] else "",
+            state_after="closed" if opened is None else f"open from {opened}",
+            log=f"{place.topic}-{place.partition}",
+            first_offset=first,
+            last_offset=last,
+            after_ms=lower,
+            before_ms=upper,
+            is_open=opened is not None and opened == place.start_offset,
+        )
+        yield (
+            step
+            if batch["is_control"]
+            else replace(
+                step,
+                fold=(batch["producer_epoch"], batch["is_transactional"], batch["timestamp_type"], opened),
+                records=batch["records_count"] or 0,
+                first_sequence=batch["base_sequence"],
+                last_sequence=batch["last_sequence"],
+            )
+        )
+
+
+def _marker(batch: Row) -> str:
+    kind = batch["control_type"] or "transaction"
+    coordinator = "not printed" if batch["coordinator_epoch"] is None else batch["coordinator_epoch"]
+    return f"{kind} marker, epoch {batch['producer_epoch']}, coordinator epoch {coordinator}"
+
+
+def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step], records: Sequence[Row]) -> list[Key]:
+    """The time of each step, as far as it is known without the other log."""
+    between = limits(place, batches, records)
+    keys: list[Key] = []
+    for batch, step, (lowest, highest) in zip(batches, steps, between, strict=True):
+        lower = (-EVER if step.after_ms is None else step.after_ms, BATCH)
+        upper = (EVER if step.before_ms is None else step.before_ms, BATCH)
+        at = clock_ms(batch["max_timestamp_ms"])
+        key = lower if at is None else (at, BATCH)
+        if at is None or not lower <= key <= upper:
+            # There is no time, or a wrong one. An open transaction was written as late as possible: nothing says otherwise.
+            key = upper if step.is_open else lower
+        keys.append(min(max(key, lowest), highest))
+    return keys
+
+
+# ---- Coordinator
+
+
+def _coordinator_steps(place: Place, records: Sequence[Row]) -> Iterator[tuple[Key, Step]]:
+    reached: Key = (-EVER, 0)
+    for record in records:
+        if record["left_out"]:
+            yield reached, Step("", f"… {record['left_out']} records of {printable(record['transactional_id'])} left out", "")
+        at = clock_ms(record["timestamp_ms"])
+        rank = COMPLETION if record["state"] in COMPLETE else DECISION
+        reached = max(reached, (reached[0] if at is None else at, rank))
+        yield (
+            reached,
+            Step(
+                written_by="coordinator",
+                record=_record(place, record),
+                state_after=STATE_AFTER.get(record["state"], record["state"]),
+                log=f"{TRANSACTION_STATE_TOPIC}-{record['coordinator_partition']}",
+                first_offset=record["offset"],
+                last_offset=record["offset"],
+                after_ms=at,
+                before_ms=at,
+            ),
+        )
+
+
+def _record(place: Place, record: Row) -> str:
+    name = printable(record["transactional_id"])
+    if record["is_tombstone"]:
+        return f"{name} tombstone"
+    listed = record["partitions"] or []
+    # The partition of the story comes first, in case there are too many to list.
+    is_here = [lists({"partitions": [each]}, place) for each in listed]
+    order = sorted(range(len(listed)), key=lambda i: not is_here[i]) if len(listed) > _SHOWN_PARTITIONS else range(len(listed))
+    names = [f"{listed[i]['topic']}-{listed[i]['partition']}" for i in order][:_SHOWN_PARTITIONS]
+    more = f", … {len(listed) - len(names)} more" if len(listed) > len(names) else ""
+    text = f"{name} {record['state']} {{{', '.join(names)}{more}}}"
+    return text if record["producer_id"] == place.producer_id else f"{text}, producer {record['producer_id']}"
+
+
+# ---- Merge
+
+
+def _merge(left: Sequence[tuple[Key, Step]], right: Sequence[tuple[Key, Step]]) -> Iterator[Step]:
+    """Both logs merged by key, each in its own order. A step with an earlier key than its predecessor follows it directly."""
+    i = j = 0
+    while i < len(left) or j < len(right):
+        if j == len(right) or (i < len(left) and left[i][0] < right[j][0]):
+            yield left[i][1]
+            i += 1
+        else:
+            yield right[j][1]
+            j += 1
+
+
+def _folded(steps: Iterator[Step]) -> Iterator[Step]:
+    """Folds batches that follow each other in the story into one line."""
+    held: Step | None = None
+    for step in steps:
+        if held is not None and held.fold is not None and held.fold == step.fold:
+            held = replace(
+                held,
+                last_offset=step.last_offset,
+                before_ms=step.before_ms,
+                records=held.records + step.records,
+                last_sequence=step.last_sequence,
+            )
+            continue
+        if held is not None:
+            yield _worded(held)
+        held = step
+    if held is not None:
+        yield _worded(held)
+
+
+def _worded(step: Step) -> Step:
+    if step.fold is None:
+        return step
+    epoch, is_transactional = step.fold[:2]
+    text = f"{step.records} record{'' if step.records == 1 else 's'}, epoch {epoch}"
+    if step.first_sequence is not None:
+        is_one = step.first_sequence == step.last_sequence
+        text += f", sequence {step.first_sequence}" + ("" if is_one else f"–{step.last_sequence}")
+    return replace(step, record=text if is_transactional else f"{text}, not transactional")

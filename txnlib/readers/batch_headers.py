@@ -1,0 +1,305 @@
+"""The batches of a segment and whether each can be believed. Bytes to numpy; no semantics beyond the header.
+
+The lengths are a linked list, so one plain loop walks them; everything else works on a block of headers at once. A CRC
+covers a batch from its attributes on, not its offset, length and magic, so those are judged by what stands around them.
+
+CRC-32C is checked where the bytes are at hand anyway: on every control batch, every coordinator batch and every batch of
+at most one page, which the read of its header brought along; and on whatever looks odd. Larger data batches are trusted
+by their header.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import google_crc32c
+import numpy as np
+
+from txnlib.core.kafka.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
+from txnlib.readers.header_columns import (
+    HEADER_DTYPE,
+    MIN_LENGTH,
+    NO_LEADER_EPOCH,
+    PAGE,
+    Headers,
+    Positions,
+    at_hand,
+    gather,
+    header_at,
+    is_crc_valid,
+    is_plausible,
+    last_offsets,
+    leader_epochs,
+    read_int64,
+)
+from txnlib.readers.resume_after_damage import BEGINNING, SCAN, Known, Pause, find_boundary, is_denied, is_torn, is_zeros
+from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
+
+__all__ = [
+    "BEGINNING",
+    "PAGE",
+    "Block",
+    "Buffer",
+    "Pause",
+    "Stretch",
+    "Tail",
+    "find_boundary",
+    "gather",
+    "is_crc_valid",
+    "read_blocks",
+]
+
+BLOCK: Final = 65_536
+#: The same right behind damage: where every second batch is damaged, each walk must not go through all that follows.
+BLOCK_BEHIND_DAMAGE: Final = 64
+#: The length of the batch at a position: behind its offset.
+_LENGTH: Final = struct.Struct(">8xi")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Up to 65 536 believable batches that stand back to back."""
+
+    positions: Positions
+    headers: Headers
+    #: Last offset of the batch before the first one; None at the start of the file.
+    previous_last_offset: int | None
+
+    @property
+    def last_offsets(self) -> Positions:
+        return last_offsets(self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Bytes that cannot be believed. `next_offset` is that of the batch after it; None where none follows."""
+
+    position: int
+    length: int
+    reason: str
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """How the file ends: CLEAN, ZEROS (preallocated), TORN (inside a batch), CORRUPT."""
+
+    how: str
+    position: int
+
+
+def read_blocks(
+    buffer: Buffer,
+    size: int,
+    segment_base_offset: int,
+    *,
+    check_all: bool,
+    start: Pause = BEGINNING,
+    until: int | None = None,
+) -> Iterator[Block | Stretch | Tail | Pause]:
+    """The batches of a segment in order, what could not be believed between them, and last how it ends.
+
+    `check_all` checks the CRC of every batch, whatever its size. After damage, reading goes on at the next batch whose
+    CRC, offset and length prove it. With `until`, it pauses before the first batch from there on, and may be taken up again
+    there: what is read is the same with any pauses. The time it takes grows with the size, whatever the file holds.
+    """
+    position, last_offset, leader_epoch = start.position, start.last_offset, start.leader_epoch
+    known = Known(buffer, size, segment_base_offset)
+    if last_offset is not None:
+        known.floor = last_offset
+    most, resumed = BLOCK, None
+    while True:
+        if until is not None and position >= until:
+            yield Pause(position, last_offset, leader_epoch)
+            return
+        positions, stop, is_full = _walk(buffer, position, size, most, until=until)
+        most = min(2 * most, BLOCK)
+        good, reason = 0, ""
+        if len(positions):
+            headers = gather(buffer, positions, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
+            chain = _Chain(positions, headers, leader_epoch, is_first=position == 0, is_full=is_full)
+            good, reason = _count_believable(known, chain, check_all, is_before_damage=stop < size and not is_full)
+            if good == 1 and position == resumed:
+                good = 0 if is_denied(known, headers, stop if len(positions) == 1 else int(positions[1])) else 1
+            # Whether the last one can be believed shows at the batch behind it, so it is read again with that one.
+            kept = good - 1 if is_full and good == len(positions) else good
+            if kept:
+                yield Block(positions[:kept], headers[:kept], last_offset)
+                known.floor = last_offset = int(last_offsets(headers[:kept])[-1])
+                leader_epoch = int(leader_epochs(headers[:kept])[-1])
+        is_whole_block = good == len(positions)
+        if is_whole_block and is_full:
+            position = int(positions[-1])
+            continue
+        bad = stop if is_whole_block else int(positions[good])
+        if bad >= size:
+            yield Tail("CLEAN", bad)
+            return
+        if is_zeros(buffer, bad, size):
+            yield Tail("ZEROS", bad)
+            return
+        resumed = known.next_believable(bad)
+        reason = "CORRUPT_LENGTH" if is_whole_block else reason
+        if resumed is None:
+            how = "TORN" if is_whole_block and is_torn(known, bad) else "CORRUPT"
+            yield Stretch(bad, size - bad, "INCOMPLETE_BATCH" if how == "TORN" else reason, None)
+            yield Tail(how, bad)
+            return
+        yield Stretch(bad, resumed - bad, reason, read_int64(buffer, resumed))
+        position, most = resumed, min(BLOCK_BEHIND_DAMAGE, BLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Batches that lengths chain, with what stands before them."""
+
+    positions: Positions
+    headers: Headers
+    #: Of the batch before the first one.
+    leader_epoch: int | None
+    #: Whether the first one is the first of the file, and whether more follows the last.
+    is_first: bool
+    is_full: bool
+
+
+def _walk(
+    buffer: Buffer, position: int, size: int, most: int, span: int | None = None, until: int | None = None
+) -> tuple[Positions, int, bool]:
+    """Positions of batches that the length fields chain, where the walk stopped, and whether it could have gone on.
+
+    It could if it has `most` batches, or one at `until` or behind it, or went through as much as a buffer of ranges holds;
+    then it has two at least.
+    """
+    pause_at = size if until is None else until
+    positions: list[int] = []
+    note, start = positions.append, position
+    unpack = _LENGTH.unpack_from
+    last = stop_after = size - MAGIC_POSITION - 1
+    # What is at hand of the buffer: of one in ranges a block, which need not hold all of what begins in it.
+    content: Any = buffer
+    begin, reach = 0, size
+    if isinstance(buffer, BlockBuffer):
+        span = span or buffer.span
+        stop_after, reach = min(last, start + span), -1
+    for _ in range(most):
+        if position > stop_after:
+            break
+        if position > reach:
+            content, begin, reach = at_hand(buffer, position, _LENGTH.size)
+        (length,) = unpack(content, position - begin)
+        after = position + length + LOG_OVERHEAD
+        if length < MIN_LENGTH or after > size:
+            return np.array(positions, dtype=np.int64), position, False
+        note(position)
+        if position >= pause_at:
+            return np.array(positions, dtype=np.int64), after, True
+        position = after
+    else:
+        return np.array(positions, dtype=np.int64), position, True
+    is_full = position <= last
+    if is_full and span and len(positions) == 1:
+        return _walk(buffer, start, size, most, 2 * span, until)
+    return np.array(positions, dtype=np.int64), position, is_full
+
+
+def _count_believable(known: Known, chain: _Chain, check_all: bool, *, is_before_damage: bool) -> tuple[int, str]:
+    """How many batches from the first on can be believed, and why not the next."""
+    positions, headers = chain.positions, chain.headers
+    sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
+    last = last_offsets(headers)
+    plausible = is_plausible(headers) & (headers["base_offset"] <= known.ceiling) & (last <= known.ceiling)
+    plausible[0] &= headers["base_offset"][0] > known.floor
+    plausible[1:] &= headers["base_offset"][1:] > last[:-1]
+    is_control = headers["attributes"] & CONTROL_FLAG != 0
+    checked = is_control | (sizes <= PAGE) | (headers["magic"] != 2)
+    if check_all:
+        checked[:] = True
+    # A wrong length or offset shows at the batch behind it, a wrong leader epoch on either side: distrust both.
+    falls = _falls(chain)
+    suspects = np.concatenate([np.flatnonzero(~plausible), falls])
+    checked[suspects] = True
+    checked[suspects[suspects > 0] - 1] = True
+    if is_before_damage:
+        checked[-1] = True
+    bad = np.flatnonzero(~plausible)
+    first = int(bad[0]) if len(bad) else len(positions)
+    refuted = _first_refuted(known, positions, sizes, headers, np.flatnonzero(checked[:first]))
+    first = first if refuted is None else refuted
+    if first < len(positions) and _is_offset_misplaced(headers, last, first, known.floor):
+        first -= 1
+    contradicted = (_contradicted(known, chain, fall, first) for fall in falls.tolist())
+    index = next((index for index in contradicted if index is not None), None)
+    return (first, CORRUPT_BATCH) if index is None else (index, CONTRADICTED_EPOCH)
+
+
+CORRUPT_BATCH: Final = "CORRUPT_BATCH"
+CONTRADICTED_EPOCH: Final = "CORRUPT_BATCH: its leader epoch contradicts those of its neighbours"
+
+
+def _falls(chain: _Chain) -> Positions:
+    """Indexes of the batches whose leader epoch is lower than that of the batch before; they never fall as offsets rise."""
+    epochs = leader_epochs(chain.headers)
+    before = np.concatenate([[NO_LEADER_EPOCH if chain.leader_epoch is None else chain.leader_epoch], epochs[:-1]])
+    return np.flatnonzero((epochs > NO_LEADER_EPOCH) & (epochs < before))
+
+
+def _contradicted(known: Known, chain: _Chain, fall: int, end: int) -> int | None:
+    """Index of the one batch whose leader epoch is wrong where epochs fall, among the batches up to `end`; None: no single one.
+
+    No CRC covers leader epochs. Where one batch stands between others that agree, it is wrong. Where they fall and stay so, a
+    leader that knew less wrote on: that is told elsewhere, and nothing is damaged (`spark.coverage.coverage`).
+    """
+    epochs = leader_epochs(chain.headers)
+    if fall >= end:
+        return None
+    if fall > 0 and _is_raised(known, chain, epochs, fall):
+        return fall - 1
+    if fall == len(epochs) - 1 and chain.is_full:
+        return None  # read again, with what follows
+    before = chain.leader_epoch if fall == 0 else int(epochs[fall - 1])
+    is_isolated = fall + 1 >= end or epochs[fall + 1] >= before
+    return fall if is_isolated else None
+
+
+def _is_raised(known: Known, chain: _Chain, epochs: Positions, fall: int) -> bool:
+    """Whether the batch before a fall is higher than both its neighbours, which are equal; the first of a file has two after it."""
+    if fall > 1 or chain.leader_epoch is not None:
+        return bool(epochs[fall] == (epochs[fall - 2] if fall > 1 else chain.leader_epoch))
+    second = int(chain.positions[1]) + int(chain.headers["batch_length"][1]) + LOG_OVERHEAD
+    if not chain.is_first or second + HEADER.size > known.size:
+        return False
+    return bool(leader_epochs(header_at(known.buffer, second))[0] == epochs[fall])
+
+
+def _first_refuted(known: Known, positions: Positions, sizes: Positions, headers: Headers, indexes: Any) -> int | None:
+    """The first of the batches at `indexes` whose CRC does not fit; None if all do. The one loop that costs time."""
+    starts = positions[indexes]
+    ends = (starts + sizes[indexes]).tolist()
+    is_plain = (headers["magic"][indexes] == 2).all() and not known.is_damaged and (sizes[indexes] <= SCAN).all()
+    if not is_plain:
+        for number, (start, end) in enumerate(zip(starts.tolist(), ends, strict=True)):
+            if not known.is_crc_valid(start, end):
+                return int(indexes[number])
+        return None
+    buffer, crcs, value = known.buffer, headers["crc"][indexes].tolist(), google_crc32c.value
+    content: Any = b""
+    begin, reach = 0, -1
+    for start, end, crc in zip((starts + CRC_STARTS_AT).tolist(), ends, crcs, strict=True):
+        if end > reach:
+            content, begin, reach = at_hand(buffer, start, min(end - start, PAGE))
+            reach = begin + len(content)
+        if value(content[start - begin : end - begin] if end <= reach else buffer[start:end]) != crc:
+            return int(indexes[ends.index(end)])
+    return None
+
+
+def _is_offset_misplaced(headers: Headers, last: Positions, bad: int, floor: int) -> bool:
+    """Whether the batch *before* an apparently late one carries the wrong offset: no CRC covers offsets."""
+    if bad == 0:
+        return False
+    before = floor if bad == 1 else int(last[bad - 2])
+    base = int(headers["base_offset"][bad])
+    return before < base <= int(last[bad - 1]) and int(headers["base_offset"][bad - 1]) > before + 1

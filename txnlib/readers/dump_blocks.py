@@ -1,0 +1,187 @@
+"""Block reading of shallow dumps: blocks that hold only batch lines which continue the chain.
+
+Such a block says the same read as CSV, a dozen times as fast. The line reader (`core.text.dump_reader`) decides whether a block may
+be read so, and reads everything else. Deep dumps: `dump_plain_records`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from txnlib.core.kafka.constants import MAX_SEQUENCE
+from txnlib.core.kafka.record_batch import HEADER
+from txnlib.core.text.dump_lines import BOOLEANS, CODECS, NOT_PRINTED, NUMBERS, TIMESTAMP_TYPES, WORDS, DumpedBatch, read_batch_line
+
+START: Final = b"baseOffset: "
+#: In no other case, unlike those behind it: so the line reader knows a batch line.
+_FIRST_LABEL: Final = START.decode().rstrip()
+_INT32: Final = (-(1 << 31), (1 << 31) - 1)
+_INT16: Final = (-(1 << 15), (1 << 15) - 1)
+_UINT32: Final = (0, (1 << 32) - 1)
+#: Fields with less than eight bytes on disk, and their ranges.
+_RANGES: Final = {
+    "records_count": _INT32,
+    "base_sequence": _INT32,
+    "last_sequence": _INT32,
+    "producer_epoch": _INT16,
+    "partition_leader_epoch": _INT32,
+    "size": (HEADER.size, _INT32[1]),
+    "magic": (2, 2),
+    "crc": _UINT32,
+}
+#: Words as the numbers that `DumpedBatch` has for them.
+_BOOLEAN_WORDS: Final = {word.decode(): int(value) for word, value in BOOLEANS.items()}
+_CODEC_WORDS: Final = {word.decode(): value for word, value in CODECS.items()}
+_FAR: Final = 1 << 62
+#: Arrow reads `0x1f` as a number, and nobody else does. No label and no codec has such a letter, which is soon found missing.
+_HEXADECIMAL: Final = (b"x", b"X")
+
+
+def field_of(columns: Any, name: str) -> Any:
+    """One field of all batches."""
+    return columns[:, DumpedBatch._fields.index(name)]
+
+
+class PlainBatches(NamedTuple):
+    """The batches of a block, as a matrix of `DumpedBatch` fields, and the bytes that they take with their records.
+
+    Of a deep dump: the offset of the last record; whether free text was among the records, and among those of the last batch.
+    """
+
+    columns: Any
+    size: int
+    record_offset: int | None = None
+    has_text: bool = False
+    has_open_text: bool = False
+
+
+def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> PlainBatches | None:
+    """The batches of whole lines; None if not all are plain.
+
+    A control batch at the end is left: what its record says may follow.
+    """
+    columns = read_batch_lines(block, next_position, last_offset)
+    if columns is None:
+        return None
+    size = len(block)
+    control = field_of(columns, "is_control")
+    count = len(columns)
+    while count and control[count - 1]:
+        count -= 1
+        size = block.rindex(b"\n", 0, size - 1) + 1 if count else 0
+    return PlainBatches(columns[:count], size) if count else None
+
+
+def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
+    """The batches of lines as such a matrix; None if one is no batch line of the first one's shape that continues the chain."""
+    if not block.startswith(START) or not block.endswith(b"\n") or b"\r" in block:
+        return None
+    if any(letter in block for letter in _HEXADECIMAL):
+        return None
+    first = block[: block.index(b"\n") + 1]
+    if read_batch_line(first) is None:
+        return None
+    columns = _parsed(block, [label.lower() for label in first.split()[0::2]])
+    if columns is None or not _is_believable(columns) or not _is_chained(columns, next_position, last_offset):
+        return None
+    return columns
+
+
+def has_records(columns: Any) -> bool:
+    """Whether a batch holds a record, or does not say."""
+    return bool((field_of(columns, "records_count") != 0).any())
+
+
+def has_untyped_markers(columns: Any) -> bool:
+    """Whether there is a marker among batches whose type was not printed."""
+    is_marker = (field_of(columns, "is_control") != 0) & (field_of(columns, "producer_id") >= 0)
+    is_marker &= (field_of(columns, "records_count") != 0) & (field_of(columns, "control_type") == NOT_PRINTED)
+    return bool(is_marker.any())
+
+
+def _parsed(block: bytes, labels: list[bytes]) -> Any:
+    """The fields of all lines, if all lines have these labels."""
+    word = pa.dictionary(pa.int32(), pa.string())
+    types: dict[str, pa.DataType] = {}
+    for index, label in enumerate(labels):
+        types[f"label {index}"] = word
+        types[f"value {index}"] = word if label in WORDS else pa.int64()
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(block),
+            csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=list(types)),
+            csv.ParseOptions(delimiter=" ", quote_char=False, double_quote=False, escape_char=False, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False, check_utf8=False),
+        )
+        return _fields(table, labels)
+    except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError, UnicodeDecodeError):
+        return None
+
+
+def _fields(table: pa.Table, labels: list[bytes]) -> Any:
+    """A column for each field of `DumpedBatch`. Raises KeyError for a label or a word that is not known."""
+    for index, label in enumerate(labels):
+        printed = {word for chunk in table[f"label {index}"].chunks for word in chunk.dictionary.to_pylist()}
+        if {word.lower() for word in printed} != {label.decode()} or (index == 0 and printed != {_FIRST_LABEL}):
+            raise KeyError(label)
+    places = {label: f"value {index}" for index, label in enumerate(labels)}
+    (stamp,) = places.keys() & TIMESTAMP_TYPES.keys()
+    places[b"timestamp"] = places[stamp]
+    count = table.num_rows
+    optional = np.full(count, NOT_PRINTED)
+    numbers = [table[places[label]].to_numpy() if label in places else optional for label in NUMBERS]
+    if any(label not in places for label in NUMBERS if label != b"count:"):
+        raise KeyError
+    transactional, control, horizon, codec, valid = WORDS
+    words = [
+        _coded(table[places[transactional]], _BOOLEAN_WORDS),
+        _coded(table[places[control]], _BOOLEAN_WORDS),
+        _horizons(table[places[horizon]]) if horizon in places else optional,
+        _coded(table[places[codec]], _CODEC_WORDS),
+        np.full(count, TIMESTAMP_TYPES[stamp]),
+        _coded(table[places[valid]], _BOOLEAN_WORDS),
+        optional,
+        optional,
+    ]
+    return np.column_stack([*numbers, *words]).astype(np.int64)
+
+
+def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
+    """The number of each word. Raises KeyError for one without."""
+    parts = [
+        np.array([codes[word] for word in chunk.dictionary.to_pylist()], dtype=np.int64)[chunk.indices.to_numpy()]
+        for chunk in column.chunks
+    ]
+    return np.concatenate(parts)
+
+
+def _horizons(column: pa.ChunkedArray) -> Any:
+    words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
+    if words != {"OptionalLong.empty"}:
+        raise KeyError  # rare, and the line reader knows it
+    return np.full(len(column), NOT_PRINTED)
+
+
+def _is_believable(columns: Any) -> bool:
+    """`core.text.dump_lines.is_believable` for all at once, and what that leaves to the formats of the numbers."""
+    for name, (least, most) in _RANGES.items():
+        column = field_of(columns, name)
+        if column.min() < least or column.max() > most:
+            return False
+    base, last, position = (field_of(columns, name) for name in ("base_offset", "last_offset", "position"))
+    sequence, delta = field_of(columns, "base_sequence"), last - base
+    is_sequence_right = field_of(columns, "last_sequence") == (sequence + delta) & MAX_SEQUENCE
+    fits = (sequence < 0) | ((field_of(columns, "is_control") == 0) & is_sequence_right)
+    is_one = (base >= 0) & (last >= base) & (last < _FAR) & (field_of(columns, "records_count") <= delta + 1)
+    return bool((fits & is_one & (position >= 0) & (position < _FAR) & (field_of(columns, "is_valid") != 0)).all())
+
+
+def _is_chained(columns: Any, next_position: int, last_offset: int) -> bool:
+    base, last, position, size = (field_of(columns, name) for name in ("base_offset", "last_offset", "position", "size"))
+    if position[0] != next_position or base[0] <= last_offset:
+        return False
+    return bool((position[1:] == position[:-1] + size[:-1]).all() and (base[1:] > last[:-1]).all())

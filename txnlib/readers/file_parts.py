@@ -1,0 +1,66 @@
+"""Parts of a file: what a task must know to read one, and how the rows of all parts are combined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from txnlib.readers.batch_headers import Pause
+from txnlib.readers.offset_commits import UNDECODABLE_COMMIT
+from txnlib.readers.segment_fingerprint import landmarks_of
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The bytes from `start` up to `stop` (None: the end of the file).
+
+    `known` is what the reader of the bytes before knows there; None at the beginning of the file.
+    """
+
+    start: int
+    stop: int | None
+    known: Pause | None
+
+
+def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The row of `columns.SEGMENTS` that rows of `columns.SEGMENT_PARTS` of one file make."""
+    rows = sorted(parts, key=lambda row: row["part_position"])
+    last_read = next((row for row in reversed(rows) if row["batches"]), rows[0])
+    newest = [row["newest_broker_ms"] for row in rows if row["newest_broker_ms"] is not None]
+    return {
+        **rows[0],
+        "first_offset": _first(row["first_offset"] for row in rows),
+        "end_offset": _first(row["end_offset"] for row in reversed(rows)),
+        "last_gap_offset": _first(row["last_gap_offset"] for row in reversed(rows)),
+        "bytes": max(row["bytes"] for row in rows),
+        "batches": sum(row["batches"] for row in rows),
+        "tail": rows[-1]["tail"],
+        "is_decoded": rows[-1]["is_decoded"],
+        "newest_broker_ms": max(newest, default=None),
+        "unreadable": _unreadable(rows),
+        "landmarks": landmarks_of(row["landmarks"] or () for row in rows),
+        "last_offset_before": last_read["last_offset_before"],
+    }
+
+
+def _unreadable(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The unreadable stretches of all parts, but only the first of a segment's undecodable commits (`segment.read_segments`).
+
+    A part that was lost as a whole does not know the offset of the batch after it; the next part does.
+    """
+    kept: list[dict[str, Any]] = []
+    has_commit = False
+    for number, row in enumerate(rows):
+        following = _first(later["first_offset"] for later in rows[number + 1 :])
+        for stretch in row["unreadable"]:
+            is_commit = stretch["reason"].startswith(UNDECODABLE_COMMIT)
+            if not (is_commit and has_commit):
+                next_offset = stretch["next_offset"]
+                kept.append({**stretch, "next_offset": following if next_offset is None else next_offset})
+            has_commit |= is_commit
+    return kept
+
+
+def _first(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)

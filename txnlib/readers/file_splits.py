@@ -1,0 +1,127 @@
+"""Splits of a large segment for many tasks. Together they yield the rows of a single reader.
+
+Each chunk of a segment guesses its reader state at the first safe boundary. A boundary is accepted only if the reader of an
+accepted boundary before it arrives there in the same state. So the accepted ones follow from the beginning of the file, one from
+the next, and a guess in damage or in a payload that imitates batches is dropped. A reader that confirms no guess within a few
+chunks reads to the end.
+
+Text is never split: one task reads it (docs/decisions/0011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from txnlib.readers.batch_headers import BEGINNING, Block, Pause, find_boundary
+from txnlib.readers.capture import Capture, CaptureFile, FileKind
+from txnlib.readers.file_parts import Part
+from txnlib.readers.segment import Segment
+from txnlib.readers.storage import files
+from txnlib.readers.table_readers import open_segment
+from txnlib.readers.text_files import READ_ERRORS
+
+#: The approximate size of a part: worth a task of its own, since mostly headers are read.
+SEGMENT_BYTES: Final = 256 << 20
+#: A file with a smaller share of the capture keeps nobody waiting at the end.
+_SHARE: Final = 256
+#: Chunks in a row whose guess may prove wrong.
+_PATIENCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The bytes of a file from `number * size` on, of which there are so many."""
+
+    file: CaptureFile
+    number: int
+    size: int
+
+    @property
+    def start(self) -> int:
+        return self.number * self.size
+
+    @property
+    def end(self) -> int:
+        return min(self.start + self.size, self.file.size)
+
+    def later(self) -> Iterator[Chunk]:
+        """The chunks behind this one that are tried."""
+        last = (self.file.size - 1) // self.size
+        for number in range(self.number + 1, min(last, self.number + _PATIENCE) + 1):
+            yield replace(self, number=number)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The chunk at whose cut the reader of an earlier one comes by, and what it knows there."""
+
+    number: int
+    known: Pause
+
+
+def chunks_of(capture: Capture, split_bytes: int | None = None) -> list[Chunk]:
+    """The chunks of all segments that are worth splitting: those larger than `split_bytes`, or than the default.
+
+    Of a segment that an earlier run has read, what is new is not split.
+    """
+    share = capture.size // _SHARE
+    found = []
+    size = split_bytes or max(SEGMENT_BYTES, share)
+    for file in capture.of_kind(FileKind.SEGMENT):
+        if file.size > size and file.path not in capture.parts:
+            found += [Chunk(file, number, size) for number in range(-(-file.size // size))]
+    return found
+
+
+def reach(chunk: Chunk) -> Reached | None:
+    """Where a reader that starts at a chunk's cut comes by; None: nowhere, or there is no such cut.
+
+    A file that cannot be read is not split, which whoever reads it whole will say.
+    """
+    try:
+        return _reach(chunk)
+    except READ_ERRORS:
+        return None
+
+
+def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
+    """The parts of a file, in order, by what was reached from each of its chunks."""
+    parts: list[Part] = []
+    number, start = 0, 0
+    known: Pause | None = None
+    while (step := reached.get(number)) is not None:
+        parts.append(Part(start, step.known.position, known))
+        number, start, known = step.number, step.known.position, step.known
+    return (*parts, Part(start, None, known))
+
+
+def _reach(chunk: Chunk) -> Reached | None:
+    with files.open_buffer(chunk.file.path) as opened:
+        segment = open_segment(chunk.file, opened)
+        at = _boundary(segment, chunk) if chunk.number else BEGINNING
+        for goal in chunk.later():
+            found = _boundary(segment, goal)
+            if at is None:
+                return None
+            if found is None:
+                continue
+            at = _pause(replace(segment, start=at, until=found.position))
+            if at == found:
+                return Reached(goal.number, found)
+    return None
+
+
+def _boundary(segment: Segment, chunk: Chunk) -> Pause | None:
+    return find_boundary(segment.buffer, chunk.start, chunk.end, segment.size, segment.base_offset)
+
+
+def _pause(segment: Segment) -> Pause | None:
+    """Where reading pauses; None: at the end."""
+    for block in segment.blocks():
+        if isinstance(block, Pause):
+            return block
+        if isinstance(block, Block):
+            segment.forget(int(block.positions[-1]))
+    return None

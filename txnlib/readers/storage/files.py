@@ -1,0 +1,269 @@
+"""Files of a capture, opened wherever they lie: locally, or in a store through pyarrow.
+
+A place is a plain path or a uri as it was given: `s3://` and `s3a://`, `gs://`, `abfss://`, `hdfs://`. Databricks shows its
+volumes as folders, so `dbfs:` is a plain path. Keys stand in a uri as they are, without percent escapes.
+
+A file that cannot be opened is an OSError, for the caller to judge. One that breaks off while it is read is an
+UnreadableInputError: an audit over half a file would look like an audit over all of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+from pyarrow import fs
+
+from txnlib.errors import UnreadableInputError, UsageError
+from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer, Buffer
+from txnlib.readers.storage.local_files import FOLDER, Entry, FileShrunk, Walk, kind_of, native, open_regular, read_at_most, shown
+from txnlib.readers.storage.object_stores import CREDENTIALS, SCHEMES, URI, as_os_error, is_remote, remote_file, said, scheme_of
+
+#: What of a local file is read at once: little, so that large batches are skipped, and what is done with stays in a cache.
+LOCAL_BLOCK_BYTES: Final = 256 << 10
+#: What one request of a stream fetches.
+STREAM_BYTES: Final = 8 << 20
+_SHAPE: Final = {
+    "s3": "s3://<bucket>/<path>",
+    "gs": "gs://<bucket>/<path>",
+    "abfss": "abfss://<container>@<account>.dfs.core.windows.net/<path>",
+    "hdfs": "hdfs://<host>:<port>/<path>, or hdfs:///<path>",
+}
+_AUTHORITY: Final = {
+    "s3": re.compile(r".+"),
+    "gs": re.compile(r".+"),
+    "abfss": re.compile(r"[^@]+@[^@.]+\.dfs\..+"),
+    "hdfs": re.compile(r"[^:]*(:\d+)?"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """The bytes of an open file. `forget` lets go of those before a position."""
+
+    buffer: Buffer
+    size: int
+    forget: Callable[[int], None]
+
+
+def locate(given: str) -> str:
+    """The place that an option names, as an absolute path or a uri; nothing is opened. Raises UsageError for other schemes."""
+    found = URI.fullmatch(given)
+    if found is None or found["scheme"] in ("file", "dbfs"):
+        return shown(str(_local_path(given).absolute()))
+    scheme, authority, path = found.groups()
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise UsageError(f"{given}: only local paths, file:, dbfs:, {known} can be read; copy or mount {scheme}:// first")
+    if "@" in authority and scheme != "abfss":
+        # Not repeated here: paths end up in tables and reports, keys must not.
+        raise UsageError(f"{scheme}://: credentials do not belong in a path: set {CREDENTIALS[scheme_of(given)]}")
+    if not _AUTHORITY[scheme_of(given)].fullmatch(authority):
+        raise UsageError(f"{given}: expected {_SHAPE[scheme_of(given)]}")
+    return f"{scheme}://{authority}{path.rstrip('/')}"
+
+
+def is_file(place: str) -> bool:
+    """Whether a place is one file; False for a folder.
+
+    Raises UnreadableInputError if nothing is there or may be seen, or something that is neither.
+    """
+    if not is_remote(place):
+        if not Path(native(place)).exists():
+            raise _missing(place)
+        kind = kind_of(Path(native(place)).stat().st_mode)
+        if kind not in (None, FOLDER):
+            raise UnreadableInputError(place, f"it is a {kind}", "Name a file or a folder")
+        return kind is None
+    with _as_an_input(place):
+        remote = remote_file(place)
+        kind = remote.filesystem.get_file_info(remote.name).type
+    if kind == fs.FileType.NotFound:
+        raise _missing(place)
+    return bool(kind == fs.FileType.File)
+
+
+def list_files(
+    places: Sequence[str], *, follow_links: bool = False, enters_link: Callable[[str], bool] = lambda name: False
+) -> Iterator[Entry]:
+    """Every file at some places, and what else there is to name: place by place, sorted by path; then what links lead to.
+
+    `follow_links`, `enters_link`: see `local_files.Walk`. A local folder is walked as one goes along. Other listings come whole,
+    since stores list thousands of files per request, but folder by folder a request each. Raises UnreadableInputError if nothing
+    is there, or if a store may not be listed.
+    """
+    local = []
+    for place in places:
+        if not is_remote(place):
+            is_file(place)
+            local.append(place)
+        elif is_file(place):
+            yield Entry(place, place, _size(place))
+        else:
+            yield from _list_remote(place)
+    yield from Walk(local, follow_links=follow_links, enters_link=enters_link).entries()
+
+
+def read_all(path: str, most: int) -> bytes:
+    """The bytes of a small file. Raises OSError if it cannot be opened, or has more than `most` bytes."""
+    with _open_ranges(path) as (read_at, size):
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has more than {most} bytes")
+        return read_at(0, size)
+
+
+def read_head(path: str, count: int) -> bytes:
+    """The first bytes of a file, at most `count`. Raises OSError if it cannot be opened."""
+    return read_range(path, 0, count)
+
+
+def read_range(path: str, position: int, count: int) -> bytes:
+    """Bytes of a file from a position on, at most `count`. Raises OSError if it cannot be opened."""
+    if not is_remote(path):
+        with open_regular(path) as stream:
+            return read_at_most(stream, position, count)
+    with _open_ranges(path) as (read_at, size):
+        return read_at(position, max(min(count, size - position), 0))
+
+
+@contextmanager
+def open_stream(path: str) -> Iterator[BinaryIO]:
+    """A file to read once, front to back, without buffering. Raises OSError if it cannot be opened."""
+    if not is_remote(path):
+        with open_regular(path) as stream:
+            yield stream
+        return
+    with as_os_error():
+        remote = remote_file(path)
+        opened = remote.filesystem.open_input_stream(remote.name, compression=None, buffer_size=STREAM_BYTES)
+    with opened:
+        yield _RemoteStream(path, opened)  # type: ignore[misc]
+
+
+@contextmanager
+def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[OpenFile]:
+    """The bytes of a file, of which only those that are looked at are read. Raises OSError if it cannot be opened.
+
+    No more than `held_bytes` are held, fetched `block_bytes` at a time, of a local file LOCAL_BLOCK_BYTES. Nothing is mapped into
+    memory: a file that shrinks meanwhile would end the process (SIGBUS). Of such a file reading raises FileShrunk.
+    """
+    with _open_ranges(path) as (read_at, size):
+        if is_remote(path):
+            ranges = BlockBuffer(read_at, size, block_bytes, held_bytes)
+        else:  # the system reads ahead
+            ranges = BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), held_bytes, ahead=0)
+        yield OpenFile(ranges, size, ranges.forget)
+
+
+def _local_path(given: str) -> Path:
+    """The path in `file:` and `file://`; in `dbfs:`, the folder under which Databricks shows it."""
+    if not given.startswith("dbfs:"):
+        return Path(given.removeprefix("file:").removeprefix("//") if given.startswith("file:") else given)
+    path = "/" + given.removeprefix("dbfs:").lstrip("/")
+    return Path(path if path.startswith("/Volumes/") else f"/dbfs{path}")
+
+
+def _size(path: str) -> int:
+    """Bytes of a file in a store."""
+    with _as_an_input(path):
+        remote = remote_file(path)
+        return int(remote.filesystem.get_file_info(remote.name).size or 0)
+
+
+def _list_remote(folder: str) -> Iterator[Entry]:
+    with _as_an_input(folder):
+        remote = remote_file(folder)
+        listed = remote.filesystem.get_file_info(fs.FileSelector(remote.name, recursive=True))
+    start = len(remote.name.rstrip("/"))
+    files = [(folder + found.path[start:], int(found.size or 0)) for found in listed if found.type == fs.FileType.File]
+    yield from (Entry(folder, path, size) for path, size in sorted(files))
+
+
+@contextmanager
+def _open_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
+    if not is_remote(path):
+        with open_regular(path) as stream:
+            yield partial(_read_local, stream), os.fstat(stream.fileno()).st_size
+        return
+    with as_os_error():
+        remote = remote_file(path)
+        opened = remote.filesystem.open_input_file(remote.name)
+        size = int(opened.size())
+    with opened:
+        yield partial(_read_at, path, opened), size
+
+
+def _read_local(stream: io.FileIO, position: int, count: int) -> bytes:
+    """Exactly `count` bytes. Raises FileShrunk if they are no longer there."""
+    content = read_at_most(stream, position, count)
+    if len(content) < count:
+        raise FileShrunk(min(position + len(content), os.fstat(stream.fileno()).st_size))
+    return content
+
+
+def _read_at(path: str, opened: Any, position: int, count: int) -> bytes:
+    """Exactly `count` bytes. Raises UnreadableInputError if they cannot be had, OSError if not even the first can."""
+    if count <= 0:
+        return b""
+    try:
+        content: bytes = opened.read_at(count, position)
+    except (OSError, pa.ArrowException) as error:
+        raise _failed(path, position, error) from None
+    if len(content) < count:
+        raise _failed(path, position, f"{len(content)} bytes came, {count} were asked for")
+    return content
+
+
+class _RemoteStream(io.RawIOBase):
+    """A stream whose failures name the file."""
+
+    def __init__(self, path: str, opened: Any) -> None:
+        self._path, self._opened = path, opened
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        try:
+            content = self._opened.read(len(target))
+        except (OSError, pa.ArrowException) as error:
+            raise _failed(self._path, self._opened.tell(), error) from None
+        target[: len(content)] = content
+        return len(content)
+
+
+# ---- Saying what went wrong.
+
+
+@contextmanager
+def _as_an_input(place: str) -> Iterator[None]:
+    """What keeps an input as a whole from being read, with what to do about it."""
+    try:
+        with as_os_error():
+            yield
+    except FileNotFoundError as error:
+        raise _missing(place) from error
+    except OSError as error:
+        raise UnreadableInputError(place, f"cannot be listed: {said(error)}", f"Check {CREDENTIALS[scheme_of(place)]}") from error
+
+
+def _missing(place: str) -> UnreadableInputError:
+    if is_remote(place):
+        return UnreadableInputError(place, "no such file or folder", f"Check --input, and {CREDENTIALS[scheme_of(place)]}")
+    return UnreadableInputError(place, "no such file or folder", "Check --input; it is relative to the current folder")
+
+
+def _failed(path: str, position: int, problem: object) -> OSError | UnreadableInputError:
+    # Some objects can be seen but not read (archived ones): that shows at the first byte.
+    if position == 0:
+        return OSError(said(problem))
+    return UnreadableInputError(path, f"reading stopped at byte {position}: {said(problem)}", "Run the audit again")

@@ -1,0 +1,129 @@
+"""Readers by table and kind of file. The only place that opens files inside tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.errors import UnreadableInputError
+from txnlib.readers import arrow_schemas, broker_files, console, dump, segment
+from txnlib.readers.batch_headers import BEGINNING
+from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.segment import SAMPLE_BYTES, Segment
+from txnlib.readers.storage import files
+from txnlib.readers.storage.object_stores import may_pass
+from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
+
+Batches = Iterator[pa.RecordBatch]
+#: What of `segments` the parts of a file hold.
+SEGMENT_PARTS_TABLE: Final = "segment_parts"
+
+
+def may_hold(table: str, file: CaptureFile) -> bool:
+    """Whether a file is to be read for a table: not a segment of a topic that has no such records, nor a file of another kind."""
+    if (table, file.kind) not in READERS:
+        return False
+    return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
+
+
+def read_table(table: str, file: CaptureFile) -> Batches:
+    """Arrow batches of `arrow_schemas.TABLES[table]` from one file; nothing if the file does not hold that table.
+
+    A file that cannot be opened is one row of `segments`, never an exception; rows that were read before it ended early are kept.
+    Raises UnreadableInputError if a store breaks off in the middle of one, or refuses for the moment what it may have given out for
+    `segments`: rows would be missing unseen.
+    """
+    if not may_hold(table, file):
+        return
+    try:
+        found = READERS[table, file.kind](file)
+        yield from map(_without_samples, found) if file.is_outside else found
+    except READ_ERRORS as error:
+        problem = str(getattr(error, "strerror", None) or error)
+        if table in ("segments", SEGMENT_PARTS_TABLE):
+            yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", "")
+        elif isinstance(error, OSError) and may_pass(file.path, error):
+            raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
+
+
+def _without_samples(found: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of a file that a link out of the input leads to: nothing says that its content may be kept."""
+    if "unreadable" not in found.schema.names:
+        return found
+    rows = [{**row, "unreadable": [{**stretch, "sample": ""} for stretch in row["unreadable"] or ()]} for row in found.to_pylist()]
+    return pa.RecordBatch.from_pylist(rows, schema=found.schema)
+
+
+def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batches:
+    with files.open_buffer(file.path) as opened:
+        yield from read(open_segment(file, opened))
+
+
+def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
+    """A segment, or the part of it that the file stands for."""
+    topic, partition, part = file.topic or "", file.partition or 0, file.part
+    start = part.known if part is not None and part.known is not None else BEGINNING
+    until = None if part is None else part.stop
+    where = (file.path, file.source, topic, partition, file.offset)
+    return Segment(*where, opened.buffer, opened.size, opened.forget, start, until, file.size)
+
+
+def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
+    known = None if file.topic is None or file.partition is None else (file.topic, file.partition)
+    with open_text(file.path, file.size) as stream:
+        yield from read(dump.iter_lines(stream), file.source, file.path, topic_partition=known)
+
+
+def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
+    with open_text(file.path, file.size) as stream:
+        yield from read(console.iter_chunks(stream), file.source, file.path, file.partition)
+
+
+def _unknown_file(file: CaptureFile) -> Batches:
+    sample = files.read_head(file.path, SAMPLE_BYTES).hex()
+    is_packed = is_compressed(file.path) and not can_be_unpacked(file.path)
+    yield from broker_files.read_unreadable_file(file, "CANNOT_UNPACK" if is_packed else "NOT_A_KAFKA_FILE", sample)
+
+
+def _refused(file: CaptureFile) -> Batches:
+    yield from broker_files.read_unreadable_file(file, file.problem, "")
+
+
+def _corrupt(problem_of: Callable[[bytes], str | None], file: CaptureFile) -> Batches:
+    content = files.read_all(file.path, broker_files.MOST_BYTES)
+    problem = problem_of(content)
+    if problem is not None:
+        yield from broker_files.read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
+
+
+#: The one topic whose records make a table.
+ONLY_IN: Final[Mapping[str, str]] = {"transaction_log": TRANSACTION_STATE_TOPIC, "committed_offsets": GROUP_METADATA_TOPIC}
+#: (table, kind of file) -> reader; what is not here holds nothing of that table.
+READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] = {
+    ("record_batches", FileKind.SEGMENT): partial(_from_segment, segment.read_record_batches),
+    ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
+    ("transaction_log", FileKind.SEGMENT): partial(_from_segment, segment.read_transaction_log),
+    ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
+    ("committed_offsets", FileKind.SEGMENT): partial(_from_segment, segment.read_committed_offsets),
+    ("console_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
+    ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
+    ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
+    (SEGMENT_PARTS_TABLE, FileKind.SEGMENT): partial(
+        _from_segment, partial(segment.read_segments, schema=arrow_schemas.SEGMENT_PARTS)
+    ),
+    ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
+    ("segments", FileKind.TRANSACTION_INDEX): broker_files.read_transaction_index_problem,
+    ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),
+    ("segments", FileKind.CHECKPOINT): broker_files.read_checkpoint_problem,
+    ("segments", FileKind.UNKNOWN): _unknown_file,
+    ("segments", FileKind.REFUSED): _refused,
+    ("segments", FileKind.SKIPPED_SEGMENT): broker_files.read_skipped_segment,
+    ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,
+    ("producer_snapshots", FileKind.DUMP): partial(_from_dump, dump.read_producer_snapshots),
+    ("aborted_transactions", FileKind.TRANSACTION_INDEX): broker_files.read_aborted_transactions,
+    ("checkpoints", FileKind.CHECKPOINT): broker_files.read_checkpoints,
+}

@@ -1,0 +1,139 @@
+"""The head of the report page: whether anything is wrong, since when, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.core.durations import duration
+from txnlib.queries.page_rows import Page
+from txnlib.queries.summary import PREPARED, SECTIONS
+from txnlib.render.report_text import HEADLINES, instant, where
+
+#: Verdict -> phrase for one transaction and for several.
+_TOLD: Final = {
+    "HANGING": ("1 transaction hangs", "{} transactions hang"),
+    "STUCK": ("1 is stuck", "{} are stuck"),
+    "LATE": ("1 is late", "{} are late"),
+    "SUSPECT": ("1 may be hanging", "{} may be hanging"),
+}
+#: Verdicts that mean that something is wrong. The others are normal or undecided.
+ALARMS: Final = ("HANGING", "STUCK")
+#: Action of the plan -> phrase for what to do, in order, and the sections that explain it.
+TO_DO: Final = {
+    "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
+    "ABORT_LATER": ("hanging, but not to be aborted now: see what speaks against it", ("HANGING",)),
+    "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: a marker by hand agrees with it", ("STUCK",)),
+    "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no marker by hand", ("LATE", PREPARED)),
+    "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no marker by hand", ("STUCK",)),
+    "DO_NOT_ABORT": ("hanging or stuck, and never to be aborted by hand: see what is due", ("HANGING", "STUCK")),
+    "CHECK_TIMESTAMPS": ("late by their timestamps alone: look at what their producers write", ("LATE",)),
+    "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
+    "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
+}
+#: Section -> its anchor on the page.
+ANCHORS: Final = {name: name.lower() for name in (*SECTIONS, "OPEN")}
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One verdict: its number of transactions and its meaning."""
+
+    verdict: str
+    count: int
+    means: str
+    #: Anchor of the section that shows them; None if there is none.
+    anchor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The first screen."""
+
+    #: alarm, warning or calm.
+    level: str
+    headline: str
+    #: Since when the oldest transaction of the worst verdict has blocked; else the number of open transactions.
+    since: str
+    #: Number of transactions, what to do about them, and the anchor of the section that explains it.
+    do: Sequence[tuple[int, str, str]]
+    tiles: Sequence[Tile]
+    unseen: Sequence[str]
+
+
+def answer(page: Page) -> Answer:
+    """The first screen of a page."""
+    verdicts = page.summary.counts.get("verdicts", {})
+    counted = page.summary.counts.get("transactions") or verdicts
+    return Answer(
+        level=_level(page),
+        headline=_headline(page),
+        since=_since(page),
+        do=[
+            (page.actions[action], told, next((ANCHORS[name] for name in names if page.summary.transactions.get(name)), "plan"))
+            for action, (told, names) in TO_DO.items()
+            if page.actions.get(action)
+        ],
+        tiles=[
+            Tile(name, counted[name], HEADLINES[name], ANCHORS[name] if page.summary.transactions.get(name) else None)
+            for name in (*SECTIONS, "OPEN")
+            if verdicts.get(name)
+        ],
+        unseen=_unseen(page),
+    )
+
+
+def _level(page: Page) -> str:
+    verdicts = page.summary.counts.get("verdicts", {})
+    if any(verdicts.get(name) for name in ALARMS):
+        return "alarm"
+    return "warning" if any(verdicts.get(name) for name in ("LATE", "SUSPECT", "UNKNOWN")) else "calm"
+
+
+def _headline(page: Page) -> str:
+    verdicts = page.summary.counts.get("transactions") or page.summary.counts.get("verdicts", {})
+    told = [
+        (one if verdicts[name] == 1 else more.format(verdicts[name])) for name, (one, more) in _TOLD.items() if verdicts.get(name)
+    ]
+    is_calm = not told
+    if is_calm:
+        told = ["Nothing hangs, nothing is late, nothing is stuck"]
+    elif not verdicts.get("HANGING"):
+        told[0] = f"Nothing hangs, but {told[0]}"
+    unknown = verdicts.get("UNKNOWN", 0)
+    if unknown:
+        told.append(f"{'but' if is_calm else 'and'} {unknown} could not be judged")
+    return f"{', '.join(told)}."
+
+
+def _since(page: Page) -> str:
+    if page.oldest is None:
+        opened = page.summary.counts.get("verdicts", {}).get("OPEN", 0)
+        return f"{opened} open transaction{'' if opened == 1 else 's'}, in time."
+    since = page.oldest["blocks_since"]
+    stops = "" if page.oldest.get("last_stable_offset") is None else f" at offset {page.oldest['last_stable_offset']}"
+    blocked = f"{where(page.oldest)} is blocked{stops} since {instant(since)}, for {duration(page.summary.as_of_ms - since)}"
+    return f"{blocked}, by a transaction that is {page.oldest['verdict']}."
+
+
+def _unseen(page: Page) -> list[str]:
+    """What the audit did not see, as the end of the sentence."""
+    summary = page.summary
+    found = []
+    if summary.missing_coordinators:
+        more = ", …" if len(summary.missing_coordinators) > 20 else ""
+        named = ", ".join(map(str, summary.missing_coordinators[:20]))
+        found.append(f"not captured: __transaction_state-{{{named}{more}}}")
+    harmed = {name: summary.counts.get("coverage", {}).get(name, 0) for name in ("DAMAGED", "PARTIAL")}
+    found += [f"{count} copies {name.lower()}" for name, count in harmed.items() if count]
+    if page.quarantined:
+        found.append(f"{page.quarantined} unreadable stretches in quarantine")
+    if summary.is_instant_assumed:
+        found.append("capture instants assumed from the newest records")
+    return found
+
+
+def heading(section: str) -> str:
+    """What the transactions of a section have in common."""
+    return HEADLINES[section] if section != PREPARED else "open for long: their owners decide"

@@ -1,0 +1,48 @@
+"""The report on a terminal: fitted to its width, with coloured verdicts. Piped, it is plain text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import Final
+
+from txnlib.queries.summary import PREPARED, Summary
+from txnlib.render.grid import STYLES
+from txnlib.render.report_text import WIDTH, render
+
+#: Smallest width. A narrower terminal wraps lines itself.
+NARROWEST: Final = 60
+#: Text to highlight -> its style: a heading, or a verdict after its count.
+_HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
+_LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^  (?:do|then) +(.*)$", re.MULTILINE)
+_OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green"}
+
+
+def columns(*, is_terminal: bool) -> int:
+    """The width of text: that of the terminal, within limits; fixed if piped."""
+    return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)) if is_terminal else WIDTH
+
+
+def page(summary: Summary, *, is_terminal: bool) -> str:
+    """The report as it is printed."""
+    text = render(summary, columns(is_terminal=is_terminal))
+    return _styled(text) if is_terminal else f"{text}\n"
+
+
+def _styled(text: str) -> str:
+    # Imported here, because piped output does not need it.
+    from rich.console import Console
+    from rich.text import Text
+
+    styled = Text(text)
+    for found in _HEADING.finditer(text):
+        styled.stylize(STYLES.get(found[1], _OTHER_STYLES.get(found[1], "bold")), *found.span(1))
+    for pattern, style, group in ((_LABEL, "dim", 0), (_COMMAND, "bold", 1)):
+        for found in pattern.finditer(text):
+            if "write a marker" not in found[0]:
+                styled.stylize(style, *found.span(group))
+    console = Console(soft_wrap=True)  # supports NO_COLOR and TERM; commands are not broken, so that they can be copied
+    with console.capture() as captured:
+        console.print(styled)
+    return captured.get()

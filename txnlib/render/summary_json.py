@@ -1,0 +1,237 @@
+"""The summary of a run as JSON; also of a run that failed. The models are its schema.
+
+A later version may add fields. `schema_version` changes if a field is renamed or removed, or changes its meaning.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, STATUSES, URGENCY, Found, Outcome
+from txnlib.queries.summary import SHOWN, Row
+from txnlib.render.grid import escaped_json
+
+SCHEMA_VERSION: Final = 1
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OpenTransaction(_Part):
+    """An open transaction: its key in the tables and its most important properties."""
+
+    topic: str = Field(description="Topic of the partition.")
+    partition: int = Field(description="Number of the partition.")
+    producer_id: int = Field(description="Producer id.")
+    producer_epoch: int | None = Field(description="Producer epoch.")
+    start_offset: int = Field(description="First offset of the transaction on the partition.")
+    transactional_id: str | None = Field(description="Transactional id; null if unknown.")
+    verdict: str = Field(description="Verdict on the transaction.")
+    reason: str | None = Field(description="Reason of the verdict, a name from rules.md.")
+    blocks_since: str | None = Field(description="Since when the transaction blocks consumers, ISO-8601.")
+    blocked_offsets: int | None = Field(description="Offsets from the start of the transaction to the high watermark.")
+    blocked_bytes: int | None = Field(description="The same in bytes.")
+    safe_to_abort: bool | None = Field(description="Whether an abort by hand is safe; see `txn-audit abort-plan` for the command.")
+    runs_seen: int | None = Field(description="Number of audits that saw the transaction, including this one.")
+
+
+class LaggingPartition(_Part):
+    """A partition whose last stable offset is below its high watermark."""
+
+    topic: str = Field(description="Topic of the partition.")
+    partition: int = Field(description="Number of the partition.")
+    lag_offsets: int = Field(description="Offsets from the last stable offset to the high watermark.")
+    lag_bytes: int | None = Field(description="The same in bytes; null if not read.")
+    lag_seconds: float | None = Field(description="Age of the record at the last stable offset; null if unknown.")
+    blocking_producer_id: int | None = Field(
+        description="Producer whose open transaction is at the last stable offset; null if its marker is not replicated yet."
+    )
+    blocking_transactional_id: str | None = Field(description="Transactional id of that transaction.")
+    blocking_verdict: str | None = Field(description="Verdict on that transaction.")
+
+
+class Lag(_Part):
+    """How far read_committed consumers lag because of open transactions."""
+
+    partitions: int = Field(description="Number of partitions whose last stable offset is below their high watermark.")
+    max_offsets: int = Field(description="Largest lag of these partitions, in offsets.")
+    max_seconds: float | None = Field(description="Largest lag of these partitions, in seconds; null if none is known.")
+    longest: list[LaggingPartition] = Field(description=f"The {SHOWN_LAGS} partitions that lag longest.")
+
+
+class Broker(_Part):
+    """A broker from which copies were captured."""
+
+    broker: str = Field(description="Name of its folder in the capture.")
+    partitions_with_late_transactions: int = Field(description="PartitionsWithLateTransactionsCount of the broker at as_of.")
+    active_transaction_open_time_max_seconds: float | None = Field(
+        description="How long the oldest Ongoing transaction of its coordinators has been open; null if there is none."
+    )
+
+
+class Coverage(_Part):
+    """What was captured of the cluster and could be read."""
+
+    partitions_known: int = Field(description="Number of partitions known to exist.")
+    partitions_read: int = Field(description="Number of partitions of which a copy was read.")
+    coordinators_known: int = Field(description="Number of partitions of __transaction_state known to exist.")
+    coordinators_read: int = Field(description="Number of partitions of __transaction_state of which a copy was read.")
+    partitions: dict[str, int] = Field(
+        description=f"Number of partitions by the status of their judged copy: {', '.join(STATUSES)}."
+    )
+    unreadable_bytes: int = Field(description="Bytes of copies that could not be read.")
+
+
+class NamedFindings(_Part):
+    """Findings of one name."""
+
+    name: str = Field(description="Name of the finding, from rules.md.")
+    severity: str = Field(description="Severity of the finding.")
+    count: int = Field(description="Number of findings of this name.")
+
+
+class EndedTransaction(_Part):
+    """A transaction that the previous run warned of and that is no longer open."""
+
+    topic: str = Field(description="Topic of the partition.")
+    partition: int = Field(description="Number of the partition.")
+    producer_id: int = Field(description="Producer id.")
+    start_offset: int = Field(description="First offset of the transaction on the partition.")
+    verdict: str = Field(description="Verdict of the previous run.")
+    says: str = Field(description="How the transaction ended, as a sentence.")
+
+
+class Table(_Part):
+    """One table that the run wrote."""
+
+    rows: int | None = Field(description="Number of rows written; null if unknown.")
+    seconds: float = Field(description="Seconds to compute and write them. Tables overlap in time.")
+
+
+class Findings(_Part):
+    """The results of a run."""
+
+    as_of: str = Field(description="Instant of the audit: ages and verdicts are as of then. ISO-8601 in UTC.")
+    as_of_basis: str = Field(description="Source of that instant, in words.")
+    newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null if no capture.json contains it.")
+    newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended.")
+    tables: str = Field(description="Location of the tables.")
+    verdicts: dict[str, int] = Field(description=f"Number of open transactions by verdict: {', '.join(URGENCY)}.")
+    transactions: list[OpenTransaction] = Field(
+        description=f"The first {SHOWN_TRANSACTIONS} of these, in that order; within a verdict, those that block most come first."
+    )
+    transactions_left_out: int = Field(
+        description="Number of open transactions not listed here; the table `open_transactions` has all."
+    )
+    ended: list[EndedTransaction] = Field(
+        description=f"The first {SHOWN} transactions that the previous run warned of and that are no longer open."
+    )
+    lag: Lag = Field(description="How far last stable offsets are below their high watermarks.")
+    brokers: list[Broker] = Field(description=f"The first {SHOWN_BROKERS:,} brokers from which copies were captured.")
+    coverage: Coverage = Field(description="What was captured and could be read.")
+    findings: dict[str, int] = Field(description=f"Number of findings by severity: {', '.join(SEVERITIES)}.")
+    named_findings: list[NamedFindings] = Field(description="Findings above INFO, by name.")
+
+
+class Numbers(_Part):
+    """The content of the file."""
+
+    schema_version: Literal[1] = Field(default=SCHEMA_VERSION, description="Version of this schema.")
+    success: bool = Field(description="Whether the audit completed, regardless of what it found.")
+    exit_code: int = Field(description="Exit code: 0 done, 1 failed, 2 bad usage or no readable input, 3 `--fail-on` matched.")
+    error: str | None = Field(description="Why the audit failed; null if it did not.")
+    cluster: str = Field(description="Name of the cluster.")
+    run_id: str | None = Field(description="Id of the run in the tables; null if the audit failed before it had one.")
+    version: str = Field(description="Version of txnlib.")
+    started: str = Field(description="When the audit began, ISO-8601, by the clock of the machine that ran it.")
+    finished: str = Field(description="When the audit ended, by the same clock.")
+    duration_seconds: float = Field(description="Seconds from beginning to end, excluding the start of Python.")
+    written: dict[str, Table] = Field(description="Tables written, by name.")
+    found: Findings | None = Field(description="Results of the audit; null if it failed.")
+
+
+def render_numbers(outcome: Outcome) -> str:
+    """The run as JSON text that ends with a line feed."""
+    numbers = Numbers(
+        success=outcome.error is None,
+        exit_code=outcome.exit_code,
+        error=outcome.error,
+        cluster=outcome.cluster,
+        run_id=outcome.run_id,
+        version=outcome.version,
+        started=_instant(outcome.started_ms),
+        finished=_instant(outcome.finished_ms),
+        duration_seconds=(outcome.finished_ms - outcome.started_ms) / 1000,
+        written={name: Table(rows=each.rows, seconds=round(each.seconds, 3)) for name, each in sorted(outcome.written.items())},
+        found=None if outcome.found is None else _findings(outcome.found, outcome.finished_ms),
+    )
+    return escaped_json(numbers.model_dump_json(indent=2)) + "\n"
+
+
+def _findings(found: Found, finished_ms: int) -> Findings:
+    summary = found.summary
+    verdicts = {name: summary.counts["verdicts"].get(name, 0) for name in URGENCY}
+    newest_ms = summary.captured_to_ms
+    return Findings(
+        as_of=_instant(summary.as_of_ms),
+        as_of_basis=summary.as_of_basis,
+        newest_capture=None if newest_ms is None else _instant(newest_ms),
+        newest_capture_age_seconds=None if newest_ms is None else (finished_ms - newest_ms) / 1000,
+        tables=summary.output,
+        verdicts=verdicts,
+        transactions=[_transaction(row) for row in found.transactions],
+        transactions_left_out=sum(verdicts.values()) - len(found.transactions),
+        ended=[EndedTransaction(**{name: row[name] for name in EndedTransaction.model_fields}) for row in summary.ended],
+        lag=Lag(
+            partitions=found.lag.get("partitions") or 0,
+            max_offsets=found.lag.get("offsets") or 0,
+            max_seconds=_seconds(found.lag.get("ms")),
+            longest=[_lagging(row) for row in found.lags],
+        ),
+        brokers=[_broker(row) for row in found.brokers],
+        coverage=Coverage(
+            partitions_known=summary.partitions_known,
+            partitions_read=summary.partitions_read,
+            coordinators_known=summary.coordinators_known,
+            coordinators_read=summary.coordinators_read,
+            partitions={status: found.partitions.get(status, 0) for status in STATUSES},
+            unreadable_bytes=summary.unreadable_bytes,
+        ),
+        findings={name: summary.counts["findings"].get(name, 0) for name in SEVERITIES},
+        named_findings=[NamedFindings(**{name: row[name] for name in NamedFindings.model_fields}) for row in summary.findings],
+    )
+
+
+def _transaction(row: Row) -> OpenTransaction:
+    since = row["blocks_since"]
+    values = {name: row[name] for name in OpenTransaction.model_fields}
+    return OpenTransaction(**values | {"blocks_since": None if since is None else _instant(since)})
+
+
+def _lagging(row: Row) -> LaggingPartition:
+    values = {name: row[name] for name in LaggingPartition.model_fields if name != "lag_seconds"}
+    return LaggingPartition(**values, lag_seconds=_seconds(row["lag_ms"]))
+
+
+def _broker(row: Row) -> Broker:
+    return Broker(
+        broker=row["broker"],
+        partitions_with_late_transactions=row["partitions_with_late_transactions"],
+        active_transaction_open_time_max_seconds=_seconds(row["active_transaction_open_time_max_ms"]),
+    )
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def _instant(ms: int) -> str:
+    """ISO-8601 in UTC, to the millisecond. A time from a log that is outside of the calendar is printed as a number."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"

@@ -1,0 +1,215 @@
+"""The settings of an audit: options over the settings file over `capture.json` over Kafka's defaults.
+
+A settings file is TOML; an unknown key, a wrong type or a value out of range is a ConfigError naming file and key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
+from pydantic.fields import FieldInfo
+
+from txnlib.core.findings.application import compiled
+from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32
+from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.errors import ConfigError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _said(setting: str, *, option: str | None = None, capture_json: str | None = None) -> dict[str, JsonValue]:
+    """The field of Settings that a key sets, and where else it can be set. docs/configuration.md is rendered from it."""
+    return {"setting": setting, "option": option, "capture_json": capture_json}
+
+
+class ThresholdSettings(_Section):
+    """Limits for the verdicts; None means not set here."""
+
+    max_transaction_timeout_minutes: int | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        le=MAX_INT32,
+        description="An orphaned transaction is `HANGING` if its last write is older than this, and `SUSPECT` otherwise. For "
+        "`safe_to_abort`, brokers' clocks have to prove that age. The same as `--max-transaction-timeout` of "
+        "`kafka-transactions.sh find-hanging`.",
+        json_schema_extra=_said("max_transaction_timeout_ms", option="--max-transaction-timeout"),
+    )
+    transaction_max_timeout_ms: int | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        le=MAX_INT32,
+        description="The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and counts in "
+        "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that "
+        "is open for longer than this is listed in `abort_plan`.",
+        json_schema_extra=_said(
+            "transaction_max_timeout_ms", option="--transaction-max-timeout-ms", capture_json="transaction_max_timeout_ms"
+        ),
+    )
+    stuck_after_minutes: int | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        le=MAX_INT32,
+        description="A transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision (PrepareCommit, PrepareAbort) "
+        "is older than this, and `OPEN` (`MARKER_PENDING`) otherwise.",
+        json_schema_extra=_said("stuck_after_ms", option="--stuck-after"),
+    )
+    timeout_scan_interval_ms: int | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        le=MAX_INT32,
+        description="The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`. An Ongoing transaction is `LATE` "
+        "once it has exceeded its own timeout by more than this.",
+        json_schema_extra=_said("timeout_scan_interval_ms", capture_json="broker_settings"),
+    )
+    clock_tolerance_ms: int | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        le=MAX_INT32,
+        description="A client's timestamp proves that a transaction began before its coordinator was copied only if it is within "
+        "this distance of a broker's timestamp at a lower offset. Otherwise the transaction is `UNKNOWN` (`CAPTURE_SKEW`). The "
+        "timestamp of a write gives no age if it is later than the instant of the audit by more than this.",
+        json_schema_extra=_said("clock_tolerance_ms"),
+    )
+
+
+class ClusterSettings(_Section):
+    """Broker settings that capture.json does not contain."""
+
+    name: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name of the cluster in every table and in `run_id`. Only one audit of a name runs at a time; an incremental "
+        "audit resumes from the last one of this name, and `--keep-days` deletes only audits of this name.",
+        json_schema_extra=_said("cluster", option="--cluster", capture_json="cluster"),
+    )
+    coordinator_partitions: int | None = Field(
+        default=None,
+        strict=True,
+        ge=1,
+        le=MAX_COORDINATOR_PARTITIONS,
+        description="Number of partitions of `__transaction_state` (`transaction.state.log.num.partitions`). While one of them is "
+        "missing or incomplete, a transaction whose producer id no coordinator knows is `UNKNOWN` "
+        "(`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`.",
+        json_schema_extra=_said("coordinator_partitions", option="--coordinator-partitions", capture_json="coordinator_partitions"),
+    )
+    producer_id_expiration_ms: int | None = Field(
+        default=None,
+        strict=True,
+        ge=1,
+        le=MAX_INT32,
+        description="The brokers' `producer.id.expiration.ms`. A producer without an open transaction leaves `producer_states` "
+        "this long after its last write, and a later batch of it is not checked against the old sequence and epoch. No verdict "
+        "depends on it.",
+        json_schema_extra=_said("producer_id_expiration_ms", capture_json="producer_id_expiration_ms"),
+    )
+
+
+class ApplicationSettings(_Section):
+    """How applications are recognised by their transactional ids; see `core.findings.application`."""
+
+    patterns: tuple[str, ...] = Field(
+        default=(),
+        description="Regular expressions that name the application of a transactional id: each has a group `application` and "
+        "matches the whole id. They are tried in order, before the patterns for Kafka Streams, Connect, Flink and numbered "
+        "instances. Tables and reports show the application, and one finding "
+        "counts new ids by application. No verdict depends on it.",
+        json_schema_extra=_said("application_patterns"),
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        compiled(patterns)
+        return patterns
+
+
+class SettingsFile(_Section):
+    thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
+    cluster: ClusterSettings = Field(default_factory=ClusterSettings)
+    applications: ApplicationSettings = Field(default_factory=ApplicationSettings)
+
+
+class Settings(_Section):
+    """The effective settings of one audit, stored as JSON in `audit_runs.settings`."""
+
+    cluster: str = Field(description="Name of the cluster.")
+    as_of_ms: int = Field(description="Instant of the audit: ages and verdicts are as of then.")
+    as_of_basis: str = Field(description="Source of that instant, in words.")
+    max_transaction_timeout_ms: int = Field(default=900_000, description="Age above which an orphaned transaction is `HANGING`.")
+    transaction_max_timeout_ms: int = Field(
+        default=900_000, description="The brokers' limit, above which an expected transaction is `LATE`."
+    )
+    stuck_after_ms: int = Field(
+        default=300_000, description="Age of a decision above which a transaction without its marker is `STUCK`."
+    )
+    timeout_scan_interval_ms: int = Field(
+        default=10_000, description="How long after a timeout the coordinator may take to act on it."
+    )
+    clock_tolerance_ms: int = Field(default=300_000, description="Difference between clocks that is tolerated.")
+    producer_id_expiration_ms: int = Field(default=86_400_000, description="How long brokers remember an idle producer.")
+    coordinator_partitions: int = Field(default=50, description="Number of partitions of `__transaction_state`.")
+    coordinator_partitions_basis: str = Field(
+        default=CountBasis.DEFAULT.value,
+        description="Source of that number: GIVEN, DEFAULT, ASSUMED (the only number that the captured ids allow) or AMBIGUOUS.",
+    )
+    transaction_version: int | None = Field(
+        default=None, description="Level of the feature `transaction.version`, from capture.json; null if unknown."
+    )
+    is_transaction_max_timeout_assumed: bool = Field(
+        default=False,
+        description="Whether `transaction.max.timeout.ms` was not given. A larger stored timeout then replaces the default.",
+    )
+    kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
+    application_patterns: tuple[str, ...] = Field(default=(), description="The `patterns` of the settings file.")
+    start: str = Field(default="beginning", description="Where reading started: `--start`.")
+    continues: str | None = Field(
+        default=None, description="The run from which an incremental audit resumed; null if everything was read."
+    )
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run. A second audit of the same cluster as of the same instant replaces the first."""
+        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in self.cluster)
+        return f"{name}-{self.as_of_ms}"
+
+
+def read_settings_file(path: Path) -> SettingsFile:
+    """The settings in a TOML file. Raises ConfigError, which names the file, the key and the remedy."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(str(path), "", f"cannot be read ({error.strerror}); check --conf") from error
+    except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, a number of 5,000 digits, 1,000 brackets
+        raise ConfigError(str(path), "", f"is not TOML: {error}") from error
+    try:
+        return SettingsFile.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ConfigError(str(path), key, f"unknown key; expected one of {', '.join(known_keys())}") from error
+        raise ConfigError(str(path), key, first["msg"]) from error
+
+
+def default_of(setting: str) -> int:
+    """The default of a number among Settings."""
+    return int(Settings.model_fields[setting].default)
+
+
+def known_keys() -> dict[str, FieldInfo]:
+    """Every key of a settings file, as `section.key`, with its description."""
+    sections: dict[str, type[_Section]] = {
+        "thresholds": ThresholdSettings,
+        "cluster": ClusterSettings,
+        "applications": ApplicationSettings,
+    }
+    return {f"{name}.{key}": field for name, section in sections.items() for key, field in section.model_fields.items()}

@@ -1,0 +1,12 @@
+"""DataFrame to DataFrame: the tables of an audit as transforms. A transform has the name of its table.
+
+In reading order:
+
+* `schemas`, `windows`, `core_udfs`: the columns of every table, every window, and the core inside Spark
+* `capture_source`: the files of a capture as DataFrames
+* `coverage`: what each copy proves
+* `producers`: the partitions' side
+* `coordinators`: the coordinators' side
+* `findings`: what is odd
+* `reports`: what is open, why, and what to do
+"""

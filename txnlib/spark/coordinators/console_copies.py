@@ -1,0 +1,70 @@
+"""Copies of coordinator partitions from console text. The text prints neither partitions nor offsets.
+
+The formatter prints neither partition nor offset nor append time. The partition follows from the hash of the id, and the
+order of the text is the order of offsets within a partition. So such text shows what a coordinator wrote, up to its newest
+record; it never shows that a coordinator wrote nothing else, since nobody knows where the consumer began.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.transaction_state import COMPLETE_STATES
+from txnlib.spark import windows
+from txnlib.spark.core_udfs import coordinator_partition_of
+from txnlib.spark.coverage.coverage import PRINTED, is_harmful
+from txnlib.spark.instants import clock_ms
+from txnlib.spark.schemas import COPY, SEGMENTS, TRANSACTION_LOG, conform
+
+#: Behind every offset: whatever stood in an unreadable stretch may have been newer than any record.
+_BEHIND_ALL: Final = 1 << 62
+#: Offsets of console records start here and go up by two: they order records, are nobody's, and never look consecutive.
+_FIRST_OFFSET: Final = -(1 << 62)
+
+
+def console_records(console_log: DataFrame, transaction_log: DataFrame, coordinator_partitions: int) -> DataFrame:
+    """The records of a console consumer's text with partition, order and time. Columns: TRANSACTION_LOG.
+
+    `offset` is negative and only an order; NULL in a text that is not used: where there is another copy of the partition,
+    or a better text. `timestamp_ms` is the time of the transition, NULL for Complete and tombstones, which are written
+    later than they tell (semantics.md 1.4).
+    """
+    hashed = coordinator_partition_of()("transactional_id", F.lit(coordinator_partitions))
+    located = console_log.withColumn("partition", F.coalesce("partition", hashed))
+    covered = transaction_log.where(F.col("offset") >= 0).select("partition").distinct().withColumn("is_covered", F.lit(True))
+    texts = located.groupBy("partition", "source", "path").agg(
+        F.max(clock_ms("last_update_ms")).alias("newest_ms"), F.count("*").alias("records")
+    )
+    best = texts.withColumn("rank", F.row_number().over(windows.texts_of_coordinator())).where("rank = 1")
+    used = best.join(covered, on="partition", how="left_anti").select("partition", "source", "path", F.lit(True).alias("is_used"))
+    is_timed = ~F.coalesce(F.col("state").isin([s.kafka_name for s in COMPLETE_STATES]) | F.col("is_tombstone"), F.lit(True))
+    placed = located.join(F.broadcast(used), on=["partition", "source", "path"], how="left").withColumns(
+        {
+            "offset": F.when(F.col("is_used"), F.lit(_FIRST_OFFSET) + F.col("position") * 2),
+            "timestamp_ms": F.when(is_timed, F.col("last_update_ms")),
+        }
+    )
+    return conform(placed, TRANSACTION_LOG)
+
+
+def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFrame:
+    """One row per text and coordinator partition with records in it. Columns: SEGMENTS, of kind `PRINTED`.
+
+    A text that is not used is known until no instant. What was unreadable in a text may have belonged to any partition.
+    """
+    texts = segments.where(F.col("kind") == "console").select("source", "path", "tail", "is_decoded", "unreadable")
+    lost = F.transform(F.filter("unreadable", is_harmful), lambda s: s.withField("next_offset", F.lit(_BEHIND_ALL)))
+    found = (
+        console_records.groupBy(*COPY, "path")
+        .agg(
+            F.count("*").alias("batches"),
+            F.max(F.when(F.col("offset").isNotNull(), clock_ms("last_update_ms"))).alias("newest_broker_ms"),
+        )
+        .join(texts, on=["source", "path"], how="left")
+        .withColumns({"kind": F.lit(PRINTED), "unreadable": lost})
+    )
+    absent = [field for field in SEGMENTS if field.name not in found.columns]
+    return conform(found.withColumns({f.name: F.lit(None).cast(f.dataType) for f in absent}), SEGMENTS)

@@ -1,0 +1,50 @@
+"""The copies of each `__transaction_state` partition as one log.
+
+Copies of one partition hold the same records at the same offsets, but each was compacted on its own and captured at its
+own time, so together they know more than any one of them. What a newer leader truncated is no history: what follows a higher
+leader epoch at a lower offset is left out, and where two differ at an offset, the higher leader epoch survived (DESIGN.md 5.3,
+rule 2).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.spark import windows
+from txnlib.spark.coverage.coverage import shows_absence, survives
+
+
+def coordinator_log(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
+    """The records of `transaction_log`, each offset of a partition once, and is_superseded: whether the current copy of the
+    partition, which reaches beyond the record, has it no more. Compaction keeps the newest record of an id until it expires.
+
+    Rows without an offset are a console consumer's that nobody needs (`console_copies`). Kafka: `LogCleaner`.
+    """
+    copies = coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
+    cut = copies.where(F.col("truncated").isNotNull()).select("partition", "source", "truncated")
+    is_whole = F.col("is_judged") & F.col("is_current") & shows_absence()
+    reach = (F.col("source").alias("current"), F.col("survives_until").alias("copy_end"))
+    current = copies.where(is_whole).select("partition", *reach)
+    told = transaction_log.join(F.broadcast(cut), on=["partition", "source"], how="left").join(
+        F.broadcast(current), on="partition", how="left"
+    )
+    history = told.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())
+    ranked = (
+        history.where(F.col("offset").isNotNull())
+        .withColumns(
+            {
+                "negative_coordinator_epoch": -F.coalesce("coordinator_epoch", F.lit(-1)),
+                "lacks_start": F.col("start_ms").isNull(),
+            }
+        )
+        .withColumns(
+            {
+                "rank": F.row_number().over(windows.copies_of_record()),
+                "is_held": F.max(F.col("source") == F.col("current")).over(windows.whole(windows.copies_of_record())),
+            }
+        )
+    )
+    is_superseded = F.coalesce(~F.col("is_held") & (F.col("offset") < F.col("copy_end")), F.lit(False))
+    return ranked.where("rank = 1").select(*transaction_log.columns, is_superseded.alias("is_superseded"))

@@ -1,0 +1,104 @@
+"""The marker of each coordinator decision: decisions and markers joined in order of time.
+
+Time and epoch join them: in transactions v0 and v1 many transactions share an epoch, and a decision is followed by its
+markers within moments. Times of markers are first put on the coordinator's clock (`broker_clocks`). Looking back and ahead by a
+running `last` keeps that linear, however often a producer commits.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.spark import windows
+from txnlib.spark.coordinators.broker_clocks import broker_clocks
+from txnlib.spark.instants import clock_ms
+from txnlib.spark.schemas import MARKERS, TOPIC_PARTITION
+
+_INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
+_MARKER: Final = (
+    "marker_offset",
+    "marker_type",
+    "marker_epoch",
+    "marker_coordinator_epoch",
+    "marker_ms",
+    "first_offset",
+    "first_timestamp_ms",
+    "is_broker_clock",
+)
+
+
+def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """For each decided transaction, `markers`: its partitions, each with the marker that carried the decision, or none.
+
+    The nearest marker behind the decision counts, or one just before it, if clocks differ; type and epoch must agree. A marker
+    before it that is nearer to the decision before was that one's: transactions may follow each other faster than clocks differ.
+    """
+    decided = instances.where(F.col("decided_ms").isNotNull()).select(
+        F.col("decided_producer_id").alias("producer_id"),
+        F.inline("partitions"),
+        "coordinator_partition",
+        F.col("decided_ms").alias("at_ms"),
+        F.col("outcome").alias("type"),
+        F.col("decided_epoch").alias("epoch"),
+        F.col("completed_ms").isNotNull().alias("is_complete"),
+        F.struct(*_INSTANCE, F.col("outcome").alias("type"), F.col("decided_epoch").alias("epoch")).alias("decision"),
+    )
+    written = markers_of(producer_spans)
+    clocks = broker_clocks(decided, written, coverage)
+    known = ["producer_id", *TOPIC_PARTITION, "at_ms", "decision", "clock_offset_ms", "clocks_differ_ms"]
+    told = decided.join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*known)
+    both = told.unionByName(on_coordinators_clock(written, decided, clocks), allowMissingColumns=True)
+    prior = F.when(F.col("decision").isNotNull(), F.struct("decision.type", "decision.epoch", "at_ms"))
+    before_ms, after_ms = F.col("before.at_ms"), F.col("after.at_ms")
+    at = F.struct("at_ms", "marker")
+    is_marker = F.col("marker").isNotNull()
+    placed_marker = F.when(is_marker & F.col("at_ms").isNotNull(), at)
+    forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
+    seen = both.withColumns(
+        {
+            "before": F.last(placed_marker, ignorenulls=True).over(windows.before_now(forth)),
+            "after": F.last(placed_marker, ignorenulls=True).over(windows.before_now(back)),
+            "prior": F.last(prior, ignorenulls=True).over(windows.before_now(forth)),
+            # Markers without a time come first; any of them may carry the decision.
+            "has_untimed": F.max(is_marker & F.col("at_ms").isNull()).over(windows.before_now(forth)),
+        }
+    ).where(F.col("decision").isNotNull())
+    since_before, until_after = F.col("at_ms") - before_ms, after_ms - F.col("at_ms")
+    is_near = since_before <= F.col("clocks_differ_ms")
+    is_of_prior = agrees("before.marker", "prior") & (F.abs(before_ms - F.col("prior.at_ms")) <= since_before)
+    is_before = agrees("before.marker", "decision") & is_near & ~is_of_prior
+    is_after = agrees("after.marker", "decision") & ~(is_before & (since_before < until_after))
+    marker = F.when(is_after, F.col("after.marker")).when(is_before, F.col("before.marker"))
+    is_followed = (F.col("after").isNotNull() | F.coalesce(is_near | F.col("has_untimed"), F.lit(False))).alias("is_followed")
+    clock = ("clock_offset_ms", "clocks_differ_ms")
+    placed = F.struct("topic", "partition", *[marker[name].alias(name) for name in _MARKER], is_followed, *clock)
+    listed = F.sort_array(F.collect_list(placed)).cast(MARKERS)
+    return seen.groupBy(*[F.col(f"decision.{name}").alias(name) for name in _INSTANCE]).agg(listed.alias("markers"))
+
+
+def on_coordinators_clock(markers: DataFrame, decided: DataFrame, clocks: DataFrame) -> DataFrame:
+    """Markers with `at_ms` by the clock of the coordinator that decides for their producer, where the two were compared."""
+    owners = decided.groupBy("producer_id").agg(F.max("coordinator_partition").alias("coordinator_partition"))
+    offsets = F.broadcast(clocks.where("clock_offset_ms <> 0"))
+    told = markers.join(owners, on="producer_id", how="left").join(
+        offsets.drop("clocks_differ_ms"), on=["coordinator_partition", *TOPIC_PARTITION], how="left"
+    )
+    at_ms = F.col("at_ms") - F.coalesce("clock_offset_ms", F.lit(0))
+    return told.select("producer_id", *TOPIC_PARTITION, at_ms.alias("at_ms"), "marker")
+
+
+def markers_of(producer_spans: DataFrame) -> DataFrame:
+    """The markers of all partitions: producer_id, topic, partition, at_ms (NULL for a time that no clock shows), marker."""
+    return producer_spans.where(F.col("marker_offset").isNotNull()).select(
+        "producer_id", *TOPIC_PARTITION, clock_ms("marker_ms").alias("at_ms"), F.struct(*_MARKER).alias("marker")
+    )
+
+
+def agrees(marker: str, decision: str) -> Column:
+    """Whether a marker carries a decision, by type and epoch; what a dump does not print cannot disagree."""
+    same_type = F.coalesce(F.col(f"{marker}.marker_type") == F.col(f"{decision}.type"), F.lit(True))
+    same_epoch = F.col(f"{marker}.marker_epoch") == F.col(f"{decision}.epoch")
+    return F.coalesce(F.col(marker).isNotNull() & same_type & same_epoch, F.lit(False))

@@ -1,0 +1,329 @@
+"""The core inside Spark: its tables as map literals, its steps as Arrow UDFs. The only file with `F.udf`.
+
+UDFs see few rows: what a native predicate could not clear, and what is open at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
+from typing import Any
+
+from pyspark.sql import Column, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
+
+from txnlib.core.findings.application import application_of as application_in
+from txnlib.core.findings.application import compiled
+from txnlib.core.findings.ended_by import Ending
+from txnlib.core.findings.ended_by import ended_by as by_records
+from txnlib.core.findings.marker_check import Decision, Marker
+from txnlib.core.findings.marker_check import marker_finding as finding_of_marker
+from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
+from txnlib.core.kafka.coordinator_partition import CountBasis, partition_for
+from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
+from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
+from txnlib.core.verdicts.abort_plan import IDLE, OF_WHOLE_TRANSACTION, OpenTransaction
+from txnlib.core.verdicts.abort_plan import plan as plan_of
+from txnlib.core.verdicts.cause import causes
+from txnlib.core.verdicts.copies import KNOWN_BY, End, Role
+from txnlib.core.verdicts.evidence import CoordinatorSide, Crc, Decided, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.remedy import remedy
+from txnlib.core.verdicts.safety import CONDITIONS
+from txnlib.core.verdicts.verdict import judge
+from txnlib.errors import UnreadableInputError
+from txnlib.readers.batch_headers import is_crc_valid
+from txnlib.readers.storage.files import read_range
+from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.schemas import CAUSE, CHECK, EVIDENCE_RECORD
+from txnlib.spark.schemas import STEPS as PLAN_STEPS
+
+NO_STATE = "none"
+
+JUDGEMENT = StructType(
+    [
+        StructField("verdict", StringType()),
+        StructField("reason", StringType()),
+        StructField("explanation", StringType()),
+        StructField("kafka_find_hanging", BooleanType()),
+        StructField("late_by", StringType()),
+        StructField("age_basis", StringType()),
+        StructField("broker_clock_age_ms", LongType()),
+        StructField("proven_since_ms", LongType()),
+        StructField("safe_to_abort", BooleanType()),
+        StructField("abort_command", StringType()),
+        StructField("do_not_abort_because", StringType()),
+        StructField("causes", ArrayType(CAUSE)),
+        StructField("evidence", ArrayType(EVIDENCE_RECORD)),
+        StructField("safe_from_ms", LongType()),
+        StructField("safety", ArrayType(CHECK)),
+    ]
+)
+
+
+def legality(state_before: Column, state_after: Column) -> Column:
+    """Name of the step between two states (Kafka's names, null for none), from the core's table."""
+    steps: Mapping[str, str] = {
+        f"{NO_STATE if before is None else before.kafka_name} > {NO_STATE if after is None else after.kafka_name}": step.name
+        for (before, after), step in STEPS.items()
+    }
+    table = F.create_map(*[F.lit(text) for item in steps.items() for text in item])
+    step = F.concat_ws(" > ", F.coalesce(state_before, F.lit(NO_STATE)), F.coalesce(state_after, F.lit(NO_STATE)))
+    return table[step]
+
+
+def known_by(role: str, end: str) -> Column:
+    """What bounds the knowledge of a copy, by the columns with its role and its end, from the core's table."""
+    rows = {f"{role} > {end}": bound.value for (role, end), bound in KNOWN_BY.items()}
+    table = F.create_map(*[F.lit(text) for item in rows.items() for text in item])
+    return table[F.concat_ws(" > ", F.col(role), F.col(end))]
+
+
+def _udf(decide: Callable[..., Any], returns: DataType) -> Any:
+    @wraps(decide)
+    def decided(*values: Any) -> Any:
+        begin_task()
+        return decide(*values)
+
+    return F.udf(decided, returns, useArrow=True)
+
+
+@lru_cache
+def coordinator_partition_of() -> Any:
+    """UDF (transactional_id, partitions) -> the partition its hash leads to."""
+    return _udf(partition_for, IntegerType())
+
+
+@lru_cache
+def is_batch_valid() -> Any:
+    """UDF (path, position, size) -> whether the CRC of the batch there fits; null without a path, or if it cannot be read."""
+
+    def valid(path: str | None, position: int | None, size: int | None) -> bool | None:
+        if path is None or position is None or size is None:
+            return None
+        try:
+            content = read_range(path, position, size)
+        except (OSError, UnreadableInputError):
+            return None
+        return len(content) == size and is_crc_valid(content, 0, size)
+
+    return _udf(valid, BooleanType())
+
+
+@lru_cache
+def application_of(own_patterns: tuple[str, ...]) -> Any:
+    """UDF (transactional_id) -> its application, by the operator's patterns and those of `core.findings.application`."""
+    patterns = compiled(own_patterns)
+
+    def application(transactional_id: str | None) -> str | None:
+        return None if transactional_id is None else application_in(transactional_id, patterns)
+
+    return _udf(application, StringType())
+
+
+@lru_cache
+def batch_findings() -> Any:
+    """UDF (topic, before, batch, producer_id, expiration) -> names of what is odd about the batch."""
+
+    def findings(topic: str, before: Row, batch: Row, producer_id: int, expiration_ms: int) -> list[str]:
+        appended = append(
+            _state(before),
+            _batch(batch, producer_id),
+            origin=append_origin(topic),
+            producer_id_expiration_ms=expiration_ms,
+        )
+        return [finding.value for finding in appended.findings]
+
+    return _udf(findings, ArrayType(StringType()))
+
+
+def _present(value: int | None, sentinel: int = -1) -> int:
+    return sentinel if value is None else value
+
+
+def _state(row: Row) -> ProducerState:
+    return ProducerState(
+        producer_epoch=_present(row["producer_epoch"]),
+        last_sequence=_present(row["last_sequence"]),
+        last_offset=_present(row["last_offset"]),
+        offset_delta=_present(row["offset_delta"], 0),
+        coordinator_epoch=_present(row["coordinator_epoch"]),
+        current_txn_first_offset=row["current_txn_first_offset"],
+        last_timestamp=_present(row["last_timestamp"]),
+    )
+
+
+def _batch(row: Row, producer_id: int) -> RecordBatch:
+    marker = None
+    if row["is_marker"]:
+        control_type = None if row["control_type"] is None else ControlType[row["control_type"]]
+        marker = EndTxnMarker(control_type, row["coordinator_epoch"])
+    return RecordBatch(
+        base_offset=row["base_offset"],
+        last_offset=row["last_offset"],
+        producer_id=producer_id,
+        producer_epoch=_present(row["producer_epoch"]),
+        base_sequence=_present(row["base_sequence"]),
+        max_timestamp=_present(row["max_timestamp_ms"]),
+        is_transactional=row["is_transactional"],
+        is_control=row["is_marker"],
+        marker=marker,
+    )
+
+
+@lru_cache
+def transition_findings() -> Any:
+    """UDF (before, after, is_consecutive) -> names of what is odd about a coordinator record, or the step to it."""
+
+    def findings(before: Row | None, after: Row, is_consecutive: bool) -> list[str]:
+        earlier = None if before is None else _record(before)
+        return [f.value for f in transition(earlier, _record(after), is_consecutive=is_consecutive).findings]
+
+    return _udf(findings, ArrayType(StringType()))
+
+
+def _record(row: Row) -> CoordinatorRecord:
+    entry = None
+    if not row["is_tombstone"]:
+        partitions = row["partitions"]
+        is_start_printed = row["start_ms"] is not None or row["value_version"] is not None
+        entry = TransactionLogEntry(
+            transactional_id="",
+            producer_id=_present(row["producer_id"]),
+            producer_epoch=_present(row["producer_epoch"]),
+            transaction_timeout_ms=_present(row["transaction_timeout_ms"]),
+            transaction_state=BY_KAFKA_NAME[row["state"]],
+            transaction_partitions=None
+            if partitions is None
+            else tuple(TopicPartition(p["topic"], p["partition"]) for p in partitions),
+            last_update_timestamp_ms=_present(row["last_update_ms"]),
+            start_timestamp_ms=_present(row["start_ms"]) if is_start_printed else None,
+            next_producer_id=_present(row["next_producer_id"]),
+            next_producer_epoch=_present(row["next_producer_epoch"]),
+        )
+    return CoordinatorRecord(entry, _present(row["coordinator_epoch"]))
+
+
+@lru_cache
+def ended_by() -> Any:
+    """UDF (the fields of `core.findings.ended_by.Ending`) -> who decided the transaction."""
+
+    def decided(ending: Row) -> str:
+        return by_records(Ending(**ending.asDict())).value
+
+    return _udf(decided, StringType())
+
+
+@lru_cache
+def marker_finding() -> Any:
+    """UDF (the fields of `core.findings.marker_check.Marker`) -> name of what is odd about the marker, or null."""
+
+    def finding(row: Row) -> str | None:
+        fields = row.asDict()
+        beside = {side: None if fields[side] is None else Decision(**fields[side].asDict()) for side in ("before", "after")}
+        found = finding_of_marker(Marker(**{**fields, **beside}))
+        return None if found is None else found.value
+
+    return _udf(finding, StringType())
+
+
+PLAN = StructType(
+    [
+        StructField("action", StringType()),
+        StructField("action_order", IntegerType()),
+        StructField("command", StringType()),
+        StructField("command_for_old_brokers", StringType()),
+        StructField("before", PLAN_STEPS),
+        StructField("after", PLAN_STEPS),
+        StructField("notes", ArrayType(StringType())),
+        StructField("is_idle", BooleanType()),
+        StructField("is_of_whole_transaction", BooleanType()),
+    ]
+)
+
+
+@lru_cache
+def plan() -> Any:
+    """UDF (the fields of `core.verdicts.abort_plan.OpenTransaction`, Kafka's version) -> PLAN, null for what is in progress."""
+
+    def planned(row: Row, kafka_version: str | None) -> dict[str, Any] | None:
+        fields = row.asDict()
+        fields["committed_siblings"] = tuple(fields["committed_siblings"] or ())
+        found = plan_of(OpenTransaction(**fields), kafka_version)
+        if found is None:
+            return None
+        steps = {"before": found.before, "after": found.after}
+        return {
+            "action": found.action.name,
+            "action_order": int(found.action),
+            "command": found.command,
+            "command_for_old_brokers": found.command_for_old_brokers,
+            "notes": list(found.notes),
+            "is_idle": found.action in IDLE,
+            "is_of_whole_transaction": found.action in OF_WHOLE_TRANSACTION,
+            **{name: [{"command": step.command, "must_print": step.must_print} for step in part] for name, part in steps.items()},
+        }
+
+    return _udf(planned, PLAN)
+
+
+@lru_cache
+def judgement() -> Any:
+    """UDF (partition side, coordinator side, thresholds, Kafka's version) -> JUDGEMENT, with the core's field names."""
+
+    def judged(on_partition: Row, at_coordinator: Row, limits: Row, kafka_version: str | None) -> dict[str, Any]:
+        evidence = Evidence(_partition_side(on_partition.asDict()), _coordinator_side(at_coordinator.asDict(recursive=True)))
+        thresholds = Thresholds(**limits.asDict())
+        judgement = judge(evidence, thresholds, kafka_version)
+        cure = remedy(evidence, judgement, thresholds, kafka_version)
+        return {
+            "verdict": judgement.verdict.value,
+            "reason": judgement.reason.value,
+            "explanation": judgement.explanation,
+            "kafka_find_hanging": judgement.kafka_find_hanging,
+            "late_by": None if judgement.late_by is None else judgement.late_by.value,
+            "age_basis": judgement.age_basis,
+            "broker_clock_age_ms": judgement.broker_clock_age_ms,
+            "proven_since_ms": judgement.proven_since_ms,
+            "safe_to_abort": cure.safe_to_abort,
+            "abort_command": cure.abort_command,
+            "do_not_abort_because": cure.do_not_abort_because,
+            "causes": [
+                {"cause": c.cause, "likelihood": c.likelihood, "evidence": c.evidence}
+                for c in causes(judgement.reason, evidence, kafka_version)
+            ],
+            "evidence": [
+                {"topic": r.topic, "partition": r.partition, "offset": r.offset, "record": r.record, "says": r.says}
+                for r in evidence_records(evidence)
+            ],
+            "safe_from_ms": cure.safe_from_ms,
+            "safety": [
+                {"condition": c.condition.value, "holds": c.problem is None, "says": c.problem or CONDITIONS[c.condition]}
+                for c in cure.checks
+            ],
+        }
+
+    return _udf(judged, JUDGEMENT)
+
+
+def _partition_side(fields: dict[str, Any]) -> PartitionSide:
+    alarms, role, end, crc = (fields.pop(name) for name in ("alarms", "role", "end", "crc"))
+    return PartitionSide(**fields, role=Role(role), end=End(end), crc=Crc(crc), alarms=tuple(sorted(alarms or ())))
+
+
+def _coordinator_side(fields: dict[str, Any]) -> CoordinatorSide:
+    state, missing, role, end = (fields.pop(name) for name in ("state", "missing_partitions", "role", "end"))
+    decision, due, basis = (fields.pop(name) for name in ("decision", "commit_due", "count_basis"))
+    return CoordinatorSide(
+        **{**fields, "owner": Owner(fields["owner"])},
+        state=None if state is None else BY_KAFKA_NAME[state],
+        missing_partitions=tuple(missing or ()),
+        role=Role(role),
+        end=End(end),
+        count_basis=CountBasis(basis),
+        decision=None if decision is None else Decided(**decision),
+        commit_due=None if due is None else Decided(**due),
+    )

@@ -1,0 +1,411 @@
+"""`coverage`: what each copy holds, and which one is judged.
+
+One row per copy, and one with status MISSING for each partition that something names but no file holds. What a copy proves is
+decided by the table of `core.verdicts.copies`; here its rows are found. Source: DESIGN.md 5.3, rules 1 and 2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.copies import End, KnownBy, Role
+from txnlib.spark import windows
+from txnlib.spark.core_udfs import known_by
+from txnlib.spark.coverage.contradicted_batches import contradicted_batches, epochs_of_segments
+from txnlib.spark.coverage.deleted_topics import with_gone
+from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
+
+#: Unreadable stretches that lose nothing a verdict could have used.
+HARMLESS_REASONS: Final = "^(UNKNOWN_KEY_VERSION|UNDECODABLE_COMMIT|NOT_DUMP_TEXT|DUMPING_LINE_IN_PAYLOAD)"
+#: A copy of a busy log, or of a dump that was still being written, may end so.
+CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE")
+#: Kind of the rows of `segments` that tell what a console consumer printed of one coordinator partition.
+PRINTED: Final = "printed"
+
+
+def coverage(
+    segments: DataFrame,
+    record_batches: DataFrame,
+    checkpoints: DataFrame,
+    partition_notes: DataFrame,
+    instants: DataFrame,
+    expected: DataFrame,
+) -> DataFrame:
+    """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
+
+    `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms) come from capture.json: a
+    null broker is the default, `<broker>/<name>` one of several copies that a broker gave. `expected` (topic, partition) holds
+    what should be there.
+    """
+    copies = _summaries(segments)
+    copies = _with_checkpoints(copies, checkpoints)
+    copies = _with_notes(copies, partition_notes, instants)
+    epochs = epochs_of_segments(record_batches)
+    contradicted = contradicted_batches(epochs, segments, checkpoints)
+    copies = _with_contradictions(copies, contradicted)
+    copies = _with_leader_epochs(copies, _without(epochs, contradicted), checkpoints)
+    copies = _with_noted_high_watermark(copies, checkpoints, instants)
+    copies = _with_role(copies)
+    copies = _with_known_until(copies)
+    copies = _with_judged(_with_status(copies))
+    marks = checkpoints.where(F.col("name") == "high_watermark")
+    noted = marks.groupBy(*TOPIC_PARTITION).agg(F.max("value").alias("high_watermark"))
+    named = expected.unionByName(noted.select(*TOPIC_PARTITION)).distinct()
+    missing = named.join(copies, on=list(TOPIC_PARTITION), how="left_anti").join(noted, on=list(TOPIC_PARTITION), how="left")
+    listed = marks.select(*TOPIC_PARTITION, broker().alias("broker"))
+    missing = with_gone(missing, listed, partition_notes, instants)
+    missing = missing.join(F.broadcast(_notes_of(partition_notes)), on=list(TOPIC_PARTITION), how="left")
+    detail = F.when(F.col("is_gone"), "its topic no longer exists").otherwise("not captured")
+    absent = missing.withColumns({"status": F.lit("MISSING"), "detail": detail, "is_judged": F.lit(False)})
+    return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
+
+
+def lowered(coverage: DataFrame, checked_batches: DataFrame) -> DataFrame:
+    """The same, with what copies lose by batches whose CRC was refuted after they were read. Columns: COVERAGE.
+
+    Twice is as good as once.
+    """
+    refuted = (
+        checked_batches.where(~F.col("is_crc_valid"))
+        .select(*COPY, "base_offset", "last_offset", F.col("size").cast("long").alias("size"))
+        .distinct()
+        .groupBy(*COPY)
+        .agg(F.max(F.col("last_offset") + 1).alias("refuted_offset"), F.sum("size").alias("refuted_bytes"))
+    )
+    is_new = F.col("refuted_offset").isNotNull() & ~F.coalesce(F.col("detail").contains(_REFUTED), F.lit(False))
+    changes = {
+        "status": F.lit("DAMAGED"),
+        "detail": F.concat_ws("; ", "detail", F.lit(_REFUTED)),
+        "damaged_offset": F.greatest("damaged_offset", "refuted_offset"),
+        "unreadable_bytes": F.coalesce("unreadable_bytes", F.lit(0).cast("long")) + F.col("refuted_bytes"),
+    }
+    told = coverage.join(F.broadcast(refuted), on=list(COPY), how="left")
+    return conform(told.withColumns({name: F.when(is_new, to).otherwise(F.col(name)) for name, to in changes.items()}), COVERAGE)
+
+
+_REFUTED: Final = "a batch whose CRC does not fit"
+
+
+def is_harmful(stretch: Column) -> Column:
+    """Whether an unreadable stretch may have held what the audit could have used."""
+    return ~stretch["reason"].rlike(HARMLESS_REASONS)
+
+
+def paths_of_segments(segments: DataFrame) -> DataFrame:
+    """The file of each segment, and its kind: COPY, segment_base_offset, path, kind (raw or text)."""
+    files = segments.where(F.col("kind").isin("raw", "text"))
+    return files.groupBy(*COPY, "segment_base_offset").agg(F.max_by("path", "bytes").alias("path"), F.max("kind").alias("kind"))
+
+
+def begins_at_snapshot() -> Column:
+    """Whether a copy was read from a snapshot on, and not what that stands for (`readers.snapshot_start`)."""
+    return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
+
+
+def shows_absence() -> Column:
+    """Whether a copy of a coordinator partition shows also which ids it does not hold."""
+    is_console = F.col("source").startswith("console:")
+    return F.coalesce(
+        (F.col("status") != "MISSING") & F.col("is_decoded") & F.col("damaged_offset").isNull() & ~is_console, F.lit(False)
+    )
+
+
+def survives() -> Column:
+    """Whether a batch or record is history: no newer leader truncated it. Columns: truncated, leader_epoch, at_offset."""
+
+    def cuts(cut: Column) -> Column:
+        return (cut["leader_epoch"] == F.col("leader_epoch")) & (cut["from_offset"] <= F.col("at_offset"))
+
+    return ~F.coalesce(F.exists("truncated", cuts), F.lit(False))
+
+
+def broker() -> Column:
+    """The broker in a source: the last number in its path, else its last part (see `readers.capture.broker_of`)."""
+    parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
+    numbers = F.filter(parts, lambda part: part.rlike("^[0-9]+$"))
+    return F.coalesce(F.try_element_at(numbers, F.lit(-1)), F.try_element_at(parts, F.lit(-1)))
+
+
+def _place() -> Column:
+    """The last two names in a source: `1/first` of the coordinators that were copied from broker 1 before the partitions."""
+    return F.concat_ws("/", F.slice(F.split("source", "[:/]"), -2, 2))
+
+
+def _summaries(segments: DataFrame) -> DataFrame:
+    by_base = ["segment_base_offset"]
+    once = (
+        segments.where(F.col("kind").isin("raw", "text", "skipped", PRINTED) & F.col("partition").isNotNull())
+        # A dump may print a segment twice; the longer printing counts.
+        .groupBy(*COPY, *by_base)
+        .agg(
+            F.min("first_offset").alias("first_offset"),
+            F.max("end_offset").alias("end_offset"),
+            F.max("last_gap_offset").alias("last_gap_offset"),
+            F.bool_and(F.col("kind") == "skipped").alias("is_skipped"),
+            F.bool_or(F.col("kind") == PRINTED).alias("is_printed"),
+            F.max("bytes").alias("bytes"),
+            F.max("batches").alias("batches"),
+            F.max_by("tail", F.coalesce("end_offset", F.lit(-1))).alias("tail"),
+            F.bool_and("is_decoded").alias("is_decoded"),
+            F.max(clock_ms("newest_broker_ms")).alias("newest_broker_ms"),
+            F.flatten(F.collect_list("unreadable")).alias("unreadable"),
+        )
+    )
+    window = windows.segments_of_copy()
+    begins = F.coalesce("first_offset", "segment_base_offset")
+    end_before = F.last("end_offset", ignorenulls=True).over(windows.before_now(window))
+    begins_after = F.lead(begins).over(window)
+    harmful = F.filter("unreadable", is_harmful)
+    lost_below = F.transform(harmful, lambda stretch: F.coalesce(stretch["next_offset"], F.col("begins_after")))
+    chained = once.withColumns({"end_before": end_before, "begins_after": begins_after}).withColumns(
+        {
+            "boundary_gap": F.when(begins > F.col("end_before"), begins),
+            "damaged_offset": F.array_max(lost_below),
+            "harm": F.size(F.filter(harmful, lambda stretch: ~stretch["reason"].isin(*CUT_REASONS))),
+            "unreadable_bytes": F.aggregate("unreadable", F.lit(0).cast("long"), lambda sum_, s: sum_ + s["length"]),
+        }
+    )
+    return chained.groupBy(*COPY).agg(
+        F.min("first_offset").alias("first_offset"),
+        F.max(F.coalesce("end_offset", "segment_base_offset")).alias("end_offset"),
+        F.min("segment_base_offset").alias("first_segment_offset"),
+        F.min(F.when(~F.col("is_skipped"), F.col("segment_base_offset"))).alias("read_from_offset"),
+        F.sum("bytes").alias("bytes"),
+        F.sum("batches").alias("batches"),
+        F.sum("unreadable_bytes").alias("unreadable_bytes"),
+        F.sum("harm").alias("harm"),
+        F.max("damaged_offset").alias("damaged_offset"),
+        F.greatest(F.max("last_gap_offset"), F.max("boundary_gap")).alias("gap_offset"),
+        F.max("boundary_gap").alias("boundary_gap"),
+        F.max("last_gap_offset").alias("last_gap_offset"),
+        F.max_by("tail", "segment_base_offset").alias("tail"),
+        F.bool_and("is_decoded").alias("is_decoded"),
+        F.bool_or("is_printed").alias("is_printed"),
+        F.max("newest_broker_ms").alias("newest_broker_ms"),
+    )
+
+
+def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
+    marks = (
+        checkpoints.where(F.col("name").isin("high_watermark", "log_start_offset", "recovery_point"))
+        .groupBy(*COPY)
+        .pivot("name", ["high_watermark", "log_start_offset", "recovery_point"])
+        .agg(F.max("value"))
+    )
+    joined = copies.join(marks, on=list(COPY), how="left")
+    # The checkpoint lists a partition only where its start lies above its first segment.
+    return joined.withColumn("log_start_offset", F.greatest("log_start_offset", "first_segment_offset"))
+
+
+def _notes_of(partition_notes: DataFrame) -> DataFrame:
+    return partition_notes.select(
+        *TOPIC_PARTITION, F.col("leader").cast("string").alias("leader"), F.col("replicas").cast("array<string>").alias("replicas")
+    )
+
+
+def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFrame) -> DataFrame:
+    noted = instants.where(F.col("broker").isNotNull())
+    of_place = noted.withColumnsRenamed({"broker": "place", "captured_at_ms": "of_place_ms"})
+    default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("default_ms"))
+    joined = (
+        copies.withColumns({"broker": broker(), "place": _place(), "folder": F.concat_ws("-", "topic", "partition")})
+        .join(F.broadcast(of_place), on=["place", "folder"], how="left")
+        .join(F.broadcast(noted), on=["broker", "folder"], how="left")
+        .join(F.broadcast(default), how="left")
+        .join(F.broadcast(_notes_of(partition_notes)), on=list(TOPIC_PARTITION), how="left")
+    )
+    return joined.withColumns(
+        {
+            "captured_at_ms": F.coalesce(clock_ms("of_place_ms"), clock_ms("captured_at_ms"), clock_ms("default_ms")),
+            "is_leader": F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker")),
+        }
+    )
+
+
+def _with_contradictions(copies: DataFrame, contradicted: DataFrame) -> DataFrame:
+    """Each copy with the batches that its own neighbours or checkpoints contradict, as damage."""
+    lost = contradicted.groupBy(*COPY).agg(
+        F.count("*").alias("contradictions"),
+        F.max(F.col("last_offset") + 1).alias("contradicted_offset"),
+        F.sum(F.col("size").cast("long")).alias("contradicted_bytes"),
+    )
+    joined = copies.join(F.broadcast(lost), on=list(COPY), how="left")
+    return joined.withColumns(
+        {
+            "damaged_offset": F.greatest("damaged_offset", "contradicted_offset"),
+            "unreadable_bytes": F.col("unreadable_bytes") + F.coalesce("contradicted_bytes", F.lit(0).cast("long")),
+            "harm": F.col("harm") + F.coalesce("contradictions", F.lit(0).cast("long")),
+        }
+    )
+
+
+def _without(epochs: DataFrame, contradicted: DataFrame) -> DataFrame:
+    """The leader epochs of segments, less those that only a contradicted batch has."""
+    refuted = contradicted.select(*COPY, "segment_base_offset", "epoch", F.col("base_offset").alias("begins"))
+    return epochs.join(F.broadcast(refuted), on=refuted.columns, how="left_anti")
+
+
+def _with_leader_epochs(copies: DataFrame, epochs_of_segments: DataFrame, checkpoints: DataFrame) -> DataFrame:
+    """Each copy with its newest leader epoch, and with what a newer leader truncated: `truncated`, and where what is left ends.
+
+    Leader epochs never fall as offsets rise. So a batch at or above the first offset of a higher epoch, in any copy, did not
+    survive. Kafka: `LeaderEpochFileCache`, KIP-101.
+    """
+    of_batches = (
+        epochs_of_segments.where(F.col("epoch").isNotNull())
+        .groupBy(*COPY, "epoch")
+        .agg(F.min("begins").alias("begins"), F.max("ends").alias("ends"))
+    )
+    of_checkpoints = checkpoints.where((F.col("name") == "leader_epoch") & F.col("start_offset").isNotNull()).select(
+        *COPY,
+        F.col("value").cast("int").alias("epoch"),
+        F.col("start_offset").alias("begins"),
+        F.lit(None).cast("long").alias("ends"),
+    )
+    begins_above = F.min("begins").over(windows.higher_leader_epochs())
+    epochs = of_batches.unionByName(of_checkpoints).withColumn("begins_above", begins_above)
+    is_truncated = F.col("ends") >= F.col("begins_above")
+    cut = F.struct(F.col("epoch").alias("leader_epoch"), F.col("begins_above").alias("from_offset"))
+    of_copies = epochs.groupBy(*COPY).agg(
+        F.max("epoch").alias("leader_epoch"),
+        F.collect_list(F.when(is_truncated, cut)).alias("truncated"),
+        F.max(F.least(F.col("ends") + 1, F.col("begins_above"))).alias("survives_until"),
+        # Its own checkpoint tells of an epoch that began there, so that the log reached it.
+        F.max(F.when(F.col("ends").isNull(), F.col("begins"))).alias("reached_offset"),
+    )
+    joined = copies.join(of_copies, on=list(COPY), how="left")
+    has_cut = F.size("truncated") > 0
+    return joined.withColumns(
+        {
+            "truncated": F.when(has_cut, F.sort_array("truncated")),
+            "survives_until": F.when(has_cut, F.col("survives_until")).otherwise(F.col("end_offset")),
+        }
+    )
+
+
+def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instants: DataFrame) -> DataFrame:
+    """Each copy with the highest high watermark that any broker's checkpoint notes, unless that was taken after the copy.
+
+    What a broker notes of records that were truncated since does not count.
+    """
+    default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("checkpoints_ms"))
+    is_data = ~F.col("broker").contains("/") & ~F.col("folder").startswith(TRANSACTION_STATE_TOPIC)
+    of_broker = instants.where(F.col("broker").isNotNull()).groupBy(F.col("broker").alias("noted_by"))
+    # Checkpoints are copied before the partitions of a log directory (scripts/capture.sh).
+    own = of_broker.agg(
+        F.coalesce(
+            F.min(F.when(F.col("folder") == "replication-offset-checkpoint", F.col("captured_at_ms"))),
+            F.min(F.when(is_data, F.col("captured_at_ms"))),
+        ).alias("checkpoint_ms")
+    )
+    cuts = copies.where("truncated IS NOT NULL").select(*COPY, F.array_min("truncated.from_offset").alias("cut_offset"))
+    noted = (
+        checkpoints.where(F.col("name") == "high_watermark")
+        .select(*COPY, "value", broker().alias("noted_by"))
+        .join(cuts, on=list(COPY), how="left")
+        .join(F.broadcast(own), on="noted_by", how="left")
+        .join(F.broadcast(default), how="left")
+        .select(
+            *TOPIC_PARTITION,
+            F.least("value", "cut_offset").alias("noted_offset"),
+            F.coalesce("checkpoint_ms", "checkpoints_ms").alias("noted_ms"),
+        )
+    )
+    is_earlier = F.coalesce(F.col("noted_ms") <= F.col("captured_at_ms"), F.lit(True))
+    highest = (
+        copies.select(*COPY, "captured_at_ms")
+        .join(noted, on=list(TOPIC_PARTITION), how="inner")
+        .groupBy(*COPY)
+        .agg(F.max(F.when(is_earlier, F.col("noted_offset"))).alias("noted_high_watermark"))
+    )
+    return copies.join(highest, on=list(COPY), how="left")
+
+
+def _with_role(copies: DataFrame) -> DataFrame:
+    """Each copy with its role and its end (`core.verdicts.copies`)."""
+    ends_whole = F.col("tail").isin("CLEAN", "ZEROS")
+    reached = F.greatest("noted_high_watermark", "reached_offset", "recovery_point")
+    is_short = (F.col("tail") == "CORRUPT") | (reached > F.col("survives_until"))
+    end = F.when(F.coalesce(is_short, F.lit(False)), End.SHORT.value).when(
+        F.coalesce(ends_whole, F.lit(False)) & ~F.col("is_printed"), End.WHOLE.value
+    )
+    copies = copies.withColumn("ends", end.otherwise(End.TORN.value))
+    whole = windows.whole_partition()
+    epoch = F.coalesce("leader_epoch", F.lit(-1))
+    reach = F.struct(epoch, F.coalesce("survives_until", F.lit(0).cast("long")))
+    is_furthest = reach == F.max(reach).over(whole)
+    held_by = F.collect_set("broker").over(whole)
+    is_replicated = F.coalesce(F.size(F.array_except("replicas", held_by)) == 0, F.lit(False)) & (F.size("replicas") > 0)
+    is_only_replica = F.coalesce(F.col("replicas") == F.array("leader"), F.lit(False))
+    role = (
+        F.when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
+        .when(F.col("leader") == "-1", F.when(is_furthest & is_replicated, Role.LAST_LEADER.value))
+        .when(F.col("is_leader"), Role.LEADER.value)
+        # Of a folder that names no broker, whose copy it is, is not known, unless there is one replica. A console is no replica.
+        .when(
+            is_furthest & ~_names_broker() & ~F.col("is_printed"),
+            F.when(is_only_replica, Role.LEADER.value).otherwise(Role.FURTHEST.value),
+        )
+    )
+    return copies.withColumn("role", F.coalesce(role, F.lit(Role.OTHER.value)))
+
+
+def _names_broker() -> Column:
+    return F.coalesce(F.col("broker").rlike("^[0-9]+$"), F.lit(False))
+
+
+def _with_known_until(copies: DataFrame) -> DataFrame:
+    """Each copy with the instant up to which it shows everything: `core.verdicts.copies.known_until_ms` over columns."""
+    is_current = known_by("role", "ends") == KnownBy.CAPTURE.value
+    by_records = F.when(F.col("newest_broker_ms").isNotNull(), F.least("captured_at_ms", "newest_broker_ms"))
+    known_until = F.when(is_current & F.col("captured_at_ms").isNotNull(), F.col("captured_at_ms")).otherwise(by_records)
+    return copies.withColumns(
+        {
+            "is_current": is_current,
+            "captured_at": instant("captured_at_ms"),
+            # Checkpoints lie beside the partitions' folders, so the default instant is theirs.
+            "checkpointed_at": instant(F.when(F.col("high_watermark").isNotNull(), F.col("default_ms"))),
+            "known_until": instant(known_until),
+            "is_instant_assumed": F.col("captured_at_ms").isNull() | ~is_current,
+        }
+    )
+
+
+def _with_status(copies: DataFrame) -> DataFrame:
+    is_coordinator = F.col("topic") == TRANSACTION_STATE_TOPIC
+    # Compaction leaves holes everywhere below its progress; a hole between segments only is a missing segment.
+    lacks_segment = F.col("boundary_gap").isNotNull() & F.col("last_gap_offset").isNull() & ~is_coordinator
+    problems = {
+        "damaged stretches": F.col("harm") > 0,
+        "unbelievable end": F.col("tail") == "CORRUPT",
+        "ends inside a batch": F.col("tail") == "TORN",
+        "ends below the high watermark": F.col("noted_high_watermark") > F.col("survives_until"),
+        "ends below what its own checkpoints note": F.greatest("reached_offset", "recovery_point") > F.col("survives_until"),
+        "a newer leader truncated some of its batches": F.col("truncated").isNotNull(),
+        "offsets missing between segments": lacks_segment,
+        "markers or coordinator records not printed": ~F.col("is_decoded"),
+        "a console consumer's text, which does not tell where it began": F.col("is_printed"),
+    }
+    is_damaged = F.coalesce((F.col("harm") > 0) | (F.col("tail") == "CORRUPT"), F.lit(False))
+    problem = F.concat_ws("; ", *[F.when(applies, F.lit(text)) for text, applies in problems.items()])
+    short = F.when(begins_at_snapshot(), F.concat(F.lit("read from the snapshot at "), F.col("read_from_offset"), F.lit(" on")))
+    detail = F.concat_ws("; ", short, F.nullif(problem, F.lit("")))
+    status = F.when(is_damaged, "DAMAGED").when(problem != "", "PARTIAL").otherwise("COMPLETE")
+    return copies.withColumns({"is_damaged": is_damaged, "detail": F.nullif(detail, F.lit("")), "status": status})
+
+
+def _with_judged(copies: DataFrame) -> DataFrame:
+    is_led = (F.col("role") == Role.LEADER.value) & (F.col("ends") != End.SHORT.value)
+    keys = {
+        "lacks_records": ~F.col("is_decoded") | F.col("is_printed"),
+        "is_no_leader": ~is_led,
+        "negative_leader_epoch": -F.coalesce("leader_epoch", F.lit(-1)),
+        "negative_end_offset": -F.coalesce("survives_until", F.lit(0).cast("long")),
+        "is_text": ~F.col("source").startswith("raw:"),
+    }
+    return copies.withColumns(keys).withColumn("is_judged", F.row_number().over(windows.copies_of_partition()) == 1)

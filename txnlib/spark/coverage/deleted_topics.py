@@ -1,0 +1,34 @@
+"""Partitions whose topic no longer exists."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.spark.instants import instant
+from txnlib.spark.schemas import TOPIC_PARTITION
+
+
+def with_gone(missing: DataFrame, listed: DataFrame, partition_notes: DataFrame, instants: DataFrame) -> DataFrame:
+    """`missing` with `is_gone`, and the instant of the proof as `checkpointed_at`; both NULL where nothing is proven.
+
+    A broker's checkpoint of high watermarks lists all that it holds (`listed`: topic, partition, broker), and capture.json names
+    the replicas (`partition_notes`). Where both name the same ones, both are whole: no broker and no log directory was left out
+    of the capture, and a topic in neither is on no broker. Partitions are never deleted but with their topic.
+    """
+    noted = partition_notes.select(*TOPIC_PARTITION, F.explode(F.col("replicas").cast("array<string>")).alias("broker"))
+    replica = [*TOPIC_PARTITION, "broker"]
+    both = listed.withColumn("is_listed", F.lit(True)).join(noted.withColumn("is_noted", F.lit(True)), on=replica, how="full")
+    agreed = both.agg(F.bool_and(F.col("is_listed").isNotNull() & F.col("is_noted").isNotNull()).alias("is_whole"))
+    topics = both.select("topic", F.lit(True).alias("exists")).distinct()
+    default = instants.where(F.col("broker").isNull()).select(instant("captured_at_ms").alias("checkpointed_at"))
+    told = (
+        missing.join(F.broadcast(topics), on="topic", how="left")
+        .join(F.broadcast(agreed), how="left")
+        .join(F.broadcast(default), how="left")
+    )
+    is_gone = F.col("is_whole") & F.col("exists").isNull() & (F.col("topic") != TRANSACTION_STATE_TOPIC)
+    return told.withColumn("is_gone", F.when(is_gone, F.lit(True))).withColumn(
+        "checkpointed_at", F.when(F.col("is_gone"), F.col("checkpointed_at"))
+    )

@@ -1,0 +1,9 @@
+"""Rules over whole tables that find what is odd."""
+
+from __future__ import annotations
+
+from txnlib.spark.findings.findings import findings
+
+__all__ = [
+    "findings",
+]

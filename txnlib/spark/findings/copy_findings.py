@@ -1,0 +1,83 @@
+"""Findings about copies of a partition that disagree below their high watermarks.
+
+Compared by fingerprints of stretches first, and batch by batch only where those differ: agreeing copies cost one pass.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.finding_catalogue import Finding
+from txnlib.spark.offset_buckets import stretch_of
+from txnlib.spark.schemas import COPY, TOPIC_PARTITION
+
+#: What compaction leaves as it is, and every tool prints.
+COMPARED: Final = (
+    "last_offset",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "is_transactional",
+    "is_control",
+    "partition_leader_epoch",
+)
+_SHOWN: Final = 3
+
+
+def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
+    """One row per partition whose copies disagree: name, topic, partition, producer_id, offset, evidence.
+
+    A batch counts only below the high watermark of its own copy, where that is known: what lies above may be truncated
+    yet. What only one copy has is no disagreement: copies begin, end and are compacted on their own.
+    """
+    rows = _comparable(record_batches, coverage)
+    fields = F.struct(*COMPARED, "control_type")
+    prints = rows.groupBy(*COPY, "stretch").agg(F.bit_xor(F.xxhash64("base_offset", *COMPARED, "control_type")).alias("print"))
+    differing = prints.groupBy(*TOPIC_PARTITION, "stretch").agg(F.min("print").alias("least"), F.max("print").alias("most"))
+    suspects = differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "stretch")
+    compared = (
+        rows.join(F.broadcast(suspects), on=[*TOPIC_PARTITION, "stretch"], how="left_semi")
+        .groupBy(*TOPIC_PARTITION, "base_offset")
+        .agg(
+            # Not all tools print all fields, and NULL is no contradiction.
+            _differs((*COMPARED, "control_type")).alias("differs"),
+            F.max("producer_id").alias("producer_id"),
+            F.slice(F.sort_array(F.collect_set(F.struct("source", F.to_json(fields).alias("batch")))), 1, _SHOWN).alias("batches"),
+        )
+        .where("differs")
+    )
+    first = compared.groupBy(*TOPIC_PARTITION).agg(
+        F.min(F.struct("base_offset", "producer_id", "batches")).alias("first"), F.count("*").alias("count")
+    )
+    said = F.transform("first.batches", lambda copy: F.concat(copy["source"], F.lit(" "), copy["batch"]))
+    more = F.when(F.col("count") > 1, F.concat(F.lit("; and "), F.col("count") - 1, F.lit(" more offsets")))
+    return first.select(
+        F.lit(Finding.COPIES_DISAGREE.value).alias("name"),
+        *TOPIC_PARTITION,
+        "first.producer_id",
+        F.col("first.base_offset").alias("offset"),
+        F.concat(F.array_join(said, "; "), F.coalesce(more, F.lit(""))).alias("evidence"),
+    )
+
+
+def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
+    """The batches of partitions with several copies, each below its copy's high watermark."""
+    copies = coverage.where(F.col("source").isNotNull())
+    several = copies.groupBy(*TOPIC_PARTITION).agg(F.count("*").alias("count")).where("count > 1").drop("count")
+    bounds = copies.join(several, on=list(TOPIC_PARTITION), how="left_semi").select(*COPY, "high_watermark")
+    is_stable = F.coalesce(F.col("last_offset") < F.col("high_watermark"), F.lit(True))
+    return (
+        record_batches.join(F.broadcast(bounds), on=list(COPY), how="inner")
+        .where(is_stable)
+        .select(*COPY, "base_offset", *COMPARED, "control_type", stretch_of("base_offset"))
+    )
+
+
+def _differs(names: tuple[str, ...]) -> Column:
+    differs = F.lit(False)
+    for name in names:
+        differs = differs | F.coalesce(F.min(name) != F.max(name), F.lit(False))
+    return differs

@@ -1,0 +1,49 @@
+"""Findings about transactions that still list a partition of a deleted topic."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES
+from txnlib.spark.coordinators.transactional_ids import last_records
+from txnlib.spark.instants import clock_ms
+from txnlib.spark.schemas import TOPIC_PARTITION
+
+#: A record so much older than the checkpoints was written while they would have listed the partition: brokers write them every
+#: five seconds (`replica.high.watermark.checkpoint.interval.ms`), and their clocks may differ.
+CHECKPOINTED_WITHIN_MS: Final = 60_000
+_SHOWN: Final = 5
+
+
+def deleted_topic_findings(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
+    """One row per transaction that has not ended: name, topic, partition, offset, producer_id, transactional_id, evidence.
+
+    The place is that of the id's last record. Kafka: `KafkaApis.handleAddPartitionsToTxn` lets nobody add a partition that
+    does not exist, so it did when it was added; `TransactionMarkerChannelManager` drops it once the transaction ends.
+    """
+    gone = coverage.where("is_gone").select(*TOPIC_PARTITION, F.unix_millis("checkpointed_at").alias("checkpointed_ms"))
+    active = last_records(coordinator_states).where(F.col("state").isin([state.kafka_name for state in ACTIVE_STATES]))
+    known = ("transactional_id", "coordinator_partition", "producer_id", "state", "record_offset", "record_ms")
+    listed = (
+        active.select(*known, F.inline("partitions"))
+        .join(F.broadcast(gone), on=list(TOPIC_PARTITION), how="inner")
+        .where(clock_ms("record_ms") + CHECKPOINTED_WITHIN_MS < F.col("checkpointed_ms"))
+        .groupBy(*known)
+        .agg(F.sort_array(F.collect_set(F.concat_ws("-", "topic", "partition"))).alias("names"))
+    )
+    shown = F.array_join(F.slice("names", 1, _SHOWN), ", ")
+    more = F.when(F.size("names") > _SHOWN, F.concat(F.lit(" and "), F.size("names") - _SHOWN, F.lit(" more")))
+    return listed.select(
+        F.lit(Finding.UNKNOWN_TOPIC_OR_PARTITION.value).alias("name"),
+        F.lit(TRANSACTION_STATE_TOPIC).alias("topic"),
+        F.col("coordinator_partition").alias("partition"),
+        F.col("record_offset").alias("offset"),
+        "producer_id",
+        "transactional_id",
+        F.concat("state", F.lit(" with "), shown, F.coalesce(more, F.lit(""))).alias("evidence"),
+    )

@@ -1,0 +1,279 @@
+"""`findings`: what is odd in the logs. Rules for partitions, for coordinators, and between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.finding_catalogue import FINDINGS as RULES
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.spark.coordinators.transactional_ids import last_records
+from txnlib.spark.core_udfs import batch_findings, coordinator_partition_of
+from txnlib.spark.findings.copy_findings import copy_findings
+from txnlib.spark.findings.deleted_topic_findings import deleted_topic_findings
+from txnlib.spark.findings.id_findings import churn_findings
+from txnlib.spark.findings.marker_findings import marker_findings
+from txnlib.spark.findings.transaction_index_findings import transaction_index_findings
+from txnlib.spark.instants import clock_ms, is_shown
+from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, newest_spans, open_spans
+from txnlib.spark.schemas import FINDINGS, PRODUCER, conform
+
+
+def findings(
+    record_batches: DataFrame,
+    producer_spans: DataFrame,
+    coordinator_states: DataFrame,
+    transactions: DataFrame,
+    producer_id_owners: DataFrame,
+    aborted_transactions: DataFrame,
+    coverage: DataFrame,
+    checked_batches: DataFrame,
+    *,
+    producer_id_expiration_ms: int,
+    coordinator_partitions: int,
+    as_of_ms: int,
+    transaction_max_timeout_ms: int,
+    clock_tolerance_ms: int,
+    application_patterns: tuple[str, ...] = (),
+) -> DataFrame:
+    """One row per finding. Columns: FINDINGS; names, severities and meanings are `core.finding_catalogue.FINDINGS`."""
+    found = (
+        _of_partitions(producer_spans, producer_id_expiration_ms)
+        .unionByName(_of_coordinators(coordinator_states))
+        .unionByName(of_owners(producer_id_owners))
+        .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
+        .unionByName(_of_timeouts(coordinator_states, transaction_max_timeout_ms))
+        .unionByName(_of_corrupt_batches(checked_batches))
+        .unionByName(_of_timestamps(producer_spans, as_of_ms + clock_tolerance_ms))
+        .unionByName(_of_unshown_timestamps(producer_spans))
+        .unionByName(_of_unshown_records(coordinator_states))
+        .unionByName(_located(marker_findings(transactions, producer_spans, coordinator_states, coverage)))
+        .unionByName(_located(deleted_topic_findings(coordinator_states, coverage)))
+        .unionByName(_located(churn_findings(coordinator_states, producer_spans, application_patterns)))
+        .unionByName(_located(copy_findings(record_batches, coverage)))
+        .unionByName(_located(transaction_index_findings(producer_spans, aborted_transactions, coverage)))
+    )
+    severities = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.severity.name)])
+    meanings = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.meaning)])
+    severity = F.coalesce("severity", severities[F.col("name")])
+    return conform(found.withColumns({"severity": severity, "message": meanings[F.col("name")]}), FINDINGS)
+
+
+def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **known: Column) -> list[Column]:
+    columns = {
+        "offset": F.lit(None).cast("long"),
+        "producer_id": F.lit(None).cast("long"),
+        "transactional_id": F.lit(None).cast("string"),
+        # Of a finding that counts something; else that of its rule.
+        "severity": F.lit(None).cast("string"),
+        **known,
+    }
+    return [
+        name.alias("name"),
+        topic.alias("topic"),
+        partition.alias("partition"),
+        *[value.alias(key) for key, value in columns.items()],
+        evidence.alias("evidence"),
+    ]
+
+
+def _of_partitions(producer_spans: DataFrame, producer_id_expiration_ms: int) -> DataFrame:
+    many = newest_spans(producer_spans).where(F.col("suspects_count") > SUSPECTS_KEPT).select(*PRODUCER, "suspects_count")
+    suspects = producer_spans.where(F.col("suspect").isNotNull()).drop("suspects_count").join(many, on=list(PRODUCER), how="left")
+    named = suspects.withColumn(
+        "names",
+        batch_findings()("topic", "suspect.before", "suspect.batch", "producer_id", F.lit(producer_id_expiration_ms).cast("long")),
+    )
+    more = F.when(
+        F.col("suspects_count") > SUSPECTS_KEPT,
+        F.concat(F.lit("; and "), F.col("suspects_count") - SUSPECTS_KEPT, F.lit(" more batches of the same producer")),
+    )
+    shown = F.concat(
+        F.lit("batch "),
+        F.to_json("suspect.batch"),
+        F.lit(" after "),
+        F.to_json("suspect.before"),
+        F.coalesce(more, F.lit("")),
+    )
+    return named.withColumn("name", F.explode("names")).select(
+        *_row(
+            F.col("name"),
+            evidence=shown,
+            topic=F.col("topic"),
+            partition=F.col("partition"),
+            offset=F.col("suspect.batch.base_offset"),
+            producer_id=F.col("producer_id"),
+        )
+    )
+
+
+def _of_coordinators(coordinator_states: DataFrame) -> DataFrame:
+    odd = coordinator_states.where(F.size("findings") > 0)
+    shown = F.concat_ws(" ", F.col("transition"), F.concat(F.lit("producer epoch "), F.col("producer_epoch")))
+    return odd.withColumn("name", F.explode("findings")).select(
+        *_row(
+            F.col("name"),
+            evidence=shown,
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("offset"),
+            producer_id=F.col("producer_id"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _of_timeouts(coordinator_states: DataFrame, transaction_max_timeout_ms: int) -> DataFrame:
+    """Timeouts that no broker accepts. Kafka: `TransactionManager.validateTransactionTimeoutMs`."""
+    timeout = F.col("transaction_timeout_ms")
+    is_refused = ~timeout.isin(*TWO_PHASE_COMMIT_TIMEOUTS) & ((timeout <= 0) | (timeout > transaction_max_timeout_ms))
+    ids = (
+        coordinator_states.where(is_refused)
+        .groupBy("transactional_id", "coordinator_partition")
+        .agg(F.max(F.struct("offset", "producer_id", "transaction_timeout_ms")).alias("last"))
+    )
+    return ids.select(
+        *_row(
+            F.lit(Finding.INVALID_TRANSACTION_TIMEOUT.value),
+            evidence=F.concat(F.lit("timeout of "), F.col("last.transaction_timeout_ms"), F.lit(" ms")),
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("last.offset"),
+            producer_id=F.col("last.producer_id"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _of_corrupt_batches(checked_batches: DataFrame) -> DataFrame:
+    return (
+        checked_batches.where(~F.col("is_crc_valid"))
+        .select(
+            *_row(
+                F.lit(Finding.CORRUPT_MESSAGE.value),
+                evidence=F.concat("path", F.lit(" at byte "), "position", F.lit(": "), "size", F.lit(" bytes")),
+                topic=F.col("topic"),
+                partition=F.col("partition"),
+                offset=F.col("base_offset"),
+                producer_id=F.col("producer_id"),
+            )
+        )
+        .distinct()
+    )
+
+
+def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
+    """Producers with something open whose last write is stamped later than an instant."""
+    return (
+        open_spans(producer_spans)
+        .where(clock_ms("state.last_timestamp") > latest_ms)
+        .select(
+            *_row(
+                F.lit(Finding.TIMESTAMP_IN_FUTURE.value),
+                evidence=F.concat(F.lit("last write stamped "), F.col("state.last_timestamp"), F.lit(" ms")),
+                topic=F.col("topic"),
+                partition=F.col("partition"),
+                offset=F.col("last_offset"),
+                producer_id=F.col("producer_id"),
+            )
+        )
+    )
+
+
+def _of_unshown_timestamps(producer_spans: DataFrame) -> DataFrame:
+    """Producers whose newest batch or marker, or the first batch of what they have open, carries a time that no clock shows."""
+    times = {"last write": "state.last_timestamp", "first write": "first_timestamp_ms"}
+    newest = newest_spans(producer_spans)
+    is_open = F.col("state.current_txn_first_offset").isNotNull()
+    is_odd = ~is_shown("state.last_timestamp") | (is_open & ~is_shown("first_timestamp_ms"))
+    return newest.where(is_odd).select(
+        *_row(
+            F.lit(Finding.INVALID_TIMESTAMP.value),
+            evidence=_unshown(times),
+            topic=F.col("topic"),
+            partition=F.col("partition"),
+            offset=F.coalesce("last_offset", "state.last_offset", "marker_offset"),
+            producer_id=F.col("producer_id"),
+        )
+    )
+
+
+def _of_unshown_records(coordinator_states: DataFrame) -> DataFrame:
+    """Transactional ids whose last record carries a time that no clock shows."""
+    times = {"appended": "record_ms", "last update": "last_update_ms", "transaction start": "begun_ms"}
+    is_odd = reduce(Column.__or__, [F.coalesce(~is_shown(name), F.lit(False)) for name in times.values()])
+    # An id without a transaction has no start: any number below 0.
+    begun_ms = F.when((F.col("start_ms") >= 0) | (F.col("state") != TransactionState.EMPTY.kafka_name), F.col("start_ms"))
+    last = last_records(coordinator_states).withColumn("begun_ms", begun_ms)
+    return last.where(is_odd).select(
+        *_row(
+            F.lit(Finding.INVALID_TIMESTAMP.value),
+            evidence=_unshown(times),
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("record_offset"),
+            producer_id=F.col("producer_id"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _unshown(times: Mapping[str, str]) -> Column:
+    """Those of some times that no clock shows, each with its number."""
+    return F.concat_ws(
+        "; ", *[F.when(~is_shown(name), F.concat(F.lit(f"{what} stamped "), name, F.lit(" ms"))) for what, name in times.items()]
+    )
+
+
+def of_owners(producer_id_owners: DataFrame) -> DataFrame:
+    """Producer ids that more than one transactional id claims: FINDINGS without severity and message."""
+    claims = producer_id_owners.groupBy("producer_id").agg(
+        F.sort_array(F.collect_set("transactional_id")).alias("claimed_by"),
+        F.max_by("coordinator_partition", "last_record_offset").alias("coordinator_partition"),
+        F.max("last_record_offset").alias("last_record_offset"),
+    )
+    return claims.where(F.size("claimed_by") > 1).select(
+        *_row(
+            F.lit(Finding.PRODUCER_ID_OWNED_TWICE.value),
+            evidence=F.concat(F.lit("claimed by "), F.concat_ws(", ", F.slice("claimed_by", 1, 10))),
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("last_record_offset"),
+            producer_id=F.col("producer_id"),
+        )
+    )
+
+
+def _of_hashes(coordinator_states: DataFrame, coordinator_partitions: int) -> DataFrame:
+    ids = coordinator_states.groupBy("transactional_id", "coordinator_partition").agg(F.max("offset").alias("offset"))
+    hashed = ids.withColumn("hashes_to", coordinator_partition_of()("transactional_id", F.lit(coordinator_partitions)))
+    return hashed.where(F.col("hashes_to") != F.col("coordinator_partition")).select(
+        *_row(
+            F.lit(Finding.WRONG_COORDINATOR_PARTITION.value),
+            evidence=F.concat(F.lit(f"of {coordinator_partitions} partitions its hash leads to "), F.col("hashes_to")),
+            topic=F.lit(TRANSACTION_STATE_TOPIC),
+            partition=F.col("coordinator_partition"),
+            offset=F.col("offset"),
+            transactional_id=F.col("transactional_id"),
+        )
+    )
+
+
+def _located(found: DataFrame) -> DataFrame:
+    known = {name: F.col(name) for name in ("transactional_id", "severity") if name in found.columns}
+    return found.select(
+        *_row(
+            F.col("name"),
+            evidence=F.col("evidence"),
+            topic=F.col("topic"),
+            partition=F.col("partition"),
+            offset=F.col("offset"),
+            producer_id=F.col("producer_id"),
+            **known,
+        )
+    )

@@ -1,0 +1,296 @@
+"""Findings about markers and decisions that do not match."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.spark import windows
+from txnlib.spark.coordinators.broker_clocks import clock, is_one_clock
+from txnlib.spark.coordinators.transaction_markers import agrees, markers_of
+from txnlib.spark.core_udfs import marker_finding
+from txnlib.spark.coverage.coverage import begins_at_snapshot
+from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.schemas import TOPIC_PARTITION
+
+_FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence", "severity")
+_PRODUCER: Final = ("producer_id", *TOPIC_PARTITION)
+#: That of the finding's rule.
+_NO_SEVERITY: Final = "CAST(NULL AS STRING)"
+#: Of writes that came before their transaction so many are looked at for each partition.
+_SUSPECTS_OF_PARTITION: Final = 100
+
+
+def marker_findings(
+    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
+) -> DataFrame:
+    """Findings about markers and decisions: name, topic, partition, offset, producer_id, transactional_id, evidence."""
+    return (
+        _odd_markers(transactions, producer_spans, coordinator_states, coverage)
+        .unionByName(_missing_markers(transactions, producer_spans, coverage))
+        .unionByName(_written_before(transactions, producer_spans))
+        .unionByName(_aborted_while_ongoing(transactions, producer_spans, coverage))
+    )
+
+
+def _clocks(transactions: DataFrame) -> DataFrame:
+    """How the clocks of coordinators and partitions were compared: `broker_clocks`, as `transactions` kept it."""
+    pair = ("coordinator_partition", *TOPIC_PARTITION)
+    each = transactions.select("coordinator_partition", F.inline("markers"))
+    return each.groupBy(*pair).agg(
+        F.max("clock_offset_ms").alias("clock_offset_ms"), F.max("clocks_differ_ms").alias("clocks_differ_ms")
+    )
+
+
+def _decided_ms() -> Column:
+    """When a transaction was decided: what its Prepare says, else when it was appended."""
+    said = F.unix_millis("start") + F.col("time_to_decide_ms")
+    return F.coalesce(said, F.unix_millis("prepared"))
+
+
+def _odd_markers(
+    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
+) -> DataFrame:
+    decision = F.struct(
+        F.col("outcome").alias("type"),
+        F.col("decided_epoch").alias("epoch"),
+        F.unix_millis("start").alias("start_ms"),
+        _decided_ms().alias("decided_ms"),
+        F.unix_millis("completed").alias("completed_ms"),
+        F.col("decided_coordinator_epoch").alias("coordinator_epoch"),
+    )
+    ids = ("transactional_id", "coordinator_partition")
+    decided = transactions.where(_decided_ms().isNotNull() & (F.col("outcome") != "OPEN")).select(
+        "producer_id",
+        F.inline("markers"),
+        _decided_ms().alias("at_ms"),
+        F.struct(*ids).alias("owner"),
+        decision.alias("decision"),
+    )
+    # A marker is odd only beside a decision: sorting those of producers without one would be most of the work of a report.
+    clocks = decided.groupBy(*_PRODUCER).agg(
+        F.max("clock_offset_ms").alias("clock_offset_ms"), F.max("clocks_differ_ms").alias("clocks_differ_ms")
+    )
+    markers = (
+        markers_of(producer_spans)
+        .join(clocks, on=list(_PRODUCER), how="inner")
+        .withColumn("at_ms", F.col("at_ms") - F.col("clock_offset_ms"))
+        .drop("clock_offset_ms")
+    )
+    both = decided.select(*_PRODUCER, "at_ms", "owner", "decision").unionByName(markers, allowMissingColumns=True)
+    forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
+    beside = both.withColumns(
+        {
+            "before": F.last("decision", ignorenulls=True).over(windows.before_now(forth)),
+            "after": F.last("decision", ignorenulls=True).over(windows.before_now(back)),
+            "owner": F.coalesce(
+                F.last("owner", ignorenulls=True).over(windows.before_now(forth)),
+                F.last("owner", ignorenulls=True).over(windows.before_now(back)),
+            ),
+            "marker_before_ms": F.last(F.when(F.col("marker").isNotNull(), F.col("at_ms")), ignorenulls=True).over(
+                windows.before_now(forth)
+            ),
+        }
+    ).where(F.col("marker").isNotNull() & F.col("owner").isNotNull() & F.col("at_ms").isNotNull())
+    is_first = F.coalesce(F.col("marker_before_ms") < F.col("before.decided_ms"), F.col("marker_before_ms").isNull())
+    suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
+    known = suspects.join(
+        F.broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
+    )
+    facts = F.struct(
+        F.col("marker.marker_type").alias("type"),
+        F.col("marker.marker_epoch").alias("epoch"),
+        F.col("marker.marker_coordinator_epoch").alias("coordinator_epoch"),
+        F.col("at_ms").alias("ms"),
+        F.col("marker.first_offset").isNotNull().alias("ends_data"),
+        "before",
+        "after",
+        "is_first",
+        "complete_since_ms",
+        "known_until_ms",
+        "clocks_differ_ms",
+    )
+    shown = F.concat(
+        F.coalesce(F.col("marker.marker_type"), F.lit("a")),
+        F.lit(" marker of epoch "),
+        F.col("marker.marker_epoch"),
+        F.coalesce(F.concat(F.lit(" ended the records from offset "), F.col("marker.first_offset")), F.lit(" ended nothing")),
+        F.coalesce(F.concat(F.lit("; the decision before: "), F.to_json("before")), F.lit("")),
+        F.coalesce(F.concat(F.lit("; the decision after: "), F.to_json("after")), F.lit("")),
+    )
+    found = known.withColumn("name", marker_finding()(facts)).where(F.col("name").isNotNull())
+    return found.select(
+        "name",
+        *TOPIC_PARTITION,
+        F.col("marker.marker_offset").alias("offset"),
+        "producer_id",
+        F.col("owner.transactional_id").alias("transactional_id"),
+        shown.alias("evidence"),
+        F.expr(_NO_SEVERITY).alias("severity"),
+    )
+
+
+def _is_innocent() -> Column:
+    """The first marker behind a decision that says the same: nearly all are."""
+    is_newer = F.coalesce(F.col("marker.marker_coordinator_epoch") >= F.col("before.coordinator_epoch"), F.lit(True))
+    return agrees("marker", "before") & is_newer & F.col("is_first")
+
+
+def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Between which instants no record of each coordinator partition is missing."""
+    judged = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
+        F.col("partition").alias("of_partition"),
+        F.coalesce(F.greatest("gap_offset", "damaged_offset"), F.lit(0).cast("long")).alias("from_offset"),
+        F.unix_millis("known_until").alias("known_until_ms"),
+    )
+    records = coordinator_states.join(F.broadcast(judged), F.col("coordinator_partition") == F.col("of_partition"), "inner").where(
+        F.col("offset") >= F.col("from_offset")
+    )
+    return records.groupBy("of_partition").agg(
+        F.min(clock_ms("timestamp_ms")).alias("complete_since_ms"), F.first("known_until_ms").alias("known_until_ms")
+    )
+
+
+def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Partitions of completed transactions without their marker, where it could not have been overlooked."""
+    unmarked = (
+        transactions.where(F.col("completed").isNotNull() & F.col("start").isNotNull())
+        .select("transactional_id", "producer_id", "outcome", "start", "completed", F.inline("markers"))
+        .where(F.col("marker_offset").isNull() & ~F.col("is_followed"))
+    )
+    # Nothing is hidden by holes, by damage, by a snapshot, or by the instant of the copy.
+    whole = coverage.where(
+        F.col("is_judged")
+        & F.col("gap_offset").isNull()
+        & F.col("damaged_offset").isNull()
+        & F.col("is_decoded")
+        & ~begins_at_snapshot()
+        & (F.col("log_start_offset") == 0)
+    ).select(*TOPIC_PARTITION, F.unix_millis("known_until").alias("known_until_ms"))
+    stamps = markers_of(producer_spans).groupBy(*TOPIC_PARTITION).agg(F.min("at_ms").alias("oldest_ms"))
+    found = (
+        unmarked.join(F.broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
+        .where(F.col("known_until_ms") > F.unix_millis("completed") + F.col("clocks_differ_ms"))
+        .join(stamps, on=list(TOPIC_PARTITION), how="inner")
+        # A log whose oldest marker is younger may be that of a topic deleted and created again.
+        .where(F.col("oldest_ms") < F.unix_millis("start"))
+    )
+    shown = F.concat(
+        F.lit("Complete"), F.initcap("outcome"), F.lit(" at "), F.col("completed").cast("string"), F.lit(", no marker")
+    )
+    # An abort by hand repairs what a lost ABORT left, and destroys what a lost COMMIT did.
+    severity = F.when(F.col("outcome") == "ABORT", Severity.WARNING.name)
+    named = found.withColumns(
+        {"name": F.lit(Finding.MARKER_MISSING.value), "offset": F.lit(None).cast("long"), "evidence": shown, "severity": severity}
+    )
+    return named.select(*_FOUND)
+
+
+def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """ABORT markers inside transactions that are still Ongoing with the partition: nobody decided them."""
+    known = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
+        F.col("partition").alias("coordinator_partition"),
+        F.unix_millis("known_until").alias("known_until_ms"),
+        clock().alias("coordinator_clock"),
+    )
+    stamped_by = coverage.where("is_judged").select(*TOPIC_PARTITION, clock().alias("clock"))
+    ongoing = (
+        transactions.where((F.col("outcome") == "OPEN") & F.col("start").isNotNull())
+        .select(
+            "producer_id",
+            "producer_epoch",
+            "transactional_id",
+            "coordinator_partition",
+            F.unix_millis("start").alias("start_ms"),
+            F.inline("partitions"),
+        )
+        .join(F.broadcast(known), on="coordinator_partition", how="inner")
+        .join(F.broadcast(_clocks(transactions)), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
+        .join(F.broadcast(stamped_by), on=list(TOPIC_PARTITION), how="left")
+    )
+    decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull())
+    written = (
+        producer_spans.where((F.col("marker_type") == "ABORT") & F.col("first_offset").isNotNull())
+        .select(
+            "producer_id",
+            *TOPIC_PARTITION,
+            "marker_offset",
+            "marker_epoch",
+            "marker_ms",
+            F.col("first_offset").alias("from_offset"),
+        )
+        .join(decided.select("producer_id", *TOPIC_PARTITION, "marker_offset"), on=[*_PRODUCER, "marker_offset"], how="left_anti")
+    )
+    differ = F.coalesce("clocks_differ_ms", F.when(is_one_clock(), F.lit(CLOCKS_DIFFER_MS)), F.lit(UNKNOWN_CLOCKS_DIFFER_MS))
+    at_ms = clock_ms("marker_ms") - F.coalesce("clock_offset_ms", F.lit(0))
+    found = (
+        written.join(F.broadcast(ongoing), on=list(_PRODUCER), how="inner")
+        .where((F.col("marker_epoch") == F.col("producer_epoch")) & (at_ms > F.col("start_ms") + differ))
+        .where(at_ms < F.col("known_until_ms") - differ)
+    )
+    shown = F.concat(
+        F.lit("ended the records from offset "),
+        F.col("from_offset"),
+        F.lit("; the transaction began at "),
+        instant("start_ms").cast("string"),
+        F.lit(" and is Ongoing: stop its application before it commits, so that the coordinator aborts the rest"),
+    )
+    named = found.withColumns(
+        {
+            "name": F.lit(Finding.ABORTED_WHILE_ONGOING.value),
+            "offset": F.col("marker_offset"),
+            "evidence": shown,
+            "severity": F.expr(_NO_SEVERITY),
+        }
+    )
+    return named.select(*_FOUND)
+
+
+def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
+    """Records whose first batch a broker's clock proves older than the transaction that ended them."""
+    early = (
+        transactions.where(F.col("start").isNotNull())
+        .select("transactional_id", "producer_id", F.unix_millis("start").alias("began_ms"), F.inline("markers"))
+        # By the partition's clock, as far as it was compared.
+        .withColumn("start_ms", F.col("began_ms") + F.col("clock_offset_ms") - F.col("clocks_differ_ms"))
+        .where(F.col("first_offset").isNotNull() & (F.col("first_timestamp_ms") < F.col("start_ms")))
+        .withColumn("number", F.row_number().over(windows.spans_of_partition()))
+        .where(F.col("number") <= _SUSPECTS_OF_PARTITION)
+    )
+    stamps = markers_of(producer_spans).select(
+        *TOPIC_PARTITION, F.col("at_ms").alias("stamp_ms"), F.col("marker.marker_offset").alias("stamp_offset")
+    )
+    # A marker behind the first batch, and older than the transaction: the batch is older still.
+    is_between = F.col("stamp_offset").between(F.col("first_offset"), F.col("marker_offset"))
+    key = [*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "start_ms"]
+    # The markers of a log are many, the suspects few: each marker looks for its suspects.
+    oldest = (
+        stamps.join(F.broadcast(early.select(*key)), on=list(TOPIC_PARTITION), how="inner")
+        .where(is_between)
+        .groupBy(*key)
+        .agg(F.min("stamp_ms").alias("stamp_ms"))
+    )
+    proven = (
+        early.join(oldest, on=key, how="left")
+        .withColumn("proof_ms", F.when(F.col("is_broker_clock"), clock_ms("first_timestamp_ms")).otherwise(F.col("stamp_ms")))
+        .where(F.col("proof_ms") < F.col("start_ms"))
+    )
+    shown = F.concat(
+        F.lit("written before "),
+        instant("proof_ms").cast("string"),
+        F.lit(" by the broker's clock; the transaction began at "),
+        instant("began_ms").cast("string"),
+    )
+    named = proven.withColumns(
+        {
+            "name": F.lit(Finding.WRITTEN_BEFORE_TRANSACTION.value),
+            "offset": F.col("first_offset"),
+            "evidence": shown,
+            "severity": F.expr(_NO_SEVERITY),
+        }
+    )
+    return named.select(*_FOUND)

@@ -1,0 +1,33 @@
+"""`producer_states`: each producer at the end of a log. `describe-producers` prints the same."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.spark.instants import instant
+from txnlib.spark.producers.producer_spans import newest_spans
+from txnlib.spark.schemas import PRODUCER, PRODUCER_STATES, conform
+
+
+def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_expiration_ms: int) -> DataFrame:
+    """One row per producer of a partition that its broker has not forgotten. Columns: PRODUCER_STATES.
+
+    A producer without an open transaction is forgotten `producer_id_expiration_ms` after its last write; one with an open
+    transaction never is. Kafka: `ProducerStateManager.removeExpiredProducers`.
+    """
+    last = newest_spans(producer_spans)
+    is_open = F.col("state.current_txn_first_offset").isNotNull()
+    silent_ms = F.try_subtract(F.lit(as_of_ms), F.coalesce("state.last_timestamp", F.lit(-1)))
+    # A difference beyond int64 wraps around in a broker, so that such a producer is younger than any limit.
+    is_fresh = F.coalesce(silent_ms < producer_id_expiration_ms, F.lit(True))
+    remembered = last.where(is_open | is_fresh).select(
+        *PRODUCER,
+        "state.producer_epoch",
+        "state.coordinator_epoch",
+        "state.last_sequence",
+        instant("state.last_timestamp").alias("last_timestamp"),
+        F.col("state.last_timestamp").alias("last_timestamp_ms"),
+        F.col("state.current_txn_first_offset").alias("current_transaction_start_offset"),
+    )
+    return conform(remembered, PRODUCER_STATES)

@@ -1,0 +1,195 @@
+"""The producer state before and after each batch, by windows.
+
+Two passes over one sort: first what a batch's neighbours are, then what has been remembered until then. Each expression is
+a running `last`, `sum` or `lag` of a plain number: structs in windows, and windows over windows, cost several times that.
+
+| field after a batch | changed by |
+| --- | --- |
+| producer_epoch, last_timestamp | every batch |
+| last_sequence, last_offset, offset_delta | data; forgotten when the epoch changes |
+| coordinator_epoch | a marker |
+| current_txn_first_offset | transactional data while nothing is open; forgotten at a marker |
+
+Kafka: `ProducerAppendInfo`; the same steps in Python are `core.kafka.producer_state.append`, and a property test compares them
+row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE
+from txnlib.spark import windows
+from txnlib.spark.schemas import STATE_FIELDS
+
+#: In a `_change`: from here on nothing is known, or nothing is open. NULL in a `_change` means that nothing changes.
+NOTHING: Final = -1
+#: Of batches that go on from an earlier run: what that remembered of their producer (`continued_spans.memory_of`).
+EARLIER: Final = "earlier"
+
+
+def with_states(batches: DataFrame) -> DataFrame:
+    """Each batch with the state before and after it, its span's sums, and whether the core should look at it."""
+    stepped = _remembered(_neighboured(batches)).where("is_batch")
+    return stepped.withColumns({"span": F.col("spans_before"), "before": _before(), "after": _after(), "is_suspect": _is_suspect()})
+
+
+def _neighboured(batches: DataFrame) -> DataFrame:
+    """Each batch with the one before it, and whether it repeats that one, opens a transaction, or begins a span."""
+    window, earlier = windows.batches_of_producer(), earlier_of(batches)
+    whole, before = windows.whole(window), windows.before_now(window)
+    is_opening = F.col("opens_at").isNotNull()
+    is_first = F.lag("base_offset").over(window).isNull()
+
+    def one_before(name: str) -> Column:
+        return F.when(is_first, earlier(name)).otherwise(F.lag(name).over(window))
+
+    last_opening = F.last(F.when(is_opening, F.col("base_offset")), ignorenulls=True).over(before)
+    seen = batches.withColumns(
+        {
+            "offset_before": one_before("base_offset"),
+            "epoch_before": one_before("producer_epoch"),
+            "timestamp_before": one_before("max_timestamp_ms"),
+            "is_marker_before": F.coalesce(one_before("is_marker"), F.lit(False)),
+            "is_seed_before": F.coalesce(F.lag("is_seed").over(window), F.lit(False)),
+            "last_marker": F.last(F.when(F.col("is_marker"), F.col("base_offset")), ignorenulls=True).over(before),
+            "last_opening": F.coalesce(last_opening, earlier("start")),
+            "newest_batch": F.max("base_offset").over(whole),
+            "first_batch": F.min(F.when(~F.col("is_seed"), F.col("base_offset"))).over(whole),
+            "seeded_until": F.max("snapshot_offset").over(whole),
+            "seeded_start": F.max(F.when(F.col("is_seed"), F.col("opens_at"))).over(whole),
+        }
+    )
+    # A snapshot behind the first offset tells the state there only of producers without a batch in between. Of the others
+    # it tells one thing, if that: which transaction had begun before, and was still open.
+    is_weak = F.coalesce(F.col("first_batch") < F.col("seeded_until"), F.lit(False))
+    is_void = is_weak & F.coalesce(F.col("seeded_start") >= F.col("first_batch"), F.lit(True))
+    marked = seen.withColumns({"is_weak": is_weak & F.col("is_seed"), "is_void": is_void & F.col("is_seed")})
+    unknown = ("producer_epoch", "base_sequence", "last_sequence", "last_offset", "coordinator_epoch")
+    is_opened_by_void = is_void & (F.col("last_opening") < F.col("first_batch"))
+    is_open = (F.col("last_opening") > F.coalesce("last_marker", F.lit(-1))) & ~F.coalesce(is_opened_by_void, F.lit(False))
+    # A dump may print a part twice: the same offset is the same batch.
+    is_repeat = F.coalesce(F.col("offset_before") == F.col("base_offset"), F.lit(False))
+    follows_weak = is_weak & F.col("is_seed_before")
+    return marked.withColumns(
+        {
+            **{name: F.when(~F.col("is_weak"), F.col(name)) for name in unknown},
+            "opens_at": F.when(~F.col("is_void"), F.col("opens_at")),
+            "epoch_before": F.when(~follows_weak, F.col("epoch_before")),
+            "has_before": F.col("offset_before").isNotNull() & ~(is_void & F.col("is_seed_before")),
+            "is_batch": ~is_repeat & ~F.col("is_void"),
+            "is_newest": F.col("base_offset") == F.col("newest_batch"),
+            "opens": is_opening & ~F.col("is_void") & ~F.coalesce(is_open, F.lit(False)),
+            "begins_span": F.col("offset_before").isNull() | F.col("is_marker_before") | follows_weak,
+        }
+    )
+
+
+def _remembered(batches: DataFrame) -> DataFrame:
+    """Each batch with what it changes (`_change`) or adds (`_here`), and the same of all batches before it (`_before`)."""
+    before, earlier = windows.before_now(windows.batches_of_producer()), earlier_of(batches)
+    is_data = ~F.col("is_marker") & (~F.col("is_seed") | F.col("last_sequence").isNotNull())
+    is_new_epoch = F.col("producer_epoch") != F.col("epoch_before")
+    in_transaction = F.col("opens_at").isNotNull() & ~F.col("is_marker")
+    is_counted = in_transaction & ~F.col("is_seed") & F.col("is_batch")
+    delta = (F.col("last_offset") - F.col("base_offset")).cast("int")
+    nothing = F.lit(NOTHING)
+    changes = {
+        "sequence": F.when(is_data, F.coalesce("last_sequence", nothing)).when(is_new_epoch, nothing),
+        "data_offset": F.when(is_data, F.coalesce("last_offset", nothing)).when(is_new_epoch, nothing),
+        "delta": F.when(is_data, delta).when(is_new_epoch, F.lit(0)),
+        "coordinator": F.col("coordinator_epoch"),
+        "start": F.when(F.col("is_marker"), nothing.cast("long")).when(F.col("opens"), F.col("opens_at")),
+        "first_epoch": F.when(F.col("begins_span"), F.col("producer_epoch")),
+        "first_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", nothing)),
+        "newest_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", nothing)).when(
+            in_transaction, F.col("max_timestamp_ms")
+        ),
+        "newest_offset": F.when(is_counted, F.col("last_offset")),
+    }
+    amounts = {
+        "spans": F.col("is_marker") & F.col("is_batch"),
+        "batches": is_counted,
+        "records": F.when(is_counted, F.col("records")),
+        "uncounted": is_counted & F.col("records").isNull(),
+        "bytes": F.when(is_counted, F.col("bytes")),
+        "client_clocks": in_transaction & ~F.col("is_broker_clock"),
+    }
+    changed = batches.withColumns(
+        {f"{name}_change": change for name, change in changes.items()}
+        | {f"{name}_here": F.coalesce(amount.cast("long"), F.lit(0)) for name, amount in amounts.items()}
+    )
+    return changed.withColumns(
+        {f"{name}_before": F.coalesce(F.last(f"{name}_change", ignorenulls=True).over(before), earlier(name)) for name in changes}
+        | {f"{name}_before": _known_sum(F.sum(f"{name}_here").over(before)) + _known_sum(earlier(name)) for name in amounts}
+    )
+
+
+def _known_sum(amount: Column) -> Column:
+    return F.coalesce(amount, F.lit(0))
+
+
+def earlier_of(rows: DataFrame) -> Callable[[str], Column]:
+    """By name, what an earlier run remembered of the producer of a row; NULL where there was none."""
+    if EARLIER not in rows.columns:
+        return lambda name: F.lit(None)
+    return lambda name: F.col(f"{EARLIER}.{name}")
+
+
+def now(name: str) -> Column:
+    """What is remembered right after a batch; NULL if that is nothing."""
+    return _known(F.coalesce(f"{name}_change", f"{name}_before"))
+
+
+def sum_until_now(name: str) -> Column:
+    """What the batches up to and including this one add up to."""
+    return F.col(f"{name}_before") + F.col(f"{name}_here")
+
+
+def _known(value: Column) -> Column:
+    return F.when(value != NOTHING, value)
+
+
+def _before() -> Column:
+    state = F.struct(
+        F.col("epoch_before").alias("producer_epoch"),
+        _known(F.col("sequence_before")).alias("last_sequence"),
+        _known(F.col("data_offset_before")).alias("last_offset"),
+        F.coalesce("delta_before", F.lit(0)).alias("offset_delta"),
+        F.col("coordinator_before").alias("coordinator_epoch"),
+        _known(F.col("start_before")).alias("current_txn_first_offset"),
+        F.col("timestamp_before").alias("last_timestamp"),
+    )
+    return F.when(F.col("has_before"), state.cast(STATE_FIELDS))
+
+
+def _after() -> Column:
+    return F.struct(
+        F.col("producer_epoch"),
+        now("sequence").alias("last_sequence"),
+        now("data_offset").alias("last_offset"),
+        F.coalesce("delta_change", "delta_before", F.lit(0)).alias("offset_delta"),
+        F.coalesce("coordinator_change", "coordinator_before").alias("coordinator_epoch"),
+        now("start").alias("current_txn_first_offset"),
+        F.col("max_timestamp_ms").alias("last_timestamp"),
+    ).cast(STATE_FIELDS)
+
+
+def _is_suspect() -> Column:
+    """Whether a batch could have a finding; the core decides about those (a property test shows that others have none)."""
+    epoch_before, sequence_before = F.col("epoch_before"), F.col("sequence_before")
+    went_back = F.col("producer_epoch") < epoch_before
+    begins = (F.col("producer_epoch") != epoch_before) | sequence_before.isNull() | (sequence_before == NOTHING)
+    demanded = F.when(begins, F.lit(0)).otherwise((sequence_before.cast("long") + 1).bitwiseAND(MAX_SEQUENCE))
+    sequence_jumped = F.col("base_sequence").isNotNull() & (F.col("base_sequence") != demanded)
+    is_checked = F.col("topic") != GROUP_METADATA_TOPIC
+    outside = (F.col("start_before") >= 0) & ~F.col("is_transactional")
+    fenced = F.col("coordinator_epoch") < F.col("coordinator_before")
+    odd_data = ~F.col("is_marker") & (sequence_jumped & is_checked | F.coalesce(outside, F.lit(False)))
+    odd_marker = F.col("is_marker") & fenced
+    is_odd = [F.coalesce(odd, F.lit(False)) for odd in (went_back, odd_data, odd_marker)]
+    return F.col("has_before") & ~F.col("is_seed") & (is_odd[0] | is_odd[1] | is_odd[2])

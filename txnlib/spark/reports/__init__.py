@@ -1,0 +1,23 @@
+"""Both sides together: what is open, what it blocks, and what to do."""
+
+from __future__ import annotations
+
+from txnlib.spark.reports.open_transactions import open_transactions
+from txnlib.spark.reports.hanging_transactions import hanging_transactions
+from txnlib.spark.reports.late_transactions import late_transactions
+from txnlib.spark.reports.ended_transactions import ended_transactions
+from txnlib.spark.reports.abort_plan import abort_plan
+from txnlib.spark.reports.partitions import partitions
+from txnlib.spark.reports.blocked_groups import blocked_groups
+from txnlib.spark.reports.brokers import brokers
+
+__all__ = [
+    "open_transactions",
+    "hanging_transactions",
+    "late_transactions",
+    "ended_transactions",
+    "abort_plan",
+    "partitions",
+    "blocked_groups",
+    "brokers",
+]

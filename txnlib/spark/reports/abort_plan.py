@@ -1,0 +1,59 @@
+"""`abort_plan`: the core's plan for each open transaction."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.verdicts.reason import Reason
+from txnlib.spark import windows
+from txnlib.spark.core_udfs import plan
+from txnlib.spark.schemas import ABORT_PLAN, PRODUCER, conform
+
+_NEEDED = (
+    *PRODUCER,
+    "producer_epoch",
+    "coordinator_epoch",
+    "start_offset",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "safe_to_abort",
+    "abort_command",
+    "do_not_abort_because",
+    "coordinator_partition",
+    "coordinator_state",
+    "records",
+    "committed_siblings",
+)
+
+
+def needs_somebody(transaction_max_timeout_ms: int) -> Column:
+    """Of open transactions: all that are not simply in time, and two-phase commits older than other transactions may become."""
+    open_ms = F.unix_millis("as_of") - F.unix_millis(F.coalesce("transaction_start", "blocks_since"))
+    is_forgotten = (F.col("reason") == Reason.TWO_PHASE_COMMIT.value) & (open_ms > transaction_max_timeout_ms)
+    return (F.col("verdict") != "OPEN") | F.coalesce(is_forgotten, F.lit(False))
+
+
+def abort_plan(open_transactions: DataFrame, *, transaction_max_timeout_ms: int, kafka_version: str | None) -> DataFrame:
+    """One row per step, in the order of what frees consumers first. Columns: ABORT_PLAN.
+
+    What a coordinator does for all partitions of a transaction at once is one step. In each partition the open transaction with
+    the lowest start offset holds the last stable offset; the others wait behind it.
+    """
+    holds = F.col("start_offset") == F.min("start_offset").over(windows.whole_partition())
+    placed = F.concat(F.concat_ws("-", "topic", "partition"), F.lit(" offset "), F.col("start_offset"))
+    needy = open_transactions.withColumns({"is_holder": holds, "place": placed}).where(needs_somebody(transaction_max_timeout_ms))
+    version = F.lit(kafka_version).cast("string")
+    planned = needy.withColumn("plan", plan()(F.struct(*_NEEDED), version)).where(F.col("plan").isNotNull()).select("*", "plan.*")
+    own = F.concat_ws("-", "topic", "partition", "start_offset")
+    step = F.when(F.col("is_of_whole_transaction"), F.lit("")).otherwise(own)
+    grouped = planned.withColumns({"step": step, "is_waiting": ~F.col("is_holder")})
+    whole = windows.step_of_plan()
+    first = grouped.withColumns(
+        {
+            "places": F.sort_array(F.collect_set("place").over(windows.whole(whole))),
+            "rank": F.row_number().over(windows.first_of_step(whole)),
+        }
+    ).where("rank = 1")
+    return conform(first.withColumn("number", F.row_number().over(windows.plan_in_order())), ABORT_PLAN)

@@ -1,0 +1,86 @@
+"""`blocked_groups`: consumer groups that wait at a last stable offset.
+
+Waiting is shown by a commit between two offsets of a partition whose last stable offset (LSO) lies below its high watermark:
+
+    readable end <= committed offset <= LSO
+
+The *readable end* is the offset after the last record below the LSO that `read_committed` consumers are given: what lies
+between is markers, aborted data and what compaction removed, and a consumer may or may not have stepped over it when it
+commits. A group above the LSO reads uncommitted data and is not blocked; one below the readable end has something to read.
+A group at the LSO counts whether or not a member of it is alive: commits do not tell.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.spark.instants import instant
+from txnlib.spark.reports.offset_commits import group_offsets
+from txnlib.spark.schemas import BLOCKED_GROUPS, COPY, PRODUCER, TOPIC_PARTITION, conform
+
+
+def blocked_groups(
+    committed_offsets: DataFrame,
+    producer_spans: DataFrame,
+    record_batches: DataFrame,
+    coverage: DataFrame,
+    partitions: DataFrame,
+    *,
+    as_of_ms: int,
+) -> DataFrame:
+    """One row per group and partition where it waits. Columns: BLOCKED_GROUPS."""
+    blocked = partitions.where(F.col("last_stable_offset") < F.col("high_watermark"))
+    waiting = (
+        group_offsets(committed_offsets, producer_spans, coverage)
+        .join(F.broadcast(blocked), on=list(TOPIC_PARTITION), how="inner")
+        .where(F.col("committed_offset") <= F.col("last_stable_offset"))
+    )
+    ends = _readable_ends(blocked, coverage, producer_spans, record_batches)
+    return conform(
+        waiting.join(F.broadcast(ends), on=list(TOPIC_PARTITION), how="left")
+        .where(F.col("committed_offset") >= F.least("last_stable_offset", F.coalesce("readable_end", "last_stable_offset")))
+        .withColumns(
+            {
+                "as_of": instant(F.lit(as_of_ms)),
+                "lag_offsets": F.col("high_watermark") - F.col("committed_offset"),
+                "committed_at": instant("commit_timestamp_ms"),
+            }
+        ),
+        BLOCKED_GROUPS,
+    )
+
+
+def _readable_ends(blocked: DataFrame, coverage: DataFrame, producer_spans: DataFrame, record_batches: DataFrame) -> DataFrame:
+    """The readable end of each blocked partition; never below an offset under which something was not read.
+
+    Of a committed transaction that ends below the LSO, its span knows the last record; of one that reaches beyond, of
+    which a producer has at most one, its batches are looked at. A marker whose type is not printed may be a COMMIT.
+    """
+    # Below the log's start, a snapshot's offset, a hole or damage, there may be, or may have been, something to read.
+    unread = F.greatest("log_start_offset", "read_from_offset", "gap_offset", "damaged_offset")
+    judged = coverage.where("is_judged").select(*COPY, unread.alias("unread_end"))
+    bounds = blocked.select(*TOPIC_PARTITION, "last_stable_offset").join(judged, on=list(TOPIC_PARTITION), how="inner")
+    stable = F.col("last_stable_offset")
+    committed = (
+        producer_spans.where(F.col("marker_offset").isNotNull() & (F.coalesce("marker_type", F.lit("")) != "ABORT"))
+        .join(F.broadcast(bounds), on=list(TOPIC_PARTITION), how="inner")
+        .where(F.col("first_offset") < stable)
+    )
+    is_within = F.col("last_offset") < stable
+    beyond = committed.where(~is_within).select(*PRODUCER, F.col("first_offset").alias("begins_at"))
+    is_readable = ~F.coalesce("is_transactional", F.lit(False)) | (F.col("base_offset") >= F.col("begins_at"))
+    data = (
+        record_batches.where(~F.col("is_control") & (F.coalesce("records_count", F.lit(1)) > 0))
+        .join(F.broadcast(bounds), on=list(COPY), how="inner")
+        .where(F.col("base_offset") < stable)
+        .join(F.broadcast(beyond), on=list(PRODUCER), how="left")
+        .where(is_readable)
+    )
+    lasts = (
+        committed.where(is_within).select(*TOPIC_PARTITION, "last_offset").unionByName(data.select(*TOPIC_PARTITION, "last_offset"))
+    )
+    read = lasts.groupBy(*TOPIC_PARTITION).agg((F.max("last_offset") + 1).alias("read_end"))
+    return bounds.join(read, on=list(TOPIC_PARTITION), how="left").select(
+        *TOPIC_PARTITION, F.greatest("read_end", "unread_end").alias("readable_end")
+    )

@@ -1,0 +1,108 @@
+"""`partitions`: the last stable offset, what holds it, and the late metric."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS
+from txnlib.spark.coverage.coverage import begins_at_snapshot
+from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.schemas import PARTITIONS, TOPIC_PARTITION, conform
+
+_NEXT: Final = ("start_offset", "producer_id", "transactional_id")
+_NEXT_NAMES: Final = {
+    "start_offset": "next_blocking_offset",
+    "producer_id": "next_blocking_producer_id",
+    "transactional_id": "next_blocking_transactional_id",
+}
+
+
+def partitions(
+    coverage: DataFrame,
+    producer_spans: DataFrame,
+    record_batches: DataFrame,
+    open_transactions: DataFrame,
+    *,
+    as_of_ms: int,
+    transaction_max_timeout_ms: int,
+) -> DataFrame:
+    """One row per captured partition, by its judged copy. Columns: PARTITIONS.
+
+    Kafka: `UnifiedLog.fetchLastStableOffsetMetadata` (never above the high watermark, never below the log start), and
+    `ProducerStateManager.hasLateTransaction` (only the open transaction with the lowest first offset counts).
+    """
+    # A partition that was never written to has no segment worth copying; its checkpoint tells all there is.
+    is_empty = (F.col("status") == "MISSING") & (F.col("high_watermark") == 0)
+    copies = coverage.where(F.col("is_judged") | F.coalesce(is_empty, F.lit(False))).select(
+        *TOPIC_PARTITION,
+        "source",
+        F.coalesce("end_offset", F.lit(0)).alias("end_offset"),
+        F.coalesce("log_start_offset", F.lit(0)).alias("log_start_offset"),
+        F.coalesce("high_watermark", "end_offset", F.lit(0)).alias("high_watermark"),
+        F.col("high_watermark").isNull().alias("is_high_watermark_assumed"),
+        "read_from_offset",
+    )
+    # What is open, or ended by a marker that the high watermark has not passed.
+    is_unstable = F.col("marker_offset").isNull() | (F.col("marker_offset") >= F.col("high_watermark"))
+    unstable = (
+        producer_spans.where(F.col("first_offset").isNotNull())
+        .join(F.broadcast(copies.select(*TOPIC_PARTITION, "high_watermark")), on=list(TOPIC_PARTITION), how="inner")
+        .where(is_unstable)
+        .groupBy(*TOPIC_PARTITION)
+        .agg(F.min("first_offset").alias("first_unstable_offset"))
+    )
+    blocking = open_transactions.groupBy(*TOPIC_PARTITION).agg(
+        F.min("start_offset").alias("first_undecided_offset"),
+        F.min_by("producer_id", "start_offset").alias("blocking_producer_id"),
+        F.min_by("transactional_id", "start_offset").alias("blocking_transactional_id"),
+        F.min_by("verdict", "start_offset").alias("blocking_verdict"),
+        F.min_by(F.unix_millis("last_timestamp"), F.col("start_offset")).alias("blocking_ms"),
+        F.try_element_at(F.sort_array(F.collect_list(F.struct(*_NEXT))), F.lit(2)).alias("next"),
+    )
+    blocking = blocking.select("*", *[F.col(f"next.{name}").alias(alias) for name, alias in _NEXT_NAMES.items()])
+    raised = F.greatest("first_unstable_offset", "log_start_offset")
+    limit = transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+    # Brokers skip times of 0 and below, and no time above those that clocks show is old: both are NULL here.
+    is_late = F.lit(as_of_ms) - F.col("blocking_ms") > limit
+    described = (
+        copies.join(unstable, on=list(TOPIC_PARTITION), how="left")
+        .join(blocking, on=list(TOPIC_PARTITION), how="left")
+        .withColumns(
+            {
+                "last_stable_offset": F.when(F.col("first_unstable_offset").isNull(), F.col("high_watermark")).otherwise(
+                    F.least(raised, "high_watermark")
+                ),
+                "is_late": F.coalesce(is_late, F.lit(False)),
+            }
+        )
+    )
+    # What a snapshot stands for was not read, so its bytes and times are not known.
+    is_lag_read = ~begins_at_snapshot() | (F.col("last_stable_offset") >= F.col("read_from_offset"))
+    lagging = described.where((F.col("last_stable_offset") < F.col("high_watermark")) & is_lag_read)
+    lags = _lags(lagging, record_batches)
+    return conform(
+        described.join(lags, on=list(TOPIC_PARTITION), how="left").withColumns(
+            {
+                "as_of": instant(F.lit(as_of_ms)),
+                "lag_offsets": F.col("high_watermark") - F.col("last_stable_offset"),
+                "lag_bytes": F.when(is_lag_read, F.coalesce("lag_bytes", F.lit(0).cast("long"))),
+                "lag_ms": F.when(F.col("stable_ms").isNotNull(), F.greatest(F.lit(as_of_ms) - F.col("stable_ms"), F.lit(0))),
+            }
+        ),
+        PARTITIONS,
+    )
+
+
+def _lags(lagging: DataFrame, record_batches: DataFrame) -> DataFrame:
+    """Bytes from the last stable offset to the high watermark, and the time of the batch that stands there."""
+    bounds = lagging.select(*TOPIC_PARTITION, "source", "last_stable_offset", "high_watermark")
+    behind = record_batches.join(F.broadcast(bounds), on=[*TOPIC_PARTITION, "source"], how="inner").where(
+        (F.col("last_offset") >= F.col("last_stable_offset")) & (F.col("base_offset") < F.col("high_watermark"))
+    )
+    return behind.groupBy(*TOPIC_PARTITION).agg(
+        F.sum(F.col("size").cast("long")).alias("lag_bytes"),
+        clock_ms(F.min_by("max_timestamp_ms", "base_offset")).alias("stable_ms"),
+    )
