@@ -11,7 +11,6 @@ from pathlib import PurePath
 
 from jobs.main import failure, say
 from jobs.options import STDOUT
-from txnlib import __version__
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_tables import asked_of
@@ -22,6 +21,7 @@ from txnlib.readers.storage.local_files import shown
 from txnlib.render.atomic_file import write_whole_file
 from txnlib.render.metrics import render_metrics
 from txnlib.render.summary_json import render_numbers
+from txnlib.version import __version__
 
 
 @dataclass(slots=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Final
 
-from txnlib import __version__
 from txnlib.pipeline.clock import now
+from txnlib.version import __version__
 
 #: Suffix of the file, which is next to the output folder.
 SUFFIX: Final = ".failed.log"

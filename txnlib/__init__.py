@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from txnlib.version import __version__
+
 if TYPE_CHECKING:
     from txnlib.api import Audit, audit, explain, judge, open_audit
 
-__version__ = "0.1.0"
 __all__ = ["Audit", "__version__", "audit", "explain", "judge", "open_audit"]
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from txnlib import __version__
 from txnlib.cli.output import FORMS
 from txnlib.render.grid import TABLE
+from txnlib.version import __version__
 
 PROGRAM: Final = "txn-audit"
 _ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM and no cluster."

@@ -10,13 +10,13 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib import __version__
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
 from txnlib.incremental.resumed_segments import CONTINUED, continue_segments, continued_parts
 from txnlib.readers.capture import Capture
 from txnlib.readers.snapshot_start import BEGINNING
 from txnlib.spark.capture_source import read_capture
+from txnlib.version import __version__
 
 #: Finished audits to consider, newest first. More than one, because the newest may be of this very capture.
 _CANDIDATES: Final = 2

@@ -11,7 +11,6 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib import __version__
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.delta.session import delta_session, tune_for
@@ -30,6 +29,7 @@ from txnlib.settings import Settings, SettingsFile, default_of, read_settings_fi
 from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import AUDIT_RUNS
+from txnlib.version import __version__
 
 
 def silent(text: str) -> None:
