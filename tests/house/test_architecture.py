@@ -40,7 +40,13 @@ ONLY_IN = {
 #: The one file that may ask for the time, and who may ask it: to note when, never to judge by.
 CLOCK, ASKS_THE_CLOCK = "txnlib/pipeline/clock.py", "txnlib.pipeline"
 #: Modules that bring a clock, chance or other processes, and the files that may import them.
-FORBIDDEN_MODULES = {"time": set(), "random": set(), "secrets": set(), "subprocess": set(), "uuid": {"txnlib/delta/linked_files.py"}}
+FORBIDDEN_MODULES = {
+    "time": set(),
+    "random": set(),
+    "secrets": set(),
+    "subprocess": set(),
+    "uuid": {"txnlib/delta/linked_files.py"},
+}
 #: Who may read the environment: whatever opens files in stores, and sessions.
 READS_THE_ENVIRONMENT = {
     "txnlib/delta/session.py",
@@ -74,7 +80,11 @@ def imports(path: Path) -> set[str]:
 def test_imports_run_one_way(repository):
     """The contracts are in pyproject.toml."""
     done = subprocess.run(
-        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"], cwd=repository, capture_output=True, text=True, check=False
+        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout
 

@@ -12,7 +12,7 @@ from jobs import audit, reconstruct_state, report_transactions
 from jobs.main import main
 from tests.support.delta_tables import txn_audit
 from txnlib.pipeline import audit as stages
-from txnlib.pipeline.scheduler import Step
+from txnlib.pipeline.scheduler import Table
 from txnlib.render.summary_json import Numbers
 from txnlib.spark.schemas import TABLES
 
@@ -89,7 +89,7 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
     def broken(run):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(stages, "STEPS", (Step("coverage", (), broken),))
+    monkeypatch.setattr(stages, "STEPS", (Table("coverage", (), broken),))
     metrics = tmp_path / "audit.prom"
     assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out"), "--metrics", str(metrics)]) == 1
     assert 'txnlib_audit_success{cluster="quickstart"} 0.0\n' in metrics.read_text()
@@ -102,7 +102,7 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
 
 
 def test_a_failure_is_told_in_one_last_line_and_its_traces_are_in_a_file(spark, sample, tmp_path, capfd, monkeypatch):
-    step = Step("coverage", (), lambda run: run.spark.createDataFrame([], TABLES["coverage"]))
+    step = Table("coverage", (), lambda run: run.spark.createDataFrame([], TABLES["coverage"]))
     monkeypatch.setattr(stages, "STEPS", (step,))
     out = tmp_path / "out"
     out.mkdir()

@@ -1,4 +1,4 @@
-"""Is each table written after those it reads, and what happens when one cannot be?"""
+"""The order of tables and decisions, and the failure of one of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from txnlib.delta.carried_rows import Grown
 from txnlib.delta.commits import MANY_FILES, Commit
 from txnlib.errors import StepError, UnreadableInputError
 from txnlib.pipeline import audit, ingest_dumps, reconstruct_state, report_transactions
-from txnlib.pipeline.scheduler import Step, carry_out
+from txnlib.pipeline.scheduler import Decision, Table, carry_out
 from txnlib.spark.schemas import TABLES
 
 
@@ -40,7 +40,7 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
 
 def test_every_step_comes_after_the_steps_it_reads():
     written: list[str] = []
-    carry_out(run_of(written), [Step(step.name, step.reads, lambda run: object()) for step in audit.STEPS])
+    carry_out(run_of(written), [Table(step.name, step.reads, lambda run: object()) for step in audit.STEPS])
     assert sorted(written) == sorted(step.name for step in audit.STEPS)
     for step in audit.STEPS:
         assert all(written.index(read) < written.index(step.name) for read in step.reads), step.name
@@ -52,7 +52,7 @@ def test_the_jobs_write_every_table_once():
     twice = ["quarantine"]
     claimed = {"audit_runs"}  # before the first step
     assert sorted(names) == sorted(
-        [*(TABLES.keys() - claimed), *twice, "coordinator_partitions", "console_records", "grown_partitions", "corrupt_batches"]
+        [*(TABLES.keys() - claimed), *twice, "coordinator_partitions", "grown_partitions", "corrupt_batches"]
     )
     audited = [step.name for step in audit.STEPS]
     assert len(audited) == len(set(audited)) == len(names) - len(twice)
@@ -64,7 +64,7 @@ def test_after_a_failure_nothing_new_begins_and_it_says_what_is_complete():
 
     written: list[str] = []
     run = run_of(written)
-    steps = [Step("first", (), lambda run: object()), Step("b", ("first",), fail), Step("c", ("b",), lambda run: object())]
+    steps = [Table("first", (), lambda run: object()), Table("b", ("first",), fail), Table("c", ("b",), lambda run: object())]
     with pytest.raises(StepError) as caught:
         carry_out(run, steps)
     assert written == ["first"]
@@ -80,12 +80,12 @@ def test_what_says_itself_what_to_do_is_raised_as_it_is():
         raise error
 
     with pytest.raises(UnreadableInputError) as caught:
-        carry_out(run_of([]), [Step("a", (), fail)])
+        carry_out(run_of([]), [Table("a", (), fail)])
     assert caught.value is error
 
 
 def test_steps_that_wait_for_each_other_are_named():
-    steps = [Step("a", ("b",), lambda run: object()), Step("b", ("a",), lambda run: object())]
+    steps = [Table("a", ("b",), lambda run: object()), Table("b", ("a",), lambda run: object())]
     with pytest.raises(ValueError, match="wait for each other: a, b"):
         carry_out(run_of([]), steps)
 
@@ -93,7 +93,7 @@ def test_steps_that_wait_for_each_other_are_named():
 def test_a_decision_writes_no_table():
     written: list[str] = []
     run = run_of(written)
-    carry_out(run, [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
+    carry_out(run, [Decision("number", (), lambda run: None), Table("a", ("number",), lambda run: object())])
     assert written == ["a"]
     assert run.begun == ["number", "a"]
 
@@ -102,19 +102,19 @@ def test_rows_that_a_run_holds_are_handed_on_with_those_it_makes():
     handed: list[object] = []
     run = run_of([])
     run.tables.write = lambda *given: handed.append(given)
-    carry_out(run, [Step("a", (), lambda run: Grown("made", "held")), Step("b", ("a",), lambda run: "all")])
+    carry_out(run, [Table("a", (), lambda run: Grown("made", "held")), Table("b", ("a",), lambda run: "all")])
     assert handed == [("a", "made", "held"), ("b", "all", None)]
 
 
 def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):
     run = run_of([])
-    carry_out(run, [Step("number", (), lambda run: None), Step("a", ("number",), lambda run: object())])
+    carry_out(run, [Decision("number", (), lambda run: None), Table("a", ("number",), lambda run: object())])
     assert re.fullmatch(r"a: 1,234 rows, \d+\.\d s\n", capsys.readouterr().err)
     assert {name: written.rows for name, written in run.written.items()} == {"a": 1_234}
 
 
 def test_a_table_of_many_small_files_is_put_together_when_the_audit_is_done(capsys):
-    steps = [Step("a", (), lambda run: object())]
+    steps = [Table("a", (), lambda run: object())]
     written: list[str] = []
     scattered = run_of(written, Commit(9, files=MANY_FILES + 1, bytes=1))
     carry_out(scattered, steps)
@@ -135,3 +135,8 @@ def test_an_audit_is_done_though_its_files_cannot_be_put_together(capsys):
     run.scattered, run.tables.compact = ["a"], fail
     audit.compact(run)
     assert capsys.readouterr().err.startswith("a: cannot compact small files: ")
+
+
+def test_only_decisions_write_no_table_of_their_name():
+    for step in audit.STEPS:
+        assert isinstance(step, Table) == (step.name in TABLES), step.name

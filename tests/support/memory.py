@@ -57,10 +57,6 @@ class MemoryTables:
     def commit(self, name: str) -> Commit:
         return Commit(self.tables[name].num_rows)
 
-    def append(self, name: str, frame: DataFrame) -> None:
-        known = self.tables[name]
-        self.tables[name] = pa.concat_tables([known, conform(frame, TABLES[name]).toArrow().cast(known.schema)])
-
     def read(self, name: str) -> DataFrame:
         if name not in self.tables:
             raise MissingTableError(name, "audit")
@@ -87,13 +83,9 @@ class MemoryTables:
         return rows
 
 
-#: Tables to which another step adds rows.
-_COMPLETED_BY = {"transaction_log": ("console_records",), "segments": ("console_records",)}
-
-
 def _needed_for(name: str) -> set[str]:
     """The step of a table, and all that it is made from."""
-    reads = {step.name: {*step.reads, *_COMPLETED_BY.get(step.name, ())} for step in STEPS}
+    reads = {step.name: set(step.reads) for step in STEPS}
     found, last = {name}, set[str]()
     while found != last:
         last, found = found, found.union(*(reads[step] for step in found if step in reads))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from txnlib.pipeline.audit_request import Asked
 from txnlib.pipeline.run import Run, open_run, reopen_run
-from txnlib.pipeline.scheduler import Step, carry_out
+from txnlib.pipeline.scheduler import Table, Decision, carry_out
 from txnlib.pipeline.audit import carry_out_all, carry_out_stage
 from txnlib.pipeline.run_lock import claim
 from txnlib.pipeline.what_if import UnwrittenTables
@@ -14,7 +14,8 @@ __all__ = [
     "Run",
     "open_run",
     "reopen_run",
-    "Step",
+    "Table",
+    "Decision",
     "carry_out",
     "carry_out_all",
     "carry_out_stage",

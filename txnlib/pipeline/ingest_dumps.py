@@ -14,7 +14,7 @@ from txnlib.delta.carried_rows import Grown
 from txnlib.incremental.earlier_run import read_new
 from txnlib.pipeline.carried_tables import batches_on, learn_grown
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Step, step_of
+from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
 from txnlib.readers.capture import FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.settings import default_of
@@ -32,12 +32,45 @@ def _record_batches(run: Run) -> DataFrame | Grown:
     return batches_on(run) or read_capture(run.spark, run.capture, "record_batches")
 
 
-def _read(table: str, after: tuple[str, ...] = ()) -> Step:
-    def make(run: Run) -> DataFrame:
+def _read(table: str) -> Table:
+    def transform(run: Run) -> DataFrame:
         assert run.capture is not None
         return read_new(run.spark, run.capture, table, run.earlier)
 
-    return Step(table, after, make)
+    return Table(table, (), transform)
+
+
+def _transaction_log(run: Run) -> DataFrame:
+    """The coordinators' records: of segments, of their dumps, and of console text, which prints no partition."""
+    assert run.capture is not None
+    records = read_capture(run.spark, run.capture, "transaction_log")
+    if not run.capture.of_kind(FileKind.CONSOLE):
+        return records
+    printed = read_capture(run.spark, run.capture, "console_log")
+    return records.unionByName(console_records(printed, records, _count_coordinator_partitions(run, records)))
+
+
+def _count_coordinator_partitions(run: Run, records: DataFrame) -> int:
+    """The number of coordinator partitions, before `segments` can tell the highest one: by ids, and by names of files."""
+    assert run.capture is not None
+    if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
+        return run.settings.coordinator_partitions
+    numbers = [file.partition for file in run.capture.files if file.topic == TRANSACTION_STATE_TOPIC and file.partition is not None]
+    return count_partitions(_owners(records), at_least=max(numbers, default=-1) + 1, default=default_of("coordinator_partitions"))[
+        0
+    ]
+
+
+def _segments(run: Run) -> DataFrame:
+    """What was read of each file, and, of console text, of each coordinator partition."""
+    assert run.capture is not None
+    segments = read_new(run.spark, run.capture, "segments", run.earlier)
+    texts = run.capture.of_kind(FileKind.CONSOLE)
+    if not texts:
+        return segments
+    of_texts = read_capture(run.spark, replace(run.capture, files=texts, parts={}), "segments")
+    records = run.tables.read("transaction_log").where(F.col("source").startswith("console:"))
+    return segments.unionByName(console_segments(of_texts, records))
 
 
 def _checkpoints(run: Run) -> DataFrame:
@@ -73,23 +106,20 @@ def _learn_coordinator_partitions(run: Run) -> None:
     """Infers the number of coordinator partitions from the ids in the records, unless it was given."""
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return
-    log = run.tables.read("transaction_log").where(F.col("partition").isNotNull())
-    pairs = [(row[0], row[1]) for row in log.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()]
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
     at_least = 0 if highest is None or highest[0] is None else highest[0] + 1
-    count, basis = count_partitions(pairs, at_least=at_least, default=default_of("coordinator_partitions"))
+    # Console records were placed by this number, so they cannot prove it.
+    records = run.tables.read("transaction_log").where(~F.col("source").startswith("console:"))
+    count, basis = count_partitions(_owners(records), at_least=at_least, default=default_of("coordinator_partitions"))
     learned = {"coordinator_partitions": count, "coordinator_partitions_basis": basis.value}
     run.settings = run.settings.model_copy(update=learned)
 
 
-def _place_console_records(run: Run) -> None:
-    """Adds what console consumers printed. The number of coordinator partitions, known by now, gives the partition of each id."""
-    if run.capture is None or not run.capture.of_kind(FileKind.CONSOLE):
-        return
-    printed = read_capture(run.spark, run.capture, "console_log")
-    records = console_records(printed, run.tables.read("transaction_log"), run.settings.coordinator_partitions)
-    run.tables.append("segments", console_segments(run.tables.read("segments"), records))
-    run.tables.append("transaction_log", records)
+def _owners(records: DataFrame) -> list[tuple[str, int]]:
+    """Some transactional ids, each with the coordinator partition that owns it."""
+    known = records.where(F.col("partition").isNotNull())
+    rows = known.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()
+    return [(row[0], row[1]) for row in rows]
 
 
 def _coverage(run: Run) -> DataFrame:
@@ -129,18 +159,17 @@ def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
     return noted.union(coordinators).union(named).distinct()
 
 
-STEPS: Final = (
-    Step("record_batches", (), _record_batches),  # first, because it takes longest
-    _read("transaction_log"),
-    Step("committed_offsets", (), _committed_offsets),
-    Step("checkpoints", (), _checkpoints),
-    # Last, so that `segments` shows files that shrank while the other tables were read.
-    _read("segments", after=("record_batches", "transaction_log", "committed_offsets")),
+STEPS: Final[tuple[Step, ...]] = (
+    Table("record_batches", (), _record_batches),  # first, because it takes longest
+    Table("transaction_log", (), _transaction_log),
+    Table("committed_offsets", (), _committed_offsets),
+    Table("checkpoints", (), _checkpoints),
+    # After the tables of the same files, so that it shows those that shrank meanwhile.
+    Table("segments", ("record_batches", "transaction_log", "committed_offsets"), _segments),
     _read("producer_snapshots"),
     _read("aborted_transactions"),
-    Step("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),
-    Step("console_records", ("transaction_log", "segments", "coordinator_partitions"), _place_console_records),
-    Step("coverage", ("transaction_log", "segments", "record_batches", "checkpoints", "console_records"), _coverage),
-    Step("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
-    step_of(quarantine, "segments", "record_batches", "checkpoints", after=("console_records",)),
+    Decision("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),
+    Table("coverage", ("transaction_log", "segments", "record_batches", "checkpoints", "coordinator_partitions"), _coverage),
+    Decision("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
+    table_of(quarantine, "segments", "record_batches", "checkpoints"),
 )

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from txnlib.pipeline.carried_tables import spans_on, transactions_on
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Step, step_of
+from txnlib.pipeline.scheduler import Decision, Step, table_of
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactional_ids import transactional_ids
@@ -39,19 +39,19 @@ def _lower_coverage(run: Run) -> None:
 
 
 #: The steps of a run that does not resume from another.
-_SPANS: Final = step_of(producer_spans, "record_batches", "producer_snapshots", "coverage", after=("grown_partitions",))
-_TRANSACTIONS: Final = step_of(partition_transactions, "producer_spans", after=("grown_partitions",))
+_SPANS: Final = table_of(producer_spans, "record_batches", "producer_snapshots", "coverage", after=("grown_partitions",))
+_TRANSACTIONS: Final = table_of(partition_transactions, "producer_spans", after=("grown_partitions",))
 
-STEPS: Final = (
-    replace(_SPANS, make=lambda run: spans_on(run) or _SPANS.make(run)),  # first, because it takes longest
-    step_of(coordinator_states, "transaction_log", "coverage", after=("console_records",)),
-    step_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments", after=("console_records",)),
-    Step("corrupt_batches", ("coverage", "checked_batches"), _lower_coverage),
+STEPS: Final[tuple[Step, ...]] = (
+    replace(_SPANS, transform=lambda run: spans_on(run) or _SPANS.transform(run)),  # first, because it takes longest
+    table_of(coordinator_states, "transaction_log", "coverage"),
+    table_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments"),
+    Decision("corrupt_batches", ("coverage", "checked_batches"), _lower_coverage),
     # Written again: `ingest_dumps` did not know which batches are corrupt.
-    step_of(quarantine, "segments", "record_batches", "checkpoints", "checked_batches", after=("console_records",)),
-    step_of(producer_id_owners, "coordinator_states"),
-    step_of(transactions, "coordinator_states", "producer_spans", "coverage"),
-    step_of(
+    table_of(quarantine, "segments", "record_batches", "checkpoints", "checked_batches"),
+    table_of(producer_id_owners, "coordinator_states"),
+    table_of(transactions, "coordinator_states", "producer_spans", "coverage"),
+    table_of(
         findings,
         "record_batches",
         "producer_spans",
@@ -71,7 +71,7 @@ STEPS: Final = (
         },
         after=("coordinator_partitions", "corrupt_batches"),
     ),
-    replace(_TRANSACTIONS, make=lambda run: transactions_on(run) or _TRANSACTIONS.make(run)),
-    step_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
-    step_of(transactional_ids, "coordinator_states", "producer_spans", settings=_applications),
+    replace(_TRANSACTIONS, transform=lambda run: transactions_on(run) or _TRANSACTIONS.transform(run)),
+    table_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
+    table_of(transactional_ids, "coordinator_states", "producer_spans", settings=_applications),
 )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from txnlib.errors import MissingTableError
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Step, step_of
+from txnlib.pipeline.scheduler import Step, Table, table_of
 from txnlib.spark.reports.abort_plan import abort_plan
 from txnlib.spark.reports.blocked_groups import blocked_groups
 from txnlib.spark.reports.brokers import brokers
@@ -21,7 +21,7 @@ from txnlib.spark.reports.open_transactions import open_transactions
 from txnlib.spark.reports.partitions import partitions
 from txnlib.spark.schemas import TABLES
 
-OPEN_TRANSACTIONS: Final = step_of(
+OPEN_TRANSACTIONS: Final = table_of(
     open_transactions,
     "producer_spans",
     "record_batches",
@@ -82,7 +82,7 @@ def _run_before(run: Run) -> str | None:
     return None if found is None else found["run_id"]
 
 
-BLOCKED_GROUPS: Final = step_of(
+BLOCKED_GROUPS: Final = table_of(
     blocked_groups,
     "committed_offsets",
     "producer_spans",
@@ -104,14 +104,14 @@ def _blocked_groups(run: Run) -> DataFrame:
         is_captured = False
     if not is_captured:
         return run.spark.createDataFrame([], TABLES["blocked_groups"])
-    found = BLOCKED_GROUPS.make(run)
+    found = BLOCKED_GROUPS.transform(run)
     assert isinstance(found, DataFrame)
     return found
 
 
-STEPS: Final = (
+STEPS: Final[tuple[Step, ...]] = (
     OPEN_TRANSACTIONS,
-    step_of(
+    table_of(
         partitions,
         "coverage",
         "producer_spans",
@@ -122,8 +122,8 @@ STEPS: Final = (
             "transaction_max_timeout_ms": run.settings.transaction_max_timeout_ms,
         },
     ),
-    step_of(brokers, "coverage", "partitions", "transactional_ids"),
-    step_of(
+    table_of(brokers, "coverage", "partitions", "transactional_ids"),
+    table_of(
         abort_plan,
         "open_transactions",
         settings=lambda run: {
@@ -131,8 +131,8 @@ STEPS: Final = (
             "kafka_version": run.settings.kafka_version,
         },
     ),
-    replace(BLOCKED_GROUPS, make=_blocked_groups),
-    Step("ended_transactions", ENDED_BY, _ended),
-    step_of(hanging_transactions, "open_transactions"),
-    step_of(late_transactions, "open_transactions"),
+    replace(BLOCKED_GROUPS, transform=_blocked_groups),
+    Table("ended_transactions", ENDED_BY, _ended),
+    table_of(hanging_transactions, "open_transactions"),
+    table_of(late_transactions, "open_transactions"),
 )

@@ -1,4 +1,4 @@
-"""The steps of a run. Each begins when the tables it reads are there.
+"""The scheduler of a run: tables and decisions, each once what it reads is there.
 
 A job is a list of steps; an audit is the lists of all three jobs. Most steps wait for a commit or for one slow task, so a
 small machine does four at a time.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -25,46 +26,56 @@ AT_ONCE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One table of a run, the tables that it reads, and the function that makes it.
-
-    `make` returns all rows, or the new rows and those carried over from an earlier run; or None if the step only decides something.
-    """
+class Table:
+    """A table of a run, what it waits for, and the transform that makes it: all rows, or new rows and those carried over."""
 
     name: str
     reads: tuple[str, ...]
-    make: Callable[[Run], DataFrame | Grown | None]
+    transform: Callable[[Run], DataFrame | Grown]
 
 
-def step_of(
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A change of the run itself, derived from the tables that it reads. It writes no table of its own."""
+
+    name: str
+    reads: tuple[str, ...]
+    decide: Callable[[Run], None]
+
+
+Step = Table | Decision
+
+
+def table_of(
     transform: Callable[..., DataFrame],
     *reads: str,
     settings: Callable[[Run], Mapping[str, object]] = lambda run: {},
     after: tuple[str, ...] = (),
-) -> Step:
-    """The step that calls a transform with the tables it reads, in the order of its parameters, and with settings of the run.
+) -> Table:
+    """The table of the transform's name, made of the tables that it reads, in the order of its parameters, and of settings.
 
-    The table has the name of the transform. `after`: further steps to wait for, because they change the settings.
+    `after`: decisions to wait for, because they change the settings or a table.
     """
-    return Step(transform.__name__, (*reads, *after), lambda run: transform(*map(run.tables.read, reads), **settings(run)))
+    return Table(transform.__name__, (*reads, *after), lambda run: transform(*map(run.tables.read, reads), **settings(run)))
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
-    """Takes every step after the steps whose tables it reads. Tables that no step makes exist already.
+    """Takes every step after the steps that it reads. What no step makes exists already.
 
-    Steps earlier in the list have priority. The first failure is raised once all running steps have ended: as StepError, or
-    unchanged if it is a TxnlibError, which already says what to do.
+    Among steps that are ready, the first in the list begins first. The first failure is raised once all running steps have ended:
+    as StepError, or unchanged if it is a TxnlibError, which already says what to do. Raises ValueError for steps in a cycle.
     """
-    waiting = list(steps)
+    by_name = {step.name: step for step in steps}
+    order = TopologicalSorter({step.name: [name for name in step.reads if name in by_name] for step in steps})
+    try:
+        order.prepare()
+    except CycleError as cycle:
+        raise ValueError(f"steps wait for each other: {', '.join(sorted(set(cycle.args[1])))}") from None
     running: dict[Future[None], Step] = {}
     with ThreadPoolExecutor(AT_ONCE) as workers:
-        while waiting or running:
-            undone = {step.name for step in waiting} | {step.name for step in running.values()}
-            for step in [step for step in waiting if not undone.intersection(step.reads)]:
-                waiting.remove(step)
-                running[workers.submit(_take, run, step)] = step
-            if not running:
-                raise ValueError(f"steps wait for each other: {', '.join(step.name for step in waiting)}")
+        while order.is_active():
+            ready = set(order.get_ready())
+            running |= {workers.submit(_take, run, step): step for name, step in by_name.items() if name in ready}
             ended, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in ended:
                 step = running.pop(future)
@@ -73,6 +84,7 @@ def carry_out(run: Run, steps: Sequence[Step]) -> None:
                     if isinstance(error, TxnlibError):
                         raise error
                     raise _failed(run, step, error) from error
+                order.done(step.name)
 
 
 def _failed(run: Run, step: Step, error: BaseException) -> StepError:
@@ -81,14 +93,20 @@ def _failed(run: Run, step: Step, error: BaseException) -> StepError:
 
 
 def _take(run: Run, step: Step) -> None:
-    begun = now()
     run.begin(step.name)
-    made = step.make(run)
-    if made is not None:
-        frame, held = (made.made, made.held) if isinstance(made, Grown) else (made, None)
-        run.tables.write(step.name, frame, held)
-        commit = run.tables.commit(step.name)
-        run.written[step.name] = Written(commit.rows, (now() - begun).total_seconds())
-        if commit.is_scattered:
-            run.scattered.append(step.name)
-        run.say(f"{step.name}: {run.written[step.name]}")
+    if isinstance(step, Decision):
+        step.decide(run)
+    else:
+        _write(run, step)
+
+
+def _write(run: Run, table: Table) -> None:
+    begun = now()
+    made = table.transform(run)
+    frame, carried = (made.made, made.held) if isinstance(made, Grown) else (made, None)
+    run.tables.write(table.name, frame, carried)
+    commit = run.tables.commit(table.name)
+    run.written[table.name] = Written(commit.rows, (now() - begun).total_seconds())
+    if commit.is_scattered:
+        run.scattered.append(table.name)
+    run.say(f"{table.name}: {run.written[table.name]}")

@@ -39,10 +39,6 @@ class UnwrittenTables:
         stamps = {"cluster": F.lit(self.written.cluster), "run_id": F.lit(self.run_id)}
         return self.frames[name].withColumns(stamps).select(*[field.name for field in RUN_COLUMNS], *TABLES[name].names)
 
-    def append(self, name: str, frame: DataFrame) -> None:
-        """Adds rows to a table that is not written."""
-        self.frames[name] = self.read(name).union(conform(frame, TABLES[name]))
-
     def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
         """Replaces a table by a frame."""
         rows = conform(frame, TABLES[name])
