@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report.test_page import by_id, parsed, words
 
+from tests.render.test_page import by_id, parsed, words
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
 from txnlib.queries import page_rows
 from txnlib.queries.page_query import page_rows_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.jobs.test_start import judged, stable
 
+from tests.jobs.test_start_from_snapshots import judged, stable
 from tests.support import live
 from tests.support.memory import audited
 
