@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from jobs import traces
 from txnlib.errors import BusyError, StepError, TxnlibError
 from txnlib.pipeline import run as stages
-from txnlib.pipeline.audit_request import Asked
+from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
 from txnlib.readers.capture import Capture, FileKind
-from txnlib.settings import Settings
+from txnlib.settings import Settings, options_of_settings
 
 
 def say(text: str) -> None:
@@ -70,24 +70,24 @@ def _traces_of(error: Exception, argv: Sequence[str]) -> str:
     return f". Traces: {file}"
 
 
-def asked_by(options: Namespace) -> Asked:
+def request_of(options: Namespace) -> AuditRequest:
     """The request of a command line. Raises UsageError for options that are mutually exclusive."""
-    given = {field.name: getattr(options, field.name) for field in fields(Asked) if hasattr(options, field.name)}
+    given = {field.name: getattr(options, field.name) for field in fields(AuditRequest) if hasattr(options, field.name)}
     if "input" in given:
         given["input"] = tuple(given["input"])
     if not given["output"] and not given["schema"]:
         given["output"] = "nowhere"  # a dry run writes nothing
-    return Asked(**given)
+    return AuditRequest(**given, settings={key: getattr(options, key, None) for key in options_of_settings()})
 
 
 def open_run(options: Namespace) -> Run:
     """A run over `--input`. Errors are raised before anything is written."""
-    return stages.open_run(asked_by(options), say)
+    return stages.open_run(request_of(options), say)
 
 
 def reopen_run(options: Namespace) -> Run:
     """The run that an earlier job started: the newest in `audit_runs`, or the one of --cluster and --as-of."""
-    run = stages.reopen_run(asked_by(options), say)
+    run = stages.reopen_run(request_of(options), say)
     stages.tune_again(run)
     return run
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 from txnlib.core.instants import parse_instant
+from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
 from txnlib.pipeline.audit_request import FULL, MODES, check_number
 from txnlib.readers.snapshot_start import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
 from txnlib.render.atomic_file import check_whole_file
-from txnlib.settings import default_of
+from txnlib.settings import options_of_settings
 
 #: `--summary -` prints JSON in place of the report.
 STDOUT: Final = "-"
@@ -39,10 +40,6 @@ _READS: Final = frozenset({AUDIT, INGEST})
 _REPORTS: Final = frozenset({AUDIT, REPORT})
 
 
-def _minutes(setting: str) -> int:
-    return default_of(setting) // 60_000
-
-
 OPTIONS: Final = (
     Option(
         "--input",
@@ -60,32 +57,10 @@ OPTIONS: Final = (
         "Instant at which to judge: ISO-8601, epoch ms, or 'capture' for the newest capture instant (default: capture)",
         {"metavar": "TIME"},
     ),
-    Option(
-        "--max-transaction-timeout",
-        _READS,
-        "Report an orphaned transaction as hanging once its last write is older than this many minutes. The same as "
-        f"--max-transaction-timeout of kafka-transactions.sh find-hanging (default: {_minutes('max_transaction_timeout_ms')})",
-        {"type": int, "metavar": "MINUTES"},
-    ),
-    Option(
-        "--transaction-max-timeout-ms",
-        _READS,
-        f"The brokers' transaction.max.timeout.ms (default: {default_of('transaction_max_timeout_ms')})",
-        {"type": int, "metavar": "MS"},
-    ),
-    Option(
-        "--stuck-after",
-        _READS,
-        "Report a decided transaction as stuck if its marker is still missing after this many minutes "
-        f"(default: {_minutes('stuck_after_ms')})",
-        {"type": int, "metavar": "MINUTES"},
-    ),
-    Option(
-        "--coordinator-partitions",
-        _READS,
-        "Number of partitions of __transaction_state (default: from capture.json, else inferred from the captured ids)",
-        {"type": int, "metavar": "N"},
-    ),
+    *[
+        Option(option.name, _READS, option.about, {"type": int, "metavar": option.metavar})
+        for option in options_of_settings().values()
+    ],
     Option(
         "--fail-on",
         _REPORTS,
@@ -175,7 +150,7 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError("--output is missing: name the folder for the Delta tables (or --schema)")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
-        check_number("keep_days", options.keep_days, "--keep-days ")
+        check_number("--keep-days ", options.keep_days, 1, MAX_INT32)
         for file in (options.report, options.metrics, None if options.summary == STDOUT else options.summary):
             if file is not None:
                 check_whole_file(file)

@@ -18,7 +18,7 @@ from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
 from txnlib.pipeline import report_transactions
 from txnlib.pipeline.audit import carry_out_all, close
-from txnlib.pipeline.audit_request import FULL, Asked, check_number
+from txnlib.pipeline.audit_request import FULL, AuditRequest, check_number
 from txnlib.pipeline.run import Run, open_run, reopen_run, silent
 from txnlib.pipeline.run_tables import asked_of
 from txnlib.pipeline.scheduler import carry_out
@@ -27,7 +27,7 @@ from txnlib.queries.summarise import summarise
 from txnlib.queries.summary import Summary
 from txnlib.readers.snapshot_start import BEGINNING
 from txnlib.render.styled_text import page
-from txnlib.settings import Settings
+from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
 
 
@@ -135,23 +135,25 @@ def audit(
     """
     inputs = (capture,) if isinstance(capture, str | Path) else tuple(capture)
     folder = _temporary_folder() if output is None and schema is None else None
-    asked = Asked(
+    request = AuditRequest(
         input=tuple(map(str, inputs)),
         output=folder.name if folder is not None else _text(output),
         schema=schema,
         conf=_text(conf),
         cluster=cluster,
         as_of_ms=_instant(as_of),
-        max_transaction_timeout=max_transaction_timeout,
-        transaction_max_timeout_ms=transaction_max_timeout_ms,
-        stuck_after=stuck_after,
-        coordinator_partitions=coordinator_partitions,
+        settings={
+            "max_transaction_timeout": max_transaction_timeout,
+            "transaction_max_timeout_ms": transaction_max_timeout_ms,
+            "stuck_after": stuck_after,
+            "coordinator_partitions": coordinator_partitions,
+        },
         start=start,
         mode=mode,
         follow_links=follow_links,
     )
     with settings_kept(delta_session("txnlib")):
-        run = open_run(asked, _told(progress))
+        run = open_run(request, _told(progress))
         carry_out_all(run, take_over=take_over)
         summary = close(run)
     return _audit(replace(run, capture=None, earlier=None), summary, folder)
@@ -172,8 +174,8 @@ def open_audit(
 
     Raises UsageError if there is no such run, MissingTableError where no audit was ever written. Tables: docs/tables.md.
     """
-    asked = Asked(output=_text(output), schema=schema, cluster=cluster, as_of_ms=_instant(as_of))
-    return _audit(reopen_run(asked, run_id=run_id, is_finished=run_id is None and as_of is None))
+    request = AuditRequest(output=_text(output), schema=schema, cluster=cluster, as_of_ms=_instant(as_of))
+    return _audit(reopen_run(request, run_id=run_id, is_finished=run_id is None and as_of is None))
 
 
 def judge(
@@ -255,7 +257,8 @@ def _instant(given: str | int | datetime | None) -> int | None:
 
 
 def _checked(name: str, given: int | None) -> int | None:
-    check_number(name, given, f"{name}=")
+    option = options_of_settings()[name]
+    check_number(f"{name}=", given, option.least, option.most)
     return given
 
 

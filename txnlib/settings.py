@@ -1,12 +1,17 @@
 """The settings of an audit: options over the settings file over `capture.json` over Kafka's defaults.
 
-A settings file is TOML; an unknown key, a wrong type or a value out of range is a ConfigError naming file and key.
+Each setting is one field of a section below, with its type, limits and meaning, and the other places where it can be given. The
+options of the jobs, `decide` and docs/configuration.md are derived from these fields. A settings file is TOML; an unknown key, a
+wrong type or a value out of range is a ConfigError naming file and key.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 from pydantic.fields import FieldInfo
@@ -21,9 +26,28 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _said(setting: str, *, option: str | None = None, capture_json: str | None = None) -> dict[str, JsonValue]:
-    """The field of Settings that a key sets, and where else it can be set. docs/configuration.md is rendered from it."""
-    return {"setting": setting, "option": option, "capture_json": capture_json}
+@dataclass(frozen=True, slots=True)
+class SettingOption:
+    """The option of the jobs that sets a number, and its limits."""
+
+    name: str
+    metavar: str
+    #: The sentence in `--help`.
+    about: str
+    least: int
+    most: int
+
+    @property
+    def key(self) -> str:
+        """Its name in a request for an audit, and among the arguments of the library."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+def _sets(
+    setting: str, *, option: str | None = None, metavar: str = "N", about: str = "", capture_json: str | None = None
+) -> dict[str, JsonValue]:
+    """The field of Settings that a key sets, and where else it can be given: an option with its help, a field of capture.json."""
+    return {"setting": setting, "option": option, "metavar": metavar, "about": about, "capture_json": capture_json}
 
 
 class ThresholdSettings(_Section):
@@ -37,7 +61,13 @@ class ThresholdSettings(_Section):
         description="An orphaned transaction is `HANGING` if its last write is older than this, and `SUSPECT` otherwise. For "
         "`safe_to_abort`, brokers' clocks have to prove that age. The same as `--max-transaction-timeout` of "
         "`kafka-transactions.sh find-hanging`.",
-        json_schema_extra=_said("max_transaction_timeout_ms", option="--max-transaction-timeout"),
+        json_schema_extra=_sets(
+            "max_transaction_timeout_ms",
+            option="--max-transaction-timeout",
+            metavar="MINUTES",
+            about="Report an orphaned transaction as hanging once its last write is older than this many minutes. The same as "
+            "--max-transaction-timeout of kafka-transactions.sh find-hanging (default: {default})",
+        ),
     )
     transaction_max_timeout_ms: int | None = Field(
         default=None,
@@ -47,8 +77,12 @@ class ThresholdSettings(_Section):
         description="The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and counts in "
         "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that "
         "is open for longer than this is listed in `abort_plan`.",
-        json_schema_extra=_said(
-            "transaction_max_timeout_ms", option="--transaction-max-timeout-ms", capture_json="transaction_max_timeout_ms"
+        json_schema_extra=_sets(
+            "transaction_max_timeout_ms",
+            option="--transaction-max-timeout-ms",
+            metavar="MS",
+            about="The brokers' transaction.max.timeout.ms (default: {default})",
+            capture_json="transaction_max_timeout_ms",
         ),
     )
     stuck_after_minutes: int | None = Field(
@@ -58,7 +92,13 @@ class ThresholdSettings(_Section):
         le=MAX_INT32,
         description="A transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision (PrepareCommit, PrepareAbort) "
         "is older than this, and `OPEN` (`MARKER_PENDING`) otherwise.",
-        json_schema_extra=_said("stuck_after_ms", option="--stuck-after"),
+        json_schema_extra=_sets(
+            "stuck_after_ms",
+            option="--stuck-after",
+            metavar="MINUTES",
+            about="Report a decided transaction as stuck if its marker is still missing after this many minutes "
+            "(default: {default})",
+        ),
     )
     timeout_scan_interval_ms: int | None = Field(
         default=None,
@@ -67,7 +107,7 @@ class ThresholdSettings(_Section):
         le=MAX_INT32,
         description="The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`. An Ongoing transaction is `LATE` "
         "once it has exceeded its own timeout by more than this.",
-        json_schema_extra=_said("timeout_scan_interval_ms", capture_json="broker_settings"),
+        json_schema_extra=_sets("timeout_scan_interval_ms", capture_json="broker_settings"),
     )
     clock_tolerance_ms: int | None = Field(
         default=None,
@@ -77,7 +117,7 @@ class ThresholdSettings(_Section):
         description="A client's timestamp proves that a transaction began before its coordinator was copied only if it is within "
         "this distance of a broker's timestamp at a lower offset. Otherwise the transaction is `UNKNOWN` (`CAPTURE_SKEW`). The "
         "timestamp of a write gives no age if it is later than the instant of the audit by more than this.",
-        json_schema_extra=_said("clock_tolerance_ms"),
+        json_schema_extra=_sets("clock_tolerance_ms"),
     )
 
 
@@ -89,7 +129,7 @@ class ClusterSettings(_Section):
         min_length=1,
         description="Name of the cluster in every table and in `run_id`. Only one audit of a name runs at a time; an incremental "
         "audit resumes from the last one of this name, and `--keep-days` deletes only audits of this name.",
-        json_schema_extra=_said("cluster", option="--cluster", capture_json="cluster"),
+        json_schema_extra=_sets("cluster", option="--cluster", capture_json="cluster"),
     )
     coordinator_partitions: int | None = Field(
         default=None,
@@ -99,7 +139,12 @@ class ClusterSettings(_Section):
         description="Number of partitions of `__transaction_state` (`transaction.state.log.num.partitions`). While one of them is "
         "missing or incomplete, a transaction whose producer id no coordinator knows is `UNKNOWN` "
         "(`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`.",
-        json_schema_extra=_said("coordinator_partitions", option="--coordinator-partitions", capture_json="coordinator_partitions"),
+        json_schema_extra=_sets(
+            "coordinator_partitions",
+            option="--coordinator-partitions",
+            about="Number of partitions of __transaction_state (default: from capture.json, else inferred from the captured ids)",
+            capture_json="coordinator_partitions",
+        ),
     )
     producer_id_expiration_ms: int | None = Field(
         default=None,
@@ -109,7 +154,7 @@ class ClusterSettings(_Section):
         description="The brokers' `producer.id.expiration.ms`. A producer without an open transaction leaves `producer_states` "
         "this long after its last write, and a later batch of it is not checked against the old sequence and epoch. No verdict "
         "depends on it.",
-        json_schema_extra=_said("producer_id_expiration_ms", capture_json="producer_id_expiration_ms"),
+        json_schema_extra=_sets("producer_id_expiration_ms", capture_json="producer_id_expiration_ms"),
     )
 
 
@@ -122,7 +167,7 @@ class ApplicationSettings(_Section):
         "matches the whole id. They are tried in order, before the patterns for Kafka Streams, Connect, Flink and numbered "
         "instances. Tables and reports show the application, and one finding "
         "counts new ids by application. No verdict depends on it.",
-        json_schema_extra=_said("application_patterns"),
+        json_schema_extra=_sets("application_patterns"),
     )
 
     @field_validator("patterns")
@@ -198,6 +243,53 @@ def read_settings_file(path: Path) -> SettingsFile:
         if first["type"] == "extra_forbidden":
             raise ConfigError(str(path), key, f"unknown key; expected one of {', '.join(known_keys())}") from error
         raise ConfigError(str(path), key, first["msg"]) from error
+
+
+def decide(given: Mapping[str, int | None], file: SettingsFile, notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are given anywhere, by their name in Settings: options over the settings file over capture.json.
+
+    `given`: the numbers of options by `SettingOption.key`. `notes`: the fields of capture.json.
+    """
+    decided: dict[str, Any] = {}
+    for key, field in known_keys().items():
+        section, _, name = key.partition(".")
+        sources = _sources_of(field)
+        values = (given.get(_key_of(sources["option"])), getattr(getattr(file, section), name), notes.get(sources["capture_json"]))
+        value = next((value for value in values if value is not None and value != ()), None)
+        if value is not None:
+            decided[sources["setting"]] = value * _unit_of(key) if isinstance(value, int) else value
+    return decided
+
+
+def options_of_settings() -> dict[str, SettingOption]:
+    """The options that set numbers, by `SettingOption.key`."""
+    found = [
+        _option_of(key, field)
+        for key, field in known_keys().items()
+        if _sources_of(field)["option"] and field.annotation != str | None
+    ]
+    return {option.key: option for option in found}
+
+
+def _option_of(key: str, field: FieldInfo) -> SettingOption:
+    sources = _sources_of(field)
+    limits = {name: value for each in field.metadata for name in ("ge", "le") if (value := getattr(each, name, None)) is not None}
+    about = sources["about"].format(default=default_of(sources["setting"]) // _unit_of(key))
+    return SettingOption(sources["option"], sources["metavar"], about, limits["ge"], limits["le"])
+
+
+def _sources_of(field: FieldInfo) -> dict[str, Any]:
+    assert isinstance(field.json_schema_extra, dict)
+    return field.json_schema_extra
+
+
+def _key_of(option: str | None) -> str:
+    return (option or "").removeprefix("--").replace("-", "_")
+
+
+def _unit_of(key: str) -> int:
+    """Milliseconds in the unit of a key and of its option; 1 for anything that is no time in minutes."""
+    return 60_000 if key.endswith("_minutes") else 1
 
 
 def default_of(setting: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.house.test_docs import ROOT
 from txnlib.pipeline import run
-from txnlib.pipeline.audit_request import Asked
+from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.readers.capture import Capture
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
 from txnlib.settings import (
@@ -30,7 +30,9 @@ SCAN_INTERVAL = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 
 def decided(setting: str, *, option: dict[str, Any], file: dict[str, Any], capture_json: dict[str, Any]) -> object:
     capture = Capture((), CaptureNotes.model_validate(capture_json), ("/captures/blue",))
-    settings = run._decide(Asked(as_of_ms=1, **option), SettingsFile.model_validate(file), capture, None, None, None)
+    numbers = {name: value for name, value in option.items() if name != "cluster"}
+    request = AuditRequest(as_of_ms=1, cluster=option.get("cluster"), settings=numbers)
+    settings = run._decide(request, SettingsFile.model_validate(file), capture, None, None, None)
     return getattr(settings, setting)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnlib.pipeline.audit_request import Asked
+from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.pipeline.run import Run, open_run, reopen_run
 from txnlib.pipeline.scheduler import Table, Decision, carry_out
 from txnlib.pipeline.audit import carry_out_all, carry_out_stage
@@ -10,7 +10,7 @@ from txnlib.pipeline.run_lock import claim
 from txnlib.pipeline.what_if import UnwrittenTables
 
 __all__ = [
-    "Asked",
+    "AuditRequest",
     "Run",
     "open_run",
     "reopen_run",

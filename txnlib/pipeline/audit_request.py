@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.instants import LAST_INSTANT_MS
-from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32
 from txnlib.errors import UsageError
 from txnlib.readers.snapshot_start import BEGINNING
+from txnlib.settings import options_of_settings
 
 FULL: Final = "full"
 INCREMENTAL: Final = "incremental"
@@ -17,19 +17,9 @@ MODES: Final = (FULL, INCREMENTAL)
 #: Larger numbers are not printed: Python refuses to print more than 4,300 digits.
 _SHOWN: Final = 10**40
 
-#: The valid range of each number, by its name in `Asked`.
-LIMITS: Final[Mapping[str, tuple[int, int]]] = {
-    "as_of_ms": (0, LAST_INSTANT_MS),
-    "max_transaction_timeout": (0, MAX_INT32),
-    "transaction_max_timeout_ms": (0, MAX_INT32),
-    "stuck_after": (0, MAX_INT32),
-    "coordinator_partitions": (1, MAX_COORDINATOR_PARTITIONS),
-    "keep_days": (1, MAX_INT32),
-}
-
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuditRequest:
     """A request for an audit. None means: from the settings file, `capture.json` or Kafka's defaults, in this order."""
 
     input: tuple[str, ...] = ()
@@ -38,27 +28,24 @@ class Asked:
     conf: str | None = None
     cluster: str | None = None
     as_of_ms: int | None = None
-    max_transaction_timeout: int | None = None
-    transaction_max_timeout_ms: int | None = None
-    stuck_after: int | None = None
-    coordinator_partitions: int | None = None
+    #: Numbers by `settings.SettingOption.key`, in the units of the options.
+    settings: Mapping[str, int | None] = field(default_factory=dict)
     start: str = BEGINNING
     mode: str = FULL
     follow_links: bool = False
 
     def __post_init__(self) -> None:
-        for name in LIMITS:
-            option = "--as-of" if name == "as_of_ms" else f"--{name.replace('_', '-')}"
-            check_number(name, getattr(self, name, None), f"{option} ")
+        check_number("--as-of ", self.as_of_ms, 0, LAST_INSTANT_MS)
+        for key, option in options_of_settings().items():
+            check_number(f"{option.name} ", self.settings.get(key), option.least, option.most)
         if self.mode == INCREMENTAL and self.start != BEGINNING:
             raise UsageError(f"--mode {INCREMENTAL} resumes from the last audit: leave out --start {self.start}")
         if self.output and self.schema:
             raise UsageError("--output and --schema are mutually exclusive")
 
 
-def check_number(name: str, given: object, label: str) -> None:
-    """Raises UsageError, with a message that begins with `label`, unless the value is None or a whole number within its limits."""
-    least, most = LIMITS[name]
+def check_number(label: str, given: object, least: int, most: int) -> None:
+    """Raises UsageError, with a message that begins with `label`, unless the value is None or a whole number within the limits."""
     is_whole = isinstance(given, int) and not isinstance(given, bool)
     if given is not None and not (is_whole and least <= given <= most):  # type: ignore[operator]
         shown = given if not is_whole or abs(given) < _SHOWN else "(a huge number)"  # type: ignore[arg-type]

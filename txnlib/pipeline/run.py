@@ -17,7 +17,7 @@ from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.incremental.earlier_run import finished_runs, go_on_from, read_new
-from txnlib.pipeline.audit_request import INCREMENTAL, Asked
+from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
 from txnlib.pipeline.what_if import UnwrittenTables
@@ -25,7 +25,7 @@ from txnlib.queries.run_result import Written
 from txnlib.readers.capture import Capture, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
 from txnlib.render.report_text import size
-from txnlib.settings import Settings, SettingsFile, default_of, read_settings_file
+from txnlib.settings import Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import AUDIT_RUNS
@@ -87,32 +87,32 @@ class Run:
         return self.spark.createDataFrame([row], AUDIT_RUNS)
 
 
-def open_run(asked: Asked, say: Callable[[str], object] = silent) -> Run:
+def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Run:
     """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
     started_at = now()
-    given = SettingsFile() if asked.conf is None else read_settings_file(Path(asked.conf))
-    capture = list_capture(asked.input, follow_links=asked.follow_links)
-    if asked.start == SNAPSHOT:
+    given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
+    capture = list_capture(request.input, follow_links=request.follow_links)
+    if request.start == SNAPSHOT:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
     tune_for(spark, capture.size)
-    store = _store(asked, spark)
-    capture, earlier, newest_ms = _continued(asked, given, capture, store, say)
+    store = _store(request, spark)
+    capture, earlier, newest_ms = _continued(request, given, capture, store, say)
     tune_for(spark, capture.size_to_read, capture.size - capture.size_to_read)
     capture = split_large_files(spark, capture)
-    settings = _decide(asked, given, capture, spark, earlier, newest_ms)
+    settings = _decide(request, given, capture, spark, earlier, newest_ms)
     tables = RunStore(store, settings.cluster, settings.run_id)
     return Run(spark, tables, settings, started_at, capture.inputs, capture, earlier, say=say)
 
 
 def _continued(
-    asked: Asked, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
+    request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
 ) -> tuple[Capture, RunStore | None, int | None]:
     """The part of the capture to read, the run to resume from, and the newest broker-stamped time, if it was searched for."""
-    if asked.mode != INCREMENTAL:
+    if request.mode != INCREMENTAL:
         return capture, None, None
-    known_ms = capture.notes.newest_instant_ms if asked.as_of_ms is None else asked.as_of_ms
-    for earlier, as_of_ms in finished_runs(store, _cluster(asked, given, capture), known_ms):
+    known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
+    for earlier, as_of_ms in finished_runs(store, _cluster(request, given, capture), known_ms):
         found = go_on_from(store.spark, capture, earlier)
         if found is None:
             continue
@@ -125,70 +125,52 @@ def _continued(
     return capture, None, None
 
 
-def _store(asked: Asked, spark: SparkSession) -> Store:
-    output = None if asked.output is None else _absolute(asked.output)
-    return Store(spark, output, asked.schema)
+def _store(request: AuditRequest, spark: SparkSession) -> Store:
+    output = None if request.output is None else _absolute(request.output)
+    return Store(spark, output, request.schema)
 
 
 def _absolute(output: str) -> str:
     return output if "://" in output else str(Path(output.removeprefix("file:")).absolute())
 
 
-def _cluster(asked: Asked, given: SettingsFile, capture: Capture) -> str:
-    return str(asked.cluster or given.cluster.name or capture.notes.cluster or Path(capture.inputs[0]).name)
+def _cluster(request: AuditRequest, given: SettingsFile, capture: Capture) -> str:
+    return str(request.cluster or given.cluster.name or capture.notes.cluster or Path(capture.inputs[0]).name)
 
 
 def _decide(
-    asked: Asked, given: SettingsFile, capture: Capture, spark: SparkSession, earlier: RunStore | None, newest_ms: int | None
+    request: AuditRequest,
+    given: SettingsFile,
+    capture: Capture,
+    spark: SparkSession,
+    earlier: RunStore | None,
+    newest_ms: int | None,
 ) -> Settings:
     """The effective settings: options over settings file over capture.json over defaults."""
-    notes, limits, cluster = capture.notes, given.thresholds, given.cluster
-    minutes = _first(
-        asked.max_transaction_timeout, limits.max_transaction_timeout_minutes, default_of("max_transaction_timeout_ms") // 60_000
-    )
-    stuck_minutes = _first(asked.stuck_after, limits.stuck_after_minutes, default_of("stuck_after_ms") // 60_000)
-    noted = _first(asked.coordinator_partitions, cluster.coordinator_partitions, notes.coordinator_partitions, 0)
-    as_of_ms, basis = _as_of(asked, capture, spark, newest_ms)
+    notes = capture.notes
+    decided = decide(request.settings, given, {**notes.model_dump(), "broker_settings": notes.timeout_scan_interval_ms})
+    as_of_ms, basis = _as_of(request, capture, spark, newest_ms)
+    is_counted = "coordinator_partitions" in decided
     return Settings(
-        cluster=_cluster(asked, given, capture),
-        as_of_ms=as_of_ms,
-        as_of_basis=basis,
-        max_transaction_timeout_ms=minutes * 60_000,
-        transaction_max_timeout_ms=_first(
-            asked.transaction_max_timeout_ms,
-            limits.transaction_max_timeout_ms,
-            notes.transaction_max_timeout_ms,
-            default_of("transaction_max_timeout_ms"),
-        ),
-        stuck_after_ms=stuck_minutes * 60_000,
-        timeout_scan_interval_ms=_first(
-            limits.timeout_scan_interval_ms, notes.timeout_scan_interval_ms, default_of("timeout_scan_interval_ms")
-        ),
-        clock_tolerance_ms=_first(limits.clock_tolerance_ms, default_of("clock_tolerance_ms")),
-        producer_id_expiration_ms=_first(
-            cluster.producer_id_expiration_ms, notes.producer_id_expiration_ms, default_of("producer_id_expiration_ms")
-        ),
-        coordinator_partitions=noted or default_of("coordinator_partitions"),
-        coordinator_partitions_basis=CountBasis.GIVEN if noted else CountBasis.DEFAULT,
-        is_transaction_max_timeout_assumed=asked.transaction_max_timeout_ms is None
-        and limits.transaction_max_timeout_ms is None
-        and notes.transaction_max_timeout_ms is None,
-        kafka_version=notes.kafka_version,
-        transaction_version=notes.transaction_version,
-        application_patterns=given.applications.patterns,
-        start=asked.start,
-        continues=None if earlier is None else earlier.run_id,
+        **decided
+        | {
+            "cluster": _cluster(request, given, capture),
+            "as_of_ms": as_of_ms,
+            "as_of_basis": basis,
+            "coordinator_partitions_basis": CountBasis.GIVEN if is_counted else CountBasis.DEFAULT,
+            "is_transaction_max_timeout_assumed": "transaction_max_timeout_ms" not in decided,
+            "kafka_version": notes.kafka_version,
+            "transaction_version": notes.transaction_version,
+            "start": request.start,
+            "continues": None if earlier is None else earlier.run_id,
+        }
     )
 
 
-def _first(*values: int | None) -> int:
-    return next(value for value in values if value is not None)
-
-
-def _as_of(asked: Asked, capture: Capture, spark: SparkSession, newest_ms: int | None) -> tuple[int, str]:
+def _as_of(request: AuditRequest, capture: Capture, spark: SparkSession, newest_ms: int | None) -> tuple[int, str]:
     """The instant of the audit and its source. Without a capture instant, it is the newest broker-stamped time."""
-    if asked.as_of_ms is not None:
-        return asked.as_of_ms, "given"
+    if request.as_of_ms is not None:
+        return request.as_of_ms, "given"
     noted = capture.notes.newest_instant_ms
     if noted is not None:
         return noted, "newest capture instant"
@@ -206,15 +188,17 @@ def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | Non
     return int(newest["newest"])
 
 
-def reopen_run(asked: Asked, say: Callable[[str], object] = silent, *, run_id: str | None = None, is_finished: bool = False) -> Run:
+def reopen_run(
+    request: AuditRequest, say: Callable[[str], object] = silent, *, run_id: str | None = None, is_finished: bool = False
+) -> Run:
     """Opens a run of `audit_runs`: the newest one that has the given cluster, instant or id. Raises UsageError if there is none."""
     spark = delta_session("txnlib")
-    store = _store(asked, spark)
+    store = _store(request, spark)
     runs = store.read_all("audit_runs")
-    if asked.cluster is not None:
-        runs = runs.where(F.col("cluster") == asked.cluster)
-    if asked.as_of_ms is not None:
-        runs = runs.where(F.unix_millis("as_of") == asked.as_of_ms)
+    if request.cluster is not None:
+        runs = runs.where(F.col("cluster") == request.cluster)
+    if request.as_of_ms is not None:
+        runs = runs.where(F.unix_millis("as_of") == request.as_of_ms)
     if is_finished:
         runs = runs.where(F.col("status") == "DONE")
     if run_id is not None:
