@@ -22,7 +22,7 @@ from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
-from txnlib.core.finding_catalogue import FINDINGS  # noqa: E402
+from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
@@ -202,7 +202,24 @@ def _reasons() -> list[str]:
 
 def _findings() -> list[str]:
     lines = ["## Findings\n", "| name | severity | meaning |", "|---|---|---|"]
-    return [*lines, *[f"| `{f.value}` | {rule.severity.name} | {rule.meaning} |" for f, rule in FINDINGS.items()], ""]
+    return [*lines, *[f"| `{f.name}` | {rule.severity.name} | {rule.meaning} |" for f, rule in FINDINGS.items()], ""]
+
+
+def runbook() -> str:
+    """The runbook: verdicts as they are written there, findings from the catalogue."""
+    page = (DOCS / "runbook.md").read_text()
+    written = page[: page.index(f"### {next(iter(Topic))}")]
+    return written + "\n\n".join(_advice_of(topic) for topic in Topic) + "\n"
+
+
+def _advice_of(topic: Topic) -> str:
+    entries: dict[str, list[str]] = {}
+    for finding, rule in FINDINGS.items():
+        if rule.topic is topic:
+            entries.setdefault(rule.advice, []).append(f"`{finding.name}`")
+    bullets = [f"* {', '.join(names)}: {advice}" for advice, names in entries.items()]
+    wrapped = [textwrap.fill(each, 140, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False) for each in bullets]
+    return "\n".join([f"### {topic}\n", *wrapped])
 
 
 #: Of those whose metadata do not tell: what the file LICENSE says where their source is.
@@ -296,6 +313,7 @@ PAGES = {
     "configuration.md": lambda: f"{NOTE}\n{configuration()}",
     "numbers.md": numbers,
     "rules.md": rules,
+    "runbook.md": runbook,
     "notices.md": notices,
 }
 

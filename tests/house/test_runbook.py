@@ -27,4 +27,4 @@ def test_every_finding_has_one_place(sections):
         for entry in re.findall(r"^\* ((?:`\w+`,?\s+)*`\w+`):", sections[1], re.MULTILINE)
         for name in re.findall(r"\w+", entry)
     ]
-    assert sorted(named) == sorted(finding.value for finding in Finding)
+    assert sorted(named) == sorted(finding.name for finding in Finding)

@@ -11,7 +11,7 @@ from tests.support.memory import audited
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.transaction_index import ENTRY, AbortedTxn, read_transaction_index
 
-OURS = {Finding.ABORT_NOT_INDEXED.value, Finding.INDEXED_ABORT_NOT_IN_LOG.value}
+OURS = {Finding.ABORT_NOT_INDEXED.name, Finding.INDEXED_ABORT_NOT_IN_LOG.name}
 
 
 @pytest.fixture

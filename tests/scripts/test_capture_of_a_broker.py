@@ -118,7 +118,7 @@ def test_every_copy_is_complete_though_the_call_was_killed_and_the_broker_wrote_
     rows = tables.rows("coverage")
     assert {(row["status"], row["detail"], row["is_instant_assumed"]) for row in rows} == {("COMPLETE", None, False)}
     assert len(rows) == 2 * 2 + 3 + 1
-    severe = [row for row in tables.rows("findings") if FINDINGS[Finding(row["name"])].severity is not Severity.INFO]
+    severe = [row for row in tables.rows("findings") if FINDINGS[Finding[row["name"]]].severity is not Severity.INFO]
     assert severe == []
 
 

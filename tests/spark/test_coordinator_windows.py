@@ -51,7 +51,7 @@ def folded(log):
         record = CoordinatorRecord(None if isinstance(entry, str) else entry, epoch)
         is_consecutive = name in before and last_dense[name] == dense
         done = transition(before.get(name), record, is_consecutive=is_consecutive)
-        rows[offset] = (None if done.step is None else done.step.name, {f.value for f in done.findings})
+        rows[offset] = (None if done.step is None else done.step.name, {f.name for f in done.findings})
         before[name], last_dense[name] = record, dense
     return rows
 

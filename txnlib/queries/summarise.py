@@ -89,7 +89,7 @@ def summarise(run: Run) -> Summary:
         worst_lag=_worst_lag(run),
         oldest_open_ms=ms(began),
         findings=tuple(
-            {"name": name, "severity": severity, "count": number, "message": FINDINGS[Finding(name)].meaning}
+            {"name": name, "severity": severity, "count": number, "message": FINDINGS[Finding[name]].meaning}
             for (name, severity), number in named
             if severity != "INFO"
         ),

@@ -135,7 +135,7 @@ def batch_findings() -> Any:
             origin=append_origin(topic),
             producer_id_expiration_ms=expiration_ms,
         )
-        return [finding.value for finding in appended.findings]
+        return [finding.name for finding in appended.findings]
 
     return _udf(findings, ArrayType(StringType()))
 
@@ -180,7 +180,7 @@ def transition_findings() -> Any:
 
     def findings(before: Row | None, after: Row, is_consecutive: bool) -> list[str]:
         earlier = None if before is None else _record(before)
-        return [f.value for f in transition(earlier, _record(after), is_consecutive=is_consecutive).findings]
+        return [f.name for f in transition(earlier, _record(after), is_consecutive=is_consecutive).findings]
 
     return _udf(findings, ArrayType(StringType()))
 
@@ -225,7 +225,7 @@ def marker_finding() -> Any:
         fields = row.asDict()
         beside = {side: None if fields[side] is None else Decision(**fields[side].asDict()) for side in ("before", "after")}
         found = finding_of_marker(Marker(**{**fields, **beside}))
-        return None if found is None else found.value
+        return None if found is None else found.name
 
     return _udf(finding, StringType())
 

@@ -68,7 +68,7 @@ def _lacks_marker(evidence: Evidence) -> bool:
     decision = evidence.at_coordinator.decision
     if decision is not None and decision.is_marked is False and decision.lists_partition:
         return True
-    return evidence.at_coordinator.commit_due is not None or Finding.MARKER_MISSING.value in evidence.on_partition.alarms
+    return evidence.at_coordinator.commit_due is not None or Finding.MARKER_MISSING.name in evidence.on_partition.alarms
 
 
 def _is_epoch_ahead(evidence: Evidence) -> bool:

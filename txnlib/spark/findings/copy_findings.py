@@ -55,7 +55,7 @@ def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     said = F.transform("first.batches", lambda copy: F.concat(copy["source"], F.lit(" "), copy["batch"]))
     more = F.when(F.col("count") > 1, F.concat(F.lit("; and "), F.col("count") - 1, F.lit(" more offsets")))
     return first.select(
-        F.lit(Finding.COPIES_DISAGREE.value).alias("name"),
+        F.lit(Finding.COPIES_DISAGREE.name).alias("name"),
         *TOPIC_PARTITION,
         "first.producer_id",
         F.col("first.base_offset").alias("offset"),

@@ -39,7 +39,7 @@ def deleted_topic_findings(coordinator_states: DataFrame, coverage: DataFrame) -
     shown = F.array_join(F.slice("names", 1, _SHOWN), ", ")
     more = F.when(F.size("names") > _SHOWN, F.concat(F.lit(" and "), F.size("names") - _SHOWN, F.lit(" more")))
     return listed.select(
-        F.lit(Finding.UNKNOWN_TOPIC_OR_PARTITION.value).alias("name"),
+        F.lit(Finding.UNKNOWN_TOPIC_OR_PARTITION.name).alias("name"),
         F.lit(TRANSACTION_STATE_TOPIC).alias("topic"),
         F.col("coordinator_partition").alias("partition"),
         F.col("record_offset").alias("offset"),

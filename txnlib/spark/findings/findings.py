@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.finding_catalogue import FINDINGS as RULES
+from txnlib.core.finding_catalogue import FINDINGS as CATALOGUE
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_state import TransactionState
@@ -22,6 +24,26 @@ from txnlib.spark.findings.transaction_index_findings import transaction_index_f
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, newest_spans, open_spans
 from txnlib.spark.schemas import FINDINGS, PRODUCER, conform
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """What the rules read: the tables of both sides, and settings of the audit."""
+
+    record_batches: DataFrame
+    producer_spans: DataFrame
+    coordinator_states: DataFrame
+    transactions: DataFrame
+    producer_id_owners: DataFrame
+    aborted_transactions: DataFrame
+    coverage: DataFrame
+    checked_batches: DataFrame
+    producer_id_expiration_ms: int
+    coordinator_partitions: int
+    as_of_ms: int
+    transaction_max_timeout_ms: int
+    clock_tolerance_ms: int
+    application_patterns: tuple[str, ...]
 
 
 def findings(
@@ -42,24 +64,25 @@ def findings(
     application_patterns: tuple[str, ...] = (),
 ) -> DataFrame:
     """One row per finding. Columns: FINDINGS; names, severities and meanings are `core.finding_catalogue.FINDINGS`."""
-    found = (
-        _of_partitions(producer_spans, producer_id_expiration_ms)
-        .unionByName(_of_coordinators(coordinator_states))
-        .unionByName(of_owners(producer_id_owners))
-        .unionByName(_of_hashes(coordinator_states, coordinator_partitions))
-        .unionByName(_of_timeouts(coordinator_states, transaction_max_timeout_ms))
-        .unionByName(_of_corrupt_batches(checked_batches))
-        .unionByName(_of_timestamps(producer_spans, as_of_ms + clock_tolerance_ms))
-        .unionByName(_of_unshown_timestamps(producer_spans))
-        .unionByName(_of_unshown_records(coordinator_states))
-        .unionByName(_located(marker_findings(transactions, producer_spans, coordinator_states, coverage)))
-        .unionByName(_located(deleted_topic_findings(coordinator_states, coverage)))
-        .unionByName(_located(churn_findings(coordinator_states, producer_spans, application_patterns)))
-        .unionByName(_located(copy_findings(record_batches, coverage)))
-        .unionByName(_located(transaction_index_findings(producer_spans, aborted_transactions, coverage)))
+    logs = Logs(
+        record_batches,
+        producer_spans,
+        coordinator_states,
+        transactions,
+        producer_id_owners,
+        aborted_transactions,
+        coverage,
+        checked_batches,
+        producer_id_expiration_ms,
+        coordinator_partitions,
+        as_of_ms,
+        transaction_max_timeout_ms,
+        clock_tolerance_ms,
+        application_patterns,
     )
-    severities = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.severity.name)])
-    meanings = F.create_map(*[F.lit(x) for f, rule in RULES.items() for x in (f.value, rule.meaning)])
+    found = reduce(DataFrame.unionByName, [rule(logs) for rule in RULES])
+    severities = F.create_map(*[F.lit(x) for f, rule in CATALOGUE.items() for x in (f.name, rule.severity.name)])
+    meanings = F.create_map(*[F.lit(x) for f, rule in CATALOGUE.items() for x in (f.name, rule.meaning)])
     severity = F.coalesce("severity", severities[F.col("name")])
     return conform(found.withColumns({"severity": severity, "message": meanings[F.col("name")]}), FINDINGS)
 
@@ -139,7 +162,7 @@ def _of_timeouts(coordinator_states: DataFrame, transaction_max_timeout_ms: int)
     )
     return ids.select(
         *_row(
-            F.lit(Finding.INVALID_TRANSACTION_TIMEOUT.value),
+            F.lit(Finding.INVALID_TRANSACTION_TIMEOUT.name),
             evidence=F.concat(F.lit("timeout of "), F.col("last.transaction_timeout_ms"), F.lit(" ms")),
             topic=F.lit(TRANSACTION_STATE_TOPIC),
             partition=F.col("coordinator_partition"),
@@ -155,7 +178,7 @@ def _of_corrupt_batches(checked_batches: DataFrame) -> DataFrame:
         checked_batches.where(~F.col("is_crc_valid"))
         .select(
             *_row(
-                F.lit(Finding.CORRUPT_MESSAGE.value),
+                F.lit(Finding.CORRUPT_MESSAGE.name),
                 evidence=F.concat("path", F.lit(" at byte "), "position", F.lit(": "), "size", F.lit(" bytes")),
                 topic=F.col("topic"),
                 partition=F.col("partition"),
@@ -174,7 +197,7 @@ def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
         .where(clock_ms("state.last_timestamp") > latest_ms)
         .select(
             *_row(
-                F.lit(Finding.TIMESTAMP_IN_FUTURE.value),
+                F.lit(Finding.TIMESTAMP_IN_FUTURE.name),
                 evidence=F.concat(F.lit("last write stamped "), F.col("state.last_timestamp"), F.lit(" ms")),
                 topic=F.col("topic"),
                 partition=F.col("partition"),
@@ -193,7 +216,7 @@ def _of_unshown_timestamps(producer_spans: DataFrame) -> DataFrame:
     is_odd = ~is_shown("state.last_timestamp") | (is_open & ~is_shown("first_timestamp_ms"))
     return newest.where(is_odd).select(
         *_row(
-            F.lit(Finding.INVALID_TIMESTAMP.value),
+            F.lit(Finding.INVALID_TIMESTAMP.name),
             evidence=_unshown(times),
             topic=F.col("topic"),
             partition=F.col("partition"),
@@ -212,7 +235,7 @@ def _of_unshown_records(coordinator_states: DataFrame) -> DataFrame:
     last = last_records(coordinator_states).withColumn("begun_ms", begun_ms)
     return last.where(is_odd).select(
         *_row(
-            F.lit(Finding.INVALID_TIMESTAMP.value),
+            F.lit(Finding.INVALID_TIMESTAMP.name),
             evidence=_unshown(times),
             topic=F.lit(TRANSACTION_STATE_TOPIC),
             partition=F.col("coordinator_partition"),
@@ -239,7 +262,7 @@ def of_owners(producer_id_owners: DataFrame) -> DataFrame:
     )
     return claims.where(F.size("claimed_by") > 1).select(
         *_row(
-            F.lit(Finding.PRODUCER_ID_OWNED_TWICE.value),
+            F.lit(Finding.PRODUCER_ID_OWNED_TWICE.name),
             evidence=F.concat(F.lit("claimed by "), F.concat_ws(", ", F.slice("claimed_by", 1, 10))),
             topic=F.lit(TRANSACTION_STATE_TOPIC),
             partition=F.col("coordinator_partition"),
@@ -254,7 +277,7 @@ def _of_hashes(coordinator_states: DataFrame, coordinator_partitions: int) -> Da
     hashed = ids.withColumn("hashes_to", coordinator_partition_of()("transactional_id", F.lit(coordinator_partitions)))
     return hashed.where(F.col("hashes_to") != F.col("coordinator_partition")).select(
         *_row(
-            F.lit(Finding.WRONG_COORDINATOR_PARTITION.value),
+            F.lit(Finding.WRONG_COORDINATOR_PARTITION.name),
             evidence=F.concat(F.lit(f"of {coordinator_partitions} partitions its hash leads to "), F.col("hashes_to")),
             topic=F.lit(TRANSACTION_STATE_TOPIC),
             partition=F.col("coordinator_partition"),
@@ -277,3 +300,22 @@ def _located(found: DataFrame) -> DataFrame:
             **known,
         )
     )
+
+
+#: Every rule: what it reads -> rows with the name of a finding, its place and its evidence. A new rule is a function and a row here.
+RULES: Final[tuple[Callable[[Logs], DataFrame], ...]] = (
+    lambda logs: _of_partitions(logs.producer_spans, logs.producer_id_expiration_ms),
+    lambda logs: _of_coordinators(logs.coordinator_states),
+    lambda logs: of_owners(logs.producer_id_owners),
+    lambda logs: _of_hashes(logs.coordinator_states, logs.coordinator_partitions),
+    lambda logs: _of_timeouts(logs.coordinator_states, logs.transaction_max_timeout_ms),
+    lambda logs: _of_corrupt_batches(logs.checked_batches),
+    lambda logs: _of_timestamps(logs.producer_spans, logs.as_of_ms + logs.clock_tolerance_ms),
+    lambda logs: _of_unshown_timestamps(logs.producer_spans),
+    lambda logs: _of_unshown_records(logs.coordinator_states),
+    lambda logs: _located(marker_findings(logs.transactions, logs.producer_spans, logs.coordinator_states, logs.coverage)),
+    lambda logs: _located(deleted_topic_findings(logs.coordinator_states, logs.coverage)),
+    lambda logs: _located(churn_findings(logs.coordinator_states, logs.producer_spans, logs.application_patterns)),
+    lambda logs: _located(copy_findings(logs.record_batches, logs.coverage)),
+    lambda logs: _located(transaction_index_findings(logs.producer_spans, logs.aborted_transactions, logs.coverage)),
+)

@@ -59,7 +59,7 @@ def _transactional_ids(coordinator_states: DataFrame, application_patterns: tupl
         _between(),
     )
     return counted.where(F.col("count") >= MANY_TRANSACTIONAL_IDS // FEW).select(
-        F.lit(Finding.TRANSACTIONAL_IDS_NOT_REUSED.value).alias("name"),
+        F.lit(Finding.TRANSACTIONAL_IDS_NOT_REUSED.name).alias("name"),
         F.lit(TRANSACTION_STATE_TOPIC).alias("topic"),
         F.col("last.coordinator_partition").alias("partition"),
         "last.offset",
@@ -93,7 +93,7 @@ def _producer_ids(producer_spans: DataFrame) -> DataFrame:
     )
     said = F.concat(F.col("count"), F.lit(" producer ids with one batch each, by their clients' clocks from "), _between())
     return counted.where(F.col("count") >= MANY_PRODUCER_IDS // FEW).select(
-        F.lit(Finding.PRODUCER_IDS_NOT_REUSED.value).alias("name"),
+        F.lit(Finding.PRODUCER_IDS_NOT_REUSED.name).alias("name"),
         *TOPIC_PARTITION,
         "last.offset",
         "last.producer_id",

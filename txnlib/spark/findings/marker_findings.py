@@ -185,7 +185,7 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
     # An abort by hand repairs what a lost ABORT left, and destroys what a lost COMMIT did.
     severity = F.when(F.col("outcome") == "ABORT", Severity.WARNING.name)
     named = found.withColumns(
-        {"name": F.lit(Finding.MARKER_MISSING.value), "offset": F.lit(None).cast("long"), "evidence": shown, "severity": severity}
+        {"name": F.lit(Finding.MARKER_MISSING.name), "offset": F.lit(None).cast("long"), "evidence": shown, "severity": severity}
     )
     return named.select(*_FOUND)
 
@@ -241,7 +241,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
     )
     named = found.withColumns(
         {
-            "name": F.lit(Finding.ABORTED_WHILE_ONGOING.value),
+            "name": F.lit(Finding.ABORTED_WHILE_ONGOING.name),
             "offset": F.col("marker_offset"),
             "evidence": shown,
             "severity": F.expr(_NO_SEVERITY),
@@ -287,7 +287,7 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     )
     named = proven.withColumns(
         {
-            "name": F.lit(Finding.WRITTEN_BEFORE_TRANSACTION.value),
+            "name": F.lit(Finding.WRITTEN_BEFORE_TRANSACTION.name),
             "offset": F.col("first_offset"),
             "evidence": shown,
             "severity": F.expr(_NO_SEVERITY),

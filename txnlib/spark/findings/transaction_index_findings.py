@@ -46,7 +46,7 @@ def _not_indexed(derived: DataFrame, entries: DataFrame, files: DataFrame) -> Da
     )
     first_segment = F.element_at("indexed_segments", 1)
     return lost.where((F.col("marker_offset") < F.col("newest_entry")) & (F.col("marker_offset") >= first_segment)).select(
-        F.lit(Finding.ABORT_NOT_INDEXED.value).alias("name"),
+        F.lit(Finding.ABORT_NOT_INDEXED.name).alias("name"),
         *TOPIC_PARTITION,
         "producer_id",
         F.col("marker_offset").alias("offset"),
@@ -63,7 +63,7 @@ def _without_marker(entries: DataFrame, markers: DataFrame) -> DataFrame:
         F.lit("first offset "), "first_offset", F.lit(", last offset "), "marker_offset", F.lit(", LSO "), "last_stable_offset"
     )
     return lost.select(
-        F.lit(Finding.INDEXED_ABORT_NOT_IN_LOG.value).alias("name"),
+        F.lit(Finding.INDEXED_ABORT_NOT_IN_LOG.name).alias("name"),
         *TOPIC_PARTITION,
         "producer_id",
         F.col("marker_offset").alias("offset"),

@@ -70,7 +70,7 @@ def ended_transactions(
     decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull())
     decided = decided.select(*PRODUCER, "marker_offset", F.lit(True).alias("is_decided")).distinct()
     odd = findings.select(*PRODUCER, F.col("offset").alias("marker_offset"), F.col("name").alias("finding")).where(
-        F.col("finding").isin(Finding.MARKER_WITHOUT_DECISION.value, Finding.SPLIT_OUTCOME.value)
+        F.col("finding").isin(Finding.MARKER_WITHOUT_DECISION.name, Finding.SPLIT_OUTCOME.name)
     )
     known = ("log_start_offset", "end_offset", "gap_offset", "damaged_offset", "is_gone")
     copies = coverage.where(F.col("is_judged") | F.col("is_gone")).select(*TOPIC_PARTITION, *known)
@@ -122,7 +122,7 @@ def _how() -> Column:
     # What a lagging, broken or older copy does not show may be there all the same.
     is_unread = F.col("end_offset").isNull() | (F.col("end_offset") <= start) | (F.greatest("gap_offset", "damaged_offset") > start)
     return (
-        F.when(F.col("finding") == Finding.SPLIT_OUTCOME.value, "SPLIT")
+        F.when(F.col("finding") == Finding.SPLIT_OUTCOME.name, "SPLIT")
         .when(F.col("is_decided"), "DECIDED")
         .when(_is_by_hand(), "BY_HAND")
         .when(F.col("marker_offset").isNotNull(), "MARKED")

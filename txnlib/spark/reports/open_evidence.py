@@ -14,7 +14,7 @@ from txnlib.spark.schemas import OPEN_TRANSACTION
 
 _ALARMING: Final = [Severity.ERROR.name, Severity.CRITICAL.name]
 #: Findings about a coordinator partition, or an id, that put its other records in doubt, too.
-_OF_COORDINATOR: Final = [Finding.COORDINATOR_EPOCH_WENT_BACK.value, Finding.COPIES_DISAGREE.value]
+_OF_COORDINATOR: Final = [Finding.COORDINATOR_EPOCH_WENT_BACK.name, Finding.COPIES_DISAGREE.name]
 
 
 def start_checks(opened: DataFrame, checked_batches: DataFrame) -> DataFrame:
@@ -60,7 +60,7 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
 
     `opened`: OPEN_TRANSACTION. `owned`: the same with transactional_id and coordinator_partition.
     """
-    is_alarming = F.col("severity").isin(_ALARMING) | (F.col("name") == Finding.WRONG_COORDINATOR_PARTITION.value)
+    is_alarming = F.col("severity").isin(_ALARMING) | (F.col("name") == Finding.WRONG_COORDINATOR_PARTITION.name)
     alarming = findings.where(is_alarming).select(
         "name",
         F.col("topic").alias("of_topic"),
@@ -79,7 +79,7 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
     ]
     matches = reduce(Column.__or__, [F.coalesce(each, F.lit(False)) for each in names])
     found = alarming.join(F.broadcast(keyed), on=matches, how="inner")
-    is_dispute = (F.col("name") == Finding.COPIES_DISAGREE.value) & (F.col("of_topic") == F.col("topic"))
+    is_dispute = (F.col("name") == Finding.COPIES_DISAGREE.name) & (F.col("of_topic") == F.col("topic"))
     return found.groupBy(*OPEN_TRANSACTION).agg(
         F.sort_array(F.collect_set("name")).alias("alarms"), F.bool_or(is_dispute).alias("is_disputed")
     )
