@@ -302,7 +302,7 @@ def _located(found: DataFrame) -> DataFrame:
     )
 
 
-#: Every rule: what it reads -> rows with the name of a finding, its place and its evidence. A new rule is a function and a row here.
+#: Every rule: what it reads -> rows with the name of a finding, its place and its evidence.
 RULES: Final[tuple[Callable[[Logs], DataFrame], ...]] = (
     lambda logs: _of_partitions(logs.producer_spans, logs.producer_id_expiration_ms),
     lambda logs: _of_coordinators(logs.coordinator_states),
