@@ -2,6 +2,7 @@
 
 In reading order:
 
+* `schema`: every table, with its columns and constraints, as plain data
 * `kafka`: what Kafka writes, byte by byte, and the state machines of its brokers
 * `verdicts`: what an open transaction is, why, and what to do about it
 * `findings`: what can be odd in a log; `finding_catalogue` lists it

@@ -1,0 +1,77 @@
+"""The catalogue of columns: every table, once, as plain data.
+
+Arrow schemas (`readers.arrow_schemas`), Spark schemas (`spark.schemas`), CHECK constraints (`delta.constraints`) and
+`docs/tables.md` derive from it. A table, its Delta table and the function that makes it have the same name; in capitals, that
+name is a table here. Raw Kafka times are `*_ms` columns; report tables have timestamps.
+
+In reading order:
+
+* `columns`: types, columns and tables as data, and what several tables share
+* `runs`, `ingested`: the runs, and what readers fill
+* `coverage`, `producers`, `coordinators`: what is reconstructed
+* `reports`: what is open, what it blocks, and what is odd
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from txnlib.core.schema.columns import (
+    Scalar,
+    Array,
+    Struct,
+    Type,
+    Column,
+    Table,
+    TOPIC_PARTITION,
+    COPY,
+    PRODUCER,
+    OPEN_TRANSACTION,
+)
+from txnlib.core.schema import coordinators, coverage, ingested, producers, reports, runs
+
+#: In the order of `docs/tables.md`.
+TABLES: Final[Mapping[str, Table]] = {
+    "audit_runs": runs.AUDIT_RUNS,
+    "segments": ingested.SEGMENTS,
+    "checkpoints": ingested.CHECKPOINTS,
+    "coverage": coverage.COVERAGE,
+    "quarantine": coverage.QUARANTINE,
+    "record_batches": ingested.RECORD_BATCHES,
+    "transaction_log": ingested.TRANSACTION_LOG,
+    "committed_offsets": ingested.COMMITTED_OFFSETS,
+    "producer_snapshots": ingested.PRODUCER_SNAPSHOTS,
+    "aborted_transactions": ingested.ABORTED_TRANSACTIONS,
+    "producer_spans": producers.PRODUCER_SPANS,
+    "checked_batches": producers.CHECKED_BATCHES,
+    "coordinator_states": coordinators.COORDINATOR_STATES,
+    "transactional_ids": coordinators.TRANSACTIONAL_IDS,
+    "transactions": coordinators.TRANSACTIONS,
+    "producer_states": producers.PRODUCER_STATES,
+    "partition_transactions": producers.PARTITION_TRANSACTIONS,
+    "producer_id_owners": coordinators.PRODUCER_ID_OWNERS,
+    "open_transactions": reports.OPEN_TRANSACTIONS,
+    "hanging_transactions": reports.HANGING_TRANSACTIONS,
+    "abort_plan": reports.ABORT_PLAN,
+    "ended_transactions": reports.ENDED_TRANSACTIONS,
+    "brokers": reports.BROKERS,
+    "late_transactions": reports.LATE_TRANSACTIONS,
+    "partitions": reports.PARTITIONS,
+    "blocked_groups": reports.BLOCKED_GROUPS,
+    "findings": reports.FINDINGS,
+}
+
+__all__ = [
+    "TABLES",
+    "Table",
+    "Column",
+    "Type",
+    "Scalar",
+    "Array",
+    "Struct",
+    "TOPIC_PARTITION",
+    "COPY",
+    "PRODUCER",
+    "OPEN_TRANSACTION",
+]

@@ -1,0 +1,148 @@
+"""The tables of the coordinators' side: the transactions of each transactional id."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.core.schema.columns import BOOLEAN, INT, LONG, PARTITION_LIST, STRING, TIMESTAMP, Array, Column, Table, struct
+
+_ID_COLUMNS: Final = (
+    Column("transactional_id", STRING, "Transactional id."),
+    Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
+)
+
+COORDINATOR_STATES: Final = Table(
+    comment="Each record of __transaction_state with the state before it and the legality of the step.",
+    columns=(
+        *_ID_COLUMNS,
+        Column("offset", LONG, "Offset of the record."),
+        Column("timestamp_ms", LONG, "Append time by the coordinator's clock."),
+        Column("coordinator_epoch", INT, "Leader epoch of the record's batch."),
+        Column("is_tombstone", BOOLEAN, "Whether the id expired with this record."),
+        Column("state_before", STRING, "State in the previous record of the id; NULL if there is none, or a tombstone."),
+        Column("state", STRING, "State in this record; NULL for a tombstone."),
+        Column("transition", STRING, "The step in words."),
+        Column("is_consecutive", BOOLEAN, "Whether no record can be missing between these two records."),
+        Column("legality", STRING, "LEGAL, RETRY, TRANSACTIONS_V2, ILLEGAL, or UNKNOWN if records may be missing."),
+        Column(
+            "transaction_number",
+            LONG,
+            "Number of the transaction among those of the id; NULL for records outside of a transaction.",
+        ),
+        Column("value_version", INT, "Version of the value; NULL if text does not show it."),
+        Column("producer_id", LONG, "Producer id."),
+        Column("previous_producer_id", LONG, "Producer id before this transition, if the record contains it."),
+        Column("next_producer_id", LONG, "Producer id after an epoch overflow, if the record contains it."),
+        Column("producer_epoch", INT, "Producer epoch."),
+        Column("transaction_timeout_ms", INT, "Timeout of the id."),
+        Column("partitions", PARTITION_LIST, "Partitions of the transaction."),
+        Column("last_update_ms", LONG, "Time of the transition, by the coordinator's clock."),
+        Column("start_ms", LONG, "Start of the transaction; NULL if neither recorded nor derivable."),
+        Column("client_transaction_version", INT, "Transaction version, if the record contains it."),
+        Column(
+            "is_superseded", BOOLEAN, "Whether the current copy of the log extends beyond the record but no longer contains it."
+        ),
+        Column(
+            "hole_ms",
+            LONG,
+            "Time of the newest record, up to this one, that follows a hole. Records missing in the hole are older.",
+        ),
+        Column("findings", Array(STRING), "Names of the findings about the record."),
+    ),
+)
+
+TRANSACTIONAL_IDS: Final = Table(
+    comment="The last state of each transactional id.",
+    columns=(
+        *_ID_COLUMNS,
+        Column("producer_id", LONG, "Producer id in the last value."),
+        Column("producer_epoch", INT, "Producer epoch in the last value."),
+        Column("state", STRING, "Kafka's name of the state; NULL after a tombstone."),
+        Column("transaction_timeout_ms", INT, "Timeout; 2147483647 for two-phase commit."),
+        Column("transaction_start", TIMESTAMP, "Start of the last transaction; NULL in Empty."),
+        Column("partitions", PARTITION_LIST, "Partitions of the transaction that do not have the marker of its decision yet."),
+        Column("last_update", TIMESTAMP, "Time of the last transition, by the coordinator's clock."),
+        Column("record_offset", LONG, "Offset of the last record."),
+        Column("record_timestamp", TIMESTAMP, "Append time of the last record."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of the last record."),
+        Column("is_two_phase_commit", BOOLEAN, "Whether transactions of the id never time out (KIP-939)."),
+        Column("application", STRING, "Application of the id, derived from its form."),
+    ),
+)
+
+#: The partitions of a transaction, each with the marker that carries the decision.
+MARKERS: Final = Array(
+    struct(
+        topic=STRING,
+        partition=INT,
+        marker_offset=LONG,
+        marker_type=STRING,
+        marker_epoch=INT,
+        marker_coordinator_epoch=INT,
+        marker_ms=LONG,
+        first_offset=LONG,
+        first_timestamp_ms=LONG,
+        is_broker_clock=BOOLEAN,
+        is_followed=BOOLEAN,
+        clock_offset_ms=LONG,
+        clocks_differ_ms=LONG,
+    )
+)
+
+TRANSACTIONS: Final = Table(
+    comment="The transactions of each transactional id: how they ended, and when each partition was marked.",
+    columns=(
+        *_ID_COLUMNS,
+        Column("transaction_number", LONG, "Number of the transaction among those of the id, in the surviving records."),
+        Column("producer_id", LONG, "Producer id."),
+        Column("producer_epoch", INT, "Producer epoch at the beginning."),
+        Column("state", STRING, "State in the last record."),
+        Column("start", TIMESTAMP, "When the transaction began."),
+        Column("prepared", TIMESTAMP, "When the transaction was decided: append time of the Prepare record."),
+        Column("completed", TIMESTAMP, "When all markers were acknowledged: append time of the Complete record."),
+        Column("partitions", PARTITION_LIST, "Partitions of the transaction."),
+        Column("outcome", STRING, "COMMIT, ABORT or OPEN."),
+        Column(
+            "ended_by", STRING, "CLIENT, TIMEOUT, NEW_PRODUCER (or an administrator), COORDINATOR (one of these two) or UNKNOWN."
+        ),
+        Column("time_to_decide_ms", LONG, "Time from the beginning to the decision."),
+        Column("time_to_write_markers_ms", LONG, "Time from the decision to the Complete record, which follows the last marker."),
+        Column("decided_epoch", INT, "Producer epoch of the Prepare record and of the markers."),
+        Column("decided_coordinator_epoch", INT, "Leader epoch of the batch of the Prepare record."),
+        Column(
+            "markers",
+            MARKERS,
+            "The partitions, each with the marker that carries the decision (NULL if none was found), the first offset that "
+            "it ended and its time, whether any marker of the producer follows the decision, the estimated difference "
+            "between the clocks of the partition's leader and of the coordinator, and how far the two may still differ.",
+        ),
+        Column("transaction_timeout_ms", INT, "Timeout that the client requested."),
+        Column("is_two_phase_commit", BOOLEAN, "Whether the transaction never times out (KIP-939)."),
+        Column("transaction_version", INT, "Transaction version, if a record contains it."),
+        Column("first_record_offset", LONG, "Offset of the first surviving record of the transaction."),
+        Column("last_record_offset", LONG, "Offset of the last record of the transaction."),
+    ),
+)
+
+PRODUCER_ID_OWNERS: Final = Table(
+    comment="The transactional ids that have or had each producer id.",
+    columns=(
+        Column("producer_id", LONG, "Producer id."),
+        *_ID_COLUMNS,
+        Column("known_from", STRING, "Field that names the producer id: producer_id, previous_producer_id or next_producer_id."),
+        Column(
+            "owner",
+            STRING,
+            "CURRENT, NEXT (not in use yet), ROTATED (the transactional id has another one now) or EXPIRED (by a tombstone).",
+        ),
+        Column(
+            "given_up",
+            STRING,
+            "Why the producer id is no longer in use: EPOCHS_EXHAUSTED, EXPIRED or UNKNOWN; NULL for the current one.",
+        ),
+        Column("first_record_offset", LONG, "Offset of the first surviving record that names the producer id."),
+        Column("last_record_offset", LONG, "Offset of the last record that names the producer id."),
+        Column("first_seen", TIMESTAMP, "Append time of the first of these records."),
+        Column("last_seen", TIMESTAMP, "Append time of the last of these records."),
+    ),
+)

@@ -1,0 +1,115 @@
+"""The tables about what each copy of a partition shows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.core.schema.columns import (
+    BOOLEAN,
+    COPY_COLUMNS,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TOPIC_PARTITION,
+    Array,
+    Column,
+    Table,
+    are_present,
+    is_one_of,
+    struct,
+)
+
+#: Leader epochs, each with the first offset that a newer leader truncated.
+TRUNCATED: Final = Array(struct(leader_epoch=INT, from_offset=LONG))
+
+COVERAGE: Final = Table(
+    comment="Each copy of a partition, what it shows and until when; and the partitions that are missing.",
+    columns=(
+        *COPY_COLUMNS,
+        Column("broker", STRING, "Broker from which the copy was taken, by the name of its folder."),
+        Column(
+            "is_judged",
+            BOOLEAN,
+            "Whether verdicts are based on this copy: the leader's copy, else the longest of those with the newest leader epoch.",
+        ),
+        Column("leader", STRING, "Broker that leads the partition, from capture.json; NULL if that names none."),
+        Column("is_leader", BOOLEAN, "Whether the copy is the leader's, according to capture.json."),
+        Column("leader_epoch", INT, "Newest leader epoch in the batches and the leader-epoch-checkpoint of the copy."),
+        Column(
+            "role",
+            STRING,
+            "LEADER; LAST_LEADER (no broker leads the partition, and this copy would be elected); FURTHEST (the leader, or "
+            "the broker of the copy, is unknown, and no other copy reaches further); or OTHER.",
+        ),
+        Column(
+            "is_current",
+            BOOLEAN,
+            "Whether the copy shows everything up to the instant at which it was taken; else up to its newest broker timestamp.",
+        ),
+        Column(
+            "truncated",
+            TRUNCATED,
+            "Leader epochs whose batches, from an offset on, were truncated by a newer leader and are not history; NULL if none.",
+        ),
+        Column("first_offset", LONG, "Offset of the first batch that was read."),
+        Column("end_offset", LONG, "Offset after the last batch that was read."),
+        Column("survives_until", LONG, "Offset after the last batch that was not truncated by a newer leader."),
+        Column("log_start_offset", LONG, "Log start offset from the checkpoint, else the base offset of the first segment."),
+        Column(
+            "read_from_offset",
+            LONG,
+            "Base offset of the first segment read. If above the log start, a snapshot replaces what is before it.",
+        ),
+        Column("high_watermark", LONG, "High watermark from the checkpoint; NULL if none was captured."),
+        Column(
+            "noted_high_watermark",
+            LONG,
+            "Highest high watermark of the partition in the checkpoints of any broker that were not captured after the copy.",
+        ),
+        Column(
+            "ends",
+            STRING,
+            "How the copy ends: WHOLE; TORN (inside a batch); or SHORT (below that high watermark, or in unreadable bytes).",
+        ),
+        Column("checkpointed_at", TIMESTAMP, "When the checkpoint was copied, from capture.json."),
+        Column("captured_at", TIMESTAMP, "When the copy was taken, from capture.json."),
+        Column(
+            "known_until", TIMESTAMP, "Instant up to which the copy shows everything; assumed from its own records if necessary."
+        ),
+        Column("is_instant_assumed", BOOLEAN, "Whether known_until comes from the newest broker-stamped record."),
+        Column("bytes", LONG, "Bytes of the segments."),
+        Column("batches", LONG, "Batches that were read."),
+        Column("unreadable_bytes", LONG, "Bytes that could not be read; see quarantine."),
+        Column("gap_offset", LONG, "Highest offset that does not follow the previous one."),
+        Column("damaged_offset", LONG, "Highest offset below which something was unreadable."),
+        Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, TORN or CORRUPT."),
+        Column("is_decoded", BOOLEAN, "Whether the copy shows markers and coordinator records: printed (text) or decoded (raw)."),
+        Column("status", STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING."),
+        Column("detail", STRING, "What is missing, in words."),
+        Column(
+            "is_gone",
+            BOOLEAN,
+            "For a MISSING partition: whether its topic no longer exists, as proven by the brokers' checkpoints together "
+            "with capture.json; NULL if nothing is proven.",
+        ),
+    ),
+    checks={
+        "partition_is_named": are_present(*TOPIC_PARTITION),
+        "status_is_known": is_one_of("status", "COMPLETE", "PARTIAL", "DAMAGED", "MISSING"),
+    },
+)
+
+QUARANTINE: Final = Table(
+    comment="The ranges of bytes and the batches that could not be read or believed, and why.",
+    columns=(
+        *COPY_COLUMNS,
+        Column("path", STRING, "File that contains the bytes."),
+        Column("position", LONG, "Position of the first unreadable byte."),
+        Column("length", LONG, "Number of unreadable bytes."),
+        Column("reason", STRING, "Why the bytes could not be read."),
+        Column("sample", STRING, "The first bytes, as hex or text."),
+        Column("next_offset", LONG, "Offset of the first batch read after these bytes; NULL if none followed."),
+    ),
+    checks={"stretch_is_located": are_present("path", "position", "length", "reason")},
+)

@@ -1,0 +1,135 @@
+"""The tables of the partitions' side: what each producer wrote."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.core.schema.columns import BOOLEAN, COPY_COLUMNS, INT, LONG, PARTITION_COLUMNS, STRING, TIMESTAMP, Column, Table, struct
+
+#: The state of a producer in a partition.
+STATE_FIELDS: Final = struct(
+    producer_epoch=INT,
+    last_sequence=INT,
+    last_offset=LONG,
+    offset_delta=INT,
+    coordinator_epoch=INT,
+    current_txn_first_offset=LONG,
+    last_timestamp=LONG,
+)
+#: What the core needs of a batch to judge it.
+BATCH_FIELDS: Final = struct(
+    base_offset=LONG,
+    last_offset=LONG,
+    producer_epoch=INT,
+    base_sequence=INT,
+    max_timestamp_ms=LONG,
+    is_transactional=BOOLEAN,
+    is_marker=BOOLEAN,
+    control_type=STRING,
+    coordinator_epoch=INT,
+)
+MARKER_FIELDS: Final = struct(offset=LONG, type=STRING, epoch=INT, coordinator_epoch=INT, ms=LONG)
+
+PRODUCER_SPANS: Final = Table(
+    comment="Each producer of a partition between two of its markers.",
+    columns=(
+        *PARTITION_COLUMNS,
+        Column("producer_id", LONG, "Producer id."),
+        Column("span", LONG, "Number of the producer's markers before the span. A span is everything between two markers."),
+        Column("producer_epoch", INT, "Producer epoch of the first batch."),
+        Column("first_offset", LONG, "First offset of the transaction in the span; NULL if there is none."),
+        Column("last_offset", LONG, "Last data offset of the transaction."),
+        Column("is_start_exact", BOOLEAN, "Whether the first batch of the transaction is known, from the log or from a snapshot."),
+        Column("marker_offset", LONG, "Offset of the marker that ends the span; NULL for an open span."),
+        Column("marker_type", STRING, "COMMIT or ABORT."),
+        Column("marker_epoch", INT, "Producer epoch of the marker."),
+        Column("marker_coordinator_epoch", INT, "Coordinator epoch of the marker."),
+        Column("marker_ms", LONG, "Time of the marker, by a broker's clock."),
+        Column("marker_before", MARKER_FIELDS, "For an open span: the marker before it; NULL if none was seen."),
+        Column("batches", LONG, "Batches of the transaction."),
+        Column("records", LONG, "Records of the transaction."),
+        Column("bytes", LONG, "Bytes of the batches of the transaction."),
+        Column("first_timestamp_ms", LONG, "Timestamp of the first batch of the transaction."),
+        Column("last_timestamp_ms", LONG, "Timestamp of the newest batch of the transaction."),
+        Column("is_broker_clock", BOOLEAN, "Whether these timestamps are by the broker's clock (LogAppendTime)."),
+        Column("state", STATE_FIELDS, "For the newest span: the producer state of the partition after it."),
+        Column(
+            "suspect",
+            struct(before=STATE_FIELDS, batch=BATCH_FIELDS),
+            "A batch that a native predicate could not clear, with the state before it; the core judges it. The other "
+            "columns of the row are empty, unless the batch ends a span.",
+        ),
+        Column(
+            "is_newest",
+            BOOLEAN,
+            "Whether the span is the newest of its producer. Newest spans are in separate files, because all others no "
+            "longer change; NULL in rows of older versions.",
+        ),
+        Column(
+            "suspects_count",
+            LONG,
+            "For the newest span: number of suspects of the producer in the partition, including those not stored.",
+        ),
+    ),
+)
+
+CHECKED_BATCHES: Final = Table(
+    comment="The batches whose CRC was checked because a verdict depends on them or because they are odd.",
+    columns=(
+        *COPY_COLUMNS,
+        Column("producer_id", LONG, "Producer of the batch."),
+        Column(
+            "start_offset", LONG, "First offset of the open transaction whose verdict depends on the batch; NULL for an odd batch."
+        ),
+        Column(
+            "place",
+            STRING,
+            "before (the last data batch of its producer before the transaction), first, last (of the transaction) or odd "
+            "(the batch, or the batch after it, does not fit what its producer wrote before).",
+        ),
+        Column("base_offset", LONG, "Offset of the first record of the batch."),
+        Column("last_offset", LONG, "Offset of the last record of the batch."),
+        Column("path", STRING, "File that contains the batch."),
+        Column("position", LONG, "Byte position in that file."),
+        Column("size", INT, "Bytes of the batch."),
+        Column("producer_epoch", INT, "Producer epoch."),
+        Column("base_sequence", INT, "Sequence of its first record."),
+        Column("last_sequence", INT, "Sequence of its last record."),
+        Column("is_crc_valid", BOOLEAN, "Whether the CRC matches; NULL if it could not be checked (text, or a file that is gone)."),
+    ),
+)
+
+PRODUCER_STATES: Final = Table(
+    comment="The state of each producer at the end of a partition, as describe-producers prints it.",
+    columns=(
+        *PARTITION_COLUMNS,
+        Column("producer_id", LONG, "Producer id."),
+        Column("producer_epoch", INT, "Producer epoch of the last batch or marker."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of the last marker; NULL if none reached the partition."),
+        Column("last_sequence", INT, "Last sequence; NULL if the epoch has no data."),
+        Column("last_timestamp", TIMESTAMP, "Time of the last batch (by the client's clock in CreateTime topics) or marker."),
+        Column("last_timestamp_ms", LONG, "The same as it stands in the log, even one that no clock shows (NULL there)."),
+        Column("current_transaction_start_offset", LONG, "First offset of the open transaction; NULL if none is open."),
+    ),
+)
+
+PARTITION_TRANSACTIONS: Final = Table(
+    comment="The transactions of each partition, and how they ended.",
+    columns=(
+        *PARTITION_COLUMNS,
+        Column("producer_id", LONG, "Producer id."),
+        Column("producer_epoch", INT, "Producer epoch of the first batch."),
+        Column("first_offset", LONG, "Offset of the first record."),
+        Column("last_offset", LONG, "Offset of the last record."),
+        Column("marker_offset", LONG, "Offset of the marker; NULL while open."),
+        Column("outcome", STRING, "COMMIT, ABORT or OPEN; NULL if a dump does not show the type of the marker."),
+        Column("marker_epoch", INT, "Producer epoch of the marker; one higher than that of the data in transactions v2."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of the marker."),
+        Column("completed", TIMESTAMP, "Time of the marker, by a broker's clock."),
+        Column("batches", LONG, "Number of data batches."),
+        Column("records", LONG, "Number of data records."),
+        Column("bytes", LONG, "Bytes of the data batches."),
+        Column("first_timestamp", TIMESTAMP, "Timestamp of the first batch."),
+        Column("last_timestamp", TIMESTAMP, "Timestamp of the newest batch."),
+    ),
+)

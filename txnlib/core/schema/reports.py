@@ -1,0 +1,247 @@
+"""The tables of both sides: what is open, what it blocks, and what is odd."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from txnlib.core.finding_catalogue import Severity
+from txnlib.core.schema.columns import (
+    AS_OF,
+    BOOLEAN,
+    INT,
+    LONG,
+    OPEN_TRANSACTION,
+    PARTITION_COLUMNS,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Column,
+    Table,
+    are_present,
+    is_one_of,
+    struct,
+)
+from txnlib.core.verdicts.reason import Verdict
+
+#: A condition of a safe abort.
+CHECK: Final = struct(condition=STRING, holds=BOOLEAN, says=STRING)
+CAUSE: Final = struct(cause=STRING, likelihood=STRING, evidence=STRING)
+EVIDENCE_RECORD: Final = struct(topic=STRING, partition=INT, offset=LONG, record=STRING, says=STRING)
+
+#: CHECK constraints of every table of judged transactions.
+_JUDGED: Final = {
+    "transaction_is_named": are_present("as_of", *OPEN_TRANSACTION),
+    "verdict_is_explained": are_present("verdict", "reason", "explanation"),
+    "abort_is_whole": "NOT coalesce(safe_to_abort, false) OR (verdict = 'HANGING' AND abort_command IS NOT NULL)",
+}
+
+OPEN_TRANSACTIONS: Final = Table(
+    comment="The open transactions of each partition, with their verdicts.",
+    columns=(
+        AS_OF,
+        *PARTITION_COLUMNS,
+        Column("producer_id", LONG, "Producer id."),
+        Column("producer_epoch", INT, "Producer epoch known to the partition."),
+        Column(
+            "coordinator_epoch", INT, "Coordinator epoch of the producer's last marker on the partition; NULL if there is none."
+        ),
+        Column("start_offset", LONG, "First offset of the open transaction."),
+        Column("last_timestamp", TIMESTAMP, "Time of the producer's last write, by the client's clock in CreateTime topics."),
+        Column("last_timestamp_ms", LONG, "The same as it stands in the log, even one that no clock shows (NULL there)."),
+        Column("duration_minutes", LONG, "Whole minutes since last_timestamp, as find-hanging prints it."),
+        Column("transactional_id", STRING, "Transactional id that has or had the producer id."),
+        Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
+        Column("coordinator_state", STRING, "State of the id; NULL if unknown or expired."),
+        Column("transaction_start", TIMESTAMP, "Start of the transaction, according to its coordinator."),
+        Column("transaction_timeout_ms", LONG, "Timeout of the id."),
+        Column("is_two_phase_commit", BOOLEAN, "Whether the id uses two-phase commit."),
+        Column("verdict", STRING, "HANGING, SUSPECT, STUCK, LATE, OPEN or UNKNOWN."),
+        Column("reason", STRING, "Name of the reason."),
+        Column("explanation", STRING, "The reason as one sentence."),
+        Column("kafka_find_hanging", BOOLEAN, "Whether the live find-hanging would print the transaction; NULL if undecidable."),
+        Column("causes", Array(CAUSE), "Probable causes, most likely first."),
+        Column("evidence", Array(EVIDENCE_RECORD), "Records that support the verdict."),
+        Column("late_by", STRING, "Which limit was exceeded: LAST_WRITE, COORDINATOR_START or BOTH; NULL unless LATE."),
+        Column("age_basis", STRING, "Clock of last_timestamp: BROKER_CLOCK or CLIENT_CLOCK."),
+        Column("broker_clock_age_ms", LONG, "Age proven by brokers' clocks; NULL if none is proven."),
+        Column("safe_to_abort", BOOLEAN, "Whether the abort command may be run."),
+        Column("abort_command", STRING, "The exact command; NULL if a marker by hand would be wrong."),
+        Column("do_not_abort_because", STRING, "Why not to abort, or not yet."),
+        Column("blocked_offsets", LONG, "Offsets from the start of the transaction to the high watermark."),
+        Column("blocked_bytes", LONG, "Bytes of the batches from the start of the transaction on."),
+        Column("blocks_since", TIMESTAMP, "Since when the transaction blocks consumers, by the best available clock."),
+        Column("first_seen", TIMESTAMP, "as_of of the first audit that saw the transaction."),
+        Column("runs_seen", INT, "Number of audits that saw the transaction, including this one."),
+        Column("application", STRING, "Application of the transactional id, derived from its form."),
+        Column("safe_from", TIMESTAMP, "When an abort becomes safe, if only the age is not proven yet; NULL otherwise."),
+        Column("safety", Array(CHECK), "The conditions of a safe abort, each with whether it is met, or why not."),
+        Column("records", LONG, "Records of the open transaction, which an abort discards; NULL if they were not counted."),
+        Column("committed_siblings", Array(STRING), "Other partitions on which the producer has committed since, at most 20."),
+    ),
+    checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
+)
+
+HANGING_TRANSACTIONS: Final = replace(
+    OPEN_TRANSACTIONS,
+    comment="The open transactions that no coordinator will end.",
+    checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", Verdict.HANGING)},
+)
+
+LATE_TRANSACTIONS: Final = replace(
+    OPEN_TRANSACTIONS,
+    comment="The open transactions that their coordinator should have ended before the instant of the audit.",
+    checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", Verdict.LATE)},
+)
+
+#: Commands, each with what it must print.
+STEPS: Final = Array(struct(command=STRING, must_print=STRING))
+
+ABORT_PLAN: Final = Table(
+    comment="The steps that end the open transactions, in order.",
+    columns=(
+        AS_OF,
+        Column("number", INT, "Order of the actions, starting with 1."),
+        Column(
+            "action",
+            STRING,
+            "ABORT, ABORT_LATER (not safe yet), ABORT_AS_DECIDED (the coordinator's ABORT is refused), END_AT_COORDINATOR, "
+            "REVIVE_COORDINATOR, DO_NOT_ABORT (a marker by hand would be wrong), CHECK_TIMESTAMPS, WAIT or CAPTURE_MORE.",
+        ),
+        *PARTITION_COLUMNS,
+        Column("producer_id", LONG, "Producer id."),
+        Column("start_offset", LONG, "First offset of the open transaction."),
+        Column("transactional_id", STRING, "Transactional id, if known."),
+        Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
+        Column("verdict", STRING, "Verdict on the transaction."),
+        Column("reason", STRING, "Reason of the verdict."),
+        Column("do_not_abort_because", STRING, "Why no marker may be written by hand, or not yet."),
+        Column("before", STEPS, "Commands to run first, and what they must print."),
+        Column("command", STRING, "The command that ends the transaction; NULL if none should be run."),
+        Column(
+            "command_for_old_brokers", STRING, "The same command for brokers before 3.0, if the version of the brokers is unknown."
+        ),
+        Column("after", STEPS, "Commands that show whether the command took effect."),
+        Column(
+            "notes",
+            Array(STRING),
+            "What to know before: what the command discards, which permissions it needs, and the order of steps.",
+        ),
+        Column(
+            "is_holder", BOOLEAN, "Whether the transaction blocks the last stable offset; if not, another transaction blocks first."
+        ),
+        Column("places", Array(STRING), "Every partition on which the step ends the transaction, with its start offset there."),
+        Column("blocked_offsets", LONG, "Offsets from the start of the transaction to the high watermark."),
+        Column("blocks_since", TIMESTAMP, "Since when the transaction blocks consumers."),
+    ),
+)
+
+ENDED_TRANSACTIONS: Final = Table(
+    comment="Open transactions of an earlier audit that are no longer open, and how they ended.",
+    columns=(
+        AS_OF,
+        *PARTITION_COLUMNS,
+        Column("producer_id", LONG, "Producer id."),
+        Column("start_offset", LONG, "First offset of the transaction."),
+        Column("transactional_id", STRING, "Transactional id, if known."),
+        Column("verdict", STRING, "Verdict of the last run that saw the transaction open."),
+        Column("reason", STRING, "Reason of that verdict."),
+        Column("run_id_then", STRING, "Run that reached that verdict."),
+        Column("last_seen", TIMESTAMP, "as_of of that run."),
+        Column(
+            "how",
+            STRING,
+            "DECIDED (its coordinator's marker), BY_HAND (a marker without a decision), SPLIT (by hand, against the "
+            "decision), MARKED (a marker of unknown origin), LOG_START_MOVED, TOPIC_GONE, GONE, or NOT_CAPTURED, which the "
+            "next audit reports again.",
+        ),
+        Column("outcome", STRING, "COMMIT or ABORT, according to the marker."),
+        Column("marker_offset", LONG, "Offset of the marker."),
+        Column("ended_at", TIMESTAMP, "Time of the marker."),
+        Column("says", STRING, "How the transaction ended, as a sentence."),
+    ),
+)
+
+BROKERS: Final = Table(
+    comment="What the metrics of each broker show at the instant of the audit.",
+    columns=(
+        AS_OF,
+        Column("broker", STRING, "Broker, by the name of its folder."),
+        Column("is_leadership_assumed", BOOLEAN, "Whether capture.json names no leader of some of its partitions."),
+        Column("replicas", LONG, "Number of copies of partitions captured from the broker."),
+        Column("partitions_led", LONG, "Number of partitions that the broker leads."),
+        Column("partitions_with_late_transactions", LONG, "Kafka's PartitionsWithLateTransactionsCount at as_of."),
+        Column("coordinators_led", LONG, "Number of partitions of __transaction_state that the broker leads."),
+        Column(
+            "active_transaction_open_time_max_ms",
+            LONG,
+            "KIP-939's active-transaction-open-time-max of the broker's coordinators: age of the oldest Ongoing transaction; "
+            "NULL if none.",
+        ),
+    ),
+)
+
+PARTITIONS: Final = Table(
+    comment="The last stable offset of each partition, and what blocks it.",
+    columns=(
+        AS_OF,
+        *PARTITION_COLUMNS,
+        Column("end_offset", LONG, "Offset after the last batch."),
+        Column("log_start_offset", LONG, "Lowest offset that can be read."),
+        Column("high_watermark", LONG, "High watermark from the checkpoint, else the end offset."),
+        Column(
+            "is_high_watermark_assumed",
+            BOOLEAN,
+            "Whether the high watermark is the end offset, because no checkpoint was captured.",
+        ),
+        Column("last_stable_offset", LONG, "Last stable offset: read_committed consumers stop here."),
+        Column("lag_offsets", LONG, "High watermark minus last stable offset."),
+        Column("lag_bytes", LONG, "Bytes of the batches from the last stable offset on."),
+        Column("lag_ms", LONG, "as_of minus the timestamp of the batch at the last stable offset."),
+        Column("blocking_producer_id", LONG, "Producer whose open transaction blocks the last stable offset."),
+        Column("blocking_transactional_id", STRING, "Transactional id of that transaction."),
+        Column("blocking_verdict", STRING, "Verdict on that transaction."),
+        Column(
+            "next_blocking_offset",
+            LONG,
+            "Start of the open transaction that blocks next, once that one has ended; NULL if none does.",
+        ),
+        Column("next_blocking_producer_id", LONG, "Producer of that transaction."),
+        Column("next_blocking_transactional_id", STRING, "Transactional id of that transaction, if known."),
+        Column("is_late", BOOLEAN, "Whether brokers count the partition in PartitionsWithLateTransactionsCount."),
+    ),
+)
+
+BLOCKED_GROUPS: Final = Table(
+    comment="The consumer groups that wait at a last stable offset.",
+    columns=(
+        AS_OF,
+        Column("group_id", STRING, "Consumer group that has read everything up to the last stable offset and waits."),
+        *PARTITION_COLUMNS,
+        Column("committed_offset", LONG, "Offset that the group would read next, from its last effective commit."),
+        Column("last_stable_offset", LONG, "Last stable offset: read_committed consumers stop here."),
+        Column("high_watermark", LONG, "High watermark of the partition."),
+        Column("lag_offsets", LONG, "High watermark minus committed offset."),
+        Column("committed_at", TIMESTAMP, "Time of the commit, by the group coordinator's clock; NULL if not recorded."),
+        Column("blocking_producer_id", LONG, "Producer whose open transaction blocks the last stable offset."),
+        Column("blocking_transactional_id", STRING, "Transactional id of that transaction."),
+    ),
+)
+
+FINDINGS: Final = Table(
+    comment="What is odd in the logs.",
+    columns=(
+        Column("name", STRING, "Name of the finding."),
+        Column("severity", STRING, "INFO, WARNING, ERROR or CRITICAL."),
+        *PARTITION_COLUMNS,
+        Column("offset", LONG, "Offset of the record that shows the finding."),
+        Column("producer_id", LONG, "Producer id."),
+        Column("transactional_id", STRING, "Transactional id."),
+        Column("message", STRING, "Meaning of the finding."),
+        Column("evidence", STRING, "The record and the state before it."),
+    ),
+    checks={
+        "severity_is_known": is_one_of("severity", *(severity.name for severity in Severity)),
+        "name_is_there": are_present("name"),
+    },
+)

@@ -1,0 +1,30 @@
+"""The table of the runs, and the constraints that every table has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.core.schema.columns import AS_OF, STRING, TIMESTAMP, Column, Table, are_present
+
+AUDIT_RUNS: Final = Table(
+    comment="The audits of each cluster: their instants, settings and outcomes.",
+    columns=(
+        AS_OF,
+        Column("started_at", TIMESTAMP, "When the run began."),
+        Column("finished_at", TIMESTAMP, "When the run ended; NULL while it is running, or if it died."),
+        Column(
+            "status",
+            STRING,
+            "RUNNING; DONE; FAILED; DIED (as found by a later audit); INGESTED and RECONSTRUCTED after these jobs.",
+        ),
+        Column("input", STRING, "Inputs of the audit."),
+        Column("settings", STRING, "Settings as JSON."),
+        Column("version", STRING, "Version of txnlib."),
+        Column("counts", STRING, "Number of rows of every table, and per verdict, as JSON."),
+        Column("owner", STRING, "The process that carried out the run: host, process id, start in epoch seconds."),
+    ),
+    checks={"run_has_an_instant": are_present("as_of", "started_at", "status", "settings", "version")},
+)
+
+#: CHECK constraints of every table.
+RUN_CHECKS: Final = {"run_is_named": are_present("cluster", "run_id")}
