@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report.test_page import by_id, parsed, words
+from tests.render.test_page import by_id, parsed, words
 
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
 from txnlib.queries import page_rows

@@ -123,7 +123,7 @@ def _environment() -> Environment:
 
 def _source(name: str) -> str:
     """A template. Read through the package, which may be in a zip file."""
-    return files("txnlib").joinpath("report", "templates", name).read_text("utf-8")
+    return files("txnlib").joinpath("render", "templates", name).read_text("utf-8")
 
 
 def _hash(content: str) -> str:
