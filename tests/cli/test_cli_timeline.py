@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from txnlib.cli.timeline import OPEN
+from txnlib.queries.timeline import OPEN
 
 PLACE = {"topic": "orders", "partition": 0}
 

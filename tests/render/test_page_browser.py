@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from tests.render.test_page import EVIL, big_page
 
+from tests.render.test_page import EVIL, big_page
 from tests.support.browser import DESKTOP, PHONE, Browser, browser
 from tests.support.pages import full_page, page, tainted
 from txnlib.render.page import render_page

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Final
 
 from txnlib import __version__
-from txnlib.cli.output import FORMS
+from txnlib.render.command_output import FORMS
 from txnlib.render.grid import TABLE
 
 PROGRAM: Final = "txn-audit"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.queries.tables import Filter, Row
+from txnlib.queries.rows import Filter, Row
 
 _COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
     "=": operator.eq,
@@ -27,7 +27,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SparkRows:
-    """Tables, by what opens one, as `tables.Rows`: only what is limited, filtered to few, or counted is collected."""
+    """Tables, by what opens one, as `rows.Rows`: only what is limited, filtered to few, or counted is collected."""
 
     root: str
     read: Callable[[str], DataFrame]

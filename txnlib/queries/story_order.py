@@ -13,7 +13,7 @@ from typing import Final
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
-from txnlib.queries.summary import Row
+from txnlib.queries.rows import Row
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)

@@ -1,4 +1,4 @@
-"""Queries without Spark. Filters are pushed down to the files; rows come back as dictionaries."""
+"""The tables of an audit without Spark, and the runs in them. Filters are pushed down to the files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -16,12 +15,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.core.instants import parse_instant
 from txnlib.errors import MissingTableError, UnfinishedError, UnreadableInputError, UsageError
+from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 
-Row = dict[str, Any]
-#: column, comparison, value; rows must meet all of them.
-Filter = tuple[str, str, Any]
-
-RUNS: Final = "audit_runs"
 DONE: Final = "DONE"
 _RUN_COLUMNS: Final = (
     "run_id",
@@ -35,25 +30,6 @@ _RUN_COLUMNS: Final = (
     "version",
     "counts",
 )
-
-
-class Rows(Protocol):
-    """What answers questions about tables: `Tables` without a JVM; in a job whose tables only Spark can open, Spark."""
-
-    @property
-    def root(self) -> str: ...
-
-    def rows(
-        self, name: str, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str = "", limit: int | None = None
-    ) -> list[Row]: ...
-
-    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None: ...
-
-    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row: ...
-
-    def grouped(
-        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()
-    ) -> dict[tuple[Any, ...], int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,38 +95,6 @@ class Tables:
         return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run's rows in every table, and what it was asked."""
-
-    tables: Rows
-    run_id: str
-    cluster: str
-    as_of_ms: int
-    settings: Mapping[str, Any]
-
-    def rows(
-        self,
-        name: str,
-        columns: Sequence[str],
-        where: Sequence[Filter] = (),
-        *,
-        order: str = "",
-        limit: int | None = None,
-    ) -> list[Row]:
-        """Rows of this run. Each run has files of its own, so no other run's are read."""
-        return self.tables.rows(name, columns, [("run_id", "=", self.run_id), *where], order=order, limit=limit)
-
-    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
-        return self.tables.number(name, expression, [("run_id", "=", self.run_id), *where])
-
-    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
-        return self.tables.one(name, expressions, [("run_id", "=", self.run_id), *where])
-
-    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
-        return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where])
-
-
 def open_tables(root: str) -> Tables:
     """The tables an audit wrote with `--output ROOT`. Raises UnreadableInputError where there are none."""
     tables = Tables(root if "://" in root else str(Path(root.removeprefix("file:")).absolute()))
@@ -206,11 +150,6 @@ def run_of(tables: Tables, row: Row) -> Run:
     as_of_ms = ms(row["as_of"])
     assert as_of_ms is not None
     return Run(tables, row["run_id"], row["cluster"], as_of_ms, json.loads(row["settings"]))
-
-
-def ms(instant: datetime | None) -> int | None:
-    """Epoch milliseconds of a timestamp column."""
-    return None if instant is None else round(instant.timestamp() * 1000)
 
 
 def _store_options(root: str) -> dict[str, str] | None:
