@@ -1,4 +1,4 @@
-"""The report page of a job. It tells fewer stories where each is a Spark query."""
+"""The report page of a job, with fewer stories if each takes a dozen Spark jobs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
 
 def write_page(run: Run, file: str) -> None:
     """Writes the page of a complete run."""
-    asked = asked_of(run)
-    stories = FEW_STORIES if is_read_by_spark(asked) else STORIES
-    page.write_page(page_rows_of(asked, tables=run.tables.store.output, stories=stories), file)
+    queried = asked_of(run)
+    stories = FEW_STORIES if is_read_by_spark(queried) else STORIES
+    page.write_page(page_rows_of(queried, tables=run.tables.store.output, stories=stories), file)

@@ -21,9 +21,9 @@ def completion(options: Namespace) -> CommandOutput:
     return CommandOutput(("shell", "script"), [{"shell": options.shell, "script": script}], page=lambda _: f"{script.rstrip()}\n")
 
 
-def _actions(whole_parser: ArgumentParser) -> Iterator[Action]:
+def _actions(of: ArgumentParser) -> Iterator[Action]:
     """The options of all commands."""
-    for action in whole_parser._actions:
+    for action in of._actions:
         yield action
         if isinstance(action.choices, dict):
             for command in action.choices.values():

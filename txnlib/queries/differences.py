@@ -6,11 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.instants import parse_instant
 from txnlib.core.readable import utc_time
-from txnlib.errors import MissingTableError, UsageError
+from txnlib.errors import MissingTableError
 from txnlib.queries.rows import Row, Run, ms
-from txnlib.queries.tables import DONE, Tables, chosen_runs, run_of
 
 Key = tuple[str, int, int, int]
 Place = tuple[str, int]
@@ -87,52 +85,6 @@ def differences_of_runs(then: Run, now: Run) -> Differences:
         RunSide(now.run_id, now.as_of_ms, len(opened_now), sorted(captured_now - captured_then)),
         rows,
     )
-
-
-def two_runs(tables: Tables, names: Sequence[str], *, run_id: str | None = None, as_of: str | None = None) -> tuple[Run, Run]:
-    """The two named runs; one named run and the newest; or the newest finished run and the one before it.
-
-    `names`: at most two ids or instants. `run_id`, `as_of`: the run that counts as the newest.
-    Raises UsageError unless there are two runs of one cluster.
-    """
-    if len(names) > 2:
-        raise UsageError("diff takes at most two runs")
-    done = [row for row in chosen_runs(tables) if row["status"] == DONE]
-    if names:
-        named = [_named_run(tables, name) for name in names]
-        then, now = named if len(named) == 2 else (named[0], _newest(tables, done, run_id, as_of))
-    else:
-        now = _newest(tables, done, run_id, as_of)
-        earlier = [row for row in done if row["cluster"] == now["cluster"] and row["as_of"] < now["as_of"]]
-        if not earlier:
-            raise UsageError(f"there is no run of {now['cluster']} before {now['run_id']}: `txn-audit runs` lists all runs")
-        then = earlier[0]
-    if then["cluster"] != now["cluster"]:
-        raise UsageError(f"{then['run_id']} and {now['run_id']} are runs of different clusters")
-    return run_of(tables, then), run_of(tables, now)
-
-
-def _newest(tables: Tables, done: list[Row], run_id: str | None, as_of: str | None) -> Row:
-    rows = chosen_runs(tables, run_id=run_id, as_of=as_of) if run_id or as_of else done
-    if not rows:
-        raise UsageError("no run has finished: `txn-audit runs` lists all runs")
-    return rows[0]
-
-
-def _named_run(tables: Tables, name: str) -> Row:
-    """The run with this id, else the run as of this instant."""
-    rows = chosen_runs(tables)
-    by_id = [row for row in rows if row["run_id"] == name]
-    if by_id:
-        return by_id[0]
-    try:
-        as_of_ms = parse_instant(name)
-    except UsageError as error:
-        raise UsageError(f"no such run: {name}; `txn-audit runs` lists all runs") from error
-    by_instant = [row for row in rows if ms(row["as_of"]) == as_of_ms]
-    if len(by_instant) != 1:
-        raise UsageError(f"{len(by_instant)} runs are as of {name}: `txn-audit runs` lists all runs")
-    return by_instant[0]
 
 
 def _captured(run: Run) -> set[Place]:
