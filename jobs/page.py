@@ -1,13 +1,13 @@
-"""The report page of a job. It tells fewer stories where each is a Spark query."""
+"""The report page of a job, with fewer stories if each takes a dozen Spark jobs."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from txnlib.cli import page
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_tables import asked_of, is_read_by_spark
-from txnlib.queries.page_rows import STORIES
+from txnlib.queries.page_rows import STORIES, page_rows_of
+from txnlib.render import page
 
 #: Number of stories per verdict if each takes a dozen Spark jobs.
 FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
@@ -15,5 +15,6 @@ FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
 
 def write_page(run: Run, file: str) -> None:
     """Writes the page of a complete run."""
-    asked = asked_of(run)
-    page.write_page(asked, file, tables=run.tables.store.output, stories=FEW_STORIES if is_read_by_spark(asked) else STORIES)
+    queried = asked_of(run)
+    stories = FEW_STORIES if is_read_by_spark(queried) else STORIES
+    page.write_page(page_rows_of(queried, tables=run.tables.store.output, stories=stories), file)

@@ -14,8 +14,7 @@ from jobs.options import STDOUT
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_tables import asked_of
-from txnlib.queries.run_result import Found, Outcome
-from txnlib.queries.run_result_rows import found_by
+from txnlib.queries.run_result import Outcome, Results, results_of
 from txnlib.queries.summary import Summary
 from txnlib.readers.storage.local_files import shown
 from txnlib.render.atomic_file import write_whole_file
@@ -41,14 +40,14 @@ class Telling:
     def tell(self, code: int, summary: Summary) -> None:
         """Writes the results of a complete run."""
         if self.run is not None and (self.metrics or self.summary):
-            self._write(code, found=found_by(asked_of(self.run), summary))
+            self._write(code, results=results_of(asked_of(self.run), summary))
 
     def tell_failure(self, error: Exception) -> None:
         code, text = failure(error)
         self._write(code, error=text)
 
-    def _write(self, code: int, *, error: str | None = None, found: Found | None = None) -> None:
-        outcome = replace(self.outcome, exit_code=code, finished_ms=_now_ms(), error=error, found=found)
+    def _write(self, code: int, *, error: str | None = None, results: Results | None = None) -> None:
+        outcome = replace(self.outcome, exit_code=code, finished_ms=_now_ms(), error=error, results=results)
         if self.run is not None:
             settings, written = self.run.settings, dict(self.run.written)
             outcome = replace(outcome, cluster=settings.cluster, run_id=settings.run_id, written=written)
@@ -64,8 +63,8 @@ class Telling:
 @contextmanager
 def telling(given: Namespace) -> Iterator[Telling]:
     """Yields the writer for a job that succeeds. If the job fails, writes that and raises the failure again."""
-    found = given.cluster or shown(PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name)
-    begun = Outcome(cluster=found, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
+    cluster = given.cluster or shown(PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name)
+    begun = Outcome(cluster=cluster, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
     is_tried = getattr(given, "dry_run", False)  # a dry run writes nothing
     to = Telling(None, None, begun) if is_tried else Telling(given.metrics, given.summary, begun)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame
 
-from txnlib.cli import explain as story
 from txnlib.core.instants import parse_instant
 from txnlib.delta.session import delta_session, settings_kept
 from txnlib.delta.views import create_temporary_views
@@ -23,9 +21,11 @@ from txnlib.pipeline.run import Run, open_run, reopen_run, silent
 from txnlib.pipeline.run_tables import asked_of
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.what_if import UnwrittenTables
-from txnlib.queries.summarise import summarise
-from txnlib.queries.summary import Summary
+from txnlib.queries import story
+from txnlib.queries.summary import Summary, summarise
 from txnlib.readers.snapshot_start import BEGINNING
+from txnlib.render.grid import TABLE
+from txnlib.render.story_text import story_output
 from txnlib.render.styled_text import page
 from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
@@ -219,8 +219,8 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
 
     Raises UsageError if no transaction that begins there is open.
     """
-    answer = story.explain(asked_of(audit._run), Namespace(topic=topic, partition=partition, start_offset=start_offset))
-    return answer.text("table", is_terminal=False)
+    explained = story.explain(asked_of(audit._run), topic, partition, start_offset)
+    return story_output(explained).text(TABLE, is_terminal=False)
 
 
 def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[str] | None = None) -> Audit:

@@ -11,7 +11,7 @@ import pytest
 from tests.render.test_page import by_id, parsed, words
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
 from txnlib.queries import page_rows
-from txnlib.queries.page_query import page_rows_of
+from txnlib.queries.page_rows import page_rows_of
 from txnlib.queries.summary import SHOWN
 from txnlib.queries.tables import open_run, open_tables
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from txnlib.cli.timeline import OPEN
+from txnlib.queries.timeline import OPEN
 
 PLACE = {"topic": "orders", "partition": 0}
 
@@ -94,6 +94,17 @@ def test_an_id_is_followed_over_its_partitions(tables):
     known = {"transactional_id": "pay", "transaction_number": 6, "producer_id": 7, "first_record_offset": 18}
     write(tables, "transactions", {**known, "markers": markers, "start": at(NOW)})
     assert told(tables, "pay") == told(tables, "orders", 0, "--last", 1)[-5:]
+
+
+@pytest.mark.parametrize("argv", [("pay",), ("orders", 0)], ids=["of the id", "of the partition"])
+def test_a_time_that_no_clock_shows_is_no_time(tables, argv):
+    claimed = {"first_offset": 60, "first_timestamp_ms": 10**17, "is_broker_clock": False}
+    write(tables, "producer_spans", ended(8, first_timestamp_ms=10**17))
+    marker = {**PLACE, "marker_offset": 61, "marker_type": "COMMIT", "marker_ms": NOW + 6005, **claimed}
+    known = {"transactional_id": "pay", "transaction_number": 6, "producer_id": 7, "first_record_offset": 18}
+    write(tables, "transactions", {**known, "markers": [marker], "start": at(NOW)})
+    rows = json.loads(txn_audit(tables, "timeline", *argv, "--last", 1, "--format", "json")[1])
+    assert [row["at_ms"] for row in rows if row["event"] == "begins"][-1] is None
 
 
 @pytest.mark.parametrize(

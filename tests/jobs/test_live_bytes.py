@@ -12,7 +12,7 @@ import pytest
 from tests.support import live
 from tests.support.delta_tables import spark_rows, store, txn_audit
 from tests.support.memory import audited
-from txnlib.queries.summarise import summarise
+from txnlib.queries.summary import summarise
 from txnlib.queries.tables import open_run, open_tables
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")

@@ -12,8 +12,7 @@ from jobs.result_files import telling
 from tests.support.delta_tables import at, write, write_run
 from tests.support.outcomes import lag
 from txnlib.errors import BusyError, UnreadableInputError
-from txnlib.queries.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS
-from txnlib.queries.run_result_rows import found_by
+from txnlib.queries.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS, results_of
 from txnlib.queries.summary import Summary
 from txnlib.queries.tables import open_run, open_tables
 
@@ -83,12 +82,12 @@ def test_what_is_told_one_by_one_is_bounded_and_begins_with_what_is_urgent(tmp_p
     write(tmp_path, "coverage", *({"topic": "a", "partition": 1, "status": status, "is_judged": of} for status, of in judged))
     summary = Summary("test", 0, "given", "out", counts={"verdicts": verdicts}, partitions_known=5, partitions_read=2)
 
-    found = found_by(open_run(open_tables(str(tmp_path))), summary)
+    results = results_of(open_run(open_tables(str(tmp_path))), summary)
 
-    assert len(found.transactions) == SHOWN_TRANSACTIONS
-    assert [row["verdict"] for row in found.transactions][:4] == ["HANGING", "HANGING", "STUCK", "OPEN"]
-    assert [row["partition"] for row in found.transactions][:2] == [more - 1, more - 2], "those that block most first"
-    assert found.transactions[0]["blocks_since"] == 5
-    assert [row["partition"] for row in found.lags] == [*range(SHOWN_LAGS + 9, 9, -1)]
-    assert found.lag == {"partitions": SHOWN_LAGS + 9, "offsets": 187, "ms": SHOWN_LAGS + 9}
-    assert found.partitions == {"COMPLETE": 1, "PARTIAL": 1, "DAMAGED": 0, "MISSING": 3}
+    assert len(results.transactions) == SHOWN_TRANSACTIONS
+    assert [row["verdict"] for row in results.transactions][:4] == ["HANGING", "HANGING", "STUCK", "OPEN"]
+    assert [row["partition"] for row in results.transactions][:2] == [more - 1, more - 2], "those that block most first"
+    assert results.transactions[0]["blocks_since"] == 5
+    assert [row["partition"] for row in results.lags] == [*range(SHOWN_LAGS + 9, 9, -1)]
+    assert results.lag == {"partitions": SHOWN_LAGS + 9, "offsets": 187, "ms": SHOWN_LAGS + 9}
+    assert results.partitions == {"COMPLETE": 1, "PARTIAL": 1, "DAMAGED": 0, "MISSING": 3}

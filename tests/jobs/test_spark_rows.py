@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.delta_tables import NOW, at, spark_rows, write
-from txnlib.queries.tables import Filter, Tables
+from txnlib.queries.rows import Filter
+from txnlib.queries.tables import Tables
 
 EVIL = "it's \\'; DROP \"x\" `y` {found}"
 LAG = ("topic", "partition", "lag_ms", "as_of")

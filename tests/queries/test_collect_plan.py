@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC as STATE
-from txnlib.queries.collect_plan import NEEDS, commands, to_collect
+from txnlib.queries.collect_plan import NEEDS, to_collect
+from txnlib.render.collect_plan_text import commands
 
 
 def copy(topic: str, partition: int, status: str = "COMPLETE", **more: Any) -> dict[str, Any]:

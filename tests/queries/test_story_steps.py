@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txnlib.queries.story_order import Place
-from txnlib.queries.story_steps import Stamps, Step, tell
+from txnlib.queries.story_steps import Stamps, StoryStep, story_steps
 
 PLACE = Place("pay", 0, 7, start_offset=27)
 HERE = {"topic": "pay", "partition": 0}
@@ -34,7 +34,7 @@ def record(
     return row | {"partitions": list(partitions), "left_out": 0} | more
 
 
-def offsets(steps: list[Step]) -> list[str]:
+def offsets(steps: list[StoryStep]) -> list[str]:
     """p24 for the partition's log, c3 for the coordinator's."""
     return [
         f"{'p' if step.log == 'pay-0' else 'c'}{step.first_offset}"
@@ -55,7 +55,7 @@ RECORDS = [
 
 
 def test_a_late_write_stands_behind_the_end_of_its_transaction():
-    steps = tell(PLACE, BATCHES, STAMPS, RECORDS)
+    steps = story_steps(PLACE, BATCHES, STAMPS, RECORDS)
     assert offsets(steps) == ["c1", "p24-25", "c2", "c3", "p26", "c4", "p27"]
     assert [step.state_after for step in steps] == [
         "open",
@@ -70,7 +70,7 @@ def test_a_late_write_stands_behind_the_end_of_its_transaction():
 
 
 def test_what_has_no_broker_time_stands_between_those_that_have():
-    steps = {step.first_offset: step for step in tell(PLACE, BATCHES, STAMPS, []) if step.log == "pay-0"}
+    steps = {step.first_offset: step for step in story_steps(PLACE, BATCHES, STAMPS, []) if step.log == "pay-0"}
     assert (steps[24].after_ms, steps[24].before_ms) == (50, 141)
     assert (steps[26].after_ms, steps[26].before_ms) == (141, 141)
     assert (steps[27].after_ms, steps[27].before_ms) == (141, 900)
@@ -78,17 +78,17 @@ def test_what_has_no_broker_time_stands_between_those_that_have():
 
 def test_a_log_append_time_is_a_brokers():
     batch = data(27, 28, 200, timestamp_type="LOG_APPEND_TIME")
-    (step,) = tell(PLACE, [batch], Stamps([1, 99], [1, 999]), [])
+    (step,) = story_steps(PLACE, [batch], Stamps([1, 99], [1, 999]), [])
     assert (step.after_ms, step.before_ms, step.record) == (200, 200, "2 records, epoch 0, sequence 27–28")
 
 
 def test_what_nothing_is_known_of_is_said_to_be_unknown():
-    (step,) = tell(PLACE, [data(27, 27, 5)], Stamps(), [])
+    (step,) = story_steps(PLACE, [data(27, 27, 5)], Stamps(), [])
     assert (step.after_ms, step.before_ms) == (None, None)
 
 
 def test_times_beyond_the_stretch_that_was_read_count():
-    (step,) = tell(PLACE, [data(27, 27, 5)], Stamps([], [], before=3, after=8), [])
+    (step,) = story_steps(PLACE, [data(27, 27, 5)], Stamps([], [], before=3, after=8), [])
     assert (step.after_ms, step.before_ms) == (3, 8)
 
 
@@ -101,7 +101,7 @@ def test_only_neighbours_in_the_story_are_folded():
         data(31, 31, 122, producer_epoch=1),
         data(32, 32, 123, producer_epoch=1, is_transactional=False),
     ]
-    steps = tell(PLACE, batches, Stamps(), [record(5, 110, "Empty")])
+    steps = story_steps(PLACE, batches, Stamps(), [record(5, 110, "Empty")])
     assert offsets(steps) == ["p27-28", "c5", "p29", "p30-31", "p32"]
     assert steps[3].record == "2 records, epoch 1, sequence 30–31"
     assert steps[4].record == "1 record, epoch 1, sequence 32, not transactional"
@@ -110,18 +110,18 @@ def test_only_neighbours_in_the_story_are_folded():
 def test_a_marker_stands_between_its_decision_and_its_completion_though_clocks_disagree():
     """The leader's clock runs 30 ms ahead of the coordinator's, or as far behind."""
     for skew in (-30, 30):
-        steps = tell(PLACE, [data(24, 24, 100), marker(26, 130 + skew)], Stamps([26], [130 + skew]), RECORDS)
+        steps = story_steps(PLACE, [data(24, 24, 100), marker(26, 130 + skew)], Stamps([26], [130 + skew]), RECORDS)
         assert offsets(steps)[-3:] == ["c3", "p26", "c4"], skew
 
 
 def test_a_decision_long_before_a_marker_is_not_its_own():
-    steps = tell(PLACE, [marker(26, 60_000)], Stamps([26], [60_000]), RECORDS)
+    steps = story_steps(PLACE, [marker(26, 60_000)], Stamps([26], [60_000]), RECORDS)
     assert offsets(steps) == ["c1", "c2", "c3", "c4", "p26"]
 
 
 def test_what_its_coordinator_expects_stands_behind_the_record_that_added_the_partition():
     """Clients stamp a record when it is sent, before the partition is added."""
-    steps = tell(
+    steps = story_steps(
         PLACE, [data(27, 27, 95)], Stamps([20], [50]), [record(1, 100, "Ongoing", ELSEWHERE), record(2, 105, "Ongoing", HERE)]
     )
     assert offsets(steps) == ["c1", "c2", "p27"]
@@ -129,18 +129,18 @@ def test_what_its_coordinator_expects_stands_behind_the_record_that_added_the_pa
 
 def test_what_a_marker_ended_stands_before_the_decision():
     """The client's clock runs ahead, though not so far that the marker refutes it."""
-    steps = tell(PLACE, [data(24, 24, 135), marker(26, 141)], Stamps([20, 26], [50, 141]), RECORDS)
+    steps = story_steps(PLACE, [data(24, 24, 135), marker(26, 141)], Stamps([20, 26], [50, 141]), RECORDS)
     assert offsets(steps) == ["c1", "c2", "p24", "c3", "p26", "c4"]
 
 
 def test_records_of_a_console_have_an_order_and_no_time():
     records = [record(-4, None, "Ongoing", HERE), record(-3, None, "PrepareAbort", HERE), record(-2, 150, "CompleteAbort")]
-    steps = tell(PLACE, BATCHES, STAMPS, records)
+    steps = story_steps(PLACE, BATCHES, STAMPS, records)
     assert [o for o in offsets(steps) if o.startswith("c")] == ["c-4", "c-3", "c-2"]
 
 
 def test_records_left_out_are_counted_where_they_would_stand():
-    steps = tell(PLACE, [], Stamps(), [record(1, 100, "Ongoing", HERE), record(900, 200, None, left_out=41)])
+    steps = story_steps(PLACE, [], Stamps(), [record(1, 100, "Ongoing", HERE), record(900, 200, None, left_out=41)])
     assert [step.record for step in steps] == [
         "batch-7 Ongoing {pay-0}",
         "… 41 records of batch-7 left out",
@@ -151,18 +151,18 @@ def test_records_left_out_are_counted_where_they_would_stand():
 
 def test_of_many_partitions_the_one_in_question_is_named():
     many = [{"topic": "wide", "partition": number} for number in range(100)]
-    (step,) = tell(PLACE, [], Stamps(), [record(1, 1, "Ongoing", *many, HERE)])
+    (step,) = story_steps(PLACE, [], Stamps(), [record(1, 1, "Ongoing", *many, HERE)])
     assert step.record == "batch-7 Ongoing {pay-0, wide-0, wide-1, wide-2, wide-3, wide-4, … 95 more}"
 
 
 def test_another_producer_id_of_the_transactional_id_is_named():
-    (step,) = tell(PLACE, [], Stamps(), [record(1, 1, "Ongoing", HERE, producer_id=8)])
+    (step,) = story_steps(PLACE, [], Stamps(), [record(1, 1, "Ongoing", HERE, producer_id=8)])
     assert step.record == "batch-7 Ongoing {pay-0}, producer 8"
 
 
 @pytest.mark.parametrize("name", ["a\nHANGING", "a\x1b[2J"])
 def test_an_id_cannot_forge_a_line_of_the_story(name):
-    steps = tell(PLACE, [], Stamps(), [record(1, 1, "Ongoing", HERE, transactional_id=name, left_out=3)])
+    steps = story_steps(PLACE, [], Stamps(), [record(1, 1, "Ongoing", HERE, transactional_id=name, left_out=3)])
     assert all(step.record.isprintable() for step in steps)
 
 
@@ -180,7 +180,7 @@ def test_each_log_keeps_its_own_order_and_nothing_is_lost(batches, records):
     stamped = [row for row in rows if row["is_control"]]
     stamps = Stamps([row["base_offset"] for row in stamped], [row["max_timestamp_ms"] for row in stamped])
     log = [record(i, ms, state, *([HERE] if here else [])) for i, (state, ms, here) in enumerate(records)]
-    steps = tell(PLACE, rows, stamps, log)
+    steps = story_steps(PLACE, rows, stamps, log)
     told = [n for step in steps if step.log == "pay-0" for n in range(step.first_offset or 0, (step.last_offset or 0) + 1)]
     assert told == [row["base_offset"] for row in rows]
     assert [step.first_offset for step in steps if step.log != "pay-0"] == [row["offset"] for row in log]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
-from tests.support.outcomes import AS_OF, found, lag, outcome
+from tests.support.outcomes import AS_OF, lag, outcome, results
 from txnlib.queries.run_result import URGENCY
 from txnlib.render.metrics import METRICS, render_metrics
 from txnlib.render.report_text import printable
@@ -50,8 +50,8 @@ def test_what_was_not_found_is_0_and_not_missing():
     assert told == dict.fromkeys(URGENCY, 0) | {"HANGING": 2, "OPEN": 1}
 
 
-def test_a_run_that_failed_says_so_and_nothing_of_what_it_would_have_found():
-    failed = replace(outcome(), exit_code=1, error="the disk is full", found=None)
+def test_a_run_that_failed_says_so_and_nothing_of_what_it_would_have_results():
+    failed = replace(outcome(), exit_code=1, error="the disk is full", results=None)
     told = {name for name, *_ in samples(render_metrics(failed))}
     assert samples(render_metrics(failed))["txnlib_audit_success", ("cluster", "blue")] == 0
     assert {name for name in told if not name.startswith("txnlib_audit_")} == set()
@@ -60,8 +60,8 @@ def test_a_run_that_failed_says_so_and_nothing_of_what_it_would_have_found():
 
 
 def test_without_capture_instants_their_age_is_not_told():
-    summary = replace(found().summary, captured_to_ms=None)
-    unknown = outcome(replace(found(), summary=summary))
+    summary = replace(results().summary, captured_to_ms=None)
+    unknown = outcome(replace(results(), summary=summary))
     assert "newest_capture" not in render_metrics(unknown)
     assert json.loads(render_numbers(unknown))["found"]["newest_capture"] is None
 
@@ -69,7 +69,7 @@ def test_without_capture_instants_their_age_is_not_told():
 @settings(max_examples=50, deadline=None, database=None)
 @given(cluster=NAMES, topic=NAMES)
 def test_names_come_back_as_they_were(cluster, topic):
-    named = replace(outcome(replace(found(), lags=[lag(topic=topic)])), cluster=cluster)
+    named = replace(outcome(replace(results(), lags=[lag(topic=topic)])), cluster=cluster)
     labels = {("cluster", printable(cluster)), ("topic", printable(topic)), ("partition", "0")}
     for parser in (text_format, open_metrics):
         read = samples(render_metrics(named), parser)
@@ -100,7 +100,7 @@ def test_json_tells_what_the_report_tells():
 
 
 def test_an_instant_that_no_calendar_reaches_is_told_as_a_number():
-    far = replace(found(), transactions=[found().transactions[0] | {"blocks_since": 2**62}])
+    far = replace(results(), transactions=[results().transactions[0] | {"blocks_since": 2**62}])
     assert json.loads(render_numbers(outcome(far)))["found"]["transactions"][0]["blocks_since"] == f"{2**62} ms"
     assert AS_OF < 2**62
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.pages import AS_OF, START, story, transaction
 from txnlib.queries.page_rows import Story
-from txnlib.queries.story_steps import Step
+from txnlib.queries.story_steps import StoryStep
 from txnlib.render.page_charts import CELL, HEIGHT, columns_of, squares
 from txnlib.render.page_timeline import AFTER, BEFORE, BOTTOM, LEFT, RIGHT, TOP, plot
 
@@ -31,8 +31,8 @@ def test_a_late_write_is_drawn_behind_the_marker_that_ended_its_transaction():
 
 
 def test_records_that_repeat_a_state_are_one_bar():
-    ongoing = next(step for step in STORY.told.steps if step.state_after == "open")
-    twice = replace(STORY, told=replace(STORY.told, steps=[ongoing, *STORY.told.steps]))
+    ongoing = next(step for step in STORY.explained.steps if step.state_after == "open")
+    twice = replace(STORY, explained=replace(STORY.explained, steps=[ongoing, *STORY.explained.steps]))
     assert [bar.label for bar in plot(twice).states] == ["Ongoing", "PrepareAbort", "CompleteAbort"]
 
 
@@ -59,16 +59,16 @@ def test_the_plot_is_told_in_words():
 
 
 def test_nothing_known_is_a_plot_too():
-    empty = Story(replace(STORY.told, steps=[]))
+    empty = Story(replace(STORY.explained, steps=[]))
     drawn = plot(empty)
     assert (drawn.states, drawn.batches, drawn.markers) == ([], [], [])
     assert [(tick.x, tick.text) for tick in drawn.ticks] == [(RIGHT, "as of 07:42:41.899")]
     assert drawn.says == "No record of a coordinator; no marker of the producer; open from offset 24."
 
 
-def steps_at(times: list[tuple[int | None, int | None]]) -> list[Step]:
+def steps_at(times: list[tuple[int | None, int | None]]) -> list[StoryStep]:
     return [
-        Step("producer 7", "1 record", "open from 1", "t-0", i, i, after_ms=low, before_ms=high, is_open=i >= len(times) // 2)
+        StoryStep("producer 7", "1 record", "open from 1", "t-0", i, i, after_ms=low, before_ms=high, is_open=i >= len(times) // 2)
         for i, (low, high) in enumerate(times)
     ]
 
@@ -78,8 +78,8 @@ INSTANT = st.one_of(st.none(), st.integers(START - 10**9, AS_OF + 10**7))
 
 @given(st.lists(st.tuples(INSTANT, INSTANT), max_size=60))
 def test_whatever_the_clocks_say_all_stays_on_the_plot_and_later_stands_right_of_earlier(times):
-    told = replace(STORY.told, steps=steps_at(times))
-    drawn = plot(replace(STORY, told=told))
+    explained = replace(STORY.explained, steps=steps_at(times))
+    drawn = plot(replace(STORY, explained=explained))
     assert all(LEFT <= bar.x <= bar.x + bar.width <= RIGHT + 8 for bar in drawn.batches)
     assert all(LEFT <= x <= RIGHT and TOP <= y <= BOTTOM for x, y in points(drawn.log_end))
     assert len(drawn.batches) + drawn.left_out == len(times)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from txnlib.queries.run_result import Found, Outcome, Written
+from txnlib.queries.run_result import Outcome, Results, Written
 from txnlib.queries.summary import Summary
 
 AS_OF = 1_795_246_961_899
@@ -16,7 +16,7 @@ def lag(**fields: Any) -> dict[str, Any]:
     return row | {"blocking_producer_id": 1, "blocking_transactional_id": None, "blocking_verdict": "HANGING"} | fields
 
 
-def found() -> Found:
+def results() -> Results:
     transaction = {"topic": "payments", "partition": 0, "producer_id": 1, "producer_epoch": 0, "start_offset": 24}
     transaction |= {"transactional_id": None, "verdict": "HANGING", "reason": "PRODUCER_ID_ROTATED", "blocks_since": AS_OF - 1}
     transaction |= {"blocked_offsets": 187, "blocked_bytes": None, "safe_to_abort": True, "runs_seen": 1}
@@ -34,7 +34,7 @@ def found() -> Found:
         findings=({"name": "COPIES_DISAGREE", "severity": "WARNING", "count": 1, "message": "they do"},),
         ended=({**transaction, "says": "aborted by hand"},),
     )
-    return Found(
+    return Results(
         summary=summary,
         brokers=[{"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}],
         lags=[lag()],
@@ -44,7 +44,7 @@ def found() -> Found:
     )
 
 
-def outcome(told: Found | None = None) -> Outcome:
+def outcome(given: Results | None = None) -> Outcome:
     ended = AS_OF + 7_200_000
     return Outcome(
         cluster="blue",
@@ -54,5 +54,5 @@ def outcome(told: Found | None = None) -> Outcome:
         finished_ms=ended,
         run_id="blue-1",
         written={"segments": Written(23, 1.5)},
-        found=told or found(),
+        results=given or results(),
     )

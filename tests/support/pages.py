@@ -7,10 +7,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from txnlib.queries.page_rows import Page, Story
+from txnlib.queries.story import Explained
 from txnlib.queries.story_order import Place
-from txnlib.queries.story_steps import Stamps, tell
+from txnlib.queries.story_steps import Stamps, story_steps
 from txnlib.queries.summary import PREPARED, Summary
-from txnlib.render.story_text import Explained
 
 AS_OF = 1_795_246_961_899
 START = AS_OF - 1_380_000
@@ -58,7 +58,7 @@ def held(verdict: str = "LATE", **fields: Any) -> dict[str, Any]:
 
 
 def story(row: Mapping[str, Any]) -> Story:
-    """What the two logs tell of it: begun, aborted, and written to once more."""
+    """What the two logs story_steps of it: begun, aborted, and written to once more."""
     place = Place(row["topic"], row["partition"], row["producer_id"], row["start_offset"])
     start = row["start_offset"]
     data = {"producer_epoch": 0, "is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "records_count": 1}
@@ -84,11 +84,11 @@ def story(row: Mapping[str, Any]) -> Story:
         {**own, "offset": 4, "timestamp_ms": START + 60, "state": "CompleteAbort", "partitions": []},
     ]
     stamps = Stamps([start - 1, start + 9], [START + 50, START + 60_000])
-    steps = tell(place, batches, stamps, records)
+    steps = story_steps(place, batches, stamps, records)
     evidence = [{**each, "printed": [f"baseOffset: {each['offset']} lastOffset: {each['offset']}"]} for each in row["evidence"]]
-    told = Explained("quickstart", "run-1", AS_OF, row, steps, ["3 earlier records of it"], evidence)
+    explained = Explained("quickstart", "run-1", AS_OF, row, steps, ["3 earlier records of it"], evidence)
     growth = [{"base_offset": start + 10 * i, "max_timestamp_ms": START + 60_000 * i} for i in range(1, 20)]
-    return Story(told, growth, {"last_stable_offset": start, "high_watermark": start + 187})
+    return Story(explained, growth, {"last_stable_offset": start, "high_watermark": start + 187})
 
 
 def planned(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,8 +104,8 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         sections.setdefault(PREPARED if row["verdict"] == "OPEN" else row["verdict"], []).append(row)
         verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
         actions[row["action"]] = actions.get(row["action"], 0) + 1
-    told = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, AS_OF, AS_OF, brokers=2)
-    told = replace(told, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {}))
+    shown = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, AS_OF, AS_OF, brokers=2)
+    shown = replace(shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {}))
     covered = [{"topic": "__transaction_state", "partition": i, "status": "COMPLETE"} for i in range(5)]
     covered += [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING", "DAMAGED")[i % 3]} for i in range(7)]
     lag = {**HERE, "lag_offsets": 187, "lag_bytes": 7_400, "lag_ms": 1_384_000, "last_stable_offset": 24, "high_watermark": 211}
@@ -130,7 +130,7 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         "stories": {(row["topic"], row["partition"], row["producer_id"], row["start_offset"]): story(row) for row in rows[:12]},
         "runs": [run, {**run, "run_id": "run-0", "as_of_ms": AS_OF - 86_400_000, "verdicts": {"LATE": 1}}],
     }
-    return Page(told, **known | fields)
+    return Page(shown, **known | fields)
 
 
 def full_page() -> Page:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from txnlib.cli.output import FORMS
+from txnlib.render.command_output import FORMS
 from txnlib.render.grid import TABLE
 from txnlib.version import __version__
 

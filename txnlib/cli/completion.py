@@ -8,22 +8,22 @@ from collections.abc import Iterator
 import shtab
 
 from txnlib.cli.commands import parser
-from txnlib.cli.output import Answer
+from txnlib.render.command_output import CommandOutput
 
 
-def completion(options: Namespace) -> Answer:
+def completion(options: Namespace) -> CommandOutput:
     """The script for one shell. `--format` does not apply, because the script is not a table."""
-    asked = parser()
-    for action in _actions(asked):
+    whole_parser = parser()
+    for action in _actions(whole_parser):
         if action.dest == "tables":
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-    script = shtab.complete(asked, shell=options.shell)
-    return Answer(("shell", "script"), [{"shell": options.shell, "script": script}], page=lambda _: f"{script.rstrip()}\n")
+    script = shtab.complete(whole_parser, shell=options.shell)
+    return CommandOutput(("shell", "script"), [{"shell": options.shell, "script": script}], page=lambda _: f"{script.rstrip()}\n")
 
 
-def _actions(asked: ArgumentParser) -> Iterator[Action]:
+def _actions(of: ArgumentParser) -> Iterator[Action]:
     """The options of all commands."""
-    for action in asked._actions:
+    for action in of._actions:
         yield action
         if isinstance(action.choices, dict):
             for command in action.choices.values():

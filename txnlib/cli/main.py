@@ -13,21 +13,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from txnlib.cli.commands import COMMANDS, PROGRAM, Reads, parser
+from txnlib.core.readable import printable
 from txnlib.errors import TxnlibError
-from txnlib.render.report_text import printable
 
 if TYPE_CHECKING:
-    from txnlib.cli.output import Answer
+    from txnlib.render.command_output import CommandOutput
 
 
-def answer_of(command: str) -> Callable[..., Answer]:
+def answer_of(command: str) -> Callable[..., CommandOutput]:
     """The function that answers a command. Its module is imported only now, to keep start-up fast."""
     module, _, function = COMMANDS[command].answer.partition(":")
-    found: Callable[..., Answer] = getattr(import_module(f"txnlib.cli.{module}"), function)
-    return found
+    answer: Callable[..., CommandOutput] = getattr(import_module(f"txnlib.cli.{module}"), function)
+    return answer
 
 
-def answer_to(options: Namespace) -> Answer:
+def answer_to(options: Namespace) -> CommandOutput:
     """The answer to a parsed command line. Raises TxnlibError."""
     return answer_of(options.command)(*_handed(COMMANDS[options.command].reads, options), options)
 
@@ -47,8 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parser().parse_args(argv)
         answer = answer_to(options)
         text = answer.text(options.format, is_terminal=sys.stdout.isatty())
-    except SystemExit as asked:  # argparse, after --help or bad usage
-        return int(asked.code or 0)
+    except SystemExit as exited:  # argparse, after --help or bad usage
+        return int(exited.code or 0)
     except TxnlibError as error:
         return _say(str(error), 2)
     except Exception as error:  # last line of defence: report the failure and exit with 1

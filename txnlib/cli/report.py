@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import fields
 
-from txnlib.cli.output import Answer
-from txnlib.queries.summarise import summarise
-from txnlib.queries.tables import Run
+from txnlib.queries.rows import Run
+from txnlib.queries.summary import summarise
 from txnlib.render.atomic_file import check_whole_file
-from txnlib.render.grid import plain
-from txnlib.render.styled_text import page
-
-_COLUMNS = (
-    "section",
-    "topic",
-    "partition",
-    "start_offset",
-    "producer_id",
-    "transactional_id",
-    "reason",
-    "explanation",
-    "blocked_offsets",
-    "safe_to_abort",
-    "command",
-)
+from txnlib.render.command_output import CommandOutput
+from txnlib.render.report_output import report_output
 
 
-def report(run: Run, options: Namespace) -> Answer:
+def report(run: Run, options: Namespace) -> CommandOutput:
     """The report of the run, and with --html a page. Programs get its summary, or as a table its transactions."""
-    notes: tuple[str, ...] = ()
-    if options.html is not None:
-        from txnlib.cli.page import write_page  # imported here, because the text does not need templates
+    if options.html is None:
+        return report_output(summarise(run))
+    from txnlib.queries.page_rows import page_rows_of  # imported here, because the text does not need templates
+    from txnlib.render.page import write_page
 
-        check_whole_file(options.html)
-        summary, notes = write_page(run, options.html, tables=options.tables), (f"page: {options.html}",)
-    else:
-        summary = summarise(run)
-    rows = [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown]
-    whole = {field.name: plain(getattr(summary, field.name)) for field in fields(summary)}
-    return Answer(_COLUMNS, rows, page=lambda is_terminal: page(summary, is_terminal=is_terminal), whole=whole, notes=notes)
+    check_whole_file(options.html)
+    page = page_rows_of(run, tables=options.tables)
+    write_page(page, options.html)
+    return report_output(page.summary, notes=(f"page: {options.html}",))

@@ -14,8 +14,7 @@ from txnlib.pipeline.run import Run, reading_text
 from txnlib.pipeline.run_lock import claim
 from txnlib.pipeline.run_tables import asked_of
 from txnlib.pipeline.scheduler import Step, carry_out
-from txnlib.queries.summarise import summarise
-from txnlib.queries.summary import Summary
+from txnlib.queries.summary import Summary, summarise
 
 #: The three stages as one list: a table is written as soon as the tables it reads are, whatever its stage. Tables on which most
 #: others depend come first.

@@ -6,24 +6,24 @@ from pathlib import Path
 
 from txnlib.delta.store import RunStore
 from txnlib.pipeline.run import Run
-from txnlib.queries import tables
+from txnlib.queries import rows, tables
 from txnlib.queries.spark_rows import SparkRows
 
 
-def asked_of(run: Run) -> tables.Run:
+def asked_of(run: Run) -> rows.Run:
     """A complete run, as `txnlib.answers` reads it."""
     settings = run.settings
-    return tables.Run(_rows(run), settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
+    return rows.Run(_rows(run), settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
 
 
-def is_read_by_spark(asked: tables.Run) -> bool:
+def is_read_by_spark(asked: rows.Run) -> bool:
     """Whether each query takes jobs of Spark, not milliseconds."""
     return isinstance(asked.tables, SparkRows)
 
 
-def _rows(run: Run) -> tables.Rows:
+def _rows(run: Run) -> rows.Rows:
     store = run.tables.store
     # A path may exist only on the cluster's machines or in its default file system, and not on this machine.
-    if isinstance(run.tables, RunStore) and store.folder is not None and Path(store.folder, tables.RUNS, "_delta_log").is_dir():
+    if isinstance(run.tables, RunStore) and store.folder is not None and Path(store.folder, rows.RUNS, "_delta_log").is_dir():
         return tables.open_tables(store.folder)
     return SparkRows(store.output or str(store.schema), run.tables.read_stamped)

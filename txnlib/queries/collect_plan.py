@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.shell_words import option, refusal
 from txnlib.queries.needed_copies import Wanted, wanted_for
-from txnlib.queries.summary import Row
-from txnlib.render.report_text import printable
+from txnlib.queries.rows import Row, Run
 
 Place = tuple[str, int]
 
@@ -27,8 +24,34 @@ NEEDS: Final[Mapping[str, str]] = {
 }
 COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
 GROUPS_TOPIC: Final = "__consumer_offsets"
-#: Most partitions that a command names. If there are more, it names their topics.
-NAMED: Final = 50
+_COVERAGE: Final = (
+    "topic",
+    "partition",
+    "source",
+    "broker",
+    "leader",
+    "is_leader",
+    "is_judged",
+    "is_decoded",
+    "damaged_offset",
+    "high_watermark",
+    "status",
+    "detail",
+)
+_NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
+
+
+def collect_plan(run: Run) -> list[Row]:
+    """What else to copy, most useful first. Columns: COLUMNS."""
+    columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
+    undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])
+    listed: dict[Place, int] = {}
+    for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):
+        for each in row["partitions"] or ():
+            place = each["topic"], each["partition"]
+            listed[place] = listed.get(place, 0) + 1
+    opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
+    return to_collect(run.rows("coverage", _COVERAGE), undecided, listed, {(topic, partition) for topic, partition in opened})
 
 
 def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mapping[Place, int], opened: set[Place]) -> list[Row]:
@@ -41,24 +64,24 @@ def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mappin
     for row in coverage:
         copies.setdefault((row["topic"], row["partition"]), []).append(row)
     waiting = _waiting(undecided, copies)
-    found: list[tuple[str, tuple[str | None, int | None], str | None, int, str]] = []
+    needs: list[tuple[str, tuple[str | None, int | None], str | None, int, str]] = []
     for place, rows in copies.items():
         need, detail = _need(place, rows, waiting, listed, opened)
         if need is not None:
-            found.append((need, place, _broker(rows), waiting.get(place, 0), detail))
-    found += [("CHECKPOINTS", (None, None), broker, 0, NEEDS["CHECKPOINTS"]) for broker in _without_checkpoints(coverage)]
+            needs.append((need, place, _broker(rows), waiting.get(place, 0), detail))
+    needs += [("CHECKPOINTS", (None, None), broker, 0, NEEDS["CHECKPOINTS"]) for broker in _without_checkpoints(coverage)]
     order = list(NEEDS)
-    found.sort(key=lambda each: (-each[3], order.index(each[0]), each[1][0] or "", each[1][1] or 0, each[2] or ""))
+    needs.sort(key=lambda each: (-each[3], order.index(each[0]), each[1][0] or "", each[1][1] or 0, each[2] or ""))
     return [
         {"number": n, "need": need, "topic": topic, "partition": partition, "broker": broker, "undecided": waits, "why": why}
-        for n, (need, (topic, partition), broker, waits, why) in enumerate(found, start=1)
+        for n, (need, (topic, partition), broker, waits, why) in enumerate(needs, start=1)
     ]
 
 
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
     """Partition -> number of undecided transactions that a better copy of it may decide."""
     unclear = [place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)]
-    found: dict[Place, int] = {}
+    waiting: dict[Place, int] = {}
     for row in undecided:
         match wanted_for(row):
             case Wanted.PARTITION:
@@ -70,8 +93,8 @@ def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dic
             case _:
                 places = []
         for place in places:
-            found[place] = found.get(place, 0) + 1
-    return found
+            waiting[place] = waiting.get(place, 0) + 1
+    return waiting
 
 
 def _need(
@@ -89,8 +112,8 @@ def _need(
         if place[0] == GROUPS_TOPIC and not listed.get(place):
             return "GROUPS", NEEDS["GROUPS"]
         number = listed.get(place, 0)
-        known = f"; {number} transactions that are not ended list it" if number else "; none that is not ended lists it"
-        return "PARTITION_NAMED", NEEDS["PARTITION_NAMED"] + known
+        who = f"{number} transactions that are not ended list it" if number else "none that is not ended lists it"
+        return "PARTITION_NAMED", f"{NEEDS['PARTITION_NAMED']}; {who}"
     judged = next((row for row in rows if row["is_judged"]), rows[0])
     if judged["status"] != "COMPLETE" or waiting.get(place):
         return "COPY_NOT_WHOLE", f"{NEEDS['COPY_NOT_WHOLE']}: {_detail(rows)}"
@@ -127,29 +150,3 @@ def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:
         if row["status"] != "MISSING" and row["broker"] is not None and row["source"].startswith("raw:"):
             marked[row["broker"]] = marked.get(row["broker"], False) or row["high_watermark"] is not None
     return sorted(broker for broker, is_marked in marked.items() if not is_marked)
-
-
-def commands(rows: Sequence[Row]) -> list[str]:
-    """The command for each broker: one, because a capture of a broker always includes its coordinators."""
-    lines = []
-    needed = [row for row in rows if row["need"] != "GROUPS"]
-    for broker in sorted({row["broker"] for row in needed}, key=lambda each: (each is None, each)):
-        own = [row for row in needed if row["broker"] == broker]
-        where = (
-            "on the leader of each, which kafka-topics.sh --describe names" if broker is None else f"on broker {printable(broker)}"
-        )
-        lines += [
-            f"# {where}, whose coordinators are copied along",
-            f"scripts/capture.sh --output CAPTURE --log-dirs DIRS {_selection(own)}",
-        ]
-    return lines
-
-
-def _selection(rows: Sequence[Row]) -> str:
-    named = [row for row in rows if row["topic"] not in (None, TRANSACTION_STATE_TOPIC) and refusal(row["topic"]) is None]
-    places = [(row["topic"], row["partition"]) for row in named]
-    if not places:
-        return "--step coordinators"
-    if len(places) <= NAMED:
-        return option("--partitions", ",".join(f"{topic}-{partition}" for topic, partition in places))
-    return option("--topics", "|".join(sorted({re.escape(topic) for topic, _ in places})))

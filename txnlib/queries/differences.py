@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from txnlib.queries.summary import Row
+from txnlib.core.readable import utc_time
+from txnlib.errors import MissingTableError
+from txnlib.queries.rows import Row, Run, ms
 
 Key = tuple[str, int, int, int]
 Place = tuple[str, int]
@@ -30,6 +33,63 @@ COLUMNS: Final = (
     "reason_now",
     "says",
 )
+_OPEN: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "start_offset",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "explanation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSide:
+    """One of the two runs."""
+
+    run_id: str
+    as_of_ms: int
+    #: Number of open transactions.
+    opened: int
+    #: Partitions that only this run captured, in order.
+    only_captured: Sequence[Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What changed from one run of a cluster to a later one."""
+
+    cluster: str
+    then: RunSide
+    now: RunSide
+    #: One row per change. Columns: COLUMNS.
+    rows: Sequence[Row]
+
+
+def differences_of_runs(then: Run, now: Run) -> Differences:
+    """Transactions that are new, ended or judged differently."""
+    opened_then, opened_now = (run.rows("open_transactions", _OPEN) for run in (then, now))
+    captured_then, captured_now = _captured(then), _captured(now)
+    rows = differences(
+        opened_then,
+        opened_now,
+        captured_then=captured_then,
+        captured_now=captured_now,
+        endings=_endings(now, {key_of(row) for row in opened_then} - {key_of(row) for row in opened_now}),
+    )
+    return Differences(
+        now.cluster,
+        RunSide(then.run_id, then.as_of_ms, len(opened_then), sorted(captured_then - captured_now)),
+        RunSide(now.run_id, now.as_of_ms, len(opened_now), sorted(captured_now - captured_then)),
+        rows,
+    )
+
+
+def _captured(run: Run) -> set[Place]:
+    rows = run.rows("coverage", ("topic", "partition"), [("status", "<>", "MISSING")])
+    return {(row["topic"], row["partition"]) for row in rows}
 
 
 def key_of(row: Row) -> Key:
@@ -46,13 +106,13 @@ def differences(
 ) -> list[Row]:
     """One row per transaction that is new, ended or judged differently. `endings`: how transactions ended. Columns: COLUMNS."""
     before, after = {key_of(row): row for row in then}, {key_of(row): row for row in now}
-    found = [_row(_began(key, captured_then), None, row) for key, row in after.items() if key not in before]
+    rows = [_row(_began(key, captured_then), None, row) for key, row in after.items() if key not in before]
     for key, row in before.items():
         if key not in after:
-            found.append(_row("ENDED" if key[:2] in captured_now else "NOT_SEEN", row, None, endings.get(key)))
+            rows.append(_row("ENDED" if key[:2] in captured_now else "NOT_SEEN", row, None, endings.get(key)))
         elif row["verdict"] != after[key]["verdict"]:
-            found.append(_row("VERDICT", row, after[key]))
-    return sorted(found, key=lambda row: (list(CHANGES).index(row["change"]), *key_of(row)))
+            rows.append(_row("VERDICT", row, after[key]))
+    return sorted(rows, key=lambda row: (list(CHANGES).index(row["change"]), *key_of(row)))
 
 
 def _began(key: Key, captured_then: Collection[Place]) -> str:
@@ -60,14 +120,33 @@ def _began(key: Key, captured_then: Collection[Place]) -> str:
 
 
 def _row(change: str, then: Row | None, now: Row | None, ended: str | None = None) -> Row:
-    known = now if now is not None else then
-    assert known is not None
-    says = known["explanation"] if now is not None else (ended or CHANGES[change])
+    row = now if now is not None else then
+    assert row is not None
+    says = row["explanation"] if now is not None else (ended or CHANGES[change])
     return {
         "change": change,
-        **{name: known[name] for name in COLUMNS[1:6]},
+        **{name: row[name] for name in COLUMNS[1:6]},
         "verdict_then": None if then is None else then["verdict"],
         "verdict_now": None if now is None else now["verdict"],
         "reason_now": None if now is None else now["reason"],
         "says": says,
     }
+
+
+def _endings(now: Run, gone: set[Key]) -> dict[Key, str]:
+    """How transactions that are no longer open ended: from `ended_transactions` of the later run, else from their marker."""
+    if not gone:
+        return {}
+    endings: dict[Key, str] = {}
+    where = [("topic", "IN", {key[0] for key in gone}), ("first_offset", "IN", {key[3] for key in gone})]
+    columns = ("topic", "partition", "producer_id", "first_offset", "marker_offset", "outcome", "completed")
+    for row in now.rows("partition_transactions", columns, where):
+        if row["marker_offset"] is not None:
+            marker = f"{row['outcome'] or 'a'} marker at offset {row['marker_offset']}, {utc_time(ms(row['completed']))}"
+            endings[row["topic"], row["partition"], row["producer_id"], row["first_offset"]] = marker
+    try:
+        ended = now.rows("ended_transactions", ("topic", "partition", "producer_id", "start_offset", "says"))
+    except MissingTableError:
+        ended = []
+    endings |= {key_of(row): row["says"] for row in ended}
+    return {key: says for key, says in endings.items() if key in gone}

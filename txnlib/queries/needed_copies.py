@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.reason import Reason
-from txnlib.queries.summary import Row
+from txnlib.queries.rows import Row
 
 
 class Wanted(Enum):

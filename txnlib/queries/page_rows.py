@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from txnlib.queries.summary import Row, Summary
-from txnlib.render.story_text import Explained
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
+from txnlib.queries.story import Explained, explain
+from txnlib.queries.summary import Summary, cards, summarise
 
 #: Number of transactions in each section with a story, which takes a dozen queries each.
 STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, "PREPARED": 2, "UNKNOWN": 2}
@@ -30,7 +33,7 @@ Key = tuple[str, int, int, int]
 class Story:
     """One open transaction from both sides, and the growth of the log after its start."""
 
-    told: Explained
+    explained: Explained
     #: Broker-stamped batches from its start on: base_offset, max_timestamp_ms.
     growth: Sequence[Row] = ()
     #: Row of `partitions`: last_stable_offset, high_watermark.
@@ -74,3 +77,238 @@ class Page:
     runs: Sequence[Row] = ()
     #: Transactions that earlier runs warned of and that have ended, newest first: rows of ended_transactions.
     endings: Sequence[Row] = ()
+
+
+#: Verdicts that mean that something is wrong, worst first.
+_WRONG: Final = ("HANGING", "STUCK", "LATE", "SUSPECT")
+_PLAN: Final = (
+    "number",
+    "action",
+    "topic",
+    "partition",
+    "producer_id",
+    "start_offset",
+    "transactional_id",
+    "verdict",
+    "do_not_abort_because",
+    "before",
+    "command",
+    "command_for_old_brokers",
+    "after",
+    "notes",
+    "places",
+    "blocked_offsets",
+)
+_TWO_PHASE: Final = (
+    "topic",
+    "partition",
+    "start_offset",
+    "producer_id",
+    "transactional_id",
+    "coordinator_state",
+    "coordinator_partition",
+    "transaction_start",
+    "blocked_offsets",
+    "verdict",
+)
+_ENDED: Final = (
+    "run_id",
+    "as_of",
+    "topic",
+    "partition",
+    "start_offset",
+    "producer_id",
+    "transactional_id",
+    "verdict",
+    "says",
+)
+_LAG: Final = (
+    "topic",
+    "partition",
+    "lag_offsets",
+    "lag_bytes",
+    "lag_ms",
+    "last_stable_offset",
+    "high_watermark",
+    "blocking_producer_id",
+    "blocking_transactional_id",
+    "blocking_verdict",
+)
+_BROKER: Final = (
+    "broker",
+    "partitions_led",
+    "partitions_with_late_transactions",
+    "coordinators_led",
+    "active_transaction_open_time_max_ms",
+)
+#: Filter for the row of a partition in the coverage map: its judged copy, or MISSING.
+_JUDGED: Final[tuple[Filter, ...]] = (("is_judged", "=", True), ("status", "=", "MISSING"))
+#: Number of broker-stamped batches after a start to load, from each end of the range.
+GROWTH: Final = 100
+#: Number of transactions of a verdict to search for the oldest one that blocks consumers.
+OLDEST_READ: Final = 20
+#: Number of runs to search for the newest finished ones of the cluster.
+RUNS_READ: Final = 500
+
+
+def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = STORIES) -> Page:
+    """The page of a run. `tables`: the --tables for `txn-audit`. `stories`: the number of stories in each section."""
+    summary = summarise(run)
+    reasons = run.grouped("open_transactions", ("verdict", "reason"), "count(*)")
+    plans = run.rows("abort_plan", _PLAN, order='"number"', limit=SHOWN_PLAN)
+    is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
+    oldest_first = '"transaction_start", "topic", "partition"'
+    two_phase = run.rows("open_transactions", _TWO_PHASE, is_two_phase, order=oldest_first, limit=SHOWN_TWO_PHASE)
+    runs, noted = _runs(run)
+    return Page(
+        summary=summary,
+        run_id=run.run_id,
+        version=noted.get("version") or "",
+        inputs=noted.get("input") or "",
+        settings=run.settings,
+        tables=tables,
+        reasons=[{"verdict": verdict, "reason": reason, "count": count} for (verdict, reason), count in sorted(reasons.items())],
+        oldest=_oldest(run),
+        stories=_stories(run, summary, stories),
+        plan=plans,
+        actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},
+        lags=_lags(run),
+        lagging=run.number("partitions", "count(*)", [("lag_offsets", ">", 0)]) or 0,
+        brokers=run.rows("brokers", _BROKER, order='"broker"', limit=SHOWN_BROKERS),
+        quarantined=run.number("quarantine", "count(*)") or 0,
+        two_phase=_with_ms(two_phase, "transaction_start"),
+        two_phase_open=run.number("open_transactions", "count(*)", is_two_phase) or 0,
+        runs=runs,
+        endings=_endings(run, runs),
+        **_coverage(run),
+    )
+
+
+def _lags(run: Run) -> list[Row]:
+    """The partitions whose read_committed consumers have waited longest."""
+    order = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
+    return run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=order, limit=SHOWN_LAGS)
+
+
+def _with_ms(rows: list[Row], *names: str) -> list[Row]:
+    """The rows with instants as epoch ms."""
+    for row in rows:
+        row.update({name: ms(row[name]) for name in names})
+    return rows
+
+
+def _oldest(run: Run) -> Row | None:
+    """The transaction that has blocked consumers longest, of the worst verdict that blocks any; else the oldest of the worst."""
+    columns = ("topic", "partition", "producer_id", "verdict", "blocks_since")
+    first: Row | None = None
+    for verdict in _WRONG:
+        where: list[Filter] = [("verdict", "=", verdict), ("blocks_since", "IS NOT", None)]
+        oldest = run.rows("open_transactions", columns, where, order='"blocks_since"', limit=OLDEST_READ)
+        held = _with_holders(run, oldest)
+        first = first or (oldest[0] if oldest else None)
+        if held:
+            return _with_ms(held, "blocks_since")[0]
+    return None if first is None else _with_ms([first], "blocks_since")[0]
+
+
+def _with_holders(run: Run, rows: list[Row]) -> list[Row]:
+    """The transactions that block the last stable offset of their partition, with that offset."""
+    topics, numbers = sorted({row["topic"] for row in rows}), sorted({row["partition"] for row in rows})
+    if not rows:
+        return []
+    wanted = ("topic", "partition", "last_stable_offset", "blocking_producer_id")
+    where: list[Filter] = [("topic", "IN", topics), ("partition", "IN", numbers)]
+    partitions = run.rows("partitions", wanted, where, limit=len(topics) * len(numbers))
+    stable = {(of["topic"], of["partition"], of["blocking_producer_id"]): of["last_stable_offset"] for of in partitions}
+    keyed = [((row["topic"], row["partition"], row["producer_id"]), row) for row in rows]
+    return [row | {"last_stable_offset": stable[key]} for key, row in keyed if key in stable]
+
+
+def _stories(run: Run, summary: Summary, numbers: Mapping[str, int]) -> dict[Key, Story]:
+    """The stories of the first transaction of each of the first cards."""
+    stories: dict[Key, Story] = {}
+    for section, most in numbers.items():
+        for row, *_ in cards(section, summary.transactions.get(section, []))[:most]:
+            key = (row["topic"], row["partition"], row["producer_id"], row["start_offset"])
+            stories[key] = _story(run, *key)
+    return stories
+
+
+def _story(run: Run, topic: str, partition: int, producer_id: int, start_offset: int) -> Story:
+    here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
+    copy = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
+    stamped: list[Filter] = [*here, *(("source", "=", row["source"]) for row in copy)]
+    stamped += [("base_offset", ">=", start_offset), ("is_control", "=", True), ("producer_id", "IS NOT", None)]
+    wanted = ("base_offset", "max_timestamp_ms")
+    ends = [run.rows("record_batches", wanted, stamped, order=f'"base_offset"{way}', limit=GROWTH) for way in ("", " DESC")]
+    growth = {row["base_offset"]: row for rows in ends for row in rows}
+    lag = run.rows("partitions", ("last_stable_offset", "high_watermark"), here, limit=1)
+    explained = explain(run, topic, partition, start_offset)
+    return Story(explained, [growth[offset] for offset in sorted(growth)], lag[0] if lag else {})
+
+
+def _coverage(run: Run) -> dict[str, Any]:
+    """Topics, those with incomplete partitions first, and their partitions."""
+    is_data: Filter = ("topic", "<>", TRANSACTION_STATE_TOPIC)
+    # An upper bound on the partitions of the shown topics. If one topic is larger, fewer are shown.
+    named = [*_statuses(run, [is_data, ("status", "<>", "COMPLETE")]), *_statuses(run, [is_data, ("status", "=", "COMPLETE")])]
+    chosen = list(dict.fromkeys(row["topic"] for row in named))[:SHOWN_TOPICS]
+    topics: dict[str, dict[str, int]] = {topic: {} for topic in chosen}
+    for which in _JUDGED if chosen else ():
+        where = [("topic", "IN", chosen), which]
+        for (topic, status), count in run.grouped("coverage", ("topic", "status"), "count(*)", where).items():
+            topics[topic][status] = count
+    return {
+        "topics": topics,
+        "topics_known": run.number("coverage", 'count(DISTINCT "topic")', [is_data]) or 0,
+        "covered": [
+            *_statuses(run, [("topic", "=", TRANSACTION_STATE_TOPIC)]),
+            *(_statuses(run, [("topic", "IN", chosen)]) if chosen else []),
+        ],
+    }
+
+
+def _statuses(run: Run, where: list[Filter]) -> list[Row]:
+    """Status of the judged copy of each of the first partitions, or MISSING."""
+    rows = [
+        row
+        for which in _JUDGED
+        for row in run.rows(
+            "coverage",
+            ("topic", "partition", "status"),
+            [*where, which],
+            order='"topic", "partition"',
+            limit=SHOWN_PARTITIONS,
+        )
+    ]
+    return sorted(rows, key=lambda row: (row["topic"], row["partition"]))[:SHOWN_PARTITIONS]
+
+
+def _runs(run: Run) -> tuple[list[Row], Row]:
+    """The finished runs up to this one, and the row of this one."""
+    columns = ("run_id", "cluster", "as_of", "status", "started_at", "counts", "version", "input")
+    newest = run.tables.rows(RUNS, columns, [("cluster", "=", run.cluster)], order='"as_of" DESC', limit=RUNS_READ)
+    noted = next((row for row in newest if row["run_id"] == run.run_id), {})
+    finished = [row for row in _with_ms(newest, "as_of") if row["status"] == "DONE" and row["as_of"] <= run.as_of_ms]
+    finished = finished[:SHOWN_RUNS]
+    ids = [row["run_id"] for row in finished]
+    lag = run.tables.grouped("partitions", ("run_id",), 'max("lag_ms")', [("run_id", "IN", ids)]) if ids else {}
+    return [
+        {
+            "run_id": row["run_id"],
+            "as_of_ms": row["as_of"],
+            "verdicts": json.loads(row["counts"] or "{}").get("verdicts", {}),
+            "lag_ms": lag.get((row["run_id"],)),
+        }
+        for row in finished
+    ], noted
+
+
+def _endings(run: Run, runs: list[Row]) -> list[Row]:
+    ids = [row["run_id"] for row in runs]
+    if not ids:
+        return []
+    where: list[Filter] = [("run_id", "IN", ids)]
+    order = '"as_of" DESC, "topic", "partition"'
+    rows = run.tables.rows("ended_transactions", _ENDED, where, order=order, limit=SHOWN_ENDINGS)
+    return [{**row, "as_of": ms(row["as_of"])} for row in rows]

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.queries.summary import Row, Summary
+from txnlib.queries.rows import Row, Run, ms
+from txnlib.queries.summary import Summary
 
 #: Most rows to list; counts include all. The limit matters because each partition is a time series.
 SHOWN_LAGS: Final = 50
@@ -32,7 +33,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Results:
     """The results of a run: its summary and further rows of tables. Instants in epoch ms."""
 
     summary: Summary
@@ -62,4 +63,61 @@ class Outcome:
     error: str | None = None
     written: Mapping[str, Written] = field(default_factory=dict)
     #: None if the run failed.
-    found: Found | None = None
+    results: Results | None = None
+
+
+_BROKER: Final = ("broker", "partitions_with_late_transactions", "active_transaction_open_time_max_ms")
+_LAG: Final = (
+    "topic",
+    "partition",
+    "lag_offsets",
+    "lag_bytes",
+    "lag_ms",
+    "blocking_producer_id",
+    "blocking_transactional_id",
+    "blocking_verdict",
+)
+_HIGHEST: Final = {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}
+_TRANSACTION: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "start_offset",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "blocks_since",
+    "blocked_offsets",
+    "blocked_bytes",
+    "safe_to_abort",
+    "runs_seen",
+)
+
+
+def results_of(run: Run, summary: Summary) -> Results:
+    """The results of a run whose tables are complete."""
+    statuses = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
+    judged = {status: statuses.get((status,), 0) for status in STATUSES}
+    is_behind = [("lag_offsets", ">", 0)]
+    return Results(
+        summary=summary,
+        brokers=run.rows("brokers", _BROKER, order='"broker"', limit=SHOWN_BROKERS),
+        lags=run.rows("partitions", _LAG, is_behind, order=_LONGEST, limit=SHOWN_LAGS),
+        lag=run.one("partitions", _HIGHEST, is_behind),
+        partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},
+        transactions=_transactions(run, summary),
+    )
+
+
+_LONGEST: Final = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
+_MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
+
+
+def _transactions(run: Run, summary: Summary) -> list[Row]:
+    rows: list[Row] = []
+    for verdict in URGENCY:
+        left = SHOWN_TRANSACTIONS - len(rows)
+        if left and summary.counts["verdicts"].get(verdict):
+            rows += run.rows("open_transactions", _TRANSACTION, [("verdict", "=", verdict)], order=_MOST_BLOCKING, limit=left)
+    return [{**row, "blocks_since": ms(row["blocks_since"])} for row in rows]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.queries.tables import Filter, Row
+from txnlib.queries.rows import Filter, Row
 
 _COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
     "=": operator.eq,
@@ -27,7 +27,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[Column, Any], Column]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SparkRows:
-    """Tables, by what opens one, as `tables.Rows`: only what is limited, filtered to few, or counted is collected."""
+    """Tables, by what opens one, as `rows.Rows`: only what is limited, filtered to few, or counted is collected."""
 
     root: str
     read: Callable[[str], DataFrame]
@@ -36,21 +36,21 @@ class SparkRows:
     def rows(
         self, name: str, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str = "", limit: int | None = None
     ) -> list[Row]:
-        found = self._where(name, where)
+        frame = self._where(name, where)
         if order:
-            found = found.sparkSession.sql(f"SELECT * FROM {{found}} ORDER BY {_quoted(order)}", found=found)
+            frame = frame.sparkSession.sql(f"SELECT * FROM {{frame}} ORDER BY {_quoted(order)}", frame=frame)
         if limit is not None:
-            found = found.limit(limit)
-        return _collected(found.select(*columns))
+            frame = frame.limit(limit)
+        return _collected(frame.select(*columns))
 
     def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
-        asked = [F.expr(_quoted(expression)).alias(alias) for alias, expression in expressions.items()]
-        (row,) = _collected(self._where(name, where).agg(*asked))
+        aggregates = [F.expr(_quoted(expression)).alias(alias) for alias, expression in expressions.items()]
+        (row,) = _collected(self._where(name, where).agg(*aggregates))
         return row
 
     def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
-        found = self.one(name, {"number": expression}, where)["number"]
-        return None if found is None else int(found)
+        number = self.one(name, {"number": expression}, where)["number"]
+        return None if number is None else int(number)
 
     def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
         counted = self._where(name, where).groupBy(*keys).agg(F.expr(_quoted(expression)).alias("number"))
@@ -59,10 +59,10 @@ class SparkRows:
     def _where(self, name: str, where: Sequence[Filter]) -> DataFrame:
         if name not in self._opened:
             self._opened[name] = self.read(name)
-        found = self._opened[name]
+        frame = self._opened[name]
         for column, comparison, value in where:
-            found = found.where(_COMPARISONS[comparison](F.col(column), value))
-        return found
+            frame = frame.where(_COMPARISONS[comparison](F.col(column), value))
+        return frame
 
 
 def _quoted(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
-from txnlib.queries.summary import Row
+from txnlib.queries.rows import Row
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
@@ -37,15 +37,15 @@ class Place:
 
 def limits(place: Place, batches: Sequence[Row], records: Sequence[Row]) -> list[tuple[Key, Key]]:
     """The smallest and the largest possible key of each batch of a producer, by offset."""
-    found: list[tuple[Key, Key]] = []
+    keys: list[tuple[Key, Key]] = []
     marker: Row | None = None
     for batch in reversed(batches):
         if batch["is_control"]:
             marker = batch
-            found.append(_around_marker(place, batch, records))
+            keys.append(_around_marker(place, batch, records))
         else:
-            found.append(_around_data(place, marker, records))
-    return found[::-1]
+            keys.append(_around_data(place, marker, records))
+    return keys[::-1]
 
 
 def _decision_of(place: Place, marker: Row, records: Sequence[Row]) -> Row | None:

@@ -14,9 +14,9 @@ from typing import Final
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.readable import printable
+from txnlib.queries.rows import Row
 from txnlib.queries.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVER, Key, Place, limits, lists
-from txnlib.queries.summary import Row
-from txnlib.render.report_text import printable
 
 #: Kafka's name of a state -> what it means for the transaction; None is a tombstone.
 STATE_AFTER: Final[Mapping[str | None, str]] = {
@@ -32,7 +32,7 @@ _SHOWN_PARTITIONS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StoryStep:
     """One line of the story."""
 
     written_by: str
@@ -71,7 +71,7 @@ class Stamps:
         return max(lower, default=None), min(upper, default=None)
 
 
-def tell(place: Place, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row]) -> list[Step]:
+def story_steps(place: Place, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row]) -> list[StoryStep]:
     """The story of `place`: its producer's `batches` on the partition and the `records` of its transactional id.
 
     `batches` are rows of record_batches by offset; `records` are rows of coordinator_states by offset, each with the number of
@@ -92,7 +92,7 @@ def is_stamped(batch: Row) -> bool:
 # ---- Partition
 
 
-def _partition_steps(place: Place, batches: Sequence[Row], stamps: Stamps) -> Iterator[Step]:
+def _partition_steps(place: Place, batches: Sequence[Row], stamps: Stamps) -> Iterator[StoryStep]:
     opened: int | None = None
     for batch in batches:
         first, last = batch["base_offset"], batch["last_offset"]
@@ -102,7 +102,7 @@ def _partition_steps(place: Place, batches: Sequence[Row], stamps: Stamps) -> It
             opened = first
         stamped_ms = clock_ms(batch["max_timestamp_ms"]) if is_stamped(batch) else None
         lower, upper = stamps.around(first, last) if stamped_ms is None else (stamped_ms, stamped_ms)
-        step = Step(
+        step = StoryStep(
             written_by="coordinator" if batch["is_control"] else f"producer {place.producer_id}",
             record=_marker(batch) if batch["is_control"] else "",
             state_after="closed" if opened is None else f"open from {opened}",
@@ -132,7 +132,7 @@ def _marker(batch: Row) -> str:
     return f"{kind} marker, epoch {batch['producer_epoch']}, coordinator epoch {coordinator}"
 
 
-def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step], records: Sequence[Row]) -> list[Key]:
+def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[StoryStep], records: Sequence[Row]) -> list[Key]:
     """The time of each step, as far as it is known without the other log."""
     between = limits(place, batches, records)
     keys: list[Key] = []
@@ -151,17 +151,17 @@ def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[Step],
 # ---- Coordinator
 
 
-def _coordinator_steps(place: Place, records: Sequence[Row]) -> Iterator[tuple[Key, Step]]:
+def _coordinator_steps(place: Place, records: Sequence[Row]) -> Iterator[tuple[Key, StoryStep]]:
     reached: Key = (-EVER, 0)
     for record in records:
         if record["left_out"]:
-            yield reached, Step("", f"… {record['left_out']} records of {printable(record['transactional_id'])} left out", "")
+            yield reached, StoryStep("", f"… {record['left_out']} records of {printable(record['transactional_id'])} left out", "")
         at = clock_ms(record["timestamp_ms"])
         rank = COMPLETION if record["state"] in COMPLETE else DECISION
         reached = max(reached, (reached[0] if at is None else at, rank))
         yield (
             reached,
-            Step(
+            StoryStep(
                 written_by="coordinator",
                 record=_record(place, record),
                 state_after=STATE_AFTER.get(record["state"], record["state"]),
@@ -191,7 +191,7 @@ def _record(place: Place, record: Row) -> str:
 # ---- Merge
 
 
-def _merge(left: Sequence[tuple[Key, Step]], right: Sequence[tuple[Key, Step]]) -> Iterator[Step]:
+def _merge(left: Sequence[tuple[Key, StoryStep]], right: Sequence[tuple[Key, StoryStep]]) -> Iterator[StoryStep]:
     """Both logs merged by key, each in its own order. A step with an earlier key than its predecessor follows it directly."""
     i = j = 0
     while i < len(left) or j < len(right):
@@ -203,9 +203,9 @@ def _merge(left: Sequence[tuple[Key, Step]], right: Sequence[tuple[Key, Step]]) 
             j += 1
 
 
-def _folded(steps: Iterator[Step]) -> Iterator[Step]:
+def _folded(steps: Iterator[StoryStep]) -> Iterator[StoryStep]:
     """Folds batches that follow each other in the story into one line."""
-    held: Step | None = None
+    held: StoryStep | None = None
     for step in steps:
         if held is not None and held.fold is not None and held.fold == step.fold:
             held = replace(
@@ -223,7 +223,7 @@ def _folded(steps: Iterator[Step]) -> Iterator[Step]:
         yield _worded(held)
 
 
-def _worded(step: Step) -> Step:
+def _worded(step: StoryStep) -> StoryStep:
     if step.fold is None:
         return step
     epoch, is_transactional = step.fold[:2]

@@ -1,4 +1,4 @@
-"""The data of a report: a few rows and counts, read from the tables."""
+"""The summary of a run, as its report shows it: counts, and the rows that need attention."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-Row = Mapping[str, Any]
+from txnlib.core.finding_catalogue import FINDINGS, Finding
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
+from txnlib.queries.rows import Filter, Row, Run, ms
 
 #: Section of two-phase commits that have been open for longer than transaction.max.timeout.ms.
 PREPARED: Final = "PREPARED"
@@ -50,3 +53,225 @@ class Summary:
     ended: tuple[Row, ...] = ()
     #: Copies that are not COMPLETE.
     incomplete: tuple[Row, ...] = ()
+
+
+_KEY: Final = ("topic", "partition", "producer_id", "start_offset")
+_OPEN: Final = (
+    *_KEY,
+    "producer_epoch",
+    "transactional_id",
+    "application",
+    "coordinator_partition",
+    "coordinator_state",
+    "transaction_start",
+    "transaction_timeout_ms",
+    "is_two_phase_commit",
+    "last_timestamp",
+    "last_timestamp_ms",
+    "duration_minutes",
+    "verdict",
+    "reason",
+    "explanation",
+    "causes",
+    "evidence",
+    "age_basis",
+    "broker_clock_age_ms",
+    "safe_to_abort",
+    "abort_command",
+    "do_not_abort_because",
+    "blocked_offsets",
+    "blocked_bytes",
+    "blocks_since",
+    "first_seen",
+    "runs_seen",
+    "late_by",
+    "safe_from",
+)
+_INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
+_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "notes")
+_BEHIND: Final = (
+    "last_stable_offset",
+    "blocking_producer_id",
+    "blocking_transactional_id",
+    "next_blocking_offset",
+    "next_blocking_producer_id",
+    "next_blocking_transactional_id",
+)
+_MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
+_STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
+
+
+#: Groups looked at, of all that wait on the partitions that are shown; and coordinator partitions that are named.
+GROUPS: Final = 10_000
+COORDINATORS: Final = 1_000
+
+
+def summarise(run: Run) -> Summary:
+    """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected."""
+    verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
+    began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
+    covered = _coverage(run)
+    severities: dict[str, int] = {}
+    named = sorted(run.grouped("findings", ("name", "severity"), "count(*)").items())
+    for (_, severity), number in named:
+        severities[severity] = severities.get(severity, 0) + number
+    counts = {
+        "verdicts": verdicts,
+        "transactions": verdicts | _owned(run, verdicts),
+        "findings": severities,
+        "coverage": covered.pop("statuses"),
+        "rows": {"open_transactions": sum(verdicts.values()), "record_batches": covered.pop("batches")},
+    }
+    return Summary(
+        cluster=run.cluster,
+        as_of_ms=run.as_of_ms,
+        as_of_basis=run.settings["as_of_basis"],
+        output=run.tables.root,
+        kafka_version=run.settings["kafka_version"],
+        counts=counts,
+        transactions=_transactions(run, verdicts),
+        worst_lag=_worst_lag(run),
+        oldest_open_ms=ms(began),
+        findings=tuple(
+            {"name": name, "severity": severity, "count": number, "message": FINDINGS[Finding[name]].meaning}
+            for (name, severity), number in named
+            if severity != "INFO"
+        ),
+        ended=tuple(
+            run.rows(
+                "ended_transactions",
+                (*_KEY, "verdict", "says"),
+                order='"topic", "partition", "start_offset"',
+                limit=SHOWN,
+            )
+        ),
+        **covered,
+    )
+
+
+def by_owner(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows grouped by the transactional id and producer id of their transactions."""
+    groups: dict[object, list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["transactional_id"], row["producer_id"]), []).append(row)
+    return list(groups.values())
+
+
+def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
+    """Transactions that are handled together: those of one owner, if the owner has to act."""
+    return by_owner(rows) if section in ("LATE", PREPARED) else [[row] for row in rows]
+
+
+#: Verdicts that count a transaction once, however many partitions it has: its coordinator ends it on all of them.
+_OF_COORDINATOR: Final = ("LATE",)
+
+
+def _owned(run: Run, verdicts: dict[str, int]) -> dict[str, int]:
+    """Transactions, not partitions, of the verdicts that a coordinator answers for."""
+    counted = "count(DISTINCT concat(\"producer_id\", ':', coalesce(\"transactional_id\", '')))"
+    return {
+        verdict: run.number("open_transactions", counted, [("verdict", "=", verdict)]) or 0
+        for verdict in _OF_COORDINATOR
+        if verdicts.get(verdict)
+    }
+
+
+def _transactions(run: Run, verdicts: dict[str, int]) -> dict[str, list[Row]]:
+    """The first rows of each section, each with its plan, what blocks next, and who waits."""
+    shown = {}
+    for verdict in sorted(set(verdicts) - {"OPEN"}):
+        shown[verdict] = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=_MOST_BLOCKING, limit=SHOWN)
+    # What is open and planned for is a two-phase commit that was left alone.
+    planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=_MOST_BLOCKING, limit=SHOWN)
+    if planned:
+        prepared = {_key(row) for row in planned}
+        rows = run.rows("open_transactions", _OPEN, _among(planned, *_KEY), order=_MOST_BLOCKING)
+        shown[PREPARED] = [row for row in rows if _key(row) in prepared]
+    rows = [row for section in shown.values() for row in section]
+    _complete(run, rows)
+    return shown
+
+
+def _complete(run: Run, rows: list[Row]) -> None:
+    """Puts to each row its plan, what blocks its partition next, and the groups that wait there; instants become epoch ms."""
+    if not rows:
+        return
+    planned = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), _among(rows, "producer_id"))
+    plans = {_key(plan): plan for plan in planned}
+    # The plan has one step for what a coordinator does on all partitions of a transaction.
+    whole = {(plan["producer_id"], plan["transactional_id"]): plan for plan in planned if plan["action"] in _WHOLE}
+    here = _among(rows, "topic", "partition")
+    behind = {(row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)}
+    waiting: dict[tuple[str, int], set[str]] = {}
+    for row in run.rows("blocked_groups", ("topic", "partition", "group_id"), here, order='"group_id"', limit=GROUPS):
+        waiting.setdefault((row["topic"], row["partition"]), set()).add(row["group_id"])
+    for row in rows:
+        place = row["topic"], row["partition"]
+        planned_for = plans.get(_key(row)) or (whole.get((row["producer_id"], row["transactional_id"])) if _is_held(row) else None)
+        row.update({name: (planned_for or {}).get(name) for name in _PLAN})
+        row.update({name: behind.get(place, {}).get(name) for name in _BEHIND})
+        row["groups"] = sorted(waiting.get(place, ()))
+        row.update({name: ms(row[name]) for name in _INSTANTS})
+
+
+_WHOLE: Final = {action.name for action in OF_WHOLE_TRANSACTION}
+
+
+def _is_held(row: Row) -> bool:
+    """Whether a coordinator answers for the transaction on all its partitions."""
+    return row["verdict"] in ("LATE", "STUCK", "OPEN")
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _KEY)
+
+
+def _among(rows: Sequence[Row], *names: str) -> list[Filter]:
+    """Filters that the rows themselves pass, and few others: one for each column."""
+    return [(name, "IN", {row[name] for row in rows}) for name in names]
+
+
+def _coverage(run: Run) -> dict[str, Any]:
+    partition = """concat("topic", '-', "partition")"""
+    is_missing, is_coordinator = "\"status\" = 'MISSING'", f"\"topic\" = '{TRANSACTION_STATE_TOPIC}'"
+    counted = run.one(
+        "coverage",
+        {
+            "partitions_read": f"count(DISTINCT CASE WHEN NOT {is_missing} THEN {partition} END)",
+            "partitions_known": f"count(DISTINCT {partition})",
+            "coordinators_read": f'count(DISTINCT CASE WHEN NOT {is_missing} AND {is_coordinator} THEN "partition" END)',
+            "coordinators_known": f'count(DISTINCT CASE WHEN {is_coordinator} THEN "partition" END)',
+            "unreadable_bytes": 'coalesce(sum("unreadable_bytes"), 0)',
+            "batches": 'coalesce(sum("batches"), 0)',
+            "brokers": 'count(DISTINCT "broker")',
+            "captured_from_ms": 'min("captured_at")',
+            "captured_to_ms": 'max("captured_at")',
+            "is_instant_assumed": f'coalesce(bool_or(NOT {is_missing} AND "captured_at" IS NULL), FALSE)',
+        },
+    )
+    statuses = {key[0]: number for key, number in run.grouped("coverage", ("status",), "count(*)").items()}
+    is_lost: list[Filter] = [("status", "=", "MISSING"), ("topic", "=", TRANSACTION_STATE_TOPIC)]
+    missing = run.rows("coverage", ("partition",), is_lost, order='"partition"', limit=COORDINATORS)
+    return {
+        **counted,
+        "captured_from_ms": ms(counted["captured_from_ms"]),
+        "captured_to_ms": ms(counted["captured_to_ms"]),
+        "statuses": {status: statuses.get(status, 0) for status in _STATUSES},
+        "missing_coordinators": tuple(row["partition"] for row in missing),
+        "incomplete": tuple(
+            run.rows(
+                "coverage",
+                ("topic", "partition", "source", "status", "detail", "unreadable_bytes"),
+                [("status", "IN", ("PARTIAL", "DAMAGED")), ("is_judged", "=", True)],
+                order='"topic", "partition"',
+                limit=SHOWN_COPIES,
+            )
+        ),
+    }
+
+
+def _worst_lag(run: Run) -> Row | None:
+    columns = ("topic", "partition", "lag_offsets", "lag_ms")
+    order = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC'
+    rows = run.rows("partitions", columns, [("lag_offsets", ">", 0)], order=order, limit=1)
+    return rows[0] if rows else None

@@ -1,4 +1,4 @@
-"""Queries without Spark. Filters are pushed down to the files; rows come back as dictionaries."""
+"""The tables of an audit without Spark, and the runs in them. Filters are pushed down to the files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -16,12 +15,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.core.instants import parse_instant
 from txnlib.errors import MissingTableError, UnfinishedError, UnreadableInputError, UsageError
+from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 
-Row = dict[str, Any]
-#: column, comparison, value; rows must meet all of them.
-Filter = tuple[str, str, Any]
-
-RUNS: Final = "audit_runs"
 DONE: Final = "DONE"
 _RUN_COLUMNS: Final = (
     "run_id",
@@ -35,25 +30,6 @@ _RUN_COLUMNS: Final = (
     "version",
     "counts",
 )
-
-
-class Rows(Protocol):
-    """What answers questions about tables: `Tables` without a JVM; in a job whose tables only Spark can open, Spark."""
-
-    @property
-    def root(self) -> str: ...
-
-    def rows(
-        self, name: str, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str = "", limit: int | None = None
-    ) -> list[Row]: ...
-
-    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None: ...
-
-    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row: ...
-
-    def grouped(
-        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()
-    ) -> dict[tuple[Any, ...], int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +57,8 @@ class Tables:
 
     def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
         """One aggregate of a table, such as `count(*)`."""
-        found = self._ask(name, f"SELECT {expression} AS number FROM rows{_where(where)}")
-        return None if found[0]["number"] is None else int(found[0]["number"])
+        number = self._ask(name, f"SELECT {expression} AS number FROM rows{_where(where)}")[0]["number"]
+        return None if number is None else int(number)
 
     def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
         """Several aggregates of a table, each under its name."""
@@ -110,45 +86,13 @@ class Tables:
 
     def _not_there(self, name: str) -> MissingTableError:
         """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a log."""
-        found = [] if name == RUNS else runs(self)
-        if not found or any(row["status"] == DONE for row in found):
+        noted = [] if name == RUNS else runs(self)
+        if not noted or any(row["status"] == DONE for row in noted):
             return MissingTableError(name, "audit")
-        newest = max(found, key=lambda row: row["started_at"])
+        newest = max(noted, key=lambda row: row["started_at"])
         began_ms = ms(newest["started_at"])
         assert began_ms is not None
         return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run's rows in every table, and what it was asked."""
-
-    tables: Rows
-    run_id: str
-    cluster: str
-    as_of_ms: int
-    settings: Mapping[str, Any]
-
-    def rows(
-        self,
-        name: str,
-        columns: Sequence[str],
-        where: Sequence[Filter] = (),
-        *,
-        order: str = "",
-        limit: int | None = None,
-    ) -> list[Row]:
-        """Rows of this run. Each run has files of its own, so no other run's are read."""
-        return self.tables.rows(name, columns, [("run_id", "=", self.run_id), *where], order=order, limit=limit)
-
-    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
-        return self.tables.number(name, expression, [("run_id", "=", self.run_id), *where])
-
-    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
-        return self.tables.one(name, expressions, [("run_id", "=", self.run_id), *where])
-
-    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
-        return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where])
 
 
 def open_tables(root: str) -> Tables:
@@ -183,46 +127,87 @@ def runs(tables: Tables) -> list[Row]:
 
 def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> list[Row]:
     """The runs with that id or instant, newest first. Raises UsageError if there is none."""
-    found = runs(tables)
+    chosen = runs(tables)
     if run_id is not None:
-        found = [row for row in found if row["run_id"] == run_id]
+        chosen = [row for row in chosen if row["run_id"] == run_id]
     if as_of is not None:
-        found = [row for row in found if ms(row["as_of"]) == parse_instant(as_of)]
-    if not found:
+        chosen = [row for row in chosen if ms(row["as_of"]) == parse_instant(as_of)]
+    if not chosen:
         raise UsageError("no such run: `txn-audit runs` lists all runs")
-    return found
+    return chosen
 
 
 def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> Run:
     """The run with that id or instant; else the newest that was finished. Raises UsageError if there is none."""
-    found = chosen_runs(tables, run_id=run_id, as_of=as_of)
-    if as_of is not None and len(found) > 1:
-        raise UsageError(f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in found)}")
-    return run_of(tables, next((row for row in found if row["status"] == DONE), found[0]))
+    chosen = chosen_runs(tables, run_id=run_id, as_of=as_of)
+    if as_of is not None and len(chosen) > 1:
+        raise UsageError(f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in chosen)}")
+    return run_of(tables, next((row for row in chosen if row["status"] == DONE), chosen[0]))
+
+
+def two_runs(tables: Tables, names: Sequence[str], *, run_id: str | None = None, as_of: str | None = None) -> tuple[Run, Run]:
+    """The two named runs; one named run and the newest; or the newest finished run and the one before it.
+
+    `names`: at most two ids or instants. `run_id`, `as_of`: the run that counts as the newest.
+    Raises UsageError unless there are two runs of one cluster.
+    """
+    if len(names) > 2:
+        raise UsageError("diff takes at most two runs")
+    done = [row for row in chosen_runs(tables) if row["status"] == DONE]
+    if names:
+        named = [_named_run(tables, name) for name in names]
+        then, now = named if len(named) == 2 else (named[0], _newest(tables, done, run_id, as_of))
+    else:
+        now = _newest(tables, done, run_id, as_of)
+        earlier = [row for row in done if row["cluster"] == now["cluster"] and row["as_of"] < now["as_of"]]
+        if not earlier:
+            raise UsageError(f"there is no run of {now['cluster']} before {now['run_id']}: `txn-audit runs` lists all runs")
+        then = earlier[0]
+    if then["cluster"] != now["cluster"]:
+        raise UsageError(f"{then['run_id']} and {now['run_id']} are runs of different clusters")
+    return run_of(tables, then), run_of(tables, now)
+
+
+def _newest(tables: Tables, done: list[Row], run_id: str | None, as_of: str | None) -> Row:
+    rows = chosen_runs(tables, run_id=run_id, as_of=as_of) if run_id or as_of else done
+    if not rows:
+        raise UsageError("no run has finished: `txn-audit runs` lists all runs")
+    return rows[0]
+
+
+def _named_run(tables: Tables, name: str) -> Row:
+    """The run with this id, else the run as of this instant."""
+    rows = chosen_runs(tables)
+    by_id = [row for row in rows if row["run_id"] == name]
+    if by_id:
+        return by_id[0]
+    try:
+        as_of_ms = parse_instant(name)
+    except UsageError as error:
+        raise UsageError(f"no such run: {name}; `txn-audit runs` lists all runs") from error
+    by_instant = [row for row in rows if ms(row["as_of"]) == as_of_ms]
+    if len(by_instant) != 1:
+        raise UsageError(f"{len(by_instant)} runs are as of {name}: `txn-audit runs` lists all runs")
+    return by_instant[0]
 
 
 def run_of(tables: Tables, row: Row) -> Run:
-    """The run that a row of audit_runs tells of."""
+    """The run of a row of audit_runs."""
     as_of_ms = ms(row["as_of"])
     assert as_of_ms is not None
     return Run(tables, row["run_id"], row["cluster"], as_of_ms, json.loads(row["settings"]))
 
 
-def ms(instant: datetime | None) -> int | None:
-    """Epoch milliseconds of a timestamp column."""
-    return None if instant is None else round(instant.timestamp() * 1000)
-
-
 def _store_options(root: str) -> dict[str, str] | None:
-    """What the environment says in words that the readers of captures know, and deltalake does not."""
-    found = {}
+    """Settings of the environment that the readers of captures understand, and deltalake does not."""
+    options = {}
     if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
-        found["AWS_ALLOW_HTTP"] = "true"
+        options["AWS_ALLOW_HTTP"] = "true"
     if key := os.environ.get("AZURE_STORAGE_KEY"):
-        found["AZURE_STORAGE_ACCOUNT_KEY"] = key
+        options["AZURE_STORAGE_ACCOUNT_KEY"] = key
     if endpoint := os.environ.get("AZURE_STORAGE_SERVICE_ENDPOINT"):
-        found |= {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
-    return found if "://" in root else None
+        options |= {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
+    return options if "://" in root else None
 
 
 def _where(filters: Sequence[Filter]) -> str:

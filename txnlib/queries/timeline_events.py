@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.durations import duration
-from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.queries.summary import Row
+from txnlib.queries.rows import Row
 
 COLUMNS: Final = (
     "at_ms",
@@ -60,16 +59,16 @@ def partition_events(
 ) -> list[Event]:
     """Beginnings and markers of one partition, by offset, with the last stable offset after each.
 
-    `spans` are rows of producer_spans; `started` maps a first offset to the coordinator's time of its Ongoing record. Below
-    `exact_from`, not all transactions are loaded, so the last stable offset is unknown.
+    `spans` are rows of producer_spans, with None for times that no clock shows; `started` maps a first offset to the coordinator's
+    time of its Ongoing record. Below `exact_from`, not all transactions are loaded, so the last stable offset is unknown.
     """
-    found: list[tuple[int, Row, bool]] = [(row["first_offset"], row, True) for row in spans if row["first_offset"] is not None]
-    found += [(row["marker_offset"], row, False) for row in spans if row["marker_offset"] is not None]
-    found.sort(key=lambda each: each[0])
-    keys = _keys([_bounds(row, is_begin, started) for _, row, is_begin in found])
+    ends: list[tuple[int, Row, bool]] = [(row["first_offset"], row, True) for row in spans if row["first_offset"] is not None]
+    ends += [(row["marker_offset"], row, False) for row in spans if row["marker_offset"] is not None]
+    ends.sort(key=lambda each: each[0])
+    keys = _keys([_bounds(row, is_begin, started) for _, row, is_begin in ends])
     events: list[Event] = []
     opened: set[int] = set()
-    for (offset, row, is_begin), key in zip(found, keys, strict=True):
+    for (offset, row, is_begin), key in zip(ends, keys, strict=True):
         if is_begin:
             opened.add(row["first_offset"])
         else:
@@ -82,10 +81,10 @@ def partition_events(
 def _bounds(row: Row, is_begin: bool, started: Mapping[int, int]) -> tuple[int, int | None, int | None]:
     """The limits of one event: earliest time, claimed time, and broker's time, if it has one."""
     if not is_begin:
-        return 0, None, clock_ms(row["marker_ms"])
+        return 0, None, row["marker_ms"]
     if row["is_broker_clock"]:
-        return 0, None, clock_ms(row["first_timestamp_ms"])
-    return started.get(row["first_offset"], 0), clock_ms(row["first_timestamp_ms"]), None
+        return 0, None, row["first_timestamp_ms"]
+    return started.get(row["first_offset"], 0), row["first_timestamp_ms"], None
 
 
 def _keys(bounds: Sequence[tuple[int, int | None, int | None]]) -> list[int]:
@@ -188,25 +187,25 @@ def in_order(*logs: Sequence[Event]) -> list[Event]:
 
 def decisions(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> set[tuple[str, int]]:
     """The transactions (id and number) of spans of a partition. An ended span belongs to the Prepare that its marker follows."""
-    found = set()
+    decided = set()
     for span in spans:
         owner = owners.get(span["producer_id"])
         own = [row for row in records if row["transactional_id"] == owner and row["timestamp_ms"] is not None]
         if span["marker_ms"] is not None:
             own = [row for row in own if row["state"] in _PREPARED and row["timestamp_ms"] <= span["marker_ms"]]
         if own and own[-1]["transaction_number"] is not None:
-            found.add((own[-1]["transactional_id"], own[-1]["transaction_number"]))
-    return found
+            decided.add((own[-1]["transactional_id"], own[-1]["transaction_number"]))
+    return decided
 
 
 def started(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> dict[int, int]:
     """First offset -> when the coordinator opened the transaction, unless it is open and no coordinator knows it."""
-    found = {}
+    starts = {}
     for span in spans:
         numbers = decisions([span], owners, records)
         own = [row for row in records if (row["transactional_id"], row["transaction_number"]) in numbers]
         ongoing = [row["timestamp_ms"] for row in own if row["state"] == "Ongoing" and row["timestamp_ms"] is not None]
         is_held = span["marker_offset"] is not None or (bool(own) and own[-1]["state"] in ("Ongoing", *_PREPARED))
         if span["first_offset"] is not None and ongoing and is_held:
-            found[span["first_offset"]] = min(ongoing)
-    return found
+            starts[span["first_offset"]] = min(ongoing)
+    return starts

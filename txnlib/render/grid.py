@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from txnlib.queries.summary import Row
-from txnlib.render.report_text import printable
+from txnlib.core.readable import printable
+from txnlib.queries.rows import Row
 
 TABLE: Final = "table"
 JSON: Final = "json"

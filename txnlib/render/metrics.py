@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, STATUSES, URGENCY, Found, Outcome
-from txnlib.render.report_text import printable
+from txnlib.core.readable import printable
+from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, STATUSES, URGENCY, Outcome, Results
 
 #: Values of the labels other than `cluster`, and the value; a value of None is unknown and not written.
 Sample = tuple[tuple[object, ...], float | int | None]
@@ -34,13 +34,13 @@ def _one(value: Callable[[Outcome], float | int | None]) -> Callable[[Outcome], 
     return lambda outcome: iter([((), value(outcome))])
 
 
-def _of(value: Callable[[Found], float | int | None]) -> Callable[[Outcome], Iterator[Sample]]:
+def _of(value: Callable[[Results], float | int | None]) -> Callable[[Outcome], Iterator[Sample]]:
     """No sample for a run that failed: its result is unknown, and 0 would be good news."""
-    return lambda outcome: iter([] if outcome.found is None else [((), value(outcome.found))])
+    return lambda outcome: iter([] if outcome.results is None else [((), value(outcome.results))])
 
 
-def _each(samples: Callable[[Found], list[Sample]]) -> Callable[[Outcome], Iterator[Sample]]:
-    return lambda outcome: iter([] if outcome.found is None else samples(outcome.found))
+def _each(samples: Callable[[Results], list[Sample]]) -> Callable[[Outcome], Iterator[Sample]]:
+    return lambda outcome: iter([] if outcome.results is None else samples(outcome.results))
 
 
 def _counts(counted: Mapping[str, int], names: tuple[str, ...]) -> list[Sample]:
@@ -81,12 +81,12 @@ METRICS: Final[Mapping[str, Metric]] = {
         _one(lambda run: (run.finished_ms - run.started_ms) / 1000),
     ),
     "txnlib_audit_as_of_timestamp_seconds": Metric(
-        "Instant of the audit: ages and verdicts are as of then.", (), _of(lambda found: found.summary.as_of_ms / 1000)
+        "Instant of the audit: ages and verdicts are as of then.", (), _of(lambda results: results.summary.as_of_ms / 1000)
     ),
     "txnlib_audit_newest_capture_timestamp_seconds": Metric(
         "When the newest copy was taken; absent if no capture.json contains it.",
         (),
-        _of(lambda found: _seconds(found.summary.captured_to_ms)),
+        _of(lambda results: _seconds(results.summary.captured_to_ms)),
     ),
     "txnlib_audit_newest_capture_age_seconds": Metric(
         "Age of the newest copy when the audit ended; absent if no capture.json contains it.", (), lambda run: _capture_age(run)
@@ -104,69 +104,73 @@ METRICS: Final[Mapping[str, Metric]] = {
     "txnlib_open_transactions": Metric(
         "Number of open transactions on partitions, by verdict.",
         ("verdict",),
-        _each(lambda found: _counts(found.summary.counts["verdicts"], URGENCY)),
+        _each(lambda results: _counts(results.summary.counts["verdicts"], URGENCY)),
     ),
     "txnlib_partitions_with_late_transactions": Metric(
         f"PartitionsWithLateTransactionsCount of the broker at as_of. At most {SHOWN_BROKERS:,} brokers.",
         ("broker",),
-        _each(lambda found: [((row["broker"],), row["partitions_with_late_transactions"]) for row in found.brokers]),
+        _each(lambda results: [((row["broker"],), row["partitions_with_late_transactions"]) for row in results.brokers]),
     ),
     "txnlib_active_transaction_open_time_max_seconds": Metric(
         "How long the oldest Ongoing transaction of the coordinators on a broker has been open at as_of.",
         ("broker",),
-        _each(lambda found: [((row["broker"],), _seconds(row["active_transaction_open_time_max_ms"])) for row in found.brokers]),
+        _each(
+            lambda results: [((row["broker"],), _seconds(row["active_transaction_open_time_max_ms"])) for row in results.brokers]
+        ),
     ),
     "txnlib_lso_lag_max_offsets": Metric(
-        "Largest distance from a last stable offset to its high watermark.", (), _of(lambda found: found.lag.get("offsets") or 0)
+        "Largest distance from a last stable offset to its high watermark.",
+        (),
+        _of(lambda results: results.lag.get("offsets") or 0),
     ),
     "txnlib_lso_lag_max_seconds": Metric(
         "Largest age of the record at a last stable offset that is below its high watermark.",
         (),
-        _of(lambda found: (found.lag.get("ms") or 0) / 1000),
+        _of(lambda results: (results.lag.get("ms") or 0) / 1000),
     ),
     "txnlib_lso_lag_partitions": Metric(
         "Number of partitions whose last stable offset is below their high watermark.",
         (),
-        _of(lambda found: found.lag.get("partitions") or 0),
+        _of(lambda results: results.lag.get("partitions") or 0),
     ),
     "txnlib_lso_lag_offsets": Metric(
         f"The same distance for each of the {SHOWN_LAGS} partitions that lag longest.",
         ("topic", "partition"),
-        _each(lambda found: [((row["topic"], row["partition"]), row["lag_offsets"]) for row in found.lags]),
+        _each(lambda results: [((row["topic"], row["partition"]), row["lag_offsets"]) for row in results.lags]),
     ),
     "txnlib_lso_lag_seconds": Metric(
         "The same age for each of these partitions.",
         ("topic", "partition"),
-        _each(lambda found: [((row["topic"], row["partition"]), _seconds(row["lag_ms"])) for row in found.lags]),
+        _each(lambda results: [((row["topic"], row["partition"]), _seconds(row["lag_ms"])) for row in results.lags]),
     ),
     "txnlib_coverage_ratio": Metric(
         "Share of the partitions known to exist of which a copy was read.",
         (),
-        _of(lambda found: _ratio(found.summary.partitions_read, found.summary.partitions_known)),
+        _of(lambda results: _ratio(results.summary.partitions_read, results.summary.partitions_known)),
     ),
     "txnlib_coordinator_coverage_ratio": Metric(
         "The same for the partitions of __transaction_state.",
         (),
-        _of(lambda found: _ratio(found.summary.coordinators_read, found.summary.coordinators_known)),
+        _of(lambda results: _ratio(results.summary.coordinators_read, results.summary.coordinators_known)),
     ),
     "txnlib_partitions": Metric(
         "Number of partitions, by the status of their judged copy.",
         ("status",),
-        _each(lambda found: _counts(found.partitions, STATUSES)),
+        _each(lambda results: _counts(results.partitions, STATUSES)),
     ),
     "txnlib_unreadable_bytes": Metric(
-        "Bytes of copies that could not be read.", (), _of(lambda found: found.summary.unreadable_bytes)
+        "Bytes of copies that could not be read.", (), _of(lambda results: results.summary.unreadable_bytes)
     ),
     "txnlib_findings": Metric(
         "Number of findings, by severity.",
         ("severity",),
-        _each(lambda found: _counts(found.summary.counts["findings"], SEVERITIES)),
+        _each(lambda results: _counts(results.summary.counts["findings"], SEVERITIES)),
     ),
 }
 
 
 def _capture_age(run: Outcome) -> Iterator[Sample]:
-    newest = None if run.found is None else run.found.summary.captured_to_ms
+    newest = None if run.results is None else run.results.summary.captured_to_ms
     return iter([] if newest is None else [((), (run.finished_ms - newest) / 1000)])
 
 

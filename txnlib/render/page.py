@@ -16,12 +16,15 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from txnlib.core.durations import duration
+from txnlib.core.readable import printable, utc_time
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
 from txnlib.queries import page_rows
 from txnlib.queries.needed_copies import needed_for
 from txnlib.queries.page_rows import Page, Story
-from txnlib.queries.summary import PREPARED, SECTIONS, Row
+from txnlib.queries.rows import Row
+from txnlib.queries.summary import PREPARED, SECTIONS, cards
 from txnlib.render import page_charts, page_head, report_text, story_text
+from txnlib.render.atomic_file import write_whole_file
 from txnlib.render.page_timeline import HEIGHT, LEFT, RIGHT, WIDTH, clock, plot
 
 #: Number of cards that are open; the others are folded.
@@ -44,13 +47,18 @@ def render_page(page: Page) -> str:
     )
 
 
+def write_page(page: Page, file: str) -> None:
+    """Writes the page to a file, which is complete or absent."""
+    write_whole_file(file, render_page(page))
+
+
 def shown(value: object) -> object:
     """A value for the page: characters that could forge a line or change the text direction are spelt out, then escaped."""
     if isinstance(value, Markup):
         return value
     if value is None:
         return "–"
-    return value if isinstance(value, bool | int | float) else report_text.printable(value)
+    return value if isinstance(value, bool | int | float) else printable(value)
 
 
 def command_of(page: Page, command: str) -> str:
@@ -81,11 +89,6 @@ def story_of(page: Page, row: Row) -> Story | None:
     return page.stories.get((row["topic"], row["partition"], row["producer_id"], row["start_offset"]))
 
 
-def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
-    """Transactions that are handled together: those of one owner, if the owner has to act."""
-    return report_text.by_owner(rows) if section in ("LATE", PREPARED) else [[row] for row in rows]
-
-
 def at_once(plan: Sequence[Row]) -> list[list[Row]]:
     """Rows of the plan, grouped by the command that settles them."""
     groups: dict[object, list[Row]] = {}
@@ -97,7 +100,7 @@ def at_once(plan: Sequence[Row]) -> list[list[Row]]:
 
 def can_be_pasted(command: str) -> bool:
     """Whether the page shows the command literally. Ids may contain characters that should not be pasted unseen."""
-    return report_text.printable(command) == command
+    return printable(command) == command
 
 
 def pieces(section: str, page: Page) -> int:
@@ -151,7 +154,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "duration": duration,
     "explain_command": explain_command,
     "heading": page_head.heading,
-    "instant": report_text.instant,
+    "instant": utc_time,
     "lines": story_text.lines,
     "owner": report_text.owner,
     "pieces": pieces,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from txnlib.queries.summary import Row
+from txnlib.queries.rows import Row
 
 #: Squares per line of the coverage map, and the size of one.
 IN_A_LINE: Final = 50
@@ -43,7 +43,7 @@ def squares(rows: Sequence[Row]) -> Squares:
     return Squares(
         width=min(len(rows), IN_A_LINE) * CELL,
         height=max(1, lines) * CELL,
-        paths=[(status.lower(), "".join(found)) for status, found in sorted(places.items())],
+        paths=[(status.lower(), "".join(lines)) for status, lines in sorted(places.items())],
         harmed=harmed,
     )
 

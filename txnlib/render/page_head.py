@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.durations import duration
+from txnlib.core.readable import utc_time
 from txnlib.queries.page_rows import Page
 from txnlib.queries.summary import PREPARED, SECTIONS
-from txnlib.render.report_text import HEADLINES, instant, where
+from txnlib.render.report_text import HEADLINES, where
 
 #: Verdict -> phrase for one transaction and for several.
-_TOLD: Final = {
+_PHRASES: Final = {
     "HANGING": ("1 transaction hangs", "{} transactions hang"),
     "STUCK": ("1 is stuck", "{} are stuck"),
     "LATE": ("1 is late", "{} are late"),
@@ -71,8 +72,8 @@ def answer(page: Page) -> Answer:
         headline=_headline(page),
         since=_since(page),
         do=[
-            (page.actions[action], told, next((ANCHORS[name] for name in names if page.summary.transactions.get(name)), "plan"))
-            for action, (told, names) in TO_DO.items()
+            (page.actions[action], phrase, next((ANCHORS[name] for name in names if page.summary.transactions.get(name)), "plan"))
+            for action, (phrase, names) in TO_DO.items()
             if page.actions.get(action)
         ],
         tiles=[
@@ -93,18 +94,17 @@ def _level(page: Page) -> str:
 
 def _headline(page: Page) -> str:
     verdicts = page.summary.counts.get("transactions") or page.summary.counts.get("verdicts", {})
-    told = [
-        (one if verdicts[name] == 1 else more.format(verdicts[name])) for name, (one, more) in _TOLD.items() if verdicts.get(name)
-    ]
-    is_calm = not told
+    counted = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
+    phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in counted.items()]
+    is_calm = not phrases
     if is_calm:
-        told = ["Nothing hangs, nothing is late, nothing is stuck"]
+        phrases = ["Nothing hangs, nothing is late, nothing is stuck"]
     elif not verdicts.get("HANGING"):
-        told[0] = f"Nothing hangs, but {told[0]}"
+        phrases[0] = f"Nothing hangs, but {phrases[0]}"
     unknown = verdicts.get("UNKNOWN", 0)
     if unknown:
-        told.append(f"{'but' if is_calm else 'and'} {unknown} could not be judged")
-    return f"{', '.join(told)}."
+        phrases.append(f"{'but' if is_calm else 'and'} {unknown} could not be judged")
+    return f"{', '.join(phrases)}."
 
 
 def _since(page: Page) -> str:
@@ -113,25 +113,25 @@ def _since(page: Page) -> str:
         return f"{opened} open transaction{'' if opened == 1 else 's'}, in time."
     since = page.oldest["blocks_since"]
     stops = "" if page.oldest.get("last_stable_offset") is None else f" at offset {page.oldest['last_stable_offset']}"
-    blocked = f"{where(page.oldest)} is blocked{stops} since {instant(since)}, for {duration(page.summary.as_of_ms - since)}"
+    blocked = f"{where(page.oldest)} is blocked{stops} since {utc_time(since)}, for {duration(page.summary.as_of_ms - since)}"
     return f"{blocked}, by a transaction that is {page.oldest['verdict']}."
 
 
 def _unseen(page: Page) -> list[str]:
     """What the audit did not see, as the end of the sentence."""
     summary = page.summary
-    found = []
+    unseen = []
     if summary.missing_coordinators:
         more = ", …" if len(summary.missing_coordinators) > 20 else ""
         named = ", ".join(map(str, summary.missing_coordinators[:20]))
-        found.append(f"not captured: __transaction_state-{{{named}{more}}}")
+        unseen.append(f"not captured: __transaction_state-{{{named}{more}}}")
     harmed = {name: summary.counts.get("coverage", {}).get(name, 0) for name in ("DAMAGED", "PARTIAL")}
-    found += [f"{count} copies {name.lower()}" for name, count in harmed.items() if count]
+    unseen += [f"{count} copies {name.lower()}" for name, count in harmed.items() if count]
     if page.quarantined:
-        found.append(f"{page.quarantined} unreadable stretches in quarantine")
+        unseen.append(f"{page.quarantined} unreadable stretches in quarantine")
     if summary.is_instant_assumed:
-        found.append("capture instants assumed from the newest records")
-    return found
+        unseen.append("capture instants assumed from the newest records")
+    return unseen
 
 
 def heading(section: str) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.queries.page_rows import Story
-from txnlib.queries.story_steps import STATE_AFTER, Step
+from txnlib.queries.story_steps import STATE_AFTER, StoryStep
 
 WIDTH: Final = 760
 HEIGHT: Final = 208
@@ -97,8 +97,8 @@ class Plot:
 
 def plot(story: Story) -> Plot:
     """The plot of one open transaction."""
-    steps, left_out = _drawn(story.told.steps)
-    as_of, start = story.told.as_of_ms, story.told.verdict["start_offset"]
+    steps, left_out = _drawn(story.explained.steps)
+    as_of, start = story.explained.as_of_ms, story.explained.verdict["start_offset"]
     x_of = _axis(steps, as_of)
     opened = [step for step in steps if step.is_open]
     open_x = _span(opened[0], x_of)[0] if opened else float(LEFT)
@@ -129,22 +129,22 @@ def clock(ms: int) -> str:
         return f"{ms} ms"
 
 
-def _drawn(steps: Sequence[Step]) -> tuple[list[Step], int]:
+def _drawn(steps: Sequence[StoryStep]) -> tuple[list[StoryStep], int]:
     """The steps around the beginning of the open transaction, including the last record of its coordinator."""
-    known = [step for step in steps if step.first_offset is not None]
-    first = next((i for i, step in enumerate(known) if step.is_open), len(known))
-    chosen = known[max(0, first - BEFORE) : first + AFTER]
+    placed = [step for step in steps if step.first_offset is not None]
+    first = next((i for i, step in enumerate(placed) if step.is_open), len(placed))
+    chosen = placed[max(0, first - BEFORE) : first + AFTER]
     if not chosen:
         return [], 0
-    last = [step for step in known[first + AFTER :] if _is_record(step)][-1:]
-    return [*chosen, *last], len(known) - len(chosen) - len(last)
+    last = [step for step in placed[first + AFTER :] if _is_record(step)][-1:]
+    return [*chosen, *last], len(placed) - len(chosen) - len(last)
 
 
-def _is_record(step: Step) -> bool:
+def _is_record(step: StoryStep) -> bool:
     return step.log.startswith(f"{TRANSACTION_STATE_TOPIC}-")
 
 
-def _is_batch(step: Step) -> bool:
+def _is_batch(step: StoryStep) -> bool:
     return not _is_record(step) and step.written_by != "coordinator"
 
 
@@ -166,7 +166,7 @@ class _Axis:
         return self.places[at] + share * (self.places[at + 1] - self.places[at])
 
 
-def _axis(steps: Sequence[Step], as_of: int) -> _Axis:
+def _axis(steps: Sequence[StoryStep], as_of: int) -> _Axis:
     times = sorted({as_of, *(ms for step in steps for ms in (step.after_ms, step.before_ms) if ms is not None)})
     widths = [0.4 + log10(1 + later - earlier) for earlier, later in pairwise(times)]
     # The first event is a little off the edge, because the time of what came before it is unknown.
@@ -178,13 +178,13 @@ def _axis(steps: Sequence[Step], as_of: int) -> _Axis:
     return _Axis(times, places)
 
 
-def _span(step: Step, x_of: _Axis) -> tuple[float, float]:
+def _span(step: StoryStep, x_of: _Axis) -> tuple[float, float]:
     low = float(LEFT) if step.after_ms is None else x_of(step.after_ms)
     high = float(RIGHT) if step.before_ms is None else x_of(step.before_ms)
     return min(low, high), max(low, high)
 
 
-def _ticks(steps: Sequence[Step], as_of: int, x_of: _Axis) -> Iterator[Tick]:
+def _ticks(steps: Sequence[StoryStep], as_of: int, x_of: _Axis) -> Iterator[Tick]:
     stamped = [step.after_ms for step in steps if step.after_ms is not None and step.after_ms == step.before_ms]
     last = x_of(as_of)
     yield Tick(last, f"as of {clock(as_of)}", "end")
@@ -200,7 +200,7 @@ def _ticks(steps: Sequence[Step], as_of: int, x_of: _Axis) -> Iterator[Tick]:
 # ---- Lanes
 
 
-def _states(steps: Sequence[Step], x_of: _Axis) -> Iterator[Bar]:
+def _states(steps: Sequence[StoryStep], x_of: _Axis) -> Iterator[Bar]:
     """The states of the coordinator. Records that repeat a state, such as those that add a partition, share a bar."""
     records = [step for step in steps if _is_record(step)]
     begun = [step for i, step in enumerate(records) if i == 0 or step.state_after != records[i - 1].state_after]
@@ -214,7 +214,7 @@ def _states(steps: Sequence[Step], x_of: _Axis) -> Iterator[Bar]:
         yield Bar(begin, width, _KINDS.get(state, "idle"), f"{state}{since}", label)
 
 
-def _batch(step: Step, x_of: _Axis) -> Bar:
+def _batch(step: StoryStep, x_of: _Axis) -> Bar:
     low, high = _span(step, x_of)
     kind = ("open" if step.is_open else "batch") + ("" if step.after_ms == step.before_ms else " between")
     offsets = (
@@ -225,7 +225,7 @@ def _batch(step: Step, x_of: _Axis) -> Bar:
     return Bar(low, max(high - low, 7.0), kind, f"{offsets}: {step.record}", "")
 
 
-def _markers(steps: Sequence[Step], x_of: _Axis) -> Iterator[Mark]:
+def _markers(steps: Sequence[StoryStep], x_of: _Axis) -> Iterator[Mark]:
     for step in steps:
         if not _is_record(step) and not _is_batch(step):
             letter = {"ABORT": "A", "COMMI": "C"}.get(step.record[:5], "?")
@@ -237,8 +237,8 @@ def _log_end(story: Story, start: int, end: int | None, open_x: float, x_of: _Ax
     if end is None or end <= start:
         return [(open_x, float(BOTTOM)), (float(RIGHT), float(BOTTOM))]
     height = (BOTTOM - TOP) / (end - start)
-    known = [row for row in story.growth if clock_ms(row["max_timestamp_ms"]) is not None]
-    thinned = known[:: max(1, len(known) // _POINTS)]
+    timed = [row for row in story.growth if clock_ms(row["max_timestamp_ms"]) is not None]
+    thinned = timed[:: max(1, len(timed) // _POINTS)]
     points = [(x_of(row["max_timestamp_ms"]), BOTTOM - (min(row["base_offset"], end) - start) * height) for row in thinned]
     line = [(open_x, float(BOTTOM))]
     for x, y in points:  # a clock that goes back does not shorten the log
@@ -253,7 +253,7 @@ def _points(line: Sequence[tuple[float, float]]) -> str:
 # ---- In words
 
 
-def _says(steps: Sequence[Step], story: Story, start: int, end: int | None) -> str:
+def _says(steps: Sequence[StoryStep], story: Story, start: int, end: int | None) -> str:
     """A description of the plot for screen readers."""
     states = [f"{_STATES.get(s.state_after, s.state_after)}{_at(s)}" for s in steps if _is_record(s)]
     markers = [
@@ -272,7 +272,7 @@ def _says(steps: Sequence[Step], story: Story, start: int, end: int | None) -> s
     return "; ".join(parts) + "."
 
 
-def _at(step: Step) -> str:
+def _at(step: StoryStep) -> str:
     if step.after_ms is None or step.before_ms is None:
         return ""
     if step.after_ms == step.before_ms:

@@ -9,13 +9,14 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-from txnlib.core import durations
 from txnlib.core.durations import duration
+from txnlib.core.readable import printable, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
 from txnlib.queries.needed_copies import needed_for
-from txnlib.queries.summary import PREPARED, SECTIONS, SHOWN, Row, Summary
+from txnlib.queries.rows import Row
+from txnlib.queries.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
 
 WIDTH: Final = 132
 _LABEL: Final = 9
@@ -62,16 +63,6 @@ def _wrapped(line: Line, width: int) -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
 
 
-def printable(text: object) -> str:
-    """Text from a log, safe to print: control characters and line feeds of a transactional id must not forge lines."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
-
-
-def instant(ms: int | None) -> str:
-    """2026-11-21 07:46:12Z; a dash for None, the number if it is outside of the calendar."""
-    return "-" if ms is None else durations.instant(ms).replace("T", " ")
-
-
 def size(count: int | None) -> str:
     """Bytes in KiB, MiB, GiB."""
     if count is None:
@@ -93,7 +84,7 @@ def _head(summary: Summary) -> list[Line]:
     version = "" if summary.kafka_version is None else f", Kafka {printable(summary.kafka_version)}"
     brokers = f"{summary.brokers} broker{'' if summary.brokers == 1 else 's'}"
     cluster = printable(summary.cluster)
-    return [(f"txnlib audit  cluster {cluster}  as of {instant(summary.as_of_ms)}  ({captured}{brokers}{version})", 14), ""]
+    return [(f"txnlib audit  cluster {cluster}  as of {utc_time(summary.as_of_ms)}  ({captured}{brokers}{version})", 14), ""]
 
 
 def _answer(summary: Summary) -> list[Line]:
@@ -146,7 +137,7 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
         return []
     total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
     lines: list[Line] = ["", verdict]
-    groups = by_owner(rows) if verdict in ("LATE", PREPARED) else [[row] for row in rows]
+    groups = cards(verdict, rows)
     groups.sort(key=lambda group: group[0]["reason"] == _IN_TIME)  # transactions that are late only by their timestamps come last
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
     in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
@@ -164,7 +155,7 @@ def _brief(rows: Sequence[Row]) -> list[Line]:
     """The transactions of one owner in one line: where, whose, since when."""
     first = rows[0]
     places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows)
-    blocked = f"{sum(row['blocked_offsets'] or 0 for row in rows)} offsets since {instant(first['blocks_since'])}"
+    blocked = f"{sum(row['blocked_offsets'] or 0 for row in rows)} offsets since {utc_time(first['blocks_since'])}"
     return [(f"  {places}   {producer(first)}   {owner(first)}   blocks {blocked}: {first['reason']}", 2 + _LABEL)]
 
 
@@ -218,8 +209,8 @@ def _transaction(row: Row, summary: Summary) -> list[Line]:
 
 def _notes(row: Row) -> list[str]:
     """Notes to read before a step, without what is already said and without permissions, which are in the plan."""
-    known = (row["do_not_abort_because"],)
-    return [printable(note) for note in row["notes"] or () if note not in known and not note.startswith(PERMISSIONS)]
+    notes = [note for note in row["notes"] or () if note != row["do_not_abort_because"]]
+    return [printable(note) for note in notes if not note.startswith(PERMISSIONS)]
 
 
 def on_old_brokers(row: Row) -> str:
@@ -236,7 +227,7 @@ def is_holder(row: Row) -> bool:
 def blocks(row: Row) -> str:
     """Where consumers stop, and which transaction blocks them."""
     extent = f"{row['blocked_offsets']} offsets, {size(row['blocked_bytes'])}; compaction too"
-    since = instant(row["blocks_since"])
+    since = utc_time(row["blocks_since"])
     if is_holder(row):
         stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
         return f"read_committed consumers at offset {stable} since {since}: {extent}"
@@ -251,15 +242,8 @@ def seen(row: Row) -> str:
     if row["duration_minutes"] is not None:
         age = f"{row['duration_minutes']} min ago"
     clock = "the broker's" if row["age_basis"] == "BROKER_CLOCK" else "its client's"
-    audits = "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {instant(row['first_seen'])}"
+    audits = "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {utc_time(row['first_seen'])}"
     return f"last write {age} by {clock} clock; {audits}"
-
-
-def by_owner(rows: Sequence[Row]) -> list[list[Row]]:
-    groups: dict[object, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["transactional_id"], row["producer_id"]), []).append(row)
-    return list(groups.values())
 
 
 def _late(rows: list[Row]) -> list[Line]:
@@ -271,7 +255,7 @@ def _late(rows: list[Row]) -> list[Line]:
     lines += _labelled(
         "why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})"
     )
-    lines += _labelled("since", f"began {instant(first['transaction_start'])} by its coordinator; {seen(first)}")
+    lines += _labelled("since", f"began {utc_time(first['transaction_start'])} by its coordinator; {seen(first)}")
     lines += _labelled("waiting", ", ".join(filter(None, map(waiting, rows))))
     lines += _labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
     lines += _labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
@@ -322,10 +306,10 @@ def _ended(summary: Summary) -> list[Line]:
 def _findings(summary: Summary) -> list[Line]:
     if not summary.findings:
         return []
-    found: list[Line] = [
+    lines: list[Line] = [
         (f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}", 16) for row in summary.findings
     ]
-    return ["", "FINDINGS", *found]
+    return ["", "FINDINGS", *lines]
 
 
 def _incomplete(summary: Summary) -> list[Line]:

@@ -7,45 +7,41 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
 from txnlib.core.durations import duration
-from txnlib.queries.story_steps import Step
-from txnlib.queries.summary import Row
-from txnlib.render.report_text import WIDTH, instant, printable, size
+from txnlib.core.readable import printable, utc_time
+from txnlib.queries.rows import Row
+from txnlib.queries.story import Explained
+from txnlib.queries.story_steps import StoryStep
+from txnlib.render.command_output import CommandOutput
+from txnlib.render.report_text import WIDTH, size
 
 _LABEL: Final = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """A transaction, its story, and the records that support the verdict."""
-
-    cluster: str
-    run_id: str
-    as_of_ms: int
-    #: The row of open_transactions; instants as epoch ms.
-    verdict: Row
-    steps: Sequence[Step]
-    left_out: Sequence[str]
-    #: The evidence, with the lines that Kafka's dump tool prints for it.
-    evidence: Sequence[Mapping[str, Any]]
-    #: Rows of coverage that the verdict depends on; instants as epoch ms.
-    copies: Sequence[Row] = ()
+def story_output(explained: Explained) -> CommandOutput:
+    """The story as a table, with the verdict below it."""
+    return CommandOutput(
+        columns(explained.steps),
+        lines(explained),
+        head=head(explained),
+        tail=lambda width: tail(explained, width),
+        whole=whole(explained),
+    )
 
 
-def columns(steps: Sequence[Step]) -> tuple[str, ...]:
+def columns(steps: Sequence[StoryStep]) -> tuple[str, ...]:
     """The headings of the table. If everything happened on one day, the heading contains it."""
     return ("offset", "written by", _when_head(steps), "record", "state after", "")
 
 
-def lines(told: Explained) -> list[Row]:
+def lines(explained: Explained) -> list[Row]:
     """The lines of the table."""
-    day, when = _day(told.steps), _when_head(told.steps)
-    place = f"{told.verdict['topic']}-{told.verdict['partition']}"
+    day, when = _day(explained.steps), _when_head(explained.steps)
+    place = f"{explained.verdict['topic']}-{explained.verdict['partition']}"
     return [
         {
             "offset": _offsets(step) if step.log == place else "",
@@ -53,50 +49,51 @@ def lines(told: Explained) -> list[Row]:
             when: _when(step, day),
             "record": step.record,
             "state after": step.state_after,
-            "": f"<-- {told.verdict['verdict']}" if step.is_open else "",
+            "": f"<-- {explained.verdict['verdict']}" if step.is_open else "",
         }
-        for step in told.steps
+        for step in explained.steps
     ]
 
 
-def head(told: Explained) -> str:
-    row = told.verdict
+def head(explained: Explained) -> str:
+    row = explained.verdict
     where = f"{printable(row['topic'])}-{row['partition']}"
     owner = "no transactional id known" if row["transactional_id"] is None else printable(row["transactional_id"])
     who = f"{where} from offset {row['start_offset']}   producer {row['producer_id']} epoch {row['producer_epoch']}   {owner}"
-    return f"{who}\ncluster {printable(told.cluster)}, as of {instant(told.as_of_ms)}, run {printable(told.run_id)}\n\n"
+    run = f"as of {utc_time(explained.as_of_ms)}, run {printable(explained.run_id)}"
+    return f"{who}\ncluster {printable(explained.cluster)}, {run}\n\n"
 
 
-def tail(told: Explained, width: int = WIDTH) -> str:
+def tail(explained: Explained, width: int = WIDTH) -> str:
     """The conclusions and the records that support them. Sentences are wrapped, commands and records are not."""
-    row = told.verdict
+    row = explained.verdict
     labelled = partial(_wrapped, width)
-    out = [f"  left out: {printable('; '.join(told.left_out))}"] if told.left_out else []
+    out = [f"  left out: {printable('; '.join(explained.left_out))}"] if explained.left_out else []
     out += ["", f"{row['verdict']}  {row['reason']}"]
     out += labelled("why", row["explanation"])
     out += labelled("live", _LIVE[row["kafka_find_hanging"]])
     out += labelled("age", _age(row))
     blocked = f"{row['blocked_offsets']} offsets, {size(row['blocked_bytes'])} behind its start"
-    out += labelled("holds", f"{blocked}, since {instant(row['blocks_since'])}")
+    out += labelled("holds", f"{blocked}, since {utc_time(row['blocks_since'])}")
     for cause in row["causes"] or ():
         out += labelled("cause", f"{cause['likelihood'].lower()}: {cause['cause']} ({cause['evidence']})")
     out += _remedy(row, width)
-    out += _copies(told)
+    out += _copies(explained)
     out += _safety(row)
-    out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if told.evidence else []
-    for each in told.evidence:
+    out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if explained.evidence else []
+    for each in explained.evidence:
         out.append(f"  {printable(each['topic'])}-{each['partition']} offset {each['offset']}: {printable(each['says'])}")
         out += [f"    {printable(line)}" for line in each["printed"]]
     return "".join(f"{line}\n" for line in out)
 
 
-def whole(told: Explained) -> dict[str, Any]:
+def whole(explained: Explained) -> dict[str, Any]:
     """The whole story for programs; instants as epoch ms, as in Kafka's tools."""
     return {
-        "cluster": told.cluster,
-        "run_id": told.run_id,
-        "as_of_ms": told.as_of_ms,
-        "verdict": {name: value for name, value in told.verdict.items() if name != "evidence"},
+        "cluster": explained.cluster,
+        "run_id": explained.run_id,
+        "as_of_ms": explained.as_of_ms,
+        "verdict": {name: value for name, value in explained.verdict.items() if name != "evidence"},
         "steps": [
             {
                 "log": step.log,
@@ -109,25 +106,25 @@ def whole(told: Explained) -> dict[str, Any]:
                 "state_after": step.state_after,
                 "is_open": step.is_open,
             }
-            for step in told.steps
+            for step in explained.steps
         ],
-        "left_out": list(told.left_out),
-        "evidence": [dict(each) for each in told.evidence],
-        "copies": [dict(each) for each in told.copies],
+        "left_out": list(explained.left_out),
+        "evidence": [dict(each) for each in explained.evidence],
+        "copies": [dict(each) for each in explained.copies],
     }
 
 
-def _copies(told: Explained) -> list[str]:
+def _copies(explained: Explained) -> list[str]:
     """The copies that the verdict depends on, and the instant up to which each is known."""
-    out = ["", "COPIES that this leans on"] if told.copies else []
-    for copy in told.copies:
+    out = ["", "COPIES that this leans on"] if explained.copies else []
+    for copy in explained.copies:
         place = f"{printable(copy['topic'])}-{copy['partition']}"
         if copy["role"] is None:
             out.append(f"  {place}   not captured")
             continue
-        known = "known until no instant" if copy["known_until"] is None else f"known until {instant(copy['known_until'])}"
+        until = "no instant" if copy["known_until"] is None else utc_time(copy["known_until"])
         judged = ", judged" if copy["is_judged"] else ""
-        out.append(f"  {place}   {printable(copy['source'])}   {copy['role']}, ends {copy['ends']}: {known}{judged}")
+        out.append(f"  {place}   {printable(copy['source'])}   {copy['role']}, ends {copy['ends']}: known until {until}{judged}")
     return out
 
 
@@ -170,22 +167,22 @@ def _wrapped(width: int, label: str, text: object) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent=" " * (2 + _LABEL), break_on_hyphens=False, break_long_words=False)
 
 
-def _offsets(step: Step) -> str:
+def _offsets(step: StoryStep) -> str:
     is_one = step.first_offset == step.last_offset
     return str(step.first_offset) if is_one else f"{step.first_offset}–{step.last_offset}"
 
 
-def _times(steps: Sequence[Step]) -> list[int]:
+def _times(steps: Sequence[StoryStep]) -> list[int]:
     return [at for step in steps for at in (step.after_ms, step.before_ms) if at is not None]
 
 
-def _day(steps: Sequence[Step]) -> str | None:
+def _day(steps: Sequence[StoryStep]) -> str | None:
     """The day, if all times shown are on the same one."""
     days = {clock(at)[:10] for at in _times(steps)}
     return days.pop() if len(days) == 1 else None
 
 
-def _when_head(steps: Sequence[Step]) -> str:
+def _when_head(steps: Sequence[StoryStep]) -> str:
     day = _day(steps)
     return "when (broker clock)" if day is None else f"when (broker clock, {day})"
 
@@ -198,7 +195,7 @@ def clock(ms: int) -> str:
         return f"{ms} ms"
 
 
-def _when(step: Step, day: str | None) -> str:
+def _when(step: StoryStep, day: str | None) -> str:
     def shown(ms: int) -> str:
         return clock(ms).removeprefix(f"{day} ")
 

@@ -36,12 +36,12 @@ def _styled(text: str) -> str:
     from rich.text import Text
 
     styled = Text(text)
-    for found in _HEADING.finditer(text):
-        styled.stylize(STYLES.get(found[1], _OTHER_STYLES.get(found[1], "bold")), *found.span(1))
+    for match in _HEADING.finditer(text):
+        styled.stylize(STYLES.get(match[1], _OTHER_STYLES.get(match[1], "bold")), *match.span(1))
     for pattern, style, group in ((_LABEL, "dim", 0), (_COMMAND, "bold", 1)):
-        for found in pattern.finditer(text):
-            if "write a marker" not in found[0]:
-                styled.stylize(style, *found.span(group))
+        for match in pattern.finditer(text):
+            if "write a marker" not in match[0]:
+                styled.stylize(style, *match.span(group))
     console = Console(soft_wrap=True)  # supports NO_COLOR and TERM; commands are not broken, so that they can be copied
     with console.capture() as captured:
         console.print(styled)

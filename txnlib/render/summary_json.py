@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, STATUSES, URGENCY, Found, Outcome
-from txnlib.queries.summary import SHOWN, Row
+from txnlib.queries.rows import Row
+from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, STATUSES, URGENCY, Outcome, Results
+from txnlib.queries.summary import SHOWN
 from txnlib.render.grid import escaped_json
 
 SCHEMA_VERSION: Final = 1
@@ -167,13 +168,13 @@ def render_numbers(outcome: Outcome) -> str:
         finished=_instant(outcome.finished_ms),
         duration_seconds=(outcome.finished_ms - outcome.started_ms) / 1000,
         written={name: Table(rows=each.rows, seconds=round(each.seconds, 3)) for name, each in sorted(outcome.written.items())},
-        found=None if outcome.found is None else _findings(outcome.found, outcome.finished_ms),
+        found=None if outcome.results is None else _findings(outcome.results, outcome.finished_ms),
     )
     return escaped_json(numbers.model_dump_json(indent=2)) + "\n"
 
 
-def _findings(found: Found, finished_ms: int) -> Findings:
-    summary = found.summary
+def _findings(results: Results, finished_ms: int) -> Findings:
+    summary = results.summary
     verdicts = {name: summary.counts["verdicts"].get(name, 0) for name in URGENCY}
     newest_ms = summary.captured_to_ms
     return Findings(
@@ -183,22 +184,22 @@ def _findings(found: Found, finished_ms: int) -> Findings:
         newest_capture_age_seconds=None if newest_ms is None else (finished_ms - newest_ms) / 1000,
         tables=summary.output,
         verdicts=verdicts,
-        transactions=[_transaction(row) for row in found.transactions],
-        transactions_left_out=sum(verdicts.values()) - len(found.transactions),
+        transactions=[_transaction(row) for row in results.transactions],
+        transactions_left_out=sum(verdicts.values()) - len(results.transactions),
         ended=[EndedTransaction(**{name: row[name] for name in EndedTransaction.model_fields}) for row in summary.ended],
         lag=Lag(
-            partitions=found.lag.get("partitions") or 0,
-            max_offsets=found.lag.get("offsets") or 0,
-            max_seconds=_seconds(found.lag.get("ms")),
-            longest=[_lagging(row) for row in found.lags],
+            partitions=results.lag.get("partitions") or 0,
+            max_offsets=results.lag.get("offsets") or 0,
+            max_seconds=_seconds(results.lag.get("ms")),
+            longest=[_lagging(row) for row in results.lags],
         ),
-        brokers=[_broker(row) for row in found.brokers],
+        brokers=[_broker(row) for row in results.brokers],
         coverage=Coverage(
             partitions_known=summary.partitions_known,
             partitions_read=summary.partitions_read,
             coordinators_known=summary.coordinators_known,
             coordinators_read=summary.coordinators_read,
-            partitions={status: found.partitions.get(status, 0) for status in STATUSES},
+            partitions={status: results.partitions.get(status, 0) for status in STATUSES},
             unreadable_bytes=summary.unreadable_bytes,
         ),
         findings={name: summary.counts["findings"].get(name, 0) for name in SEVERITIES},

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
-from txnlib.queries.summary import Row
-from txnlib.render.report_text import printable
+from txnlib.core.readable import printable
+
+Row = Mapping[str, Any]
 
 #: Tagged fields of a value: name in the JSON of the tool -> column, value for "not written", bytes. Tags 0 to 2.
 _TAGGED: Final[Mapping[str, tuple[str, int | None, int]]] = {

@@ -1,4 +1,4 @@
-"""The result of a command: columns and rows, and how Kafka's tool prints them if it has them."""
+"""The output of a command in each of its forms: columns and rows, text for people, and Kafka's own table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.errors import UsageError
-from txnlib.queries.summary import Row
+from txnlib.queries.rows import Row
 from txnlib.render.grid import CSV, JSON, TABLE, grid, json_text
 from txnlib.render.styled_text import columns
 
@@ -16,8 +16,8 @@ FORMS: Final = (TABLE, JSON, CSV, KAFKA)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """One table, with additional text for people."""
+class CommandOutput:
+    """One table, with additional text for people. Renderers make it."""
 
     columns: Sequence[str]
     rows: Sequence[Row]
@@ -25,19 +25,19 @@ class Answer:
     #: For people: text before and after the table; a function gets the width to wrap to.
     head: str = ""
     tail: str | Callable[[int], str] = ""
-    #: For people: the answer if it is not a table. The argument is whether stdout is a terminal.
+    #: For people: the output if it is not a table. The argument is whether stdout is a terminal.
     page: Callable[[bool], str] | None = None
     #: For people: fewer columns than programs get.
     shown: Sequence[str] | None = None
     #: For people: fewer rows than programs get.
     people: Sequence[Row] | None = None
-    #: For programs: the whole answer, if it is more than the rows.
+    #: For programs: the whole output, if it is more than the rows.
     whole: object = None
-    #: For stderr: what the answer lacks.
+    #: For stderr: what the output lacks.
     notes: Sequence[str] = field(default_factory=tuple)
 
     def text(self, form: str, *, is_terminal: bool) -> str:
-        """The answer in one of the forms. Raises UsageError if Kafka has no such output."""
+        """The output in one of the forms. Raises UsageError if Kafka has no such output."""
         if form == KAFKA:
             if self.kafka is None:
                 raise UsageError("--format kafka: Kafka's tool has no such command")

@@ -1,0 +1,29 @@
+"""The plan of an audit: what to do about each open transaction, and what to check before and after."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.queries.rows import Row, Run
+
+COLUMNS: Final = (
+    "number",
+    "action",
+    "topic",
+    "partition",
+    "start_offset",
+    "producer_id",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "do_not_abort_because",
+    "command",
+    "command_for_old_brokers",
+)
+#: Columns with lists.
+CHECKS: Final = ("before", "after", "notes", "places")
+
+
+def abort_plan(run: Run) -> list[Row]:
+    """The rows of abort_plan, in order. Columns: COLUMNS and CHECKS."""
+    return run.rows("abort_plan", (*COLUMNS, *CHECKS), order='"number"')
