@@ -96,7 +96,7 @@ class Capture:
     inputs: tuple[str, ...]
     #: path -> its parts, for each large file that is read in parts.
     parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
-    #: Segments of which only the appended bytes are read; the part to read is in `parts`.
+    #: Segments to resume: only their appended bytes are read, as `parts` says.
     continued: tuple[Continued, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""Records as `kafka-dump-log.sh` prints them, so that an operator can search for the line.
+"""Records as `kafka-dump-log.sh` prints them. An operator can search for these lines.
 
 Kafka: `DumpLogSegments`, as of 4.1; `key` and `payload` as `--transaction-log-decoder` prints them.
 """

@@ -1,4 +1,4 @@
-"""Access to files on a local disk, in an object store, or in HDFS."""
+"""Access to files on a disk, in an object store, or in HDFS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coordinator_states`: every coordinator record, with the state before it and whether the step was legal.
+"""`coordinator_states`: each coordinator record with the state before it, and illegal steps.
 
 A record contains the whole state, so one `lag` is sufficient. Compaction may have removed records between two survivors; a step is
 judged only if every offset between them is present.

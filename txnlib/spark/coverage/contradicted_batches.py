@@ -1,4 +1,4 @@
-"""Batches at the end of a segment whose offset or leader epoch contradicts their surroundings.
+"""Last batches of segments whose offset or leader epoch contradicts their surroundings.
 
 No CRC covers a batch's base offset and leader epoch. Inside a segment, the reader compares them with those of the batches before
 and after (`readers.batch_headers`). The last batch of a segment has none after it, so it is compared here with the next segment and

@@ -1,4 +1,4 @@
-"""Findings about aborts that are in a log but not in its transaction index, or the reverse.
+"""Findings about aborts on which a log and its transaction index disagree.
 
 Only judged copies without damage are compared, because damage and compaction remove markers.
 """

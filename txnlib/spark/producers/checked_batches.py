@@ -1,4 +1,4 @@
-"""`checked_batches`: CRC checks of odd batches, and of the batches on which verdicts depend.
+"""`checked_batches`: CRC checks of odd batches and of evidence for verdicts.
 
 For batches above a page, the readers read only the headers (docs/decisions/0001). So one flipped bit could invent an orphaned
 transaction, or hide one. Before a transaction may be reported as hanging, its first and last batch, and the producer's batch before

@@ -1,4 +1,4 @@
-"""`producer_spans`: the batches of each producer on a partition between two of its markers.
+"""`producer_spans`: each producer's batches on a partition between two of its markers.
 
 One pass of windows over all batches. Several tables read the result, so it is stored. A span ends with a marker, or is the newest
 one. The windows at its last batch cover the whole span, so no grouping is needed.

@@ -1,4 +1,4 @@
-"""Coordinator decisions for the producers of open transactions, and markers on their other partitions."""
+"""Coordinator decisions for producers of open transactions, and their markers elsewhere."""
 
 from __future__ import annotations
 

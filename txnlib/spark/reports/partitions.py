@@ -1,4 +1,4 @@
-"""`partitions`: the last stable offset, the transaction that holds it back, and the late metric."""
+"""`partitions`: the last stable offset, the transaction behind it, and the late metric."""
 
 from __future__ import annotations
 
