@@ -74,8 +74,8 @@ class Grown:
 
 def whole_files(marked: DataFrame) -> set[str]:
     """The files, by column `file`, in which every row is unchanged."""
-    told = marked.groupBy("file").agg(F.bool_and(HOLDS).alias(HOLDS))
-    return {row["file"] for row in told.where(HOLDS).collect()}
+    by_file = marked.groupBy("file").agg(F.bool_and(HOLDS).alias(HOLDS))
+    return {row["file"] for row in by_file.where(HOLDS).collect()}
 
 
 def rows_in(spark: SparkSession, name: str, files: Sequence[DataFile]) -> DataFrame:
@@ -84,8 +84,8 @@ def rows_in(spark: SparkSession, name: str, files: Sequence[DataFile]) -> DataFr
     for values in {tuple(file.values.items()): file.values for file in files}.values():
         # Partition values are in the log, not in the file.
         inside = StructType([field for field in TABLES[name] if field.name not in values])
-        told = {field.name: F.lit(values[field.name]).cast(field.dataType) for field in TABLES[name] if field.name in values}
+        constants = {field.name: F.lit(values[field.name]).cast(field.dataType) for field in TABLES[name] if field.name in values}
         paths = [str(file.path) for file in files if file.values == values]
         read = spark.read.schema(inside).parquet(*paths)
-        rows = rows.unionByName(read.withColumns({**told, "file": F.col("_metadata.file_name")}))
+        rows = rows.unionByName(read.withColumns({**constants, "file": F.col("_metadata.file_name")}))
     return rows

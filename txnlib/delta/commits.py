@@ -65,13 +65,13 @@ def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:
 
     Delta makes no commit when an empty frame replaces no rows, so a missing commit means 0 rows.
     """
-    are_told = False
+    has_replacements = False
     for commit in history:
         replaced = str((commit.get("operationParameters") or {}).get("predicate"))
-        are_told = are_told or "run_id = '" in replaced
+        has_replacements = has_replacements or "run_id = '" in replaced
         if f"run_id = {quoted(run_id)}" in replaced:
             written = commit.get("operationMetrics") or {}
             if "numFiles" not in written:
                 return Commit(None)
             return Commit(*(int(written.get(name, 0)) for name in ("numOutputRows", "numFiles", "numOutputBytes")))
-    return Commit(0 if are_told else None)
+    return Commit(0 if has_replacements else None)

@@ -11,10 +11,10 @@ from txnlib.spark.schemas import TABLES
 
 
 def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
-    """Deletes the runs of a cluster with an instant before `before_ms` from every table. Returns their run ids.
+    """Deletes the runs of a cluster with an instant before `before_ms` (epoch ms) from every table. Returns their run ids.
 
-    Rows of `audit_runs` are deleted last, so the next deletion completes one that died. Files are deleted once Delta's retention
-    allows it (`VACUUM`, seven days), so current readers still find them.
+    Rows of `audit_runs` are deleted last, so a later call completes one that was interrupted. Files are deleted once Delta's
+    retention allows it (`VACUUM`, seven days), so current readers still find them.
     """
     runs = store.read_all("audit_runs").where((F.col("cluster") == cluster) & (F.unix_millis("as_of") < before_ms))
     gone = sorted(row["run_id"] for row in runs.select("run_id").distinct().collect())
@@ -28,7 +28,7 @@ def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
 
 @again_after_conflicts
 def _remove(store: Store, name: str, run_ids: list[str]) -> None:
-    """Deletes whole partitions, so no file is rewritten."""
+    """Deletes whole partitions of the tables, so no file is rewritten."""
     listed = ", ".join(map(quoted, run_ids))
     store.spark.sql(f"DELETE FROM {store.sql_name(name)} WHERE run_id IN ({listed})")
 

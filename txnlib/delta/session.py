@@ -1,4 +1,4 @@
-"""Spark sessions that can write Delta. The only place that builds one."""
+"""Spark sessions that can write Delta. The only module that builds one."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def settings_kept(spark: SparkSession) -> Iterator[None]:
 
 
 def tune_for(spark: SparkSession, read_bytes: int, held_bytes: int = 0) -> None:
-    """Tunes the session for the size of what an audit reads, and of what it carries over from an earlier one.
+    """Tunes the session for the number of bytes that an audit reads, and that it carries over from an earlier one.
 
-    Compiling a plan to Java takes longer than interpreting it over a few thousand rows: with 21 tables, most of the time of
+    Compiling a plan to Java takes longer than interpreting it over a few thousand rows: with 21 tables, this is most of the time of
     a small audit (measured: 66 s of CPU against 53 s for the sample capture). Rows that are carried over are scanned, too, but only
-    a few columns of them (a night that adds 50 MB to 5 GB: 57 s compiled, 51 s interpreted).
+    a few columns of them (50 MB appended to 5 GB: 57 s compiled, 51 s interpreted).
     """
     is_small = read_bytes < SMALL_INPUT_BYTES and held_bytes < MUCH_HELD_BYTES
     settings = INTERPRET if is_small else COMPILE

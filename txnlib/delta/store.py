@@ -1,7 +1,7 @@
 """The Delta tables of a run. The only writer; a repeated run replaces its rows.
 
-Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit. So running a run again repairs
-it if it died, and never duplicates rows.
+Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit. So repeating a run repairs it if it
+was interrupted, and never duplicates rows.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ ASIDE: Final = "_aside"
 
 
 def stored_schema(name: str) -> StructType:
-    """The columns of a table as stored: those of the run come first."""
+    """The columns of a table as stored: first the columns of the run, then those of the table."""
     return StructType([*RUN_COLUMNS, *TABLES[name].fields])
 
 
@@ -92,7 +92,7 @@ def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
     )
 
 
-def _borne(commit_note: str) -> dict[str, str]:
+def _commit_options(commit_note: str) -> dict[str, str]:
     return {"userMetadata": commit_note} if commit_note else {}
 
 
@@ -188,8 +188,8 @@ class RunStore:
     def remove(self, name: str, values: Mapping[str, str]) -> None:
         """Deletes the rows of this run that have these values."""
         self._forget(name)
-        are_meant = " AND ".join(f"{column} = {quoted(value)}" for column, value in {"run_id": self.run_id, **values}.items())
-        self.store.spark.sql(f"DELETE FROM {self.store.sql_name(name)} WHERE {are_meant}")
+        condition = " AND ".join(f"{column} = {quoted(value)}" for column, value in {"run_id": self.run_id, **values}.items())
+        self.store.spark.sql(f"DELETE FROM {self.store.sql_name(name)} WHERE {condition}")
 
     def commit_notes(self, name: str) -> list[str]:
         """The notes on the newest commits to a table, of all runs, newest first."""
@@ -245,7 +245,7 @@ class RunStore:
         return True
 
     def sweep(self) -> None:
-        """Removes temporary files that the run left when it died."""
+        """Removes temporary files of this run that an interrupted attempt left behind."""
         if self.store.folder is not None:
             shutil.rmtree(Path(self.store.folder, ASIDE, self.run_id), ignore_errors=True)
 
@@ -282,7 +282,7 @@ class RunStore:
             stored.write.format("delta")
             .mode(mode)
             .option("mergeSchema", "true")
-            .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)}, **_borne(commit_note))
+            .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)}, **_commit_options(commit_note))
         )
         if mode == "overwrite":
             writer = writer.option("replaceWhere", f"run_id = {quoted(self.run_id)}")
@@ -296,7 +296,7 @@ class RunStore:
     @again_after_conflicts
     def _evolve(self, rows: DataFrame, name: str, mode: str, commit_note: str) -> None:
         """Writes to a table of a catalog that lacks columns, which `saveAsTable` fails to add (Spark 4.2, Delta 4.4)."""
-        writer = rows.writeTo(f"{self.store.schema}.{name}").options(mergeSchema="true", **_borne(commit_note))
+        writer = rows.writeTo(f"{self.store.schema}.{name}").options(mergeSchema="true", **_commit_options(commit_note))
         if mode == "overwrite":
             writer.overwrite(F.col("run_id") == self.run_id)
         else:

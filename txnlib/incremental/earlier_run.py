@@ -23,9 +23,9 @@ _CANDIDATES: Final = 2
 
 
 def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator[tuple[RunStore, int]]:
-    """Audits of a cluster from which another can resume, newest first, each with its instant.
+    """Yields the audits of a cluster from which another can resume, newest first, each with its instant in epoch ms.
 
-    They are finished, read logs from the beginning, and were made by this version: another version may read the same bytes
+    They are finished, have read logs from the beginning, and were made by this version: another version may read the same bytes
     differently.
     """
     try:
@@ -52,8 +52,8 @@ def go_on_from(spark: SparkSession, capture: Capture, earlier: RunStore) -> Capt
 
 def read_new(spark: SparkSession, capture: Capture, table: str, earlier: RunStore | None) -> DataFrame:
     """`read_capture`; for `segments`, including what an earlier run has already read."""
-    is_told = table == "segments" and earlier is not None and capture.continued
-    held = continued_parts(earlier.read(table), frame_of(spark, capture)) if earlier is not None and is_told else None
+    is_partly_read = table == "segments" and earlier is not None and capture.continued
+    held = continued_parts(earlier.read(table), frame_of(spark, capture)) if earlier is not None and is_partly_read else None
     return read_capture(spark, capture, table, held)
 
 

@@ -1,8 +1,8 @@
-"""Segments that the earlier run read. Their rows still hold; reading resumes behind them.
+"""Segments that the earlier run has read. Their rows are carried over; reading resumes after them.
 
-Tasks look for the fingerprint of a segment in tonight's copy of it (`readers.segment_fingerprint`). Where all of it is there, the
-rows are carried over, and reading resumes at the last batch or after it. Everything else is read as if for the first time:
-the logs of coordinators and groups, whose records are decoded, all text, and whatever was compacted or damaged.
+Tasks look for the fingerprint of a segment in the new copy (`readers.segment_fingerprint`). If all of it is unchanged, the rows are
+carried over, and reading resumes at the last batch or after it. Everything else is read in full: the logs of coordinators and
+groups, whose records are decoded, all text, and all segments that were compacted or are damaged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from txnlib.spark.schemas import COPY, SEGMENT_PARTS, conform
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
 _FILES_PER_TASK: Final = 64
-#: Of `readers.capture.Continued`.
+#: Columns of `readers.capture.Continued`.
 CONTINUED: Final = (
     "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long, "
     "leader_epoch int"
@@ -37,9 +37,9 @@ CONTINUED: Final = (
 
 
 def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame) -> Capture:
-    """The capture with those of its segments that `segments` of the run before hold already, each to be read on.
+    """The capture, with its segments that `segments` of the earlier run already contains; only their appended bytes are to be read.
 
-    `checkpoints` are those of this capture: a partition with a cleaner's offset is compacted, and read whole.
+    `checkpoints` are those of this capture. A partition with a cleaner's offset is compacted, and is read in full.
     """
     raw = capture.of_kind(FileKind.SEGMENT)
     if not raw:
@@ -49,13 +49,13 @@ def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame
         "topic string, partition int, source string, segment_base_offset long, path string",
     )
     cleaned = checkpoints.where(F.col("name") == "cleaner_offset").select(*COPY)
-    known = _worth_asking(segments).join(cleaned, on=list(COPY), how="left_anti")
-    asked = known.join(listed, on=list(_SEGMENT), how="inner")
-    tasks = asked.repartition(-(-len(raw) // _FILES_PER_TASK))
-    found = tasks.select(*_SEGMENT, "path", "landmarks", "last_offset_before").mapInArrow(_ask, CONTINUED).collect()
-    # Of a segment that was given twice nobody knows which one the rows are of.
-    times = Counter(row[: len(_SEGMENT)] for row in found)
-    once = (Continued(*row) for row in found if times[row[: len(_SEGMENT)]] == 1)
+    resumable = _resumable(segments).join(cleaned, on=list(COPY), how="left_anti")
+    candidates = resumable.join(listed, on=list(_SEGMENT), how="inner")
+    tasks = candidates.repartition(-(-len(raw) // _FILES_PER_TASK))
+    resumed = tasks.select(*_SEGMENT, "path", "landmarks", "last_offset_before").mapInArrow(_find_positions, CONTINUED).collect()
+    # If a segment is listed twice, it is unknown which one the rows belong to.
+    times = Counter(row[: len(_SEGMENT)] for row in resumed)
+    once = (Continued(*row) for row in resumed if times[row[: len(_SEGMENT)]] == 1)
     continued = tuple(sorted(once, key=lambda segment: segment.path))
     parts = {
         each.path: (Part(each.position, None, Pause(each.position, each.last_offset, each.leader_epoch)),) for each in continued
@@ -63,8 +63,8 @@ def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame
     return replace(capture, parts={**capture.parts, **parts}, continued=continued)
 
 
-def _worth_asking(segments: DataFrame) -> DataFrame:
-    """The segments whose rows may hold still: those with batches, no holes, and nothing unreadable before the last batch."""
+def _resumable(segments: DataFrame) -> DataFrame:
+    """The segments whose rows may be unchanged: with batches, without holes, and with nothing unreadable before the last batch."""
     last = F.element_at("landmarks", -1)["position"]
     damaged = F.exists("unreadable", lambda stretch: is_harmful(stretch) & (stretch["position"] < last))
     return segments.where(
@@ -76,22 +76,22 @@ def _worth_asking(segments: DataFrame) -> DataFrame:
     ).drop("path")
 
 
-def _ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _find_positions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     begin_task()
     for batch in batches:
         rows = batch.select(["path", "landmarks", "last_offset_before"]).to_pylist()
-        found = [_go_on(row["path"], row["landmarks"], row["last_offset_before"]) for row in rows]
+        pauses = [_resume(row["path"], row["landmarks"], row["last_offset_before"]) for row in rows]
         where = batch.select([*_SEGMENT, "path"])
-        positions = pa.array([None if at is None else at.position for at in found], pa.int64())
-        last_offsets = pa.array([None if at is None else at.last_offset for at in found], pa.int64())
-        leader_epochs = pa.array([None if at is None else at.leader_epoch for at in found], pa.int32())
-        named = [*where.schema.names, "position", "last_offset", "leader_epoch"]
-        asked = pa.RecordBatch.from_arrays([*where.columns, positions, last_offsets, leader_epochs], names=named)
-        yield asked.filter(positions.is_valid())
+        positions = pa.array([None if at is None else at.position for at in pauses], pa.int64())
+        last_offsets = pa.array([None if at is None else at.last_offset for at in pauses], pa.int64())
+        leader_epochs = pa.array([None if at is None else at.leader_epoch for at in pauses], pa.int32())
+        columns = [*where.schema.names, "position", "last_offset", "leader_epoch"]
+        located = pa.RecordBatch.from_arrays([*where.columns, positions, last_offsets, leader_epochs], names=columns)
+        yield located.filter(positions.is_valid())
 
 
-def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int | None) -> Pause | None:
-    """A file that cannot be read is not continued, which whoever reads it whole will say."""
+def _resume(path: str, landmarks: list[dict[str, int]], last_offset_before: int | None) -> Pause | None:
+    """The position in a file after its fingerprint. None for a file that cannot be read: the table readers report it."""
     try:
         with files.open_buffer(path) as opened:
             return go_on(opened.buffer, opened.size, landmarks, last_offset_before)
@@ -100,21 +100,21 @@ def _go_on(path: str, landmarks: list[dict[str, int]], last_offset_before: int |
 
 
 def mark_continued(record_batches: DataFrame, continued: DataFrame) -> DataFrame:
-    """Rows of `record_batches` of the run before, with whether they hold still: column `holds`."""
+    """Rows of `record_batches` of the earlier run, with a boolean column `holds`: whether the row is unchanged."""
     read_on = continued.select(*_SEGMENT, F.col("position").alias("read_from"))
-    told = record_batches.join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
-    return told.withColumn("holds", F.coalesce(F.col("position") < F.col("read_from"), F.lit(False)))
+    joined = record_batches.join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
+    return joined.withColumn("holds", F.coalesce(F.col("position") < F.col("read_from"), F.lit(False)))
 
 
 def torn_segments(segments: DataFrame, continued: DataFrame) -> DataFrame:
-    """The segments of the run before of which some row may not hold. Columns: those of `segments`, and `read_from`."""
+    """The segments of the earlier run of which some row may have changed. Columns: those of `segments`, and `read_from`."""
     read_on = continued.select(*_SEGMENT, F.col("position").alias("read_from"))
-    told = segments.where(F.col("topic").isNotNull()).join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
-    return told.where(~F.coalesce(F.col("read_from") > F.element_at("landmarks", -1)["position"], F.lit(False)))
+    joined = segments.where(F.col("topic").isNotNull()).join(F.broadcast(read_on), on=list(_SEGMENT), how="left")
+    return joined.where(~F.coalesce(F.col("read_from") > F.element_at("landmarks", -1)["position"], F.lit(False)))
 
 
 def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:
-    """What the run before has seen of each continued segment, as the first part of it. Columns: SEGMENT_PARTS."""
+    """What the earlier run has read of each continued segment, as the first part of it. Columns: SEGMENT_PARTS."""
     before = F.filter("unreadable", lambda stretch: stretch["position"] < F.col("read_from"))
     landmarks = F.filter("landmarks", lambda mark: mark["position"] < F.col("read_from"))
     is_last_held = F.element_at("landmarks", -1)["position"] < F.col("read_from")
@@ -135,7 +135,7 @@ def continued_parts(segments: DataFrame, continued: DataFrame) -> DataFrame:
 
 
 def _of_files(rows: DataFrame, continued: DataFrame) -> DataFrame:
-    """The rows of continued segments, with where they are read on."""
+    """The rows of continued segments, with the position from which each is read and the last offset before it."""
     now = continued.select(
         *_SEGMENT,
         F.col("path").alias("path_now"),

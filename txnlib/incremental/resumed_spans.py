@@ -1,7 +1,8 @@
 """`producer_spans` resumed from the earlier run: the windows run over new batches only.
 
-What the run before remembered of each producer stands in the row of its newest span; a closed span is what it was. So the rows
-of a whole log are those of closed spans, as they were, and those that the windows make of new batches with that memory.
+The row of each producer's newest span contains the state that the windows remembered in the earlier run. A closed span never
+changes. So the rows of the whole log are the unchanged rows of closed spans, and the rows that the windows make of new batches,
+starting from that state.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from txnlib.spark.producers.producer_spans import (
 from txnlib.spark.producers.producer_steps import EARLIER, with_states
 from txnlib.spark.schemas import MARKER_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, conform
 
-#: The column of `mark_closed`.
+#: The boolean column that `mark_closed` adds.
 _HOLDS: Final = "holds"
 
 
@@ -35,22 +36,23 @@ def continued_spans(
     earlier_spans: DataFrame,
     grown: DataFrame,
 ) -> DataFrame:
-    """The rows of `producer_spans` but for those that the run before had already (`mark_closed`). Columns: PRODUCER_SPANS.
+    """The rows of `producer_spans` without those carried over from the earlier run (`mark_closed`). Columns: PRODUCER_SPANS.
 
-    `new_batches`: those of `record_batches` that are not in the run before, and maybe others. `grown`: see `grown_partitions`.
+    `new_batches`: the rows of `record_batches` that are not in the earlier run, and possibly others. `grown`: see
+    `grown_partitions`.
     """
     copies = F.broadcast(grown)
     judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
     others = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="left_anti")
     added = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner")
     new = read_batches_of(new_batches.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner").where(_is_new()), added)
-    known = newest_spans(earlier_spans).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
-    remembered = known.select(*PRODUCER, memory().alias(EARLIER))
-    gone_on = new.join(remembered, on=list(PRODUCER), how="left")
+    newest = newest_spans(earlier_spans).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
+    remembered = newest.select(*PRODUCER, memory().alias(EARLIER))
+    resumed = new.join(remembered, on=list(PRODUCER), how="left")
     whole = batches_of(record_batches, producer_snapshots, others)
-    steps = with_states(gone_on.unionByName(whole, allowMissingColumns=True))
+    steps = with_states(resumed.unionByName(whole, allowMissingColumns=True))
     spans = located_spans(spans_of(steps), judged)
-    return spans.unionByName(_left_behind(known, new))
+    return spans.unionByName(_left_behind(newest, new))
 
 
 def _is_new() -> Column:
@@ -58,28 +60,28 @@ def _is_new() -> Column:
 
 
 def _left_behind(known: DataFrame, new: DataFrame) -> DataFrame:
-    """The newest spans of the run before, as they are now: those of producers that wrote on are the newest no more."""
+    """The newest spans of the earlier run, as of this run: those of producers with new batches are no longer the newest."""
     wrote = new.select(*PRODUCER).distinct().withColumn("wrote", F.lit(True))
-    told = known.join(wrote, on=list(PRODUCER), how="left").withColumn("wrote", F.coalesce("wrote", F.lit(False)))
+    joined = known.join(wrote, on=list(PRODUCER), how="left").withColumn("wrote", F.coalesce("wrote", F.lit(False)))
     is_closed, wrote_on = F.col("marker_offset").isNotNull(), F.col("wrote")
-    left = told.where(~wrote_on | is_closed | F.col("suspect").isNotNull())
+    left = joined.where(~wrote_on | is_closed | F.col("suspect").isNotNull())
     is_over = {name: F.when(~wrote_on | is_closed, F.col(name)).alias(name) for name in END_OF_SPAN}
     is_newest = {name: F.when(~wrote_on, F.col(name)).alias(name) for name in ("state", "suspects_count")}
     return conform(left.withColumns({**is_over, **is_newest, "is_newest": ~wrote_on}), PRODUCER_SPANS)
 
 
 def mark_closed(spans: DataFrame, grown: DataFrame) -> DataFrame:
-    """Rows of `producer_spans` of the run before, with whether they are among those of tonight as they are: column `holds`."""
+    """Rows of `producer_spans` of the earlier run, with a boolean column `holds`: whether this run has the same row."""
     return _in_grown(spans, grown, F.col("state").isNull())
 
 
 def mark_ended(partition_transactions: DataFrame, grown: DataFrame) -> DataFrame:
-    """The same of rows of `partition_transactions`."""
+    """The same for rows of `partition_transactions`."""
     return _in_grown(partition_transactions, grown, F.col("marker_offset").isNotNull())
 
 
 def not_ended_before(spans: DataFrame, grown: DataFrame) -> DataFrame:
-    """The spans of tonight whose transactions `mark_ended` does not find."""
+    """The spans of this run whose transactions `mark_ended` does not find."""
     copies = F.broadcast(grown.select(*TOPIC_PARTITION, "grows_at"))
     is_known = F.coalesce(F.col("marker_offset") < F.col("grows_at"), F.lit(False))
     return spans.join(copies, on=list(TOPIC_PARTITION), how="left").where(~is_known).drop("grows_at")
@@ -87,12 +89,12 @@ def not_ended_before(spans: DataFrame, grown: DataFrame) -> DataFrame:
 
 def _in_grown(rows: DataFrame, grown: DataFrame, is_closed: Column) -> DataFrame:
     copies = F.broadcast(grown.select(*TOPIC_PARTITION, F.lit(True).alias("grew")))
-    told = rows.join(copies, on=list(TOPIC_PARTITION), how="left")
-    return told.withColumn(_HOLDS, F.coalesce("grew", F.lit(False)) & is_closed)
+    joined = rows.join(copies, on=list(TOPIC_PARTITION), how="left")
+    return joined.withColumn(_HOLDS, F.coalesce("grew", F.lit(False)) & is_closed)
 
 
 def memory() -> Column:
-    """What the windows remembered at the end of a producer's newest span, by the names of `producer_steps`."""
+    """What the windows remembered at the end of a producer's newest span: a struct with the names of `producer_steps`."""
     is_marker, state = F.col("marker_offset").isNotNull(), F.col("state")
 
     def in_span(value: Column) -> Column:
@@ -102,7 +104,7 @@ def memory() -> Column:
     marker |= {"coordinator_epoch": "marker_coordinator_epoch", "ms": "marker_ms"}
     ended_by = F.struct(*[F.col(name).alias(field) for field, name in marker.items()]).cast(MARKER_FIELDS)
     fields = {
-        # Only that there was one, and no offset is as low.
+        # Shows only that there was a batch before; lower than any offset.
         "base_offset": F.lit(-1).cast("long"),
         "producer_epoch": state["producer_epoch"],
         "max_timestamp_ms": state["last_timestamp"],

@@ -1,4 +1,4 @@
-"""Files of a capture as Arrow batches."""
+"""Readers that turn the files of a capture into Arrow batches."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""The batches of a segment and whether each can be believed. Bytes to numpy; no semantics beyond the header.
+"""Batches of a segment, and whether each is valid. Decodes headers into numpy arrays and interprets nothing beyond them.
 
-The lengths are a linked list, so one plain loop walks them; everything else works on a block of headers at once. A CRC
-covers a batch from its attributes on, not its offset, length and magic, so those are judged by what stands around them.
+The batch lengths form a linked list, so one plain loop walks them. Everything else works on a block of headers at once. A batch's
+CRC covers the bytes from its attributes to its end. It does not cover offset, length, leader epoch and magic, so those are checked
+against the neighbouring batches.
 
-CRC-32C is checked where the bytes are at hand anyway: on every control batch, every coordinator batch and every batch of
-at most one page, which the read of its header brought along; and on whatever looks odd. Larger data batches are trusted
-by their header.
+CRC-32C is checked where the bytes are in memory anyway: on every control batch, on every coordinator batch, on every batch of at
+most one page (reading its header has read all of it), and on every suspicious batch. Larger data batches are trusted by their
+header.
 """
 
 from __future__ import annotations
@@ -53,15 +54,16 @@ __all__ = [
 ]
 
 BLOCK: Final = 65_536
-#: The same right behind damage: where every second batch is damaged, each walk must not go through all that follows.
-BLOCK_BEHIND_DAMAGE: Final = 64
-#: The length of the batch at a position: behind its offset.
+#: The same directly after damage. If every second batch is damaged, this keeps each walk from going through the whole rest of the
+#: file.
+BLOCK_AFTER_DAMAGE: Final = 64
+#: Reads the length of the batch at a position: the length field follows the 8-byte offset.
 _LENGTH: Final = struct.Struct(">8xi")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Up to 65 536 believable batches that stand back to back."""
+    """Up to 65 536 valid batches that follow each other without a gap in position."""
 
     positions: Positions
     headers: Headers
@@ -70,12 +72,13 @@ class Block:
 
     @property
     def last_offsets(self) -> Positions:
+        """Offset of the last record of each batch."""
         return last_offsets(self.headers)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Bytes that cannot be believed. `next_offset` is that of the batch after it; None where none follows."""
+    """A range of unreadable bytes. `next_offset` is the base offset of the batch after it; None if no batch follows."""
 
     position: int
     length: int
@@ -85,7 +88,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """How the file ends: CLEAN, ZEROS (preallocated), TORN (inside a batch), CORRUPT."""
+    """How the file ends. `how`: CLEAN, ZEROS (preallocated), TORN (inside a batch) or CORRUPT."""
 
     how: str
     position: int
@@ -100,11 +103,12 @@ def read_blocks(
     start: Pause = BEGINNING,
     until: int | None = None,
 ) -> Iterator[Block | Stretch | Tail | Pause]:
-    """The batches of a segment in order, what could not be believed between them, and last how it ends.
+    """Yields the batches of a segment in order, the unreadable ranges between them, and last how the file ends.
 
-    `check_all` checks the CRC of every batch, whatever its size. After damage, reading goes on at the next batch whose
-    CRC, offset and length prove it. With `until`, it pauses before the first batch from there on, and may be taken up again
-    there: what is read is the same with any pauses. The time it takes grows with the size, whatever the file holds.
+    `check_all` checks the CRC of every batch, whatever its size. After damage, reading resumes at the next batch that its CRC,
+    offset and length prove. With `until`, reading pauses before the first batch at or after that position and ends with a `Pause`.
+    Passing that `Pause` as `start` resumes there. The result does not depend on where reading paused. Time is linear in `size`,
+    whatever the file contains.
     """
     position, last_offset, leader_epoch = start.position, start.last_offset, start.leader_epoch
     known = Known(buffer, size, segment_base_offset)
@@ -124,7 +128,7 @@ def read_blocks(
             good, reason = _count_believable(known, chain, check_all, is_before_damage=stop < size and not is_full)
             if good == 1 and position == resumed:
                 good = 0 if is_denied(known, headers, stop if len(positions) == 1 else int(positions[1])) else 1
-            # Whether the last one can be believed shows at the batch behind it, so it is read again with that one.
+            # The next batch shows whether the last one is valid, so the last one is read again together with it.
             kept = good - 1 if is_full and good == len(positions) else good
             if kept:
                 yield Block(positions[:kept], headers[:kept], last_offset)
@@ -149,18 +153,18 @@ def read_blocks(
             yield Tail(how, bad)
             return
         yield Stretch(bad, resumed - bad, reason, read_int64(buffer, resumed))
-        position, most = resumed, min(BLOCK_BEHIND_DAMAGE, BLOCK)
+        position, most = resumed, min(BLOCK_AFTER_DAMAGE, BLOCK)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Batches that lengths chain, with what stands before them."""
+    """Consecutive batches, as chained by their length fields, and the state before the first one."""
 
     positions: Positions
     headers: Headers
-    #: Of the batch before the first one.
+    #: Leader epoch of the batch before the first one.
     leader_epoch: int | None
-    #: Whether the first one is the first of the file, and whether more follows the last.
+    #: Whether the first batch is the first of the file, and whether more batches follow the last.
     is_first: bool
     is_full: bool
 
@@ -168,17 +172,17 @@ class _Chain:
 def _walk(
     buffer: Buffer, position: int, size: int, most: int, span: int | None = None, until: int | None = None
 ) -> tuple[Positions, int, bool]:
-    """Positions of batches that the length fields chain, where the walk stopped, and whether it could have gone on.
+    """The positions of batches that the length fields chain, where the walk stopped, and whether it could have continued.
 
-    It could if it has `most` batches, or one at `until` or behind it, or went through as much as a buffer of ranges holds;
-    then it has two at least.
+    It could have continued if it has `most` batches, if it reached a batch at or after `until`, or if it has covered as many bytes
+    as a buffer of ranges keeps. In the last case it has at least two batches.
     """
     pause_at = size if until is None else until
     positions: list[int] = []
     note, start = positions.append, position
     unpack = _LENGTH.unpack_from
     last = stop_after = size - MAGIC_POSITION - 1
-    # What is at hand of the buffer: of one in ranges a block, which need not hold all of what begins in it.
+    # The part of the buffer that is in memory. For a buffer of ranges this is one block, which may end inside the last batch.
     content: Any = buffer
     begin, reach = 0, size
     if isinstance(buffer, BlockBuffer):
@@ -206,7 +210,7 @@ def _walk(
 
 
 def _count_believable(known: Known, chain: _Chain, check_all: bool, *, is_before_damage: bool) -> tuple[int, str]:
-    """How many batches from the first on can be believed, and why not the next."""
+    """How many batches, counted from the first, are valid, and why the next one is not."""
     positions, headers = chain.positions, chain.headers
     sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
     last = last_offsets(headers)
@@ -217,7 +221,7 @@ def _count_believable(known: Known, chain: _Chain, check_all: bool, *, is_before
     checked = is_control | (sizes <= PAGE) | (headers["magic"] != 2)
     if check_all:
         checked[:] = True
-    # A wrong length or offset shows at the batch behind it, a wrong leader epoch on either side: distrust both.
+    # A wrong length or offset shows at the next batch, a wrong leader epoch on either side: check the CRC of both.
     falls = _falls(chain)
     suspects = np.concatenate([np.flatnonzero(~plausible), falls])
     checked[suspects] = True
@@ -240,17 +244,18 @@ CONTRADICTED_EPOCH: Final = "CORRUPT_BATCH: its leader epoch contradicts those o
 
 
 def _falls(chain: _Chain) -> Positions:
-    """Indexes of the batches whose leader epoch is lower than that of the batch before; they never fall as offsets rise."""
+    """Indexes of the batches whose leader epoch is lower than that of the previous batch. Epochs never fall in a valid log."""
     epochs = leader_epochs(chain.headers)
     before = np.concatenate([[NO_LEADER_EPOCH if chain.leader_epoch is None else chain.leader_epoch], epochs[:-1]])
     return np.flatnonzero((epochs > NO_LEADER_EPOCH) & (epochs < before))
 
 
 def _contradicted(known: Known, chain: _Chain, fall: int, end: int) -> int | None:
-    """Index of the one batch whose leader epoch is wrong where epochs fall, among the batches up to `end`; None: no single one.
+    """Index of the one batch, before index `end`, whose leader epoch is wrong where epochs fall; None if no single batch is wrong.
 
-    No CRC covers leader epochs. Where one batch stands between others that agree, it is wrong. Where they fall and stay so, a
-    leader that knew less wrote on: that is told elsewhere, and nothing is damaged (`spark.coverage.coverage`).
+    No CRC covers leader epochs. If a single batch disagrees with neighbours that agree with each other, its epoch is wrong. If the
+    epochs fall and stay low, a leader with an older epoch continued the log: that is no damage, and `spark.coverage.coverage`
+    reports it.
     """
     epochs = leader_epochs(chain.headers)
     if fall >= end:
@@ -258,14 +263,17 @@ def _contradicted(known: Known, chain: _Chain, fall: int, end: int) -> int | Non
     if fall > 0 and _is_raised(known, chain, epochs, fall):
         return fall - 1
     if fall == len(epochs) - 1 and chain.is_full:
-        return None  # read again, with what follows
+        return None  # read again, together with the next batches
     before = chain.leader_epoch if fall == 0 else int(epochs[fall - 1])
     is_isolated = fall + 1 >= end or epochs[fall + 1] >= before
     return fall if is_isolated else None
 
 
 def _is_raised(known: Known, chain: _Chain, epochs: Positions, fall: int) -> bool:
-    """Whether the batch before a fall is higher than both its neighbours, which are equal; the first of a file has two after it."""
+    """Whether the batch before a fall has a higher epoch than its two neighbours, which are equal.
+
+    For the first batch of a file, these are the two batches after it.
+    """
     if fall > 1 or chain.leader_epoch is not None:
         return bool(epochs[fall] == (epochs[fall - 2] if fall > 1 else chain.leader_epoch))
     second = int(chain.positions[1]) + int(chain.headers["batch_length"][1]) + LOG_OVERHEAD
@@ -275,7 +283,7 @@ def _is_raised(known: Known, chain: _Chain, epochs: Positions, fall: int) -> boo
 
 
 def _first_refuted(known: Known, positions: Positions, sizes: Positions, headers: Headers, indexes: Any) -> int | None:
-    """The first of the batches at `indexes` whose CRC does not fit; None if all do. The one loop that costs time."""
+    """Index of the first batch among `indexes` whose CRC does not match; None if all match. The only loop that costs time."""
     starts = positions[indexes]
     ends = (starts + sizes[indexes]).tolist()
     is_plain = (headers["magic"][indexes] == 2).all() and not known.is_damaged and (sizes[indexes] <= SCAN).all()
@@ -297,7 +305,7 @@ def _first_refuted(known: Known, positions: Positions, sizes: Positions, headers
 
 
 def _is_offset_misplaced(headers: Headers, last: Positions, bad: int, floor: int) -> bool:
-    """Whether the batch *before* an apparently late one carries the wrong offset: no CRC covers offsets."""
+    """Whether the wrong offset is that of the batch *before* the one whose offset seems too low. No CRC covers offsets."""
     if bad == 0:
         return False
     before = floor if bad == 1 else int(last[bad - 2])

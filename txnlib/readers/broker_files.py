@@ -1,4 +1,4 @@
-"""The files beside a log: producer snapshots, transaction indexes and text checkpoints, as columns."""
+"""Broker files next to a log, as Arrow batches: producer snapshots, transaction indexes, text checkpoints."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, CaptureFile, FileK
 from txnlib.readers.segment import SAMPLE_BYTES
 from txnlib.readers.storage import files
 
-#: What a snapshot, an index or a checkpoint may have: 1.5 million producers, 1.9 million aborted transactions, or 200 000
-#: partitions with the longest names that there can be. Brokers write far less.
+#: Size limit for a snapshot, index or checkpoint: 1.5 million producers, 1.9 million aborted transactions, or 200 000 partitions
+#: with the longest possible names. Files that brokers write are far smaller.
 MOST_BYTES: Final = 64 << 20
 
 
 def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row per producer, and one with a null producer id that says the snapshot was read (it may be empty).
+    """One row per producer, and one row with a null producer id to record that the snapshot was read (it may be empty).
 
-    Nothing for a corrupt snapshot: Kafka skips it in favour of an older one; `snapshot_problem` names it.
+    Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`. A corrupt snapshot has no rows: Kafka skips it and loads an older one.
+    `snapshot_problem` names the problem. Raises OSError if the file cannot be read.
     """
     content = files.read_all(file.path, MOST_BYTES)
     if snapshot_problem(content) is not None:
@@ -73,9 +74,10 @@ def snapshot_problem(content: bytes) -> str | None:
 
 
 def read_aborted_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row per entry of a `.txnindex`, and one with a null producer id that says the index was read (it may be empty).
+    """One row per entry of a `.txnindex`, and one row with a null producer id to record that the index was read (it may be empty).
 
-    Nothing for a corrupt one; `transaction_index_problem` names it.
+    Columns: `arrow_schemas.ABORTED_TRANSACTIONS`. A corrupt index has no rows; `transaction_index_problem` names the problem.
+    Raises OSError if the file cannot be read.
     """
     content = files.read_all(file.path, MOST_BYTES)
     if transaction_index_problem(content) is not None:
@@ -95,7 +97,7 @@ def transaction_index_problem(content: bytes) -> str | None:
 
 
 def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of SEGMENTS for an index that cannot be used, or that ends inside an entry; nothing for a whole one."""
+    """One row of `arrow_schemas.SEGMENTS` for an index that cannot be used or ends inside an entry; none for a complete one."""
     content = files.read_all(file.path, MOST_BYTES)
     problem = transaction_index_problem(content)
     rest = len(content) % ENTRY.size
@@ -111,9 +113,10 @@ def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch
 
 
 def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: int = 0) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.SEGMENTS` for a file, or of `arrow_schemas.SEGMENT_PARTS` for a part, of which nothing can be used.
+    """One row for a file, or a part of a file, of which nothing can be used.
 
-    `position`: the byte that shows it. A segment lowers the coverage of its partition, and so does a partition's whole folder.
+    Columns: `arrow_schemas.SEGMENTS` for a file, `arrow_schemas.SEGMENT_PARTS` for a part. `position` is the byte that shows the
+    problem. Only a segment, or a whole partition folder, lowers the coverage of its partition.
     """
     end = file.size
     if file.part is not None:
@@ -125,7 +128,7 @@ def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: 
 
 
 def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.SEGMENTS` for a segment that is there and was not read, because a snapshot stands for it."""
+    """One row of `arrow_schemas.SEGMENTS` for a segment that was not read because a producer snapshot replaces it."""
     yield _segment_without_batches(file, {"bytes": 0, "tail": "SKIPPED", "is_decoded": True, "unreadable": []})
 
 
@@ -137,7 +140,10 @@ def _segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.R
 
 
 def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row per whole entry of a checkpoint file; `read_checkpoint_problem` names what is wrong with the others."""
+    """One row of `arrow_schemas.CHECKPOINTS` per complete entry of a checkpoint file.
+
+    `read_checkpoint_problem` names what is wrong with the other entries.
+    """
     name = CHECKPOINTS[PurePosixPath(file.path).name]
     rows = []
     for topic, number, offset in _checkpoint_of(file).entries:
@@ -152,7 +158,7 @@ def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 
 def read_checkpoint_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.SEGMENTS` for a checkpoint file that is no whole copy; nothing for a whole one."""
+    """One row of `arrow_schemas.SEGMENTS` for a truncated or corrupt checkpoint file; none for a complete one."""
     _, problem, position = _checkpoint_of(file)
     if problem is not None:
         sample = files.read_range(file.path, position, SAMPLE_BYTES).hex()

@@ -1,7 +1,7 @@
-"""The files of a capture and their kinds. Names and first bytes decide; no log is read here.
+"""Files of a capture and their kinds. Names and first bytes decide; no log is read here.
 
-Raw files are known by Kafka's names (`<topic>-<partition>/<20 digits>.log`), text by its content, whatever it is called.
-What is neither is listed as such, so that the audit can say what it did not read.
+Raw files are recognised by Kafka's names (`<topic>-<partition>/<20 digits>.log`), text files by their content, whatever their name.
+All other files are listed as unknown, so that the audit can report what it did not read.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compr
 
 class FileKind(StrEnum):
     SEGMENT = "segment"
-    #: A segment that a producer snapshot stands for; see `start.py`.
+    #: A segment that a producer snapshot replaces; see `snapshot_start.py`.
     SKIPPED_SEGMENT = "skipped"
     DUMP = "dump"
-    #: What a console consumer printed of `__transaction_state`.
+    #: Records of `__transaction_state`, as printed by a console consumer.
     CONSOLE = "console"
     PRODUCER_SNAPSHOT = "producer_snapshot"
     TRANSACTION_INDEX = "transaction_index"
     CHECKPOINT = "checkpoint"
-    #: Named, and never opened: no regular file, a link out of the input, a name that no broker gives.
+    #: Listed but never opened: not a regular file, a link out of the input, or a name that no broker uses.
     REFUSED = "refused"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureFile:
-    """One file to read, by its path or uri. `source` is the copy it belongs to: log directory under the input, raw or text."""
+    """One file to read. `path` is a path or URI. `source` identifies the copy: raw or text, and its log directory."""
 
     path: str
     kind: FileKind
@@ -53,18 +53,18 @@ class CaptureFile:
     size: int
     topic: str | None = None
     partition: int | None = None
-    #: The number in the file's name: base offset of a segment, offset of a snapshot; NO_OFFSET of what is REFUSED without one.
+    #: The number in the file's name: base offset of a segment, offset of a snapshot; NO_OFFSET for a REFUSED file without a number.
     offset: int = 0
-    #: Of a large file that several tasks read (`splits.py`); None: the whole file.
+    #: For a large file that several tasks read, the part to read (`file_splits.py`); None: the whole file.
     part: Part | None = None
-    #: Why it is not opened, if it is REFUSED.
+    #: For a REFUSED file, why it is not opened.
     problem: str = ""
-    #: Reached through a link that leads out of the input: no sample of it is kept.
+    #: Reached through a link that leads out of the input: no sample of its content is kept.
     is_outside: bool = False
 
     @property
     def extent(self) -> int:
-        """Bytes to be read: those of the part, if it is one."""
+        """Number of bytes to read: the size of the part, or of the whole file."""
         if self.part is None:
             return self.size
         return (self.size if self.part.stop is None else self.part.stop) - self.part.start
@@ -72,7 +72,10 @@ class CaptureFile:
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """A segment that an earlier run has read up to a position; last offset and leader epoch before it. See `landmarks.py`."""
+    """A segment that an earlier run has read up to `position`. See `segment_fingerprint.py`.
+
+    `last_offset` and `leader_epoch` are those of the batch before that position.
+    """
 
     topic: str
     partition: int
@@ -86,27 +89,28 @@ class Continued:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A capture as it lies there, before anything in it was read."""
+    """The files of a capture, before any of their content is read."""
 
     files: tuple[CaptureFile, ...]
     notes: CaptureNotes
     inputs: tuple[str, ...]
-    #: path -> its parts, of large files that can be read in parts.
+    #: path -> its parts, for each large file that is read in parts.
     parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
-    #: Segments of which only what is new is read; their part is among `parts`.
+    #: Segments to resume: only their appended bytes are read, as `parts` says.
     continued: tuple[Continued, ...] = ()
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total size of all files, in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def size_to_read(self) -> int:
-        """The same, less what an earlier run has read."""
+        """Total size of all files, in bytes, without what an earlier run has read."""
         return self.size - sum(segment.position for segment in self.continued)
 
     def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:
+        """The files of any of these kinds."""
         return tuple(file for file in self.files if file.kind in kinds)
 
 
@@ -118,7 +122,7 @@ _NUMBERED: Final = {
     _SNAPSHOT: FileKind.PRODUCER_SNAPSHOT,
     _TRANSACTION_INDEX: FileKind.TRANSACTION_INDEX,
 }
-#: `-delete` and `-stray` folders are on their way out, `-future` is a second copy being made (formats.md 3.11).
+#: Kafka is deleting `-delete` and `-stray` folders; a `-future` folder is a second copy in the making (formats.md 3.11).
 _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 LEADER_EPOCH: Final = "leader_epoch"
@@ -129,7 +133,7 @@ CHECKPOINTS: Final = {
     "cleaner-offset-checkpoint": "cleaner_offset",
     "leader-epoch-checkpoint": LEADER_EPOCH,
 }
-#: Kafka's own files that tell an audit nothing.
+#: Kafka's own files that contain nothing an audit needs.
 _SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", "partition.metadata", ".lock", ".kafka_cleanshutdown"})
 _SILENT_ENDINGS: Final = (
     ".index",
@@ -140,7 +144,7 @@ _SILENT_ENDINGS: Final = (
     ".checkpoint",
     ".tmp",
     ".err",
-    ".capture",  # what scripts/capture.sh notes for its next call
+    ".capture",  # state of scripts/capture.sh for its next call
 )
 _HEAD_BYTES: Final = 65_536
 
@@ -148,11 +152,11 @@ _HEAD_BYTES: Final = 65_536
 def list_capture(inputs: Iterable[str], *, follow_links: bool = False) -> Capture:
     """The files of all inputs, sorted by path, and the operator's notes.
 
-    A file of the input that links lead to is there once: by its own name, or by that of a link if only that is Kafka's. What lies
-    outside is REFUSED, unless `follow_links`.
+    A file of the input that links also lead to is listed once: under its own name, or under the link's name if only that one is a
+    Kafka name. Files outside the input are REFUSED, unless `follow_links`.
 
-    Raises UnreadableInputError if an input does not exist or holds nothing to read, UsageError for inputs that this
-    version cannot open or that belong to different clusters, ConfigError for a broken capture.json.
+    Raises UnreadableInputError if an input does not exist or contains nothing to read, UsageError for inputs that this version
+    cannot open or that belong to different clusters, ConfigError for a broken capture.json.
     """
     roots = [_root(given) for given in inputs]
     bases = {root: PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root) for root, is_file in roots}
@@ -176,11 +180,11 @@ def list_capture(inputs: Iterable[str], *, follow_links: bool = False) -> Captur
 
 
 class _Found:
-    """The files that were found, each known by one name."""
+    """The files found so far, each under one name."""
 
     def __init__(self) -> None:
         self._files: dict[tuple[str, str], CaptureFile] = {}
-        #: What has a name that says what it is; and what has another name -> where it is among the files.
+        #: Identities of files whose name shows their kind; and identities of the other files -> their key among the files.
         self._named: set[tuple[int, int]] = set()
         self._unnamed: dict[tuple[int, int], tuple[str, str]] = {}
 
@@ -189,7 +193,7 @@ class _Found:
         return self._files.values()
 
     def has(self, entry: Entry) -> bool:
-        """Whether a link leads to what is known by a better name."""
+        """Whether this is a link to a file that is already listed under a better name."""
         return entry.is_linked and entry.identity in self._named
 
     def add(self, entry: Entry, file: CaptureFile | None) -> None:
@@ -210,7 +214,7 @@ class _Found:
 
 
 def _root(given: str) -> tuple[str, bool]:
-    """An input as an absolute path or a uri, and whether it is one file."""
+    """An input as an absolute path or URI, and whether it is a single file."""
     root = files.locate(given)
     try:
         return root, files.is_file(root)
@@ -219,7 +223,7 @@ def _root(given: str) -> tuple[str, bool]:
 
 
 def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
-    """What a file is; None for Kafka's own files that tell nothing."""
+    """The file with its kind; None for Kafka's own files that an audit does not need."""
     if entry.problem is not None:
         return _refused(entry, base, entry.problem)
     path, size = entry.path, entry.size
@@ -257,7 +261,7 @@ def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
 
 
 def _kind_of_text(head: bytes) -> FileKind | None:
-    """Dump or console, whichever comes first: payloads and transactional ids may imitate the other."""
+    """Dump or console, whichever is recognised first: payloads and transactional ids may imitate the other form."""
     console = find_console_record(head)
     if console is not None and not looks_like_dump(head[:console]):
         return FileKind.CONSOLE
@@ -265,7 +269,7 @@ def _kind_of_text(head: bytes) -> FileKind | None:
 
 
 def topic_partition_of(folder: str) -> tuple[str | None, int | None]:
-    """Topic and partition in the name of a partition folder, split at the last hyphen."""
+    """Topic and partition in the name of a partition folder, split at the last hyphen; (None, None) for any other name."""
     match = _PARTITION_FOLDER.fullmatch(folder)
     partition = None if match is None else number(match["partition"].encode(), MAX_INT32)
     return (match["topic"], partition) if match is not None and partition is not None else (None, None)
@@ -276,7 +280,7 @@ def _is_partition_folder(name: str) -> bool:
 
 
 def _refused(entry: Entry, base: PurePosixPath, problem: str) -> CaptureFile:
-    """What is named, and not read: by its name of a partition if it is a segment, or a partition's whole folder."""
+    """A file that is listed but not read. A segment, or a whole partition folder, gets the partition in its name."""
     path = PurePosixPath(entry.path)
     match = _SEGMENT.fullmatch(path.name)
     folder = path if match is None else path.parent
@@ -293,14 +297,17 @@ def _source(how: str, folder: PurePosixPath, base: PurePosixPath) -> str:
 
 
 def broker_of(source: str) -> str | None:
-    """The broker a source came from: the last number in its folder, else the folder's own name."""
+    """The broker that a source was copied from; None if its folder has no name.
+
+    The last number in the folder's path, else the last name in it.
+    """
     parts = [part for part in source.partition(":")[2].replace(":", "/").split("/") if part not in (".", "..", "")]
     numbers = [part for part in parts if part.isdigit()]
     return numbers[-1] if numbers else (parts[-1] if parts else None)
 
 
 def _head(path: str) -> bytes:
-    """The first bytes of a file, unpacked; none of one that cannot be read, which whoever reads it whole will say."""
+    """The first bytes of a file, unpacked; empty if it cannot be read, because the table readers report that."""
     try:
         return read_text_head(path, _HEAD_BYTES)
     except READ_ERRORS as error:
@@ -310,7 +317,7 @@ def _head(path: str) -> bytes:
 
 
 def _merge(notes: list[CaptureNotes]) -> CaptureNotes:
-    """One set of notes; inputs of one cluster may carry one each."""
+    """One set of notes; several inputs of one cluster may each have their own."""
     clusters = {note.cluster for note in notes if note.cluster is not None}
     if len(clusters) > 1:
         raise UsageError(f"the inputs belong to different clusters ({', '.join(sorted(clusters))}): audit one at a time")
@@ -319,6 +326,6 @@ def _merge(notes: list[CaptureNotes]) -> CaptureNotes:
     merged: dict[str, object] = {}
     for note in notes:
         for name, value in note.model_dump(exclude_unset=True).items():
-            known = merged.get(name)
-            merged[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
+            earlier = merged.get(name)
+            merged[name] = {**earlier, **value} if isinstance(earlier, dict) and isinstance(value, dict) else value
     return CaptureNotes.model_validate(merged)

@@ -1,4 +1,4 @@
-"""`capture.json`: what the operator noted at capture time. Every field is optional.
+"""`capture.json`: the operator's notes of the capture. Every field is optional.
 
 Fields: cluster, kafka_version, captured_at_ms, coordinator_partitions, broker settings, leaders and replicas.
 """
@@ -17,10 +17,10 @@ from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers.storage import files
 
 CAPTURE_JSON: Final = "capture.json"
-#: Largest capture.json that is read: 100 000 partitions take 6 MB.
+#: Largest capture.json that is read, in bytes: 100 000 partitions take 6 MB.
 MOST_BYTES: Final = 16 << 20
 DEFAULT_INSTANT: Final = "default"
-#: Most characters of a value that an error message repeats.
+#: Maximum number of characters of a value in an error message.
 _SHOWN: Final = 40
 _PARTITION: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}-([0-9]{1,10})")
 
@@ -58,7 +58,7 @@ class PartitionNotes(BaseModel):
 
 
 class CaptureNotes(BaseModel):
-    """The content of `capture.json`; fields this version does not know are ignored."""
+    """The content of `capture.json`; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -164,17 +164,18 @@ class CaptureNotes(BaseModel):
         return noted
 
     def captured_at(self, broker: str | None, folder: str) -> int | None:
-        """When a partition's folder was copied from a broker, in epoch ms."""
+        """When a partition's folder was copied from a broker, in epoch ms; None if not noted."""
         noted = None if broker is None else self.captured_at_ms.get(f"{broker}/{folder}")
         return self.captured_at_ms.get(DEFAULT_INSTANT) if noted is None else noted
 
     @property
     def newest_instant_ms(self) -> int | None:
+        """The newest capture instant, in epoch ms; None if none is noted."""
         return max(self.captured_at_ms.values(), default=None)
 
     @property
     def timeout_scan_interval_ms(self) -> int | None:
-        """The broker's `transaction.abort.timed.out.transaction.cleanup.interval.ms`; None if not noted."""
+        """The broker's `transaction.abort.timed.out.transaction.cleanup.interval.ms`, in ms; None if not noted."""
         return _milliseconds(self.broker_settings.get(_SCAN_INTERVAL, ""))
 
 

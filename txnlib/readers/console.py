@@ -1,7 +1,7 @@
-"""Console consumer text as columns: `__transaction_state` records in the columns of `arrow_schemas.py`.
+"""Console consumer text as Arrow batches: the records of `__transaction_state` and one row of `segments`.
 
-The formatter prints neither partition nor offset, time or leader epoch of a record: they are null, and `position` is the
-record's ordinal in the text, which is the order of offsets for all records of one transactional id.
+The formatter does not print partition, offset, timestamp and leader epoch of a record, so these columns are null. `position` is the
+record's ordinal in the text. All records of one transactional id are printed in offset order.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-
 
 
 class Chunks:
-    """The contents of a stream, piece by piece."""
+    """The content of a stream in chunks."""
 
     def __init__(self, stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> None:
         self._stream, self._chunk_size = stream, chunk_size
 
     @property
     def problem(self) -> UnreadableReason | None:
-        """Why the text goes on beyond what could be read; None if it does not."""
+        """Why the text is incomplete; None if it is complete."""
         return problem_of(self._stream)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -44,20 +44,20 @@ class Chunks:
 
 
 def iter_chunks(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> Chunks:
-    """The contents of a stream, piece by piece."""
+    """The content of a stream in chunks of `chunk_size` bytes."""
     return Chunks(stream, chunk_size)
 
 
 def partition_in_name(path: str) -> int | None:
-    """The partition of `__transaction_state` that a file is named after, as with `--partition`; None if it is not."""
+    """The partition of `__transaction_state` in a file's name, as with `--partition`; None if there is none."""
     match = _NAMED_BY_PARTITION.match(PurePath(path).name)
     return int(match[1]) if match else None
 
 
 def read_transaction_log(chunks: Iterable[bytes], source: str, path: str, partition: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The coordinator records in a console consumer's text, null where it prints no field. Columns: TRANSACTION_LOG.
+    """The coordinator records in console consumer text. Columns: `arrow_schemas.TRANSACTION_LOG`; null if not printed.
 
-    `partition`: of all records in the text, where it is known. Kafka: `TransactionLogMessageFormatter`; formats.md 2.3.
+    `partition` is the partition of all records in the text, if known. Kafka: `TransactionLogMessageFormatter`; formats.md 2.3.
     """
     where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path}
     rows: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ def read_transaction_log(chunks: Iterable[bytes], source: str, path: str, partit
         if type(printed) is not ConsoleRecord:
             continue
         row = {**where, "position": ordinal, "transactional_id": printed.transactional_id, **entry_row(printed.entry)}
-        # No tool prints tags that it does not know.
+        # Tools print only the tags that they know.
         rows.append({**row, "unknown_tags": None})
         ordinal += 1
         if len(rows) == arrow_schemas.ROWS_PER_BATCH:
@@ -77,10 +77,10 @@ def read_transaction_log(chunks: Iterable[bytes], source: str, path: str, partit
 
 
 def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: int | None = None) -> Iterator[pa.RecordBatch]:
-    """One row for the text. Columns: `arrow_schemas.SEGMENTS`; offsets are null, `bytes` are those of the text.
+    """One row for the text. Columns: `arrow_schemas.SEGMENTS`; offsets are null, `bytes` is the size of the text.
 
-    `batches` are records: a coordinator writes nearly every one in a batch of its own. `newest_broker_ms` is the newest
-    `txnLastUpdateTimestamp`, which is taken from the coordinator's clock.
+    `batches` counts records, because a coordinator writes nearly every record in a batch of its own. `newest_broker_ms` is the
+    newest `txnLastUpdateTimestamp`, which is on the coordinator's clock.
     """
     unreadable: list[dict[str, Any]] = []
     newest_ms: int | None = None

@@ -1,4 +1,4 @@
-"""The records of one coordinator batch. Those that cannot be decoded are listed apart."""
+"""Records of one coordinator batch. Records that cannot be decoded are listed separately."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ class CoordinatorEntry:
 
 @dataclass(slots=True)
 class Entries:
-    """What one batch holds: entries, and one reason for each record that holds none."""
+    """The entries of one batch, and one problem for each record that could not be decoded."""
 
     entries: list[CoordinatorEntry] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 def read_entries(batch: bytes) -> Entries:
-    """The entries of one whole batch of `__transaction_state`, and its problems, as `iter_entries` gives them."""
-    found = Entries()
+    """The entries of one complete batch of `__transaction_state` and its problems, as lists. See `iter_entries`."""
+    decoded = Entries()
     for entry in iter_entries(batch):
         if isinstance(entry, str):
-            found.problems.append(entry)
+            decoded.problems.append(entry)
         else:
-            found.entries.append(entry)
-    return found
+            decoded.entries.append(entry)
+    return decoded
 
 
 def iter_entries(batch: bytes) -> Iterator[CoordinatorEntry | str]:
-    """The entries of one whole batch of `__transaction_state`, and in words each record that holds none.
+    """Yields the entries of one complete batch of `__transaction_state`, and a problem as a string for each undecodable record.
 
-    A record whose key is of another version is skipped, as by Kafka's loader; one whose value is of another version, or
-    broken, is a problem: Kafka stops loading there, and nothing may be guessed of it.
+    Kafka's loader skips a record with an unknown key version but stops at an unknown or broken value. Both are problems here, and
+    no field of such a record is guessed.
     """
     try:
         for record in iter_batch_records(batch):
@@ -85,7 +85,7 @@ def _present(value: int | None) -> int | None:
 
 
 def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
-    """The columns of `transaction_log` that come from the value; a tombstone has none."""
+    """The columns of `transaction_log` that come from the record's value; a tombstone has only `is_tombstone`."""
     if entry is None:
         return {"is_tombstone": True}
     partitions = entry.transaction_partitions
@@ -100,7 +100,7 @@ def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
         "last_producer_epoch": _present(entry.last_producer_epoch),
         "transaction_timeout_ms": entry.transaction_timeout_ms,
         "state": entry.transaction_state.kafka_name,
-        # A set: bytes and texts list it in different orders.
+        # A set: the log and the tools' text list it in different orders.
         "partitions": None if partitions is None else [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)],
         "last_update_ms": _present(entry.last_update_timestamp_ms),
         "start_ms": _present(entry.start_timestamp_ms),
@@ -110,7 +110,7 @@ def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
 
 
 def entry_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
-    """The rows of `transaction_log` that one whole batch makes, each with the columns of `where`."""
+    """The rows of `transaction_log` from one complete batch, each with the columns of `where`."""
     leader_epoch = HEADER.unpack_from(batch)[2]
     epoch = None if leader_epoch == NO_PARTITION_LEADER_EPOCH else leader_epoch
     for entry in iter_entries(batch):

@@ -1,4 +1,4 @@
-"""The records of one batch: its bytes to records of the core, decompressed by cramjam."""
+"""Records of one batch, decompressed by cramjam and decoded by the core."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from txnlib.core.kafka.record_batch import (
 from txnlib.core.kafka.wire import CorruptRecordError, read_int32
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-#: Bytes of a batch that are enough to see that its body is too large.
+#: Number of bytes of a batch that suffice to detect a body above the limit.
 MAX_BATCH_BYTES: Final = HEADER.size + MAX_BODY_BYTES + 1
-#: Undecodable records of a batch that are named; the others are counted.
+#: Maximum number of undecodable records per batch that are named; the others are counted.
 _NAMED_PROBLEMS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecord:
-    """A record whose offset or time no column holds; its neighbours are read."""
+    """A record whose offset or timestamp does not fit its column; the other records of the batch are read."""
 
     problem: str
     record: Record
 
 
 def read_batch_records(batch: bytes) -> list[Record | UnreadableRecord]:
-    """The records of one whole v2 batch, as `iter_batch_records` gives them."""
+    """The records of one complete v2 batch, as a list. See `iter_batch_records`."""
     return list(iter_batch_records(batch))
 
 
 def iter_batch_records(batch: bytes) -> Iterator[Record | UnreadableRecord]:
-    """The records of one whole v2 batch, whatever its codec, one by one.
+    """Yields the records of one complete v2 batch, with any compression codec.
 
-    Raises CorruptRecordError, before the first, where the body does not decompress, is larger than `MAX_BODY_BYTES`, or does
-    not hold what the header promises.
+    Raises CorruptRecordError, before the first record, if the body cannot be decompressed, is larger than `MAX_BODY_BYTES`, or does
+    not contain what the header declares.
     """
     (
         base_offset,
@@ -70,7 +70,7 @@ def iter_batch_records(batch: bytes) -> Iterator[Record | UnreadableRecord]:
 
 
 def named(problems: Iterator[str]) -> Iterator[str]:
-    """The problems of one batch; of very many the first, and how many more there are."""
+    """The problems of one batch; after the first 100, only the number of the others."""
     more = 0
     for number, problem in enumerate(problems):
         if number < _NAMED_PROBLEMS:
@@ -82,10 +82,10 @@ def named(problems: Iterator[str]) -> Iterator[str]:
 
 
 def decompress(codec: int, body: bytes) -> bytes:
-    """The plain body of a batch.
+    """The decompressed body of a batch.
 
-    Raises CorruptRecordError if the codec is unknown, its stream is broken, or it holds more than `MAX_BODY_BYTES`; no more than
-    those are held.
+    Raises CorruptRecordError if the codec is unknown, if its stream is broken, or if the body is larger than `MAX_BODY_BYTES`.
+    Never uses more memory than that.
     """
     if codec == CompressionType.NONE:
         if len(body) > MAX_BODY_BYTES:
@@ -106,15 +106,15 @@ def _too_large(what: str) -> CorruptRecordError:
     return CorruptRecordError(HEADER.size, f"{what} holds more than {MAX_BODY_BYTES >> 20} MiB")
 
 
-#: In cramjam's error where the output does not fit: that of Rust's `Write::write_all`.
+#: Part of cramjam's error if the output does not fit: the message of Rust's `Write::write_all`.
 _OVERFLOW: Final = "whole buffer"
 
 
 def _into_limit(decompress_into: Callable[[bytes, Any], int], body: bytes) -> bytes:
-    """What a stream holds, written to memory that the system gives only as it is written to, up to the limit."""
+    """The decompressed stream, up to the limit. The system allocates memory only for the pages that are written."""
     unpacked: Any = np.empty(MAX_BODY_BYTES, dtype=np.uint8)
     within: Any = memoryview(unpacked)[: decompress_into(body, unpacked)]
-    return within  # type: ignore[no-any-return]  # reads like bytes, and is no second copy
+    return within  # type: ignore[no-any-return]  # reads like bytes, without a second copy
 
 
 def _gzip(body: bytes) -> bytes:
@@ -130,7 +130,7 @@ def _zstd(body: bytes) -> bytes:
 
 
 def _snappy(body: bytes) -> bytes:
-    """Snappy plain, or as snappy-java frames it: a magic, two versions, then blocks of (length, raw snappy)."""
+    """Plain snappy, or snappy-java's framing: a magic, two versions, then blocks of (length, raw snappy)."""
     if not body.startswith(XERIAL_MAGIC):
         return _raw_snappy(body, MAX_BODY_BYTES)
     blocks, position, room = [], len(XERIAL_MAGIC) + 8, MAX_BODY_BYTES
@@ -145,13 +145,13 @@ def _snappy(body: bytes) -> bytes:
 
 
 def _raw_snappy(block: bytes, room: int) -> bytes:
-    """Raw snappy begins with the length of what it holds."""
+    """Decompresses raw snappy, which starts with the decompressed length."""
     if cramjam.snappy.decompress_raw_len(block) > room:
         raise _too_large("its snappy stream")
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-#: codec in the attributes -> what undoes it.
+#: codec in the attributes -> decompressor
 DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
     CompressionType.GZIP: _gzip,
     CompressionType.SNAPPY: _snappy,

@@ -1,6 +1,6 @@
-"""The text of `kafka-dump-log.sh` as columns: any tool version, in the columns of `arrow_schemas.py`.
+"""Text of `kafka-dump-log.sh` as Arrow batches, for all tool versions.
 
-Each reader goes through the text once, front to back, and holds no more than one batch of rows.
+Each reader passes through the text once and keeps at most one Arrow batch of rows. Columns: `arrow_schemas.py`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
 
 
 def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> TextLines:
-    """The lines of a stream with their line ends, each with its position; no more than a line and a chunk is held."""
+    """The lines of a stream with their line ends, each with its position. Keeps at most one line and one chunk in memory."""
     return TextLines(stream, chunk_size)
 
 
 def looks_like_dump(head: bytes) -> bool:
-    """Whether the first kilobytes of a file are such text, whatever stands before it.
+    """Whether the first kilobytes of a file contain dump text, possibly after other text.
 
-    A segment can hold such text in its payloads; but like all of Kafka's binary files it starts with a zero byte.
+    A segment can contain such text in its payloads, but all of Kafka's binary files start with a zero byte.
     """
     if head.startswith(b"\0"):
         return False
@@ -42,7 +42,10 @@ def _is_record_line(line: bytes) -> bool:
 
 
 def open_dump(lines: Iterable[Line], topic: str | None) -> DumpReader:
-    """A reader of the lines, which takes blocks of them where it can; `topic` is that of files whose path does not tell."""
+    """A reader of the lines. From `TextLines` it takes whole blocks where possible.
+
+    `topic` is the topic of files whose path does not contain it.
+    """
     if isinstance(lines, TextLines):
         return DumpReader(lines, topic, lines.take_plain, lambda: lines.problem)
     return DumpReader(lines, topic)
@@ -51,9 +54,10 @@ def open_dump(lines: Iterable[Line], topic: str | None) -> DumpReader:
 def _read_located(
     lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None
 ) -> Iterator[tuple[Place | None, Dumped]]:
-    """What the text holds, and where it belongs; None stands for text outside any file.
+    """Yields the events of the text, each with its place; None for text outside any file.
 
-    Folders to be deleted are left out. The first log directory is the source itself, others are told apart by name.
+    Folders that Kafka is deleting are left out. The first log directory belongs to the source itself; further ones become sources
+    of their own, named `<source>:<log directory>`.
     """
     topic, partition = topic_partition or (None, None)
     reader = open_dump(lines, topic)
@@ -64,7 +68,7 @@ def _read_located(
         if type(value) is FileStart:
             file = value.file
             if file.path is None and last is not None and last.file.topic is not None and last[:2] != (topic, partition):
-                # Whose batches these are is lost with a line, and the name of the text tells of other files.
+                # The line with the partition of these batches is lost, and the name of the text belongs to other files.
                 place = Place(None, None, source, file)
             elif file.topic is None or file.is_deleted:
                 place = Place(topic, partition, source, file)
@@ -84,7 +88,8 @@ def read_record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The batches in a dump. Columns: `arrow_schemas.RECORD_BATCHES`.
 
-    `topic_partition` is that of files whose path does not tell; batches without any are named by `read_segments`.
+    `topic_partition` applies to files whose path does not contain it. Batches without any partition are left out here and reported
+    by `read_segments`.
     """
     rows = BatchRows()
     for place, value in _read_located(lines, source, topic_partition):
@@ -105,7 +110,7 @@ def read_record_batches(
 def read_transaction_log(
     lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The coordinator records in a dump, null where the tool prints no field. Columns: `arrow_schemas.TRANSACTION_LOG`."""
+    """The coordinator records in a dump. Columns: `arrow_schemas.TRANSACTION_LOG`; fields that the tool does not print are null."""
     rows: list[dict[str, Any]] = []
     for place, value in _read_located(lines, source, topic_partition):
         if type(value) is not DumpedTransactionLogRecord or place is None or not place.is_known:
@@ -121,9 +126,10 @@ def read_transaction_log(
 def read_producer_snapshots(
     lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The producers in snapshots, and for each whole snapshot a row without one. Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`.
+    """The producers in snapshots, and one row without a producer per complete snapshot.
 
-    A snapshot without producers gets no such row: of a corrupt one the tool prints nothing either.
+    Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`. A snapshot without producers has no row at all, because the tool prints nothing for
+    a corrupt snapshot either.
     """
     rows: list[dict[str, Any]] = []
     has_producers = is_broken = False
@@ -156,7 +162,7 @@ def read_producer_snapshots(
 def read_segments(
     lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """One row per dumped `.log` file, and one without topic for what is unreadable outside them.
+    """One row per dumped `.log` file, and one without topic for unreadable text outside any file.
 
     Columns: `arrow_schemas.SEGMENTS`.
     """
@@ -180,5 +186,5 @@ def read_segments(
 
 
 def _has_row(place: Place) -> bool:
-    """Whether a dumped file is a row of `segments`: a log, or a snapshot of which nobody knows whose it is."""
+    """Whether a dumped file has a row in `segments`: a log, or a snapshot of an unknown partition."""
     return place.file.kind == "log" or (place.file.kind == "snapshot" and not place.is_known)

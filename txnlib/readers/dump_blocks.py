@@ -1,7 +1,7 @@
-"""Block reading of shallow dumps: blocks that hold only batch lines which continue the chain.
+"""Block reading of shallow dumps: blocks of batch lines only, all of which continue the chain.
 
-Such a block says the same read as CSV, a dozen times as fast. The line reader (`core.text.dump_reader`) decides whether a block may
-be read so, and reads everything else. Deep dumps: `dump_plain_records`.
+Parsed as CSV, such a block gives the same result a dozen times as fast. The line reader (`core.text.dump_reader`) decides whether a
+block may be read this way, and reads everything else. Deep dumps: `dump_record_blocks`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from txnlib.core.kafka.record_batch import HEADER
 from txnlib.core.text.dump_lines import BOOLEANS, CODECS, NOT_PRINTED, NUMBERS, TIMESTAMP_TYPES, WORDS, DumpedBatch, read_batch_line
 
 START: Final = b"baseOffset: "
-#: In no other case, unlike those behind it: so the line reader knows a batch line.
+#: Always in this case, unlike the later labels: the line reader recognises a batch line by it.
 _FIRST_LABEL: Final = START.decode().rstrip()
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 _INT16: Final = (-(1 << 15), (1 << 15) - 1)
 _UINT32: Final = (0, (1 << 32) - 1)
-#: Fields with less than eight bytes on disk, and their ranges.
+#: Fields with fewer than eight bytes on disk, and their ranges.
 _RANGES: Final = {
     "records_count": _INT32,
     "base_sequence": _INT32,
@@ -33,23 +33,24 @@ _RANGES: Final = {
     "magic": (2, 2),
     "crc": _UINT32,
 }
-#: Words as the numbers that `DumpedBatch` has for them.
+#: Words -> their numbers in `DumpedBatch`.
 _BOOLEAN_WORDS: Final = {word.decode(): int(value) for word, value in BOOLEANS.items()}
 _CODEC_WORDS: Final = {word.decode(): value for word, value in CODECS.items()}
 _FAR: Final = 1 << 62
-#: Arrow reads `0x1f` as a number, and nobody else does. No label and no codec has such a letter, which is soon found missing.
+#: Only Arrow reads `0x1f` as a number. No label and no codec contains the letter x, and searching for it is fast.
 _HEXADECIMAL: Final = (b"x", b"X")
 
 
 def field_of(columns: Any, name: str) -> Any:
-    """One field of all batches."""
+    """One field of all batches, as a column."""
     return columns[:, DumpedBatch._fields.index(name)]
 
 
 class PlainBatches(NamedTuple):
-    """The batches of a block, as a matrix of `DumpedBatch` fields, and the bytes that they take with their records.
+    """The batches of a block as a matrix of `DumpedBatch` fields, and the number of bytes of their lines and record lines.
 
-    Of a deep dump: the offset of the last record; whether free text was among the records, and among those of the last batch.
+    For a deep dump also the offset of the last record, whether there was free text among the records, and whether there was any
+    among the records of the last batch.
     """
 
     columns: Any
@@ -60,9 +61,9 @@ class PlainBatches(NamedTuple):
 
 
 def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> PlainBatches | None:
-    """The batches of whole lines; None if not all are plain.
+    """The batches of complete lines; None if the block contains any other line.
 
-    A control batch at the end is left: what its record says may follow.
+    Control batches at the end are left out, because their record lines may follow.
     """
     columns = read_batch_lines(block, next_position, last_offset)
     if columns is None:
@@ -77,7 +78,10 @@ def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> Pl
 
 
 def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
-    """The batches of lines as such a matrix; None if one is no batch line of the first one's shape that continues the chain."""
+    """The batches of lines as a matrix of `DumpedBatch` fields, one row per line.
+
+    None if a line is not a batch line, has other labels than the first line, or does not continue the chain.
+    """
     if not block.startswith(START) or not block.endswith(b"\n") or b"\r" in block:
         return None
     if any(letter in block for letter in _HEXADECIMAL):
@@ -92,19 +96,19 @@ def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
 
 
 def has_records(columns: Any) -> bool:
-    """Whether a batch holds a record, or does not say."""
+    """Whether any batch has a record, or does not print its number of records."""
     return bool((field_of(columns, "records_count") != 0).any())
 
 
 def has_untyped_markers(columns: Any) -> bool:
-    """Whether there is a marker among batches whose type was not printed."""
+    """Whether any marker's type was not printed."""
     is_marker = (field_of(columns, "is_control") != 0) & (field_of(columns, "producer_id") >= 0)
     is_marker &= (field_of(columns, "records_count") != 0) & (field_of(columns, "control_type") == NOT_PRINTED)
     return bool(is_marker.any())
 
 
 def _parsed(block: bytes, labels: list[bytes]) -> Any:
-    """The fields of all lines, if all lines have these labels."""
+    """The fields of all lines; None if a line has other labels."""
     word = pa.dictionary(pa.int32(), pa.string())
     types: dict[str, pa.DataType] = {}
     for index, label in enumerate(labels):
@@ -123,7 +127,7 @@ def _parsed(block: bytes, labels: list[bytes]) -> Any:
 
 
 def _fields(table: pa.Table, labels: list[bytes]) -> Any:
-    """A column for each field of `DumpedBatch`. Raises KeyError for a label or a word that is not known."""
+    """A column for each field of `DumpedBatch`. Raises KeyError for an unknown label or word."""
     for index, label in enumerate(labels):
         printed = {word for chunk in table[f"label {index}"].chunks for word in chunk.dictionary.to_pylist()}
         if {word.lower() for word in printed} != {label.decode()} or (index == 0 and printed != {_FIRST_LABEL}):
@@ -151,7 +155,7 @@ def _fields(table: pa.Table, labels: list[bytes]) -> Any:
 
 
 def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
-    """The number of each word. Raises KeyError for one without."""
+    """The number of each word. Raises KeyError for an unknown word."""
     parts = [
         np.array([codes[word] for word in chunk.dictionary.to_pylist()], dtype=np.int64)[chunk.indices.to_numpy()]
         for chunk in column.chunks
@@ -162,12 +166,12 @@ def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
 def _horizons(column: pa.ChunkedArray) -> Any:
     words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
     if words != {"OptionalLong.empty"}:
-        raise KeyError  # rare, and the line reader knows it
+        raise KeyError  # rare: left to the line reader
     return np.full(len(column), NOT_PRINTED)
 
 
 def _is_believable(columns: Any) -> bool:
-    """`core.text.dump_lines.is_believable` for all at once, and what that leaves to the formats of the numbers."""
+    """`core.text.dump_lines.is_believable` for all rows at once, and the range checks that the line reader does by `struct`."""
     for name, (least, most) in _RANGES.items():
         column = field_of(columns, name)
         if column.min() < least or column.max() > most:

@@ -1,4 +1,4 @@
-"""The partition of a dumped file, and the rows of its values. Columns: `arrow_schemas.py`."""
+"""Partition of a dumped file, and the Arrow rows of its events. Columns: `arrow_schemas.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from txnlib.readers.coordinator_records import entry_row
 
 
 class Place(NamedTuple):
-    """The copy that the file being read belongs to."""
+    """The copy to which a dumped file belongs. `topic` and `partition` are None if they are unknown."""
 
     topic: str | None
     partition: int | None
@@ -41,7 +41,7 @@ class BatchRows:
     """Collects rows of `record_batches` until they fill an Arrow batch."""
 
     def __init__(self) -> None:
-        #: All fields of all batches, one behind the other: eight bytes each, and columns without a loop.
+        #: All fields of all batches in one array: eight bytes each, converted to columns without a loop.
         self.fields = array("q")
         self.gaps = array("q")
         #: (place, index of its first row)
@@ -67,7 +67,7 @@ class BatchRows:
         self.end_offset = batch.last_offset + 1
 
     def add_all(self, matrix: Any) -> None:
-        """Rows of a whole block: the fields of `DumpedBatch` side by side."""
+        """Adds the rows of a block: a matrix with the fields of `DumpedBatch` as columns."""
         if not self.is_known:
             return
         self.fields.frombytes(np.ascontiguousarray(matrix).tobytes())
@@ -79,7 +79,7 @@ class BatchRows:
         self.end_offset = int(last[-1]) + 1
 
     def take(self) -> pa.RecordBatch:
-        """The rows so far, which are then forgotten."""
+        """Returns the rows collected so far as one Arrow batch, and clears them."""
         count, places = len(self), self.places
         starts = [start for _place, start in places]
         of_place = np.repeat(np.arange(len(places), dtype=np.int32), np.diff([*starts, count]))
@@ -134,13 +134,13 @@ def transaction_log_row(place: Place, path: str, record: DumpedTransactionLogRec
         "coordinator_epoch": _present(record.partition_leader_epoch),
         "transactional_id": record.transactional_id,
         **entry_row(record.entry),
-        # No tool prints tags that it does not know.
+        # Tools print only the tags that they know.
         "unknown_tags": None,
     }
 
 
 def snapshot_row(entry: DumpedSnapshotEntry) -> dict[str, Any]:
-    """The columns of `producer_snapshots` that tell of a producer."""
+    """The columns of `producer_snapshots` that describe a producer."""
     return {
         "producer_id": entry.producer_id,
         "producer_epoch": entry.producer_epoch,
@@ -158,7 +158,7 @@ def _present(value: int) -> int | None:
 
 
 class Seen:
-    """What `read_segments` has seen of one file."""
+    """What `read_segments` has counted in one file."""
 
     def __init__(self, place: Place, position: int) -> None:
         self.place, self.position = place, position
@@ -189,7 +189,7 @@ class Seen:
             self.newest_broker_ms = max(batch.max_timestamp, self.newest_broker_ms or 0)
 
     def add_all(self, columns: Any, last: DumpedBatch) -> None:
-        """The same for a whole block: a `DumpedBatch` of columns, and its last row."""
+        """The same for a block: a `DumpedBatch` of columns, and its last row."""
         base, ends = columns.base_offset, columns.last_offset + 1
         self.batches += len(base) - 1
         before = np.concatenate([[base[0] if self.end_offset is None else self.end_offset], ends[:-1]])
@@ -205,7 +205,7 @@ class Seen:
         self.add_batch(last)
 
     def _go_on_at(self, offset: int) -> None:
-        """Notes the offset that stands behind what was unreadable, and, of the first batch, where the file begins."""
+        """Sets `next_offset` of the unreadable ranges before this batch and, for the first batch, the first offset of the file."""
         if self.first_offset is None:
             self.first_offset = offset
         for stretch in reversed(self.unreadable):
@@ -214,9 +214,9 @@ class Seen:
             stretch["next_offset"] = offset
 
     def is_stamped(self, batch: DumpedBatch) -> Any:
-        """Whether a batch's time is a broker's: markers, LogAppendTime, and all that coordinators write.
+        """Whether a batch's timestamp is on a broker's clock: markers, LogAppendTime, and everything that coordinators write.
 
-        For a `DumpedBatch` of columns, a column.
+        For a `DumpedBatch` of columns, returns a column.
         """
         is_marker = (batch.is_control != 0) & (batch.producer_id >= 0)
         return is_marker | (batch.timestamp_type == int(TimestampType.LOG_APPEND_TIME)) | self.is_coordinator
@@ -231,7 +231,7 @@ class Seen:
         is_elsewhere = place.file.path is None and not place.is_known and not self.batches
         if not place.is_known and not is_elsewhere:
             length, sample = end.position - self.position, place.file.path or ""
-            # The stretches inside are part of it.
+            # This range contains all others of the file.
             self.unreadable.clear()
             self.add_unreadable(self.position, length, UnreadableReason.TOPIC_PARTITION_UNKNOWN, sample)
         return {

@@ -1,4 +1,4 @@
-"""Parts of a file: what a task must know to read one, and how the rows of all parts are combined."""
+"""Parts of a file: what a task needs to read one, and how the rows of all parts are combined."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from txnlib.readers.segment_fingerprint import landmarks_of
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The bytes from `start` up to `stop` (None: the end of the file).
+    """The bytes from `start` to before `stop` (None: to the end of the file).
 
-    `known` is what the reader of the bytes before knows there; None at the beginning of the file.
+    `known` is the reader's state at `start`; None at the beginning of the file.
     """
 
     start: int
@@ -24,7 +24,7 @@ class Part:
 
 
 def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The row of `columns.SEGMENTS` that rows of `columns.SEGMENT_PARTS` of one file make."""
+    """The row of `arrow_schemas.SEGMENTS` of one file, combined from its rows of `arrow_schemas.SEGMENT_PARTS`."""
     rows = sorted(parts, key=lambda row: row["part_position"])
     last_read = next((row for row in reversed(rows) if row["batches"]), rows[0])
     newest = [row["newest_broker_ms"] for row in rows if row["newest_broker_ms"] is not None]
@@ -45,9 +45,9 @@ def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _unreadable(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The unreadable stretches of all parts, but only the first of a segment's undecodable commits (`segment.read_segments`).
+    """The unreadable ranges of all parts, with only the first undecodable commit of the segment (as in `segment.read_segments`).
 
-    A part that was lost as a whole does not know the offset of the batch after it; the next part does.
+    The row of a part that was lost as a whole does not contain the offset of the batch after it; the row of the next part does.
     """
     kept: list[dict[str, Any]] = []
     has_commit = False

@@ -1,8 +1,8 @@
 """Splits of a large segment for many tasks. Together they yield the rows of a single reader.
 
-Each chunk of a segment guesses its reader state at the first safe boundary. A boundary is accepted only if the reader of an
-accepted boundary before it arrives there in the same state. So the accepted ones follow from the beginning of the file, one from
-the next, and a guess in damage or in a payload that imitates batches is dropped. A reader that confirms no guess within a few
+Each chunk of a segment guesses its reader state at the first safe boundary. A boundary is accepted only if the reader of an earlier
+accepted boundary arrives there in the same state. So accepted boundaries follow one from another, starting at the beginning of the
+file, and a guess inside damage or in a payload that imitates batches is dropped. A reader that confirms no guess within a few
 chunks reads to the end.
 
 Text is never split: one task reads it (docs/decisions/0011).
@@ -22,17 +22,17 @@ from txnlib.readers.storage import files
 from txnlib.readers.table_readers import open_segment
 from txnlib.readers.text_files import READ_ERRORS
 
-#: The approximate size of a part: worth a task of its own, since mostly headers are read.
+#: Approximate size of a part, in bytes. This much is worth a task of its own, since mostly headers are read.
 SEGMENT_BYTES: Final = 256 << 20
-#: A file with a smaller share of the capture keeps nobody waiting at the end.
+#: A file below this fraction of the capture (1/256) does not delay the end of the job, so it is not split.
 _SHARE: Final = 256
-#: Chunks in a row whose guess may prove wrong.
+#: Number of consecutive chunks whose guess may prove wrong.
 _PATIENCE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The bytes of a file from `number * size` on, of which there are so many."""
+    """Chunk `number` of a file: `size` bytes from `number * size` on."""
 
     file: CaptureFile
     number: int
@@ -47,7 +47,7 @@ class Chunk:
         return min(self.start + self.size, self.file.size)
 
     def later(self) -> Iterator[Chunk]:
-        """The chunks behind this one that are tried."""
+        """The chunks after this one whose boundaries are tried."""
         last = (self.file.size - 1) // self.size
         for number in range(self.number + 1, min(last, self.number + _PATIENCE) + 1):
             yield replace(self, number=number)
@@ -55,30 +55,30 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The chunk at whose cut the reader of an earlier one comes by, and what it knows there."""
+    """The chunk whose boundary was confirmed by the reader of an earlier chunk, and the reader's state there."""
 
     number: int
     known: Pause
 
 
 def chunks_of(capture: Capture, split_bytes: int | None = None) -> list[Chunk]:
-    """The chunks of all segments that are worth splitting: those larger than `split_bytes`, or than the default.
+    """The chunks of all segments larger than `split_bytes`, or larger than the default size.
 
-    Of a segment that an earlier run has read, what is new is not split.
+    Segments of which an earlier run has read a part are not split.
     """
     share = capture.size // _SHARE
-    found = []
+    chunks = []
     size = split_bytes or max(SEGMENT_BYTES, share)
     for file in capture.of_kind(FileKind.SEGMENT):
         if file.size > size and file.path not in capture.parts:
-            found += [Chunk(file, number, size) for number in range(-(-file.size // size))]
-    return found
+            chunks += [Chunk(file, number, size) for number in range(-(-file.size // size))]
+    return chunks
 
 
 def reach(chunk: Chunk) -> Reached | None:
-    """Where a reader that starts at a chunk's cut comes by; None: nowhere, or there is no such cut.
+    """The first boundary that a reader from this chunk's boundary confirms; None if there is none, or this chunk has no boundary.
 
-    A file that cannot be read is not split, which whoever reads it whole will say.
+    None, too, for a file that cannot be read: it is not split, and the table readers report it.
     """
     try:
         return _reach(chunk)
@@ -87,7 +87,7 @@ def reach(chunk: Chunk) -> Reached | None:
 
 
 def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
-    """The parts of a file, in order, by what was reached from each of its chunks."""
+    """The parts of a file, in order. `reached`: the number of a chunk -> the boundary reached from it."""
     parts: list[Part] = []
     number, start = 0, 0
     known: Pause | None = None
@@ -102,14 +102,14 @@ def _reach(chunk: Chunk) -> Reached | None:
         segment = open_segment(chunk.file, opened)
         at = _boundary(segment, chunk) if chunk.number else BEGINNING
         for goal in chunk.later():
-            found = _boundary(segment, goal)
+            boundary = _boundary(segment, goal)
             if at is None:
                 return None
-            if found is None:
+            if boundary is None:
                 continue
-            at = _pause(replace(segment, start=at, until=found.position))
-            if at == found:
-                return Reached(goal.number, found)
+            at = _pause(replace(segment, start=at, until=boundary.position))
+            if at == boundary:
+                return Reached(goal.number, boundary)
     return None
 
 
@@ -118,7 +118,7 @@ def _boundary(segment: Segment, chunk: Chunk) -> Pause | None:
 
 
 def _pause(segment: Segment) -> Pause | None:
-    """Where reading pauses; None: at the end."""
+    """Where reading pauses; None if it reaches the end."""
     for block in segment.blocks():
         if isinstance(block, Pause):
             return block

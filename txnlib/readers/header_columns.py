@@ -1,4 +1,4 @@
-"""Batch headers as columns: many headers at known positions, and whether a CRC fits."""
+"""Batch headers as columns: many headers at given positions, and CRC checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HEADER_DTYPE: Final = np.dtype(
     ]
 )
 PAGE: Final = 4_096
-#: Smallest lengths after the overhead: a v2 batch without records, and a v0 message without key and value.
+#: Smallest values of the length field: a v2 batch without records, and a v0 message without key and value.
 MIN_V2_LENGTH: Final = HEADER.size - LOG_OVERHEAD
 MIN_LENGTH: Final = 14
 #: A batch is at most as large as a segment, whose positions are int32.
@@ -42,7 +42,7 @@ NO_LEADER_EPOCH: Final = -1
 
 
 def last_offsets(headers: Headers) -> Positions:
-    """Offset of the last record of each batch; message sets of v0 and v1 hold the offset itself."""
+    """Offset of the last record of each batch. For message sets of v0 and v1, this is the offset in the header."""
     base = headers["base_offset"].astype(np.int64)
     return np.asarray(np.where(headers["magic"] == 2, base + headers["last_offset_delta"], base))
 
@@ -53,7 +53,10 @@ def leader_epochs(headers: Headers) -> Positions:
 
 
 def at_hand(buffer: Buffer, position: int, width: int) -> tuple[bytes, int, int]:
-    """Bytes of which `width` are at a position, where they begin, and up to which position `width` of them are there."""
+    """Bytes in memory that contain `width` bytes at a position.
+
+    Returns the bytes, the position of the first one, and the highest position at which they contain `width` bytes.
+    """
     if not isinstance(buffer, BlockBuffer):
         return buffer, 0, len(buffer) - width
     content, begin = buffer.block_at(position)
@@ -62,21 +65,21 @@ def at_hand(buffer: Buffer, position: int, width: int) -> tuple[bytes, int, int]
 
 
 def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
-    """The `width` bytes at each position as rows, in one copy; past `size`, the last byte again."""
+    """The `width` bytes at each position as rows, in one copy. Beyond `size`, the last byte is repeated."""
     if isinstance(buffer, BlockBuffer):
         return _gather_ranges(buffer, positions, width, size)
     start, reach = int(positions[0]), size - width
     if int(positions[-1]) > reach:
         window = np.frombuffer(buffer, dtype=np.uint8, count=size - start, offset=start)
         return np.take(window, (positions - start)[:, None] + np.arange(width), mode="clip")
-    # An element at every byte, of which those at the positions are copied whole: a third of the time of single bytes.
+    # An array with an overlapping element at every byte, so that numpy copies whole elements: a third of the time of single bytes.
     count = int(positions[-1]) - start + 1
     places: Any = np.ndarray(count, dtype=f"V{width}", buffer=buffer, offset=start, strides=(1,))
     return np.asarray(places[positions - start].view(np.uint8).reshape(-1, width))
 
 
 def _gather_ranges(buffer: BlockBuffer, positions: Positions, width: int, size: int) -> Raw:
-    """The same of a buffer in ranges: at once what lies in one block, alone what lies in two."""
+    """The same for a buffer of ranges: positions within one block together, a position whose bytes span two blocks by itself."""
     pieces, index = [], 0
     while index < len(positions):
         position = int(positions[index])
@@ -93,12 +96,12 @@ def _gather_ranges(buffer: BlockBuffer, positions: Positions, width: int, size: 
 
 
 def header_at(buffer: Buffer, position: int) -> Headers:
-    """The header at a position; where the file ends before it does, with zeros."""
+    """The header at a position, padded with zeros if the file ends inside it."""
     return np.frombuffer(buffer[position : position + HEADER.size].ljust(HEADER.size, b"\0"), dtype=HEADER_DTYPE)
 
 
 def is_plausible(headers: Headers) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each header can be that of a batch, by itself: sizes, counts and sums that its fields allow."""
+    """Whether each header, by itself, can be that of a batch: its sizes, counts and sums are in range."""
     is_v2 = (
         (headers["magic"] == 2)
         & (headers["batch_length"] >= MIN_V2_LENGTH)
@@ -115,23 +118,23 @@ def is_plausible(headers: Headers) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def is_crc_valid(buffer: Buffer, position: int, end: int) -> bool:
-    """Whether the CRC of the batch in [position, end) fits, of any magic."""
+    """Whether the CRC of the batch in [position, end) matches, for any magic."""
     stored, start, is_crc32c = stored_crc(buffer, position)
     return (crc32c if is_crc32c else crc32)(buffer, start, end) == stored
 
 
 def stored_crc(buffer: Buffer, position: int) -> tuple[int, int, bool]:
-    """The CRC in the header of a batch, where what it covers begins, and whether it is CRC-32C."""
+    """The CRC in the header of a batch, the position of the first byte that it covers, and whether it is CRC-32C."""
     if buffer[position + MAGIC_POSITION] == 2:
         return int.from_bytes(buffer[position + 17 : position + 21], "big"), position + CRC_STARTS_AT, True
     return int.from_bytes(buffer[position + 12 : position + 16], "big"), position + MAGIC_POSITION, False
 
 
 def read_int32(buffer: Buffer, position: int) -> int:
-    """Four bytes at a position."""
+    """The signed big-endian int32 at a position."""
     return int.from_bytes(buffer[position : position + 4], "big", signed=True)
 
 
 def read_int64(buffer: Buffer, position: int) -> int:
-    """Eight bytes at a position."""
+    """The signed big-endian int64 at a position."""
     return int.from_bytes(buffer[position : position + 8], "big", signed=True)

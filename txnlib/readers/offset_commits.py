@@ -1,4 +1,4 @@
-"""One batch of `__consumer_offsets` as commits. Records that cannot be decoded are listed apart."""
+"""Offset commits in one batch of `__consumer_offsets`. Undecodable records are listed separately."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from txnlib.core.kafka.record_batch import HEADER, TRANSACTIONAL_FLAG, Record
 from txnlib.core.kafka.wire import CorruptRecordError
 from txnlib.readers.decoded_records import UnreadableRecord, iter_batch_records
 
-#: Begins every problem of a commit: none of them takes anything from what a verdict rests on.
+#: Prefix of every problem of a commit. No verdict depends on a commit.
 UNDECODABLE_COMMIT = "UNDECODABLE_COMMIT"
 
 
 @dataclass(frozen=True, slots=True)
 class CommitEntry:
-    """One commit; `commit` is None for a tombstone: the group stands nowhere any more."""
+    """One commit; `commit` is None for a tombstone: the group has no committed offset any more."""
 
     offset: int
     key: OffsetCommitKey
@@ -26,25 +26,28 @@ class CommitEntry:
 
 @dataclass(slots=True)
 class Commits:
-    """What one batch holds: commits, and one reason for each record that could not be understood."""
+    """The commits of one batch, and one problem for each record that could not be decoded."""
 
     entries: list[CommitEntry] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 def read_commits(batch: bytes) -> Commits:
-    """The commits of one whole batch of `__consumer_offsets`, and its problems, as `iter_commits` gives them."""
-    found = Commits()
+    """The commits of one complete batch of `__consumer_offsets` and its problems, as lists. See `iter_commits`."""
+    decoded = Commits()
     for entry in iter_commits(batch):
         if isinstance(entry, str):
-            found.problems.append(entry)
+            decoded.problems.append(entry)
         else:
-            found.entries.append(entry)
-    return found
+            decoded.entries.append(entry)
+    return decoded
 
 
 def iter_commits(batch: bytes) -> Iterator[CommitEntry | str]:
-    """The commits of one whole batch of `__consumer_offsets`, and in words what is none; records of other kinds are skipped."""
+    """Yields the commits of one complete batch of `__consumer_offsets`, and a problem as a string for each undecodable record.
+
+    Records other than offset commits are skipped.
+    """
     try:
         for record in iter_batch_records(batch):
             if isinstance(record, UnreadableRecord):
@@ -69,13 +72,13 @@ def _commit(record: Record) -> CommitEntry | None:
 
 
 def producer_of(batch: bytes) -> int | None:
-    """The producer whose transaction a batch belongs to; None for one that counts as soon as it is written."""
+    """The producer id of a transactional batch; None for any other batch, whose commits take effect as soon as they are written."""
     _offset, _length, _epoch, _magic, _crc, attributes, _delta, _base, _newest, producer_id, *_rest = HEADER.unpack_from(batch)
     return producer_id if attributes & TRANSACTIONAL_FLAG and producer_id >= 0 else None
 
 
 def commit_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
-    """The rows of `committed_offsets` that one whole batch makes, each with the columns of `where`."""
+    """The rows of `committed_offsets` from one complete batch, each with the columns of `where`."""
     producer_id = producer_of(batch)
     for entry in iter_commits(batch):
         if not isinstance(entry, str):

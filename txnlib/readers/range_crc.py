@@ -1,8 +1,8 @@
-"""The CRCs of many overlapping ranges, in one pass.
+"""CRCs of many overlapping ranges, in one pass.
 
-Behind damage, anything may claim to be a batch, and to reach as far as it likes. So the CRC of a range is taken from those of two
-beginnings of the file: what stands before the range is undone by algebra (zlib: `crc32_combine`), and each byte is read once, or
-a few times where ranges begin and end.
+After damage, any bytes may look like a batch, of any length. So the CRC of a range is computed from the CRCs of two prefixes of the
+file: the part before the range is cancelled by algebra (zlib: `crc32_combine`). Each byte is read once, plus a few more times where
+ranges begin and end.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from txnlib.readers.storage.block_buffer import Buffer
 #: (CRC so far, more bytes) -> CRC.
 Extend = Callable[[int, bytes], int]
 
-#: The polynomials without their highest term, lowest power first, as both kinds of CRC hold them.
+#: The polynomials without their highest term, in reversed bit order, as both CRCs use them.
 _CRC32C: Final = 0x82F63B78
 _CRC32: Final = 0xEDB88320
-#: Bytes between two beginnings whose CRC is kept, and bytes that are read at a time.
+#: Number of bytes between two prefixes whose CRC is kept, and number of bytes to read at once.
 _CELL: Final = 1_024
 _READ_BYTES: Final = 1 << 20
 
 
 def crc32c(buffer: Buffer, start: int, end: int) -> int:
-    """The CRC-32C of [start, end), of which no more than a MiB is held."""
+    """The CRC-32C of [start, end), with at most a MiB in memory."""
     return _over(google_crc32c.extend, buffer, start, end)
 
 
 def crc32(buffer: Buffer, start: int, end: int) -> int:
-    """The same of the CRC of message sets before version 2."""
+    """The CRC-32 of [start, end), as message sets before version 2 have it."""
     return _over(_extend_crc32, buffer, start, end)
 
 
@@ -48,13 +48,13 @@ def _over(extend: Extend, buffer: Buffer, start: int, end: int, crc: int = 0) ->
 
 
 class RangeCrcs:
-    """The CRCs of any ranges of a file from `origin` on."""
+    """The CRCs of any ranges of a file, from `origin` on."""
 
     def __init__(self, buffer: Buffer, origin: int, *, is_crc32c: bool) -> None:
         self._buffer, self._origin = buffer, origin
         self._extend: Extend = google_crc32c.extend if is_crc32c else _extend_crc32
         self._polynomial = _CRC32C if is_crc32c else _CRC32
-        #: CRCs of what stands from the origin up to each cell.
+        #: CRCs of the bytes from the origin to each cell.
         self._beginnings = [0]
 
     def crc(self, start: int, end: int) -> int:
@@ -72,7 +72,7 @@ class RangeCrcs:
 
 
 def _followed_by_zeros(polynomial: int, crc: int, count: int) -> int:
-    """What a CRC adds to that of what follows in so many bytes."""
+    """The CRC register after `count` zero bytes: what a prefix contributes to the CRC of a longer prefix."""
     for tables in _zeros(polynomial):
         if not count:
             break
@@ -85,18 +85,18 @@ def _followed_by_zeros(polynomial: int, crc: int, count: int) -> int:
 
 @lru_cache(maxsize=2)
 def _zeros(polynomial: int) -> list[list[list[int]]]:
-    """Of 1, 2, 4, ... bytes of zeros: what each byte of a CRC becomes behind them."""
+    """For 1, 2, 4, … zero bytes, four tables: the effect of these zeros on each byte of a CRC."""
     one_bit = [polynomial, *(1 << bit for bit in range(31))]
     operator = _squared(_squared(_squared(one_bit)))
-    found = []
+    tables = []
     for _ in range(40):
-        found.append([_table(operator[8 * byte : 8 * byte + 8]) for byte in range(4)])
+        tables.append([_table(operator[8 * byte : 8 * byte + 8]) for byte in range(4)])
         operator = _squared(operator)
-    return found
+    return tables
 
 
 def _table(images: list[int]) -> list[int]:
-    """The image of each value of a byte, by those of its bits."""
+    """The image of each value of a byte, from the images of its eight bits."""
     table = [0] * 256
     for value in range(1, 256):
         table[value] = table[value & (value - 1)] ^ images[(value & -value).bit_length() - 1]

@@ -1,4 +1,4 @@
-"""Resuming after damage: at the next batch that offset, length and CRC prove."""
+"""Resuming after damage: at the next batch that its offset, length and CRC prove."""
 
 from __future__ import annotations
 
@@ -28,17 +28,19 @@ from txnlib.readers.header_columns import (
 from txnlib.readers.range_crc import RangeCrcs
 from txnlib.readers.storage.block_buffer import Buffer
 
-#: Bytes that are looked at together, at first and at most.
+#: Number of bytes to search at once, at first and at most.
 _LOOK: Final = 1 << 10
 SCAN: Final = 1 << 20
-#: Headers that are looked at together behind damage.
+#: Number of headers to check at once after damage.
 _TOGETHER: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Where reading stopped because it was asked to, and of the batch before it (None: no batch yet) the last offset and the
-    leader epoch (-1: it has none)."""
+    """The reader's state at a pause: the position, and last offset and leader epoch of the batch before it.
+
+    `last_offset` and `leader_epoch` are None before the first batch; `leader_epoch` is -1 if the batch has none.
+    """
 
     position: int
     last_offset: int | None
@@ -49,27 +51,28 @@ BEGINNING: Final = Pause(0, None)
 
 
 class Known:
-    """What is known of a file where it is being read: which offsets can follow, and CRCs."""
+    """The reader's knowledge about a file at its current position: which offsets may follow, and CRCs."""
 
     def __init__(self, buffer: Buffer, size: int, segment_base_offset: int) -> None:
         self.buffer, self.size = buffer, size
-        #: Offsets of what follows lie above this one ...
+        #: The next offsets are above this one ...
         self.floor = segment_base_offset - 1
-        #: ... and not above this one: the index of a segment holds them as int32, relative to its name.
+        #: ... and at most this one: a segment's index stores them as int32, relative to the base offset.
         self.ceiling = min(segment_base_offset + MAX_INT32, MAX_INT64 - 1)
         self._ranges: dict[bool, RangeCrcs] = {}
         self._origin: int | None = None
         self._ahead: tuple[int, int | None] | None = None
 
     def begin_damage(self, position: int) -> None:
-        """From here on ranges that are checked may overlap."""
+        """From this position on, the ranges to check may overlap."""
         if self._origin is None:
             self._origin = position
 
     def next_believable(self, bad: int) -> int | None:
         """Position of the first batch after damage that CRC, length and offset prove; None if there is none.
 
-        Asked twice, it was not denied what its offset has to be above (`is_denied`): the answer is the same.
+        A second call for the same position returns the first result. It follows only if `is_denied` is false, so the floor, which
+        is higher by then, would not change the result.
         """
         if self._ahead is None or self._ahead[0] != bad:
             self.begin_damage(bad)
@@ -81,7 +84,7 @@ class Known:
         return self._origin is not None
 
     def is_crc_valid(self, position: int, end: int) -> bool:
-        """Whether the CRC of the batch in [position, end) fits, of any magic."""
+        """Whether the CRC of the batch in [position, end) matches, for any magic."""
         if self._origin is None or position < self._origin or end - position <= PAGE:
             return is_crc_valid(self.buffer, position, end)
         stored, start, is_crc32c = stored_crc(self.buffer, position)
@@ -90,8 +93,8 @@ class Known:
         return self._ranges[is_crc32c].crc(start, end) == stored
 
 
-def _looks(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """[start, end) in pieces that grow, so that what is found soon costs little."""
+def _growing_ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """[start, end) in growing pieces, so that an early match costs little."""
     count = _LOOK
     while start < end:
         yield start, min(start + count, end)
@@ -99,12 +102,12 @@ def _looks(start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def is_zeros(buffer: Buffer, position: int, size: int) -> bool:
-    """Whether nothing but zeros follows: the unused end of a preallocated segment."""
-    return all(not any(buffer[start:end]) for start, end in _looks(position, size))
+    """Whether only zeros follow: the unused end of a preallocated segment."""
+    return all(not any(buffer[start:end]) for start, end in _growing_ranges(position, size))
 
 
 def is_torn(known: Known, position: int) -> bool:
-    """Whether the file ends inside a batch that begins believably, as a copy of a busy broker does."""
+    """Whether the file ends inside a batch with a plausible start, as copies of a log that is being written do."""
     buffer, size = known.buffer, known.size
     if size - position <= MAGIC_POSITION:
         return True
@@ -125,7 +128,7 @@ def _next_believable(known: Known, bad: int) -> int | None:
 
 def _first_believable(known: Known, start: int, end: int) -> int | None:
     """Position of the first batch in [start, end) that CRC, length and offset prove; None if there is none."""
-    for look in _looks(start, end):
+    for look in _growing_ranges(start, end):
         for position, after in _candidates(known, *look):
             if known.is_crc_valid(position, after):
                 return position
@@ -133,16 +136,16 @@ def _first_believable(known: Known, start: int, end: int) -> int | None:
 
 
 def is_denied(known: Known, headers: Headers, bad: int) -> bool:
-    """Whether a batch between two damaged places has a wrong offset: the next that can be believed is not above it.
+    """Whether a batch between two damaged ranges has a wrong offset: the next valid batch has no higher offset.
 
-    Behind damage nothing but the floor vouches for an offset, and a wrong one would take all that follows with it.
+    After damage, only the floor confirms an offset. A wrong offset would make all following batches seem invalid.
     """
     following = known.next_believable(bad)
     return following is not None and read_int64(known.buffer, following) <= int(last_offsets(headers)[0])
 
 
 def _candidates(known: Known, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Beginnings in [start, end), and ends, of what could be a batch; the CRC is for the caller to check."""
+    """Start and end of each possible batch that starts in [start, end). The caller checks the CRC."""
     buffer, size = known.buffer, known.size
     count = min(end, size - MAGIC_POSITION) - start
     if count <= 0:
@@ -151,9 +154,9 @@ def _candidates(known: Known, start: int, end: int) -> Iterator[tuple[int, int]]
     offset = sum(window[i : i + count] << (8 * (7 - i)) for i in range(8))
     length = sum(window[i : i + count] << (8 * (11 - i)) for i in range(8, 12))
     after = np.arange(start, start + count) + length + LOG_OVERHEAD
-    found = (window[MAGIC_POSITION:] <= 2) & (length >= MIN_LENGTH) & (after <= size)
-    found &= (offset > known.floor) & (offset <= known.ceiling)
-    indexes = np.flatnonzero(found)
+    is_possible = (window[MAGIC_POSITION:] <= 2) & (length >= MIN_LENGTH) & (after <= size)
+    is_possible &= (offset > known.floor) & (offset <= known.ceiling)
+    indexes = np.flatnonzero(is_possible)
     for some in np.split(indexes, range(_TOGETHER, len(indexes), _TOGETHER)) if len(indexes) else ():
         headers = gather(buffer, start + some, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
         likely = some[is_plausible(headers) & (last_offsets(headers) <= known.ceiling)]
@@ -161,7 +164,7 @@ def _candidates(known: Known, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> Pause | None:
-    """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or none follows."""
+    """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or no more bytes."""
     known = Known(buffer, size, segment_base_offset)
     known.begin_damage(start)
     position = _first_believable(known, start, end)

@@ -1,7 +1,7 @@
-"""Raw segments as columns: the bytes of a `.log` file to the columns of `arrow_schemas.py`.
+"""Raw segments as Arrow batches: the bytes of a `.log` file to the columns of `arrow_schemas.py`.
 
-Four questions about the same bytes, four readers: the batches, the coordinator's records, the groups' commits, and what was
-and was not read. Only headers of data batches are looked at; markers, coordinator records and commits are decoded.
+Four readers of the same bytes: batches, coordinator records, offset commits, and a summary of what was read and what was not. For
+data batches only the headers are read. Markers, coordinator records and commits are decoded.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from txnlib.readers.segment_fingerprint import Landmarks
 from txnlib.readers.storage.block_buffer import BlockBuffer
 from txnlib.readers.storage.local_files import FileShrunk
 
-#: Bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
+#: Size in bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
 MARKER_SIZE: Final = 78
 SAMPLE_BYTES: Final = 32
-#: Why bytes are missing that the file had when the capture was listed, or when it was opened.
+#: Reason for missing bytes that the file had when the capture was listed, or when it was opened.
 FILE_SHRANK: Final = "FILE_SHRANK"
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One `.log` file, or a part of it: where it lies, whose it is, and its bytes."""
+    """One `.log` file or a part of it: its path, its copy, and its bytes."""
 
     path: str
     source: str
@@ -56,12 +56,12 @@ class Segment:
     base_offset: int
     buffer: Buffer
     size: int
-    #: Tells whoever holds the bytes that those before a position are done with.
+    #: Releases the bytes before a position.
     forget: Callable[[int], None]
-    #: Where reading begins, and where it pauses for good; None: at the end.
+    #: Where reading begins, and the position where it stops; None: at the end.
     start: Pause = BEGINNING
     until: int | None = None
-    #: Bytes that it had when the capture was listed, if it has fewer now.
+    #: Size in bytes when the capture was listed, if it is smaller now.
     listed_size: int | None = None
 
     @property
@@ -73,21 +73,24 @@ class Segment:
         return self.topic == GROUP_METADATA_TOPIC
 
     def blocks(self) -> Iterator[Block | Stretch | Tail | Pause]:
-        """What is decoded is checked first. Of a file that shrinks meanwhile: what is left, and a stretch for the rest."""
+        """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
+
+        If the file shrinks meanwhile: what is left of it, and an unreadable range for the rest.
+        """
         start, size = self.start, self.size
         while True:
             try:
-                for found in self._blocks(start, size):
-                    if isinstance(found, Tail) and size < self.whole_size:
-                        # A stretch before it tells of the bytes up to the end, if not all of them are zeros.
-                        yield from self._lost(size, found.position if found.how == "ZEROS" else size)
+                for event in self._blocks(start, size):
+                    if isinstance(event, Tail) and size < self.whole_size:
+                        # If these bytes are not all zeros, an earlier range reports those up to the end.
+                        yield from self._lost(size, event.position if event.how == "ZEROS" else size)
                     else:
-                        yield found
-                    if isinstance(found, Block):
-                        end = int(found.positions[-1]) + int(found.headers["batch_length"][-1]) + LOG_OVERHEAD
-                        start = Pause(end, int(found.last_offsets[-1]), int(leader_epochs(found.headers)[-1]))
-                    elif isinstance(found, Stretch):
-                        start = Pause(found.position + found.length, start.last_offset, start.leader_epoch)
+                        yield event
+                    if isinstance(event, Block):
+                        end = int(event.positions[-1]) + int(event.headers["batch_length"][-1]) + LOG_OVERHEAD
+                        start = Pause(end, int(event.last_offsets[-1]), int(leader_epochs(event.headers)[-1]))
+                    elif isinstance(event, Stretch):
+                        start = Pause(event.position + event.length, start.last_offset, start.leader_epoch)
                 return
             except FileShrunk as shrunk:
                 size = min(shrunk.size, size)
@@ -96,7 +99,7 @@ class Segment:
 
     @property
     def whole_size(self) -> int:
-        """The most bytes that it was seen to have."""
+        """The largest size of the file that was seen, in bytes."""
         return max(self.listed_size or 0, self.size)
 
     def _blocks(self, start: Pause, size: int) -> Iterator[Block | Stretch | Tail | Pause]:
@@ -104,7 +107,10 @@ class Segment:
         return read_blocks(self.buffer, size, self.base_offset, check_all=check_all, start=start, until=self.until)
 
     def _lost(self, size: int, begin: int) -> Iterator[Stretch | Tail]:
-        """What a file that was cut no longer has of these bytes, and what is not told otherwise before that."""
+        """An unreadable range for the bytes that a truncated file no longer has.
+
+        It starts at `begin`, because earlier ranges already report the bytes before.
+        """
         end = self.whole_size if self.until is None else self.until
         position = min(max(begin, self.start.position), end)
         yield Stretch(position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None)
@@ -120,12 +126,12 @@ def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
 
 
 def read_transaction_log(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The coordinator records of a segment of `__transaction_state`. Columns: TRANSACTION_LOG."""
+    """The coordinator records in a segment of `__transaction_state`. Columns: `arrow_schemas.TRANSACTION_LOG`."""
     yield from _decoded(segment, TRANSACTION_STATE_TOPIC, entry_rows, arrow_schemas.TRANSACTION_LOG, arrow_schemas.ROWS_PER_BATCH)
 
 
 def read_committed_offsets(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The commits in a segment of `__consumer_offsets`, of groups and of transactions. Columns: COMMITTED_OFFSETS."""
+    """The offset commits in a segment of `__consumer_offsets`, transactional or not. Columns: `arrow_schemas.COMMITTED_OFFSETS`."""
     rows_per_batch = arrow_schemas.DECODED_ROWS_PER_BATCH
     yield from _decoded(segment, GROUP_METADATA_TOPIC, commit_rows, arrow_schemas.COMMITTED_OFFSETS, rows_per_batch)
 
@@ -137,7 +143,7 @@ def _decoded(
     schema: pa.Schema,
     rows_per_batch: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the records of each batch, handed over as soon as they fill one of Arrow's."""
+    """The rows of the records of each batch, yielded as soon as they fill an Arrow batch."""
     where = {"topic": topic, "partition": segment.partition, "source": segment.source, "path": segment.path}
     rows: list[dict[str, Any]] = []
     for block in segment.blocks():
@@ -156,7 +162,7 @@ def _decoded(
 def read_segments(segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) -> Iterator[pa.RecordBatch]:
     """One row: what of the segment was read and what was not. Columns: `arrow_schemas.SEGMENTS`.
 
-    Of a part of a segment, those of `arrow_schemas.SEGMENT_PARTS`, which are to be put together.
+    For a part of a segment, one row of `arrow_schemas.SEGMENT_PARTS`; `file_parts.put_together` combines them.
     """
     seen = _Seen()
     for part in segment.blocks():
@@ -176,14 +182,14 @@ def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, int, by
 
 
 def _batches(segment: Segment, block: Block, indexes: Any) -> Iterator[tuple[int, int, bytes]]:
-    """Position, size and bytes of the batches at some indexes; of one that is too large to be decoded, only its beginning."""
+    """Position, size and bytes of the batches at some indexes. For a batch too large to decode, only its first bytes."""
     for index in indexes:
         position, size = int(block.positions[index]), int(block.headers["batch_length"][index]) + LOG_OVERHEAD
         yield position, size, segment.buffer[position : position + min(size, MAX_BATCH_BYTES)]
 
 
 class _Seen:
-    """What `read_segments` has seen so far."""
+    """The counts of `read_segments` so far."""
 
     def __init__(self) -> None:
         self.first_offset: int | None = None
@@ -224,7 +230,7 @@ class _Seen:
         self.unreadable += [_unreadable(batch, position, size, problem, following) for problem in named(problems)]
 
     def _add_undecodable_commit(self, segment: Segment, block: Block) -> None:
-        """Only the first of a segment is told: commits are many, and those of a version to come would all be unknown."""
+        """Adds only the first undecodable commit of a segment: a later version could make all of them undecodable."""
         for position, size, batch in _data_batches(segment, block):
             problem = next((entry for entry in iter_commits(batch) if isinstance(entry, str)), None)
             if problem is not None:
@@ -272,13 +278,13 @@ def _unreadable(sample: bytes, position: int, length: int, reason: str, next_off
 
 
 def _is_broker_stamped(headers: Any) -> Any:
-    """Batches whose time is a broker's clock: markers, and everything in LogAppendTime."""
+    """Whether each batch's timestamp is on a broker's clock: markers, and everything in LogAppendTime."""
     is_marker = (headers["attributes"] & CONTROL_FLAG != 0) & (headers["producer_id"] >= 0)
     return (headers["magic"] == 2) & (is_marker | (headers["attributes"] & TIMESTAMP_TYPE_FLAG != 0))
 
 
 def _offset_gaps(block: Block) -> Any:
-    """Offsets missing before each batch; 0 for the first of a file."""
+    """Number of offsets missing before each batch; 0 for the first of a file."""
     base = block.headers["base_offset"].astype(np.int64)
     before = np.empty_like(base)
     before[1:] = block.last_offsets[:-1]
@@ -338,26 +344,26 @@ def _to_arrow(segment: Segment, block: Block) -> pa.RecordBatch:
 
 
 def _nullable(values: Any, dtype: Any, is_present: Any = True) -> pa.Array:
-    """The values with Kafka's -1, and what a format does not have, as null."""
+    """The values, with null for Kafka's -1 and for fields that the format does not have."""
     native = values.astype(dtype)
     return pa.array(native, mask=~((native >= 0) & is_present))
 
 
 def _time(values: Any, is_present: Any) -> pa.Array:
-    """Times with Kafka's -1 as null; any other number is the client's to choose."""
+    """Timestamps, with null for Kafka's -1. Clients may choose any other number."""
     native = values.astype(np.int64)
     return pa.array(native, mask=~((native != NO_TIMESTAMP) & is_present))
 
 
 def _markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any]:
-    """Control type and coordinator epoch of each batch, -1 where it is no marker.
+    """Control type and coordinator epoch of each batch; -1 for batches that are not markers.
 
-    Nearly every marker has the 78 bytes that brokers write, so those are read as columns; compaction leaves others.
+    Nearly every marker has the 78 bytes that brokers write, so these are read as columns. Compaction leaves markers of other sizes.
     """
     headers = block.headers
     control_types = np.full(len(headers), _NO_CONTROL_TYPE, dtype=np.int32)
     epochs = np.full(len(headers), -1, dtype=np.int32)
-    usual, bodies, unusual = _told_apart(segment, block, is_control)
+    usual, bodies, unusual = _split_markers(segment, block, is_control)
     control_types[usual] = bodies[:, 8]
     epochs[usual] = bodies[:, 12:16].copy().view(">i4").reshape(-1)
     for index, (_position, _size, batch) in zip(unusual, _batches(segment, block, unusual), strict=True):
@@ -368,17 +374,17 @@ def _markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any]
 def _unusual_markers(segment: Segment, block: Block) -> Any:
     """Indexes of the markers whose record must be decoded."""
     headers = block.headers
-    return _told_apart(segment, block, (headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG != 0))[2]
+    return _split_markers(segment, block, (headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG != 0))[2]
 
 
-def _told_apart(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any, Any]:
-    """Indexes of the markers as brokers write them, the 17 bytes after their headers, and indexes of the other markers."""
+def _split_markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any, Any]:
+    """Indexes of the markers as brokers write them, the 17 bytes after their headers, and indexes of all other markers."""
     headers = block.headers
     candidates = np.flatnonzero(is_control & (headers["records_count"] > 0) & (headers["producer_id"] >= 0))
     is_plain = headers["batch_length"][candidates] == MARKER_SIZE - LOG_OVERHEAD
     plain = candidates[is_plain]
     bodies = _marker_bodies(segment, block.positions[plain])
-    # varint 4 before the key, varint 6 before the value: the usual one-byte timestamp delta stands between.
+    # varint 4 before the key, varint 6 before the value, after the usual one-byte timestamp delta.
     is_usual = (bodies[:, 4] == 8) & (bodies[:, 9] == 12) & (headers["attributes"][plain] & COMPRESSION_MASK == 0)
     is_usual &= (bodies[:, 7] == 0) & (bodies[:, 8] <= 1)
     return plain[is_usual], bodies[is_usual], np.concatenate([candidates[~is_plain], plain[~is_usual]])
@@ -392,7 +398,10 @@ def _marker_bodies(segment: Segment, positions: Any) -> Any:
 
 
 def _read_marker(batch: bytes) -> tuple[int, int]:
-    """An undecodable control record changes nothing for its producer, as in Kafka; its batch is still listed."""
+    """Control type and coordinator epoch; (-1, -1) for an undecodable record.
+
+    As in Kafka, such a record changes nothing for its producer. Its batch is still listed.
+    """
     try:
         marker = _marker(batch)
     except CorruptRecordError:
@@ -403,7 +412,7 @@ def _read_marker(batch: bytes) -> tuple[int, int]:
 
 
 def _marker_problems(batch: bytes) -> Iterator[str]:
-    """Why a control batch tells neither commit nor abort; nothing if it does, or concerns no producer."""
+    """Why a control batch cannot be decoded; nothing if it can, or if it concerns no producer."""
     try:
         _marker(batch)
     except CorruptRecordError as error:
@@ -411,6 +420,6 @@ def _marker_problems(batch: bytes) -> Iterator[str]:
 
 
 def _marker(batch: bytes) -> EndTxnMarker | None:
-    """The marker in a control batch. Its time and offset are those of the header, whatever its record says."""
+    """The marker in a control batch; None for other control records. Its timestamp and offset are those of the header."""
     first = next(iter_batch_records(batch))
     return read_end_txn_marker(first.record if isinstance(first, UnreadableRecord) else first)

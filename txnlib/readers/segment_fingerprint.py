@@ -1,8 +1,8 @@
 """Fingerprints of a segment. They recognise it in a later copy, where reading resumes.
 
-A broker only appends to a segment, unless it truncates, compacts or deletes it. So whoever has read one notes some batches:
-the first of every 16 MiB, and the last. Where all of them stand as they stood, with the same size, offset and CRC, what was
-read need not be read again. A batch that is gone or came to be moves all those behind it.
+A broker only appends to a segment, unless it truncates, compacts or deletes it. So a reader records some batches as landmarks: the
+first of every 16 MiB, and the last. If all of them are at the same position with the same size, offset and CRC, the bytes that were
+read need not be read again. A batch that disappeared or was added would have moved all batches after it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from txnlib.readers.header_columns import NO_LEADER_EPOCH, Headers, Positions, h
 from txnlib.readers.resume_after_damage import Pause, is_zeros
 from txnlib.readers.storage.block_buffer import Buffer
 
-#: Bytes of a segment that have one landmark.
+#: Number of bytes of a segment per landmark.
 LANDMARK_BYTES: Final = 16 << 20
 OFFSET_BYTES: Final = 8
 
 
 class Landmarks:
-    """The landmarks of a segment, or of a part of it, that is read front to back."""
+    """The landmarks of a segment, or of a part of it, read front to back."""
 
     def __init__(self) -> None:
         self._stretch = -1
@@ -33,7 +33,7 @@ class Landmarks:
         self.last_offset_before: int | None = None
 
     def add(self, positions: Positions, headers: Headers, last_offsets: Positions, previous_last_offset: int | None) -> None:
-        """Batches that stand back to back, and the last offset before them."""
+        """Adds batches that follow each other without a gap, and the last offset before them."""
         stretches = positions // LANDMARK_BYTES
         begins = np.flatnonzero(np.diff(stretches, prepend=self._stretch))
         self._found += [_landmark(positions[index], headers[index]) for index in begins]
@@ -42,7 +42,7 @@ class Landmarks:
         self.last_offset_before = previous_last_offset if len(positions) == 1 else int(last_offsets[-2])
 
     def rows(self) -> list[dict[str, int]]:
-        """As in `columns.SEGMENTS`."""
+        """The landmarks as in `arrow_schemas.SEGMENTS`."""
         return _in_order([*self._found, *([] if self._last is None else [self._last])])
 
 
@@ -56,14 +56,14 @@ def _landmark(position: Any, header: Any) -> dict[str, int]:
 
 
 def landmarks_of(parts: Iterable[Sequence[Mapping[str, int]]]) -> list[Mapping[str, int]]:
-    """The landmarks of a segment, of those of its parts."""
+    """The landmarks of a segment, combined from those of its parts."""
     return _in_order([landmark for part in parts for landmark in part])
 
 
-def _in_order(found: Sequence[Mapping[str, int]]) -> list[Any]:
-    """The first of every stretch, and the last of all."""
+def _in_order(landmarks: Sequence[Mapping[str, int]]) -> list[Any]:
+    """The first landmark of every 16 MiB, and the last of all, by position."""
     firsts: dict[int, Mapping[str, int]] = {}
-    ordered = sorted(found, key=lambda landmark: landmark["position"])
+    ordered = sorted(landmarks, key=lambda landmark: landmark["position"])
     for landmark in ordered:
         firsts.setdefault(landmark["position"] // LANDMARK_BYTES, landmark)
     return sorted(
@@ -72,12 +72,13 @@ def _in_order(found: Sequence[Mapping[str, int]]) -> list[Any]:
 
 
 def go_on(buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], last_offset_before: int | None) -> Pause | None:
-    """Where to go on reading a segment with these landmarks; None if one does not stand as it stood.
+    """Where to resume reading a segment with these landmarks; None if a landmark has changed.
 
-    Behind the last of them, or at it where what follows may tell that it is not what it seemed: no CRC covers an offset.
-    None, too, where its leader epoch is denied: to tell which of the two is wrong takes the batch before.
+    Reading resumes after the last landmark. It resumes at the last landmark if its offset, which no CRC covers, may be wrong
+    according to the next batch. None, too, if the next batch contradicts its leader epoch: only the batch before can show which of
+    the two is wrong.
     """
-    if not landmarks or any(mark["position"] + mark["size"] > size or not _stands(buffer, mark) for mark in landmarks):
+    if not landmarks or any(mark["position"] + mark["size"] > size or not _is_unchanged(buffer, mark) for mark in landmarks):
         return None
     position, end = landmarks[-1]["position"], landmarks[-1]["position"] + landmarks[-1]["size"]
     if not is_crc_valid(buffer, position, end):
@@ -92,6 +93,7 @@ def go_on(buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], las
     return None if last_offset_before is None else Pause(position, last_offset_before)
 
 
-def _stands(buffer: Buffer, landmark: Mapping[str, int]) -> bool:
+def _is_unchanged(buffer: Buffer, landmark: Mapping[str, int]) -> bool:
+    """Whether the batch at a landmark's position is unchanged."""
     position = landmark["position"]
     return _landmark(position, header_at(buffer, position)[0]) == dict(landmark)

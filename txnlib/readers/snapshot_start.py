@@ -1,7 +1,7 @@
-"""The offset at which reading begins: the first segment, or the newest usable snapshot.
+"""Offset at which reading begins: the first segment, or the newest usable snapshot.
 
-A broker writes a snapshot of its producers whenever it rolls a segment, so everything open at a segment's base offset is in
-the snapshot of that offset, and older segments need not be read to know what is open now.
+A broker writes a producer snapshot whenever it rolls a segment. So every transaction that is open at a segment's base offset is in
+the snapshot of that offset, and older segments are not needed to find what is open now.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ BEGINNING: Final = "beginning"
 SNAPSHOT: Final = "snapshot"
 STARTS: Final = (BEGINNING, SNAPSHOT)
 
-#: What their records say is not in any snapshot: a group that waits has committed long ago.
+#: Topics whose records no snapshot contains; a waiting group may have committed long ago.
 READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC})
 
 _Copy = tuple[str, str | None, int | None]
 
 
 def start_at_snapshots(capture: Capture) -> Capture:
-    """The capture with the segments that a snapshot stands for marked as skipped; coordinators' logs are always read whole.
+    """The capture, with each segment that a snapshot replaces marked as skipped.
 
-    Only a snapshot at a segment's base offset counts, and only one whose CRC fits; else the next older one, else none.
+    Only a snapshot at a segment's base offset counts, and only if its CRC matches; else the next older one, else none. The
+    coordinators' and groups' topics are always read completely.
     """
     segments: dict[_Copy, list[int]] = defaultdict(list)
     snapshots: dict[_Copy, list[CaptureFile]] = defaultdict(list)
@@ -53,7 +54,7 @@ def _start(bases: list[int], snapshots: list[CaptureFile]) -> int | None:
 
 
 def _is_usable(snapshot: CaptureFile) -> bool:
-    """Whether a snapshot can be read and its CRC fits; why not, whoever reads it for its table will say."""
+    """Whether a snapshot can be read and its CRC matches; the table readers report why not."""
     try:
         return snapshot_problem(files.read_all(snapshot.path, MOST_BYTES)) is None
     except OSError:

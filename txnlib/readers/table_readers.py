@@ -1,4 +1,4 @@
-"""Readers by table and kind of file. The only place that opens files inside tasks."""
+"""Readers by table and kind of file. The only module that opens files inside tasks."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
 
 Batches = Iterator[pa.RecordBatch]
-#: What of `segments` the parts of a file hold.
+#: The rows of `segments` for parts of a file.
 SEGMENT_PARTS_TABLE: Final = "segment_parts"
 
 
 def may_hold(table: str, file: CaptureFile) -> bool:
-    """Whether a file is to be read for a table: not a segment of a topic that has no such records, nor a file of another kind."""
+    """Whether a file may have rows of a table, by its kind and, for a segment, by its topic."""
     if (table, file.kind) not in READERS:
         return False
     return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
 
 
 def read_table(table: str, file: CaptureFile) -> Batches:
-    """Arrow batches of `arrow_schemas.TABLES[table]` from one file; nothing if the file does not hold that table.
+    """Yields Arrow batches of `arrow_schemas.TABLES[table]` from one file; none if the file has no rows of that table.
 
-    A file that cannot be opened is one row of `segments`, never an exception; rows that were read before it ended early are kept.
-    Raises UnreadableInputError if a store breaks off in the middle of one, or refuses for the moment what it may have given out for
-    `segments`: rows would be missing unseen.
+    A file that cannot be opened becomes one row of `segments`, never an exception. Rows read before the file ended early are kept.
+
+    Raises UnreadableInputError if a store fails in the middle of a file, or if it temporarily refuses a file that it may have
+    delivered for `segments`: otherwise rows would be missing without notice.
     """
     if not may_hold(table, file):
         return
     try:
-        found = READERS[table, file.kind](file)
-        yield from map(_without_samples, found) if file.is_outside else found
+        batches = READERS[table, file.kind](file)
+        yield from map(_without_samples, batches) if file.is_outside else batches
     except READ_ERRORS as error:
         problem = str(getattr(error, "strerror", None) or error)
         if table in ("segments", SEGMENT_PARTS_TABLE):
@@ -50,12 +51,12 @@ def read_table(table: str, file: CaptureFile) -> Batches:
             raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
 
 
-def _without_samples(found: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a file that a link out of the input leads to: nothing says that its content may be kept."""
-    if "unreadable" not in found.schema.names:
-        return found
-    rows = [{**row, "unreadable": [{**stretch, "sample": ""} for stretch in row["unreadable"] or ()]} for row in found.to_pylist()]
-    return pa.RecordBatch.from_pylist(rows, schema=found.schema)
+def _without_samples(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows without samples, for a file outside the input: nothing permits keeping its content."""
+    if "unreadable" not in batch.schema.names:
+        return batch
+    rows = [{**row, "unreadable": [{**stretch, "sample": ""} for stretch in row["unreadable"] or ()]} for row in batch.to_pylist()]
+    return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
 
 def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batches:
@@ -64,7 +65,7 @@ def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batc
 
 
 def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
-    """A segment, or the part of it that the file stands for."""
+    """The segment in a file, or the part of it that `file.part` gives."""
     topic, partition, part = file.topic or "", file.partition or 0, file.part
     start = part.known if part is not None and part.known is not None else BEGINNING
     until = None if part is None else part.stop
@@ -73,9 +74,9 @@ def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
 
 
 def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
-    known = None if file.topic is None or file.partition is None else (file.topic, file.partition)
+    from_name = None if file.topic is None or file.partition is None else (file.topic, file.partition)
     with open_text(file.path, file.size) as stream:
-        yield from read(dump.iter_lines(stream), file.source, file.path, topic_partition=known)
+        yield from read(dump.iter_lines(stream), file.source, file.path, topic_partition=from_name)
 
 
 def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
@@ -100,9 +101,9 @@ def _corrupt(problem_of: Callable[[bytes], str | None], file: CaptureFile) -> Ba
         yield from broker_files.read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
 
 
-#: The one topic whose records make a table.
+#: Table -> the only topic that has its records.
 ONLY_IN: Final[Mapping[str, str]] = {"transaction_log": TRANSACTION_STATE_TOPIC, "committed_offsets": GROUP_METADATA_TOPIC}
-#: (table, kind of file) -> reader; what is not here holds nothing of that table.
+#: (table, kind of file) -> reader. Files of any other kind have no rows of that table.
 READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] = {
     ("record_batches", FileKind.SEGMENT): partial(_from_segment, segment.read_record_batches),
     ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),

@@ -1,7 +1,7 @@
 """Text files, compressed or not, by the end of their name: `.gz`, `.zst`, else plain.
 
-Compressed text that is cut or damaged ends where it can no longer be unpacked: what stands before counts, in all tables alike,
-and `problem_of` tells.
+Compressed text that is truncated or damaged ends where it can no longer be unpacked. The text before counts, for all tables alike,
+and `problem_of` returns the reason.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import pyarrow as pa
 from txnlib.core.text.tool_messages import UnreadableReason
 from txnlib.readers.storage import files
 
-#: Endings of compressed text, which say nothing about what is in it.
+#: File name endings of compressed text, which do not depend on its content.
 COMPRESSED: Final = (".gz", ".zst")
-#: What reading a file may raise.
+#: Exceptions that reading a file may raise.
 READ_ERRORS: Final = (OSError, EOFError, zlib.error)
 _GZIP: Final = zlib.MAX_WBITS | 16
-#: Bytes of a packed file that are read at once, and of the text that are unpacked at once.
+#: Number of compressed bytes to read at once, and of text bytes to unpack at once.
 _PACKED_BYTES: Final = 1 << 16
 _UNPACKED_BYTES: Final = 1 << 16
-#: Arrow loses what it has unpacked in a call that fails.
+#: Small, because Arrow loses everything that it unpacked in a call that fails.
 _ZSTD_BYTES: Final = 1 << 10
 
 
 class _Unpacked:
-    """A text that is unpacked piece by piece. `is_whole`: nothing was found wrong so far."""
+    """A text that is unpacked piece by piece. `is_whole`: no error so far."""
 
     def __init__(self) -> None:
         self.is_whole = True
@@ -37,7 +37,7 @@ class _Unpacked:
         self._pieces = self._unpack()
 
     def read(self, count: int) -> bytes:
-        """The next bytes, as many as that unless the text ends; none at the end of what can be unpacked."""
+        """The next `count` bytes, fewer at the end of the text."""
         while len(self._held) < count and (piece := next(self._pieces, None)) is not None:
             self._held += piece
         taken = bytes(self._held[:count])
@@ -49,14 +49,14 @@ class _Unpacked:
 
 
 class _Listed:
-    """A text that had a size when it was listed. `is_whole`: it did not end before that size."""
+    """A text whose size was listed. `is_whole`: it did not end before that size."""
 
     def __init__(self, stream: Any, size: int) -> None:
         self._stream, self._position, self._size = stream, 0, size
         self.is_whole = True
 
     def read(self, count: int) -> bytes:
-        """The next bytes, as many as that unless the text ends."""
+        """The next `count` bytes, fewer at the end of the text."""
         taken = bytes(self._stream.read(count))
         self._position += len(taken)
         if count and not taken:
@@ -74,7 +74,7 @@ class _Gunzipped(_Unpacked):
         has_begun = False
         while packed or (packed := self._stream.read(_PACKED_BYTES)):
             if not has_begun:
-                # Members may be padded with zeros, but a file does not begin with any.
+                # Zero padding may follow a member, but a file does not start with it.
                 packed = packed.lstrip(b"\0")
                 if not packed:
                     continue
@@ -83,7 +83,7 @@ class _Gunzipped(_Unpacked):
             try:
                 piece = member.decompress(packed, _UNPACKED_BYTES)
             except zlib.error:
-                yield _as_far_as_it_goes(before, packed)
+                yield _unpack_until_error(before, packed)
                 self.is_whole = False
                 return
             yield piece
@@ -93,8 +93,8 @@ class _Gunzipped(_Unpacked):
         self.is_whole = not has_begun
 
 
-def _as_far_as_it_goes(member: Any, packed: bytes) -> bytes:
-    """What a call unpacks before it fails."""
+def _unpack_until_error(member: Any, packed: bytes) -> bytes:
+    """The bytes that are unpacked before the error."""
     pieces = []
     try:
         for index in range(len(packed)):
@@ -121,7 +121,7 @@ class _ZstdUnpacked(_Unpacked):
 
 
 class _Source:
-    """A stream that remembers its own failure, to tell it from one of what is in it."""
+    """A stream that remembers its own failure, to distinguish it from an error in its content."""
 
     closed = False
 
@@ -140,14 +140,14 @@ class _Source:
         return True
 
     def close(self) -> None:
-        """Whoever opened the stream closes it."""
+        """Does nothing: the code that opened the stream closes it."""
 
 
 @contextmanager
 def open_text(path: str, size: int = 0) -> Iterator[Any]:
-    """A binary stream of the text of a path or uri; zstd frames are decompressed by Arrow, piece by piece.
+    """A binary stream of the text at a path or URI. Arrow decompresses zstd frames piece by piece.
 
-    Compressed text ends where it cannot be unpacked. `size`: the bytes that the file had when it was listed. See `problem_of`.
+    Compressed text ends where it cannot be unpacked; see `problem_of`. `size`: the size of the file in bytes when it was listed.
     Raises OSError if the file cannot be opened or read.
     """
     with files.open_stream(path) as stream:
@@ -160,7 +160,7 @@ def open_text(path: str, size: int = 0) -> Iterator[Any]:
 
 
 def problem_of(stream: Any) -> UnreadableReason | None:
-    """Why the text of a stream of `open_text`, read to its end, goes on beyond that; None if it does not."""
+    """Why a stream of `open_text` ended before the end of the text; None if it is complete. Call it after the last byte."""
     if isinstance(stream, _Unpacked) and not stream.is_whole:
         return UnreadableReason.CANNOT_UNPACK
     if isinstance(stream, _Listed) and not stream.is_whole:
@@ -169,19 +169,19 @@ def problem_of(stream: Any) -> UnreadableReason | None:
 
 
 def read_text_head(path: str, count: int) -> bytes:
-    """The first bytes of the text, as far as they can be had: of a packed file that is cut, what there is."""
+    """The first `count` bytes of the text, or as many as can be unpacked."""
     with open_text(path) as stream:
         return bytes(stream.read(count))
 
 
 def can_be_unpacked(path: str) -> bool:
-    """Whether there is a text, or the beginning of one, in a file of compressed text, by its name."""
+    """Whether at least the beginning of a compressed text can be unpacked."""
     with open_text(path) as stream:
         return bool(stream.read(1)) or problem_of(stream) is None
 
 
 def is_compressed(path: str) -> bool:
-    """Whether a file is one of compressed text, by its name."""
+    """Whether a file is compressed text, by its name."""
     return path.endswith(COMPRESSED)
 
 

@@ -1,8 +1,7 @@
 """Lines of a text of any size, in bounded memory.
 
-A line feed may be far away: in front of a payload of 50 MB nobody needs more than what stands before it. So a line longer
-than `LONGEST_LINE` is handed on as a `LongLine`. Lines that need not be looked at one by one are
-handed on as blocks (`dump_plain`).
+A line can be very long: in front of a payload of 50 MB, only the beginning of the line matters. So a line longer than
+`LONGEST_LINE` is passed on as a `LongLine`. Lines that need not be read one by one are passed on as blocks (`dump_blocks`).
 """
 
 from __future__ import annotations
@@ -25,43 +24,43 @@ from txnlib.readers.text_files import problem_of
 
 CHUNK_BYTES: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 20
-#: Stands in every coordinator record, which is worth holding as long as it may be.
+#: Part of every coordinator record. Such a line is kept up to the longest possible record.
 _OF_COORDINATOR: Final = b"transactionalId"
-#: What of a long line's end is kept: a genuine line behind a piece of another one.
+#: Number of bytes kept of a long line's end: a genuine line may follow a piece of another one.
 _TAIL: Final = 4_096
 _LINE_END: Final = 2
 _NEXT_BATCH: Final = b"\n" + START
-#: Bytes of lines that are read one by one before the rest is looked at as a whole again.
+#: Number of bytes to read line by line before trying a block again.
 _ONE_BY_ONE: Final = 4_096
 _MOST_ONE_BY_ONE: Final = 16 << 20
-#: Batches of a deep dump that are worth being looked at as a whole, where some are only looked at.
+#: Number of batches of a deep dump that make a block worthwhile, although the last ones only serve as proof.
 _ENOUGH: Final = 2 * BATCHES_AHEAD
-#: In so many bytes there are that many of usual size.
+#: A block beginning of this size usually contains that many batches.
 _BEGINNING: Final = 128 << 10
-#: What may be looked at as a whole, if so much is needed to see enough batches.
+#: Largest block to read while waiting for enough batches.
 _LARGEST_BLOCK: Final = 4 << 20
 
 
 class TextLines:
-    """The lines of a stream with their line ends, each with its position. Holds a line and a few chunks at most."""
+    """The lines of a stream with their line ends, each with its position. Keeps at most a line and a few chunks in memory."""
 
     def __init__(self, stream: BinaryIO, chunk_size: int = CHUNK_BYTES, *, longest: int = LONGEST_LINE) -> None:
         self._stream, self._longest = stream, longest
-        # So that only a line that goes over the end of a chunk can be too long.
+        # At most `longest`, so that only a line that crosses the end of a chunk can be too long.
         self._chunk_size = min(chunk_size, longest)
-        #: Position of the next line; the lines that are handed out one by one; and what was read behind them: pieces of whole
-        #: lines or of a long one, the rest of a chunk, and the beginning of one more line.
+        #: Position of the next line; the lines that are yielded one by one; and the text read after them: pieces of complete lines
+        #: or of a long one, the rest of a chunk, and the beginning of one more line.
         self._position = 0
         self._lines: Iterator[bytes] = iter(())
         self._pieces: deque[bytes] = deque()
         self._unread = b""
         self._beginning = _Beginning(longest)
-        #: Where lines are looked at as a block again, and how many bytes are read one by one should they not be plain.
+        #: Where to try a block again, and how many bytes to read line by line if that fails.
         self._next_try, self._one_by_one = 0, _ONE_BY_ONE
 
     @property
     def problem(self) -> UnreadableReason | None:
-        """Why the text goes on beyond what could be read; None if it does not."""
+        """Why the text is incomplete; None if it is complete."""
         return problem_of(self._stream)
 
     def __iter__(self) -> Iterator[Line]:
@@ -73,16 +72,17 @@ class TextLines:
             if (piece := self._next_piece()) is None:
                 raise StopIteration
             self._pieces.popleft()
-            # `splitlines` would also split at a lone carriage return, which a payload may hold.
+            # `splitlines` would also split at a lone carriage return, which a payload may contain.
             self._lines = iter((piece,)) if type(piece) is LongLine else iter(io.BytesIO(piece).readlines())
             line = next(self._lines, None)
         position, self._position = self._position, self._position + size_of(line)
         return position, line
 
     def take_plain(self, held: deque[Line], chain: Chain) -> DumpedBatches | None:
-        """The next lines, if they are nothing but batch lines that continue a chain, in a deep dump each with its record lines.
+        """The next lines as a block; None if not all are batch lines that continue the chain.
 
-        `held`: lines that were handed out, but are still to be read.
+        In a deep dump, each batch line comes with its record lines. `held`: lines that were yielded but not read yet. They become
+        part of the block.
         """
         position = held[0][0] if held else self._position
         if position < self._next_try or not self._is_at_batch(held):
@@ -101,7 +101,7 @@ class TextLines:
         last = DumpedBatch._make(map(int, columns[-1]))
         return DumpedBatches(
             columns,
-            last._replace(control_type=NOT_PRINTED, coordinator_epoch=NOT_PRINTED),  # as its line alone tells
+            last._replace(control_type=NOT_PRINTED, coordinator_epoch=NOT_PRINTED),  # the last batch as its batch line shows it
             has_records(columns),
             has_untyped_markers(columns),
             position + taken.size,
@@ -111,7 +111,7 @@ class TextLines:
         )
 
     def _is_at_batch(self, held: deque[Line]) -> bool:
-        """Whether a batch line is next; a piece is not split to find out."""
+        """Whether a batch line is next. Does not split a piece to find out."""
         if not held and self._lines.__length_hint__():  # type: ignore[attr-defined]
             held.append(next(self))
         if held:
@@ -120,8 +120,11 @@ class TextLines:
         return piece is not None and piece.startswith(START)
 
     def _take_block(self, held: deque[Line], *, is_deep: bool) -> bytes | None:
-        """All lines that were read and not yet handed out for good; in a deep dump, if they may be plain, more behind them until
-        there are batches enough. None, and nothing is taken, if they are too many, or one of them is too long."""
+        """Takes all lines that were read but not finally yielded.
+
+        In a deep dump, if they may form a block, also takes later lines until there are enough batches. None, without taking
+        anything, if the lines are too many or one of them is too long.
+        """
         lines = [line for _position, line in held]
         is_short = all(type(line) is not LongLine for line in [*lines, *list(self._pieces)[:1]])
         if not is_short or sum(map(len, lines)) > _LARGEST_BLOCK:
@@ -148,7 +151,7 @@ class TextLines:
         return b"".join(pieces)
 
     def _give_back(self, block: bytes, position: int) -> None:
-        """Puts whole lines back, which begin at a position: in pieces, since all lines of a piece are split at once."""
+        """Puts back complete lines that start at a position. In pieces, because all lines of a piece are split at once."""
         self._position = position
         stops = [0]
         while stops[-1] < len(block):
@@ -156,13 +159,16 @@ class TextLines:
         self._pieces.extendleft(block[start:stop] for start, stop in reversed(list(pairwise(stops))))
 
     def _next_piece(self) -> bytes | None:
-        """The next piece, which stays to be taken; None at the end of the text."""
+        """The next piece, which remains in the queue; None at the end of the text."""
         if not self._pieces and (piece := self._read_piece()) is not None:
             self._pieces.append(piece)
         return self._pieces[0] if self._pieces else None
 
     def _read_piece(self) -> bytes | None:
-        """Reads on until there is a whole line: all whole lines that were read, or one too long. None at the end of the text."""
+        """Reads until there is a complete line.
+
+        Returns all complete lines read, or one that is too long; None at the end of the text.
+        """
         while True:
             chunk, self._unread = self._unread or self._stream.read(self._chunk_size), b""
             first = chunk.find(b"\n") + 1
@@ -188,7 +194,7 @@ def _read_plain(block: bytes, chain: Chain) -> PlainBatches | None:
 
 
 class _Beginning:
-    """What was read so far of a line whose end is not in sight."""
+    """The part read so far of a line without its end."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -209,7 +215,7 @@ class _Beginning:
             del self._held[self._limit + _LINE_END :]
 
     def take(self) -> bytes:
-        """The line, shortened if it is too long, which is then forgotten."""
+        """Returns the line, shortened if it is too long, and forgets it."""
         line = bytes(self._held)
         if self.size > len(line):
             line = shortened(line[: self._limit], self.size, self._tail)

@@ -7,6 +7,6 @@ In reading order:
 * `coverage`: what each copy proves
 * `producers`: the partitions' side
 * `coordinators`: the coordinators' side
-* `findings`: what is odd
+* `findings`: oddities in the logs
 * `reports`: what is open, why, and what to do
 """

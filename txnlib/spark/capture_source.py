@@ -1,7 +1,7 @@
-"""A DataFrame over the files of a capture. Tasks open the files; the driver only lists the work.
+"""DataFrame over the files of a capture. Tasks open the files; the driver only lists the work.
 
-A task for some files, which reads them to Arrow batches. A Python DataSource does the same, but starts two Python processes of
-its own for every table that is read, which a small audit pays for in seconds.
+Each task reads some files into Arrow batches. A Python DataSource does the same, but starts two more Python processes per table,
+which costs a small audit seconds.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from txnlib.readers.table_readers import ONLY_IN, SEGMENT_PARTS_TABLE, may_hold,
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
 
-#: Bytes of small files that share one task: enough to be worth a task, little enough to spread.
+#: Number of bytes of small files per task: enough to be worth a task, and few enough to spread.
 TASK_BYTES: Final = 32 << 20
-#: Of a large capture a task takes more, since each Python task costs its start.
+#: In a large capture, a task reads more, because every Python task has a startup cost.
 MOST_TASK_BYTES: Final = 256 << 20
-#: Of a segment whose records are not decoded, so many bytes are read in the time of one of another file, or in less.
+#: A segment whose records are not decoded costs at most 1/4 of the time per byte of any other file.
 HEADERS_ONLY: Final = 4
-#: Every file costs its opening, so a task takes only so many.
+#: Maximum number of files per task, because opening each file takes time.
 TASK_FILES: Final = 256
-#: Tasks of which a cluster that does not tell may have use.
+#: Number of tasks if the session does not give one.
 _MANY_TASKS: Final = 200
 
 
 def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
-    """The files in lists of about the same work, in order: so many lists, or as many as keep each worth a task.
+    """The files in lists of about equal work, in order: `tasks` lists, or fewer if these would be too small.
 
-    Of several lists, none mixes topics that every audit reads whole with others: what a task writes is a file, and the next audit
-    takes over files of which all holds.
+    If there are several lists, no list mixes topics that every audit reads in full with others: each task writes its own file, and
+    an incremental audit carries over files in which all rows are unchanged.
     """
     works = [_work(file) for file in files]
     whole = max(sum(works), 1)
@@ -60,25 +60,25 @@ def _work(file: CaptureFile) -> int:
 
 
 def tasks_of(spark: SparkSession) -> int:
-    """The tasks that a session spreads work over: those of a shuffle."""
-    told = spark.conf.get("spark.sql.shuffle.partitions", "") or ""
-    return max(int(told), 1) if told.isdecimal() else _MANY_TASKS  # Databricks may say "auto"
+    """The number of tasks over which a session spreads work: that of a shuffle."""
+    configured = spark.conf.get("spark.sql.shuffle.partitions", "") or ""
+    return max(int(configured), 1) if configured.isdecimal() else _MANY_TASKS  # Databricks may say "auto"
 
 
 def read_capture(spark: SparkSession, capture: Capture, table: str, held: DataFrame | None = None) -> DataFrame:
-    """What a capture holds of one table, with the columns of `readers.columns.TABLES[table]`; one task per bundle.
+    """The rows of one table in a capture, with the columns of `readers.arrow_schemas.TABLES[table]`; one task per bundle.
 
-    The rows are the same however the capture's files are split (`capture_splits`). `held`: what an earlier run has read of
-    its segments, as rows of the table, or for `segments` of SEGMENT_PARTS (`continued_segments`).
+    The rows do not depend on how the capture's files are split (`capture_splits`). `held`: what an earlier run has read of its
+    segments, as rows of the table; for `segments`, as rows of SEGMENT_PARTS (`incremental.resumed_segments`).
     """
     schema = READ_ONLY[table] if table in READ_ONLY else TABLES[table]
-    found = [file for file in capture.files if may_hold(table, file)]
+    files = [file for file in capture.files if may_hold(table, file)]
     if table != "segments" or not capture.parts:
-        new = _read(spark, table, [part for file in found for part in _parts_of(capture, file)], schema)
+        new = _read(spark, table, [part for file in files for part in _parts_of(capture, file)], schema)
         return new if held is None else held.unionByName(new)
-    # One row a file, whoever read it.
-    whole = _read(spark, table, [file for file in found if file.path not in capture.parts], schema)
-    split = [part for file in found if file.path in capture.parts for part in _parts_of(capture, file)]
+    # One row per file, however many tasks read it.
+    whole = _read(spark, table, [file for file in files if file.path not in capture.parts], schema)
+    split = [part for file in files if file.path in capture.parts for part in _parts_of(capture, file)]
     new = _read(spark, SEGMENT_PARTS_TABLE, split, SEGMENT_PARTS)
     parts = new if held is None else held.unionByName(new)
     return whole.unionByName(parts.groupBy("path").applyInArrow(_put_together, schema))

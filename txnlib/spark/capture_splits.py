@@ -1,7 +1,7 @@
-"""Splits of large files of a capture. Tasks find the cuts themselves.
+"""Splits of large files of a capture. Tasks find the boundaries themselves.
 
-A task for each chunk of a large file answers what `readers.file_splits` asks of it. The driver gets to know where the cuts are,
-and what a reader knows there: some hundred bytes for each, nothing of what is in the files.
+One task per chunk of a large file runs `readers.file_splits.reach`. The driver receives the boundaries and the reader's state at
+each: some hundred bytes, and no content of the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REACHED: Final = pa.schema([("chunk", pa.int64()), ("reached", pa.binary())])
 
 
 def split_large_files(spark: SparkSession, capture: Capture, split_bytes: int | None = None) -> Capture:
-    """The capture with the parts of its files that are larger than `split_bytes`; None: than is good for one task."""
+    """The capture, with the parts of its files that are larger than `split_bytes`; None: larger than is good for one task."""
     chunks = chunks_of(capture, split_bytes)
     if not chunks:
         return capture

@@ -1,6 +1,6 @@
-"""The core inside Spark: its tables as map literals, its steps as Arrow UDFs. The only file with `F.udf`.
+"""The core inside Spark: its tables as map literals, its steps as Arrow UDFs. The only module with `F.udf`.
 
-UDFs see few rows: what a native predicate could not clear, and what is open at the end.
+UDFs see few rows: those that a native predicate could not clear, and those that are open at the end.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def legality(state_before: Column, state_after: Column) -> Column:
 
 
 def known_by(role: str, end: str) -> Column:
-    """What bounds the knowledge of a copy, by the columns with its role and its end, from the core's table."""
+    """What limits the knowledge of a copy, from the core's table. `role` and `end` are the names of columns."""
     rows = {f"{role} > {end}": bound.value for (role, end), bound in KNOWN_BY.items()}
     table = F.create_map(*[F.lit(text) for item in rows.items() for text in item])
     return table[F.concat_ws(" > ", F.col(role), F.col(end))]
@@ -93,13 +93,13 @@ def _udf(decide: Callable[..., Any], returns: DataType) -> Any:
 
 @lru_cache
 def coordinator_partition_of() -> Any:
-    """UDF (transactional_id, partitions) -> the partition its hash leads to."""
+    """UDF (transactional_id, partitions) -> the coordinator partition of the id's hash."""
     return _udf(partition_for, IntegerType())
 
 
 @lru_cache
 def is_batch_valid() -> Any:
-    """UDF (path, position, size) -> whether the CRC of the batch there fits; null without a path, or if it cannot be read."""
+    """UDF (path, position, size) -> whether the CRC of that batch matches; null without a path, or if it cannot be read."""
 
     def valid(path: str | None, position: int | None, size: int | None) -> bool | None:
         if path is None or position is None or size is None:
@@ -126,7 +126,7 @@ def application_of(own_patterns: tuple[str, ...]) -> Any:
 
 @lru_cache
 def batch_findings() -> Any:
-    """UDF (topic, before, batch, producer_id, expiration) -> names of what is odd about the batch."""
+    """UDF (topic, before, batch, producer_id, expiration) -> names of the findings about the batch."""
 
     def findings(topic: str, before: Row, batch: Row, producer_id: int, expiration_ms: int) -> list[str]:
         appended = append(
@@ -176,7 +176,7 @@ def _batch(row: Row, producer_id: int) -> RecordBatch:
 
 @lru_cache
 def transition_findings() -> Any:
-    """UDF (before, after, is_consecutive) -> names of what is odd about a coordinator record, or the step to it."""
+    """UDF (before, after, is_consecutive) -> names of the findings about a coordinator record, or about the step to it."""
 
     def findings(before: Row | None, after: Row, is_consecutive: bool) -> list[str]:
         earlier = None if before is None else _record(before)
@@ -219,7 +219,7 @@ def ended_by() -> Any:
 
 @lru_cache
 def marker_finding() -> Any:
-    """UDF (the fields of `core.findings.marker_check.Marker`) -> name of what is odd about the marker, or null."""
+    """UDF (the fields of `core.findings.marker_check.Marker`) -> name of the finding about the marker, or null."""
 
     def finding(row: Row) -> str | None:
         fields = row.asDict()
@@ -247,7 +247,7 @@ PLAN = StructType(
 
 @lru_cache
 def plan() -> Any:
-    """UDF (the fields of `core.verdicts.abort_plan.OpenTransaction`, Kafka's version) -> PLAN, null for what is in progress."""
+    """UDF (the fields of `core.verdicts.abort_plan.OpenTransaction`, Kafka's version) -> PLAN; null if nothing needs to be done."""
 
     def planned(row: Row, kafka_version: str | None) -> dict[str, Any] | None:
         fields = row.asDict()

@@ -1,7 +1,7 @@
-"""Instants from epoch milliseconds: the only place that makes them, since any int64 may stand in a log.
+"""Instants from epoch milliseconds. The only module that creates them, because a log may contain any int64.
 
-A time that no clock shows (`core.instants`) is NULL here; raw columns (`*_ms`) keep it. What is read back from an instant, and
-what these give, is small enough to be added and subtracted.
+A time that no clock shows (`core.instants`) is NULL here; raw columns (`*_ms`) keep it. All instants, and the milliseconds read
+back from them, are small enough to add and subtract.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _column(ms: Column | str) -> Column:
 
 
 def is_shown(ms: Column | str) -> Column:
-    """Whether a time is one that a clock shows; NULL where there is none."""
+    """Whether a time is one that a clock can show; NULL for NULL."""
     return _column(ms).between(FIRST_MS, LAST_MS)
 
 
@@ -27,7 +27,7 @@ def clock_ms(ms: Column | str) -> Column:
 
 
 def latest_ms(ms: Column | str) -> Column:
-    """`core.instants.latest_ms` over a column: later than any, for a time that no clock shows."""
+    """`core.instants.latest_ms` over a column: a time that no clock shows becomes later than any other."""
     return F.when(~is_shown(ms), F.lit(NO_INSTANT_MS)).otherwise(_column(ms))
 
 

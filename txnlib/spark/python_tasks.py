@@ -1,4 +1,4 @@
-"""Python tasks on Spark: how work reaches them, and how their workers end quietly."""
+"""Python tasks on Spark: how they receive work, and how their workers end without tracebacks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from txnlib.spark.worker_daemon import quieten
 
 Work = TypeVar("Work")
 
-#: Files that a list of work names at most. A task loads all of the list that its stage is sent, at 2 µs a file; of more work
-#: each task is sent its own piece, which costs a shuffle of the pieces first (0.3 s of 21 tasks).
+#: Maximum number of files in a list of work. Each task loads the whole list, at 2 µs per file. With more work, each task is sent
+#: only its own piece, which costs a shuffle of the pieces first (0.3 s for 21 tasks).
 LISTED: Final = 4_096
 
 
@@ -30,7 +30,7 @@ def in_tasks(
     *,
     weight: Callable[[Work], int] = lambda work: 1,
 ) -> DataFrame:
-    """The rows that `read` makes of each piece of work, in a task for each. `weight`: how many files a piece names."""
+    """The rows that `read` returns for each piece of work, with one task per piece. `weight`: the number of files in a piece."""
     if not work:
         return spark.createDataFrame([], schema)
     count = len(work)
@@ -44,7 +44,7 @@ def in_tasks(
 def _reader(
     read: Callable[[Work], Iterable[pa.RecordBatch]], listed: list[Work] | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does with the numbers of pieces that are listed, or with pieces that it is sent."""
+    """The function of a task. Its input is the numbers of pieces in `listed`, or the pieces themselves."""
 
     def read_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
@@ -57,11 +57,10 @@ def _reader(
 
 @lru_cache
 def begin_task() -> None:
-    """Keeps what a worker has loaded out of garbage collection; does nothing from its second task on.
+    """Excludes everything that a worker has loaded from garbage collection. Does nothing from the second task on.
 
-    Spark collects after each task (`pyspark.daemon`), which with numpy, pandas and pyarrow loaded takes 20 to 40 ms: more
-    than most tasks of a small audit do. Nothing of a task's own exists when it begins, so nothing is kept that would
-    otherwise go.
+    Spark collects garbage after each task (`pyspark.daemon`). With numpy, pandas and pyarrow loaded, this takes 20 to 40 ms, longer
+    than most tasks of a small audit. No objects of a task exist yet when it begins, so nothing else is kept alive.
     """
     gc.freeze()
 
@@ -73,5 +72,5 @@ def _quieten_worker() -> None:
         quieten(daemon)
 
 
-# A worker loads this file with its first task of ours, before it knows whether that has any rows.
+# A worker loads this module with its first task of ours, before it knows whether the task has any rows.
 _quieten_worker()

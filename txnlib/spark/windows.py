@@ -1,6 +1,6 @@
-"""The named windows over a log. The only file that imports Window.
+"""The named windows over a log. The only module that imports Window.
 
-They are functions: a window needs a session to exist.
+They are functions, because a window can only be created in a session.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 
 def batches_of_producer() -> WindowSpec:
-    """The batches of one producer in one partition, in offset order. The number leads: sorting compares it first."""
+    """The batches of one producer on one partition, in offset order. `producer_id` comes first: sorting compares it first."""
     return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy("base_offset")
 
 
 def commits_of_producer_downwards() -> WindowSpec:
-    """The commits and markers of one producer in one partition, from the end: what follows a row precedes it here."""
+    """The commits and markers of one producer on one partition, in descending order: what follows a row precedes it here."""
     return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy(F.desc("offset"))
 
 
@@ -37,13 +37,16 @@ def before_now(window: WindowSpec) -> WindowSpec:
 
 
 def pieces() -> WindowSpec:
-    """The pieces of one partition, stretches and what they are cut into, in offset order."""
+    """The pieces of one partition in offset order: ranges of offsets, split at starts."""
     return Window.partitionBy(*TOPIC_PARTITION).orderBy("stretch", "cut")
 
 
 def pieces_downwards() -> WindowSpec:
-    """The same from the end. What follows a row is what precedes it here: Spark scans a frame that ends in
-    `unboundedFollowing` anew for every row, which takes the square of the rows."""
+    """The same in descending order.
+
+    What follows a row precedes it here. Spark scans a frame that ends in `unboundedFollowing` again for every row, which takes
+    quadratic time.
+    """
     return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("stretch"), F.desc("cut"))
 
 
@@ -58,7 +61,10 @@ def epochs_of_copy() -> WindowSpec:
 
 
 def copies_of_partition() -> WindowSpec:
-    """The copies of one partition, the one to judge first: unharmed, printed whole, the leader's, of the newest leader, longest."""
+    """The copies of one partition, the one to judge first.
+
+    Order: undamaged, printed in full, the leader's, of the newest leader epoch, longest.
+    """
     return Window.partitionBy(*TOPIC_PARTITION).orderBy(
         "is_damaged", "lacks_records", "is_no_leader", "negative_leader_epoch", "negative_end_offset", "is_text", "source"
     )
@@ -70,12 +76,12 @@ def whole_partition() -> WindowSpec:
 
 
 def higher_leader_epochs() -> WindowSpec:
-    """Of the leader epochs in all copies of one partition, those above the row's."""
+    """The leader epochs in all copies of one partition that are above the row's."""
     return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("epoch")).rangeBetween(Window.unboundedPreceding, -1)
 
 
 def copies_of_record() -> WindowSpec:
-    """The copies of one coordinator record: the highest leader epoch survived, and raw files tell more than text."""
+    """The copies of one coordinator record. The highest leader epoch survived, and raw files have more fields than text."""
     return Window.partitionBy("partition", "offset").orderBy("negative_coordinator_epoch", "lacks_start", "source")
 
 
@@ -85,15 +91,15 @@ def texts_of_coordinator() -> WindowSpec:
 
 
 def decisions_and_markers() -> WindowSpec:
-    """What coordinators decided for one producer in one partition, and its markers there, in time order.
+    """The coordinators' decisions for one producer on one partition, and its markers there, in time order.
 
-    At one instant the decision comes first.
+    At the same instant, the decision comes first.
     """
     return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy("at_ms", F.col("marker.marker_offset").asc_nulls_first())
 
 
 def decisions_and_markers_downwards() -> WindowSpec:
-    """The same from the end."""
+    """The same in descending order."""
     return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy(
         F.desc("at_ms"), F.col("marker.marker_offset").desc_nulls_last()
     )
@@ -110,12 +116,12 @@ def step_of_plan() -> WindowSpec:
 
 
 def first_of_step(step: WindowSpec) -> WindowSpec:
-    """The same, the one that holds a partition, and blocks most, first."""
+    """The same, ordered: first the transaction that determines the last stable offset of a partition and blocks most."""
     return step.orderBy("is_waiting", F.desc_nulls_last("blocked_offsets"), *TOPIC_PARTITION, "start_offset")
 
 
 def plan_in_order() -> WindowSpec:
-    """All open transactions that need somebody, by what frees consumers first. Few rows."""
+    """All open transactions that need an operator; those that block consumers most come first. Few rows."""
     return Window.partitionBy("as_of").orderBy(
         "is_idle",
         "is_waiting",
@@ -139,7 +145,7 @@ def records_of_id() -> WindowSpec:
 
 
 def owners_of_open_transaction() -> WindowSpec:
-    """The ids that claim the producer id of an open transaction, the one with the best claim first."""
+    """The ids that claim the producer id of an open transaction, the best claim first."""
     return Window.partitionBy(*TOPIC_PARTITION, "producer_id", "start_offset").orderBy(
         "is_not_listed", "rank", "negative_last_record_offset", "transactional_id"
     )

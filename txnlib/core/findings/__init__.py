@@ -1,4 +1,4 @@
-"""Rules of single findings, and what they rest on."""
+"""Rules of single findings, and their thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application name inside a transactional id. Frameworks and operators compose ids from it.
+"""The application name inside a transactional id. Frameworks and operators build ids from it.
 
 The first pattern that matches the whole id wins. Patterns of the settings file come before these.
 """
@@ -26,7 +26,7 @@ PATTERNS: Final = {
 
 def compiled(own_patterns: Iterable[str] = ()) -> tuple[re.Pattern[str], ...]:
     """The compiled patterns, in order. Raises ValueError for a pattern that is invalid or has no group `application`."""
-    found = []
+    rules = []
     for pattern in (*own_patterns, *PATTERNS.values()):
         try:
             rule = re.compile(pattern, re.DOTALL)
@@ -34,8 +34,8 @@ def compiled(own_patterns: Iterable[str] = ()) -> tuple[re.Pattern[str], ...]:
             raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
         if APPLICATION not in rule.groupindex:
             raise ValueError(f"{pattern!r} has no group (?P<application>…)")
-        found.append(rule)
-    return tuple(found)
+        rules.append(rule)
+    return tuple(rules)
 
 
 def application_of(transactional_id: str, patterns: Iterable[re.Pattern[str]]) -> str:

@@ -1,7 +1,7 @@
 """The party that ended a transaction: its client, its coordinator, or an operator.
 
-A client ends its own transaction with EndTxn; a coordinator aborts one that timed out, or whose transactional id a new
-producer has taken over (InitProducerId, which is also what `forceTerminateTransaction` and `fenceProducers` send). Kafka:
+A client ends its own transaction with EndTxn. A coordinator aborts a transaction that timed out, or whose transactional id a new
+producer has initialised (InitProducerId, which `forceTerminateTransaction` and `fenceProducers` send, too). Kafka:
 `TransactionMetadata.prepareFenceProducerEpoch`, `prepareAbortOrCommit`; semantics.md 1.6.
 """
 
@@ -29,7 +29,7 @@ class EndedBy(StrEnum):
 
 
 class Step(Enum):
-    """How the epoch moved from the transaction's last Ongoing record to its Prepare record."""
+    """How the epoch changed from the transaction's last Ongoing record to its Prepare record."""
 
     #: Transactions v0 and v1: an EndTxn keeps the epoch.
     KEPT = "KEPT"
@@ -41,12 +41,12 @@ class Step(Enum):
     RAISED_BY_SOMEBODY = "RAISED_BY_SOMEBODY"
     #: The abort of an empty transaction, which only a client of transactions v2 requests.
     NOTHING_ADDED = "NOTHING_ADDED"
-    #: The Ongoing records are gone.
+    #: The Ongoing records are lost.
     UNKNOWN = "UNKNOWN"
 
 
 class Age(Enum):
-    """Whether the transaction had outlived its timeout when it was decided."""
+    """Whether the transaction was older than its timeout when it was decided."""
 
     IN_TIME = "IN_TIME"
     TIMED_OUT = "TIMED_OUT"

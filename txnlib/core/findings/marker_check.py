@@ -1,8 +1,7 @@
-"""The check of a marker against its coordinator's decisions: a marker between two decisions, to a finding.
+"""The check of a marker against its coordinator's decisions: from a marker between two decisions to a finding.
 
-A marker by hand (`kafka-transactions.sh abort`) is written without the coordinator. It is right for an orphaned transaction;
-inside a live transaction it splits the outcome. Kafka: `TransactionsCommand.AbortTransactionCommand`; semantics.md
-4.5 and 6.1.
+A manual marker (`kafka-transactions.sh abort`) is written without the coordinator. It is correct for an orphaned transaction;
+inside a live transaction it splits the outcome. Kafka: `TransactionsCommand.AbortTransactionCommand`; semantics.md 4.5 and 6.1.
 """
 
 from __future__ import annotations
@@ -64,7 +63,10 @@ def _carries(marker: Marker, decision: Decision) -> bool:
 
 
 def _of_carried(marker: Marker, before: Decision) -> Finding | None:
-    """The first marker carries out the decision. For others, only the time distinguishes a repetition from a marker by hand."""
+    """The finding about a marker that matches a decision.
+
+    The first such marker carries the decision out. For others, only the time distinguishes a repetition from a manual marker.
+    """
     if marker.is_first:
         is_old = None not in (marker.coordinator_epoch, before.coordinator_epoch)
         return Finding.MARKER_OF_DEPOSED_COORDINATOR if is_old and _precedes(marker, before) else None
@@ -86,8 +88,10 @@ def _is_within(marker: Marker, decision: Decision) -> bool:
 
 
 def _is_about(marker: Marker, decision: Decision) -> bool:
-    """Whether a marker may belong to the transaction of a decision. A marker by hand has the epoch of the data; under transactions
-    v2 the decision has the next one."""
+    """Whether a marker may belong to the transaction of a decision.
+
+    A manual marker has the epoch of the data. Under transactions v2, the decision has the next epoch.
+    """
     return decision.epoch is None or marker.epoch in (decision.epoch, decision.epoch - 1)
 
 
@@ -103,7 +107,7 @@ def _is_inside_live(marker: Marker) -> bool:
         return False
     if not _is_about(marker, after):
         return False
-    # A marker of an earlier transaction, whose records are gone, cannot be that late.
+    # A marker of an earlier transaction, whose records are lost, cannot be that late.
     margin = _margin(marker) if _is_history_complete(marker) else marker.clocks_differ_ms
     return after.start_ms + margin <= marker.ms
 

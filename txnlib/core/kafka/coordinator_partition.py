@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-#: Numbers of coordinator partitions to try.
+#: Largest number of coordinator partitions to try.
 MOST_PARTITIONS: Final = 1_000
 
 

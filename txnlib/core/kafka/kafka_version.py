@@ -1,4 +1,4 @@
-"""Versions of Kafka as people note them."""
+"""Versions of Kafka, as operators write them."""
 
 from __future__ import annotations
 

@@ -70,12 +70,12 @@ class PartitionState:
         return last_stable_offset(self.first_unstable_offset(high_watermark), high_watermark, log_start_offset)
 
     def expire(self, now: int) -> None:
-        """Forgets producers without an open transaction that were idle for too long."""
+        """Removes producers without an open transaction that were idle for too long. `now` is in epoch ms."""
         self.producers = unexpired(self.producers, now, self.producer_id_expiration_ms)
 
 
 def unexpired(producers: Mapping[int, ProducerState], now: int, producer_id_expiration_ms: int) -> dict[int, ProducerState]:
-    """The producers a broker still lists. Kafka: `ProducerStateManager.removeExpiredProducers`."""
+    """The producers that a broker still lists. Kafka: `ProducerStateManager.removeExpiredProducers`."""
     return {
         producer_id: state
         for producer_id, state in producers.items()
@@ -84,7 +84,7 @@ def unexpired(producers: Mapping[int, ProducerState], now: int, producer_id_expi
 
 
 def last_stable_offset(first_unstable_offset: int | None, high_watermark: int, log_start_offset: int) -> int:
-    """Never above the high watermark, never below the log start."""
+    """The last stable offset: never above the high watermark, never below the log start."""
     if first_unstable_offset is None:
         return high_watermark
     return min(max(first_unstable_offset, log_start_offset), high_watermark)

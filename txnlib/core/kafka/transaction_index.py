@@ -1,4 +1,4 @@
-"""A `.txnindex` file: the aborted transactions whose marker lies in its segment.
+"""A `.txnindex` file: the aborted transactions whose marker is in its segment.
 
 There is one version on disk, 0, and neither header nor CRC. Kafka: `TransactionIndex`, `AbortedTxn`.
 """
@@ -28,14 +28,14 @@ def read_transaction_index(content: bytes) -> list[AbortedTxn]:
 
     Raises CorruptRecordError for an unknown version, or if the markers are not in ascending order.
     """
-    found: list[AbortedTxn] = []
+    entries: list[AbortedTxn] = []
     whole = len(content) - len(content) % ENTRY.size
     for position in range(0, whole, ENTRY.size):
         version, *fields = ENTRY.unpack_from(content, position)
         if version != VERSION:
             raise CorruptRecordError(position, f"version {version} of an aborted transaction is not known")
         entry = AbortedTxn(*fields)
-        if not 0 <= entry.first_offset <= entry.last_offset or (found and found[-1].last_offset >= entry.last_offset):
+        if not 0 <= entry.first_offset <= entry.last_offset or (entries and entries[-1].last_offset >= entry.last_offset):
             raise CorruptRecordError(position, "aborted transactions are not in the order of their markers")
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries

@@ -140,29 +140,29 @@ def _read_partitions_v0(value: bytes, position: int) -> tuple[Partitions, int]:
     topics, position = read_int32(value, position)
     if topics < 0:
         return None, position
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for _ in range(topics):
         topic, position = read_string(value, position)
         count, position = read_int32(value, position)
         for _ in range(_not_null(count, position)):
             partition, position = read_int32(value, position)
-            found.append(TopicPartition(topic, partition))
-    return tuple(found), position
+            partitions.append(TopicPartition(topic, partition))
+    return tuple(partitions), position
 
 
 def _read_partitions_v1(value: bytes, position: int) -> tuple[Partitions, int]:
     topics_plus_one, position = read_unsigned_varint(value, position)
     if topics_plus_one == 0:
         return None, position
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for _ in range(topics_plus_one - 1):
         topic, position = read_compact_string(value, position)
         count_plus_one, position = read_unsigned_varint(value, position)
         for _ in range(_not_null(count_plus_one - 1, position)):
             partition, position = read_int32(value, position)
-            found.append(TopicPartition(topic, partition))
+            partitions.append(TopicPartition(topic, partition))
         _tags, _unknown, position = _read_tags(value, position, known=False)
-    return tuple(found), position
+    return tuple(partitions), position
 
 
 def _not_null(count: int, position: int) -> int:

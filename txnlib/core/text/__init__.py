@@ -1,4 +1,4 @@
-"""The text that Kafka's command-line tools print: `kafka-dump-log.sh` and `kafka-console-consumer.sh`."""
+"""Text of Kafka's command-line tools: `kafka-dump-log.sh` and `kafka-console-consumer.sh`."""
 
 from __future__ import annotations
 

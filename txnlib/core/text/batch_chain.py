@@ -1,4 +1,4 @@
-"""The chain of batch positions in a dumped file. After a break, reading resumes where a chain of lines is proven.
+"""Chain of batch positions in a dumped file. After a break, reading resumes where a chain of lines is proven.
 
 A genuine batch line has the position at which the previous batch ends, and a higher offset. A genuine record line belongs to the
 batch line above it (formats.md 1.10).
@@ -15,16 +15,16 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line
 from txnlib.core.text.free_text import FileLine, OpenText, OtherChains
 
-#: A line of text with its line end, and its position in the text.
+#: The position of a line in the text, and the line with its line end.
 Line = tuple[int, bytes]
 
-#: Limits of looking ahead: lines and their bytes.
+#: Limits of the look-ahead: number of lines, and their total size in bytes.
 _LINES_AHEAD: Final = 200_000
 _BYTES_AHEAD: Final = 1 << 26
 #: If this many lines that look like batches form one chain, with none left over between them, the first is genuine.
 BATCHES_AHEAD: Final = 32
-#: Otherwise, number of lines to judge together, so that lines after a shorter imitation outweigh it; and how many of these to
-#: settle.
+#: Otherwise, the number of lines to judge together, so that the lines after a shorter imitation outweigh it; and how many of them
+#: to settle.
 _BATCHES_TOGETHER: Final = 2 * BATCHES_AHEAD
 _BATCHES_SETTLED: Final = BATCHES_AHEAD
 
@@ -34,7 +34,8 @@ _GAIN: Final = 1.0
 _COST_OF_A_GAP: Final = 2.5
 _COST_OF_MISSING_OFFSETS: Final = 0.25
 _GAIN_BY_OWN_RECORD: Final = 2.0
-#: Number of batches of a chain to remember, so that one damage does not hide that another file has them, too.
+#: Number of recent batches of a chain to remember, so that a single damaged line does not hide that another file has the same
+#: batches.
 _RECENT: Final = 4
 
 
@@ -45,13 +46,15 @@ class Lines:
         self._lines = iter(lines)
         #: Lines that were looked at but not read yet.
         self.held: deque[Line] = deque()
-        #: Bytes of lines that were searched in vain for the end of contents.
+        #: Number of bytes of lines searched for the end of contents without success.
         self.in_vain = 0
 
     def next(self) -> Line | None:
+        """The next line; None at the end of the text."""
         return self.held.popleft() if self.held else next(self._lines, None)
 
     def give_back(self, lines: list[Line]) -> None:
+        """Puts lines back in front, in order."""
         self.held.extendleft(reversed(lines))
 
     def ahead(self) -> Generator[Line, None, None]:
@@ -68,7 +71,7 @@ class Lines:
 
 
 class _Candidate(NamedTuple):
-    """A line that looks like a batch, its position in the text, and how many `Dumping` lines stand before it."""
+    """A line that looks like a batch: its position in the text, and the number of `Dumping` lines since the first candidate."""
 
     position: int
     batch: DumpedBatch
@@ -76,7 +79,10 @@ class _Candidate(NamedTuple):
 
 
 class _Link(NamedTuple):
-    """The end of a chain of lines: where it goes on, what speaks for it, and the line before its last (None: none)."""
+    """The end of a chain of lines: its next position, its last offset and its score.
+
+    `before`: the index of the line before its last one; None: there is none. `files`: the number of `Dumping` lines before it.
+    """
 
     end: int
     last_offset: int
@@ -94,35 +100,38 @@ class Chain:
         self.may_hold_coordinator_records = topic in (None, TRANSACTION_STATE_TOPIC)
         self.is_coordinator = topic == TRANSACTION_STATE_TOPIC
         self.next_position, self.last_offset = 0, NOT_PRINTED
-        #: Where the chain stood before it was last taken up again: should that prove wrong, it is taken up from there.
+        #: Lowest position and offset for a batch that replaces the current one, if the last resumption proves wrong.
         self.floor = (0, NOT_PRINTED)
         self.first: DumpedBatch | None = None
         self.batch: DumpedBatch | None = None
         self.records, self.record_offset = 0, NOT_PRINTED
-        #: Free text was printed in this file; and since the last batch line, where it could not be measured.
+        #: Whether free text was printed in this file; and whether there is any since the last batch line that could not be
+        #: measured.
         self.has_text = self.has_open_text = False
-        #: What is open, where that is known; and chains of other files that began in it.
+        #: The open text, if known; and chains of other files that began in it.
         self.open: OpenText | None = None
         self._others, self._has_twin = OtherChains(), False
-        #: Positions and offsets of the last batches.
+        #: Positions and offsets of the most recent batches.
         self._recent: tuple[tuple[int, int], ...] = ()
-        #: The chain in whose open text this file begins, if it does: nothing tells that it is no payload.
+        #: The chain in whose open text this file begins, if it does: the file may be a payload of that chain.
         self.doubted: Chain | None = None
-        #: Record lines have metadata, or (`--skip-record-metadata`) none.
+        #: Whether record lines are printed with metadata, or without (`--skip-record-metadata`).
         self.is_deep = self.is_bare = False
-        #: Batch lines further on were taken for payload, and no genuine one came since.
+        #: Later batch lines were taken for payload, and no genuine one has followed since.
         self.has_doubt = False
         self.is_torn = self.is_ended_early = False
-        #: `Dumping` lines in payloads that were noted.
+        #: `Dumping` lines in payloads that were reported.
         self.noted: frozenset[bytes] = frozenset()
         self.has_records = self.has_decoded_records = self.has_untyped_markers = False
-        #: A batch has come by whose records were not printed.
+        #: There was a batch whose records were not printed.
         self.has_unprinted_records = False
-        #: Positions in the text: of genuine batch lines, up to where lines were judged, and where the file goes on.
+        #: Positions in the text: of genuine batch lines, of the end of the lines judged so far, and of the line where the file
+        #: continues.
         self._genuine: set[int] = set()
         self._judged_until = self._goes_on_at = 0
 
     def continues(self, batch: DumpedBatch) -> bool:
+        """Whether a batch starts where the previous one ends, with a higher offset."""
         return batch.position == self.next_position and batch.base_offset > self.last_offset
 
     def holds(self, offset: int) -> bool:
@@ -133,7 +142,7 @@ class Chain:
         return self.records < batch.records_count or batch.records_count == NOT_PRINTED
 
     def append(self, batch: DumpedBatch) -> None:
-        """Goes on behind a batch line. Of a batch that fails its CRC only the size is believed, as the tool does."""
+        """Continues the chain after a batch line. For a batch that fails its CRC, only the size counts, as in the tool."""
         if self.continues(batch):
             self.floor = (
                 batch.position + 1,
@@ -142,13 +151,13 @@ class Chain:
         if self.batch is not None and self.batch.is_valid and not self.is_bare and not self.records:
             self.has_unprinted_records |= self.batch.records_count > 0
         self.next_position = batch.position + batch.size
-        # The line of a compressed set of formats 0 and 1 does not tell its first offset.
+        # The line of a compressed set of formats 0 and 1 does not show its first offset.
         self.record_offset = batch.base_offset - 1 if batch.magic >= 2 else self.last_offset
         self.first = self.first or batch
         self.batch, self.records = batch, 0
         self._recent = (*self._recent[1 - _RECENT :], (batch.position, batch.base_offset))
         self.close_text()
-        # What seemed to be the end was not.
+        # What seemed to be the end of the file was not.
         self.is_ended_early = self.has_doubt = False
         if batch.is_valid:
             self.last_offset = batch.last_offset
@@ -156,59 +165,60 @@ class Chain:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the current batch is whole, and nothing in doubt: the lines behind it may be read as a block."""
+        """Whether the current batch is complete and nothing is in doubt, so that the next lines may be read as a block."""
         batch = self.batch
         if self.kind != "log" or batch is None or not batch.is_valid or self.is_bare or self.has_doubt or self.is_torn:
             return False
         return self.records >= batch.records_count if self.is_deep else not self.has_text
 
     def append_all(self, last: DumpedBatch, record_offset: int | None) -> None:
-        """Goes on behind a block that continues the chain, of valid batches and, if they are printed, all their records."""
+        """Continues the chain after a block of valid batches that continue it, with all their records if records are printed."""
         self.next_position, self.last_offset = last.position, last.base_offset - 1
         self.append(last)
         if record_offset is not None:
             self.records, self.record_offset = last.records_count, record_offset
 
     def open_text(self, text: OpenText | None = None) -> None:
-        """Notes that free text goes on behind this line, for all that is known."""
+        """Notes that free text of unknown extent follows this line."""
         self.has_text = self.has_open_text = True
         self.open = text
 
     def add_text(self, line: bytes) -> None:
-        """Notes a line of open text."""
+        """Adds a line to the open text."""
         if self.open is not None:
             self.open.add(line)
 
     def close_text(self) -> None:
+        """Notes that the open text has ended."""
         self.has_open_text, self.open = False, None
         if self._others or self._has_twin:
             self._others, self._has_twin = OtherChains(), False
 
     @property
     def is_text_usual(self) -> bool:
-        """Whether open text leaves no state: no header keys, and no contents without sizes."""
+        """Whether the open text leaves no state: no header keys, and no contents without sizes."""
         is_kept = self.open is not None and (self.open.is_damage or self.open.size is not None)
         return not is_kept and not self._others and not self._has_twin and self.doubted is None
 
     def pass_batch(self, batch: DumpedBatch) -> None:
-        """Notes a batch line that is not of this chain: where it stands, another file may have begun."""
+        """Notes a batch line that is not part of this chain: another file may have begun there."""
         if self.has_open_text and batch != self.first:
             self._others.add(batch)
-            # Behind the beginning of another file: a payload may quote what stands before it.
+            # Only after the beginning of another file: a payload may quote batches from before it.
             self._has_twin |= bool(self._others) and self._is_of_twin(batch)
 
     def _is_of_twin(self, batch: DumpedBatch) -> bool:
-        """Whether a batch stands where one of the last ones stands: partitions that are written together are alike."""
+        """Whether a batch has position and offset of a recent batch: partitions that are written together are alike."""
         return batch.position > 0 and (batch.position, batch.base_offset) in self._recent
 
     def is_rivalled_at(self, batch: DumpedBatch) -> bool:
-        """Whether a batch line goes on a chain that began at position 0 since this chain's last batch line."""
+        """Whether a batch line also continues a chain that began at position 0 since this chain's last batch line."""
         return batch.position > 0 and (self._has_twin or self._others.hold(batch))
 
     def follows(self, batch: DumpedBatch, position: int, lines: Lines) -> bool:
-        """Whether the batch line at this position in the text is genuine: it continues the chain, or takes it up again.
+        """Whether the batch line at this position in the text is genuine: it continues the chain or resumes it.
 
-        Where contents are printed, it must be on the best chain through the lines behind it.
+        If contents are printed, it must be on the best chain through the lines after it.
         """
         if not self.has_text:
             return self.continues(batch) or (self._is_ahead(batch) and self._is_whole(batch, lines))
@@ -220,18 +230,18 @@ class Chain:
 
     @property
     def expects_decoded(self) -> bool:
-        """Whether contents that are no coordinator record are damage: others were decoded."""
+        """Whether contents other than a coordinator record mean damage, because other records were decoded."""
         return self.is_coordinator and self.has_decoded_records
 
     def is_left_by(self, batch: DumpedBatch) -> bool:
-        """Whether a batch line that does not follow is the first of another file, whose `Dumping` line is lost."""
+        """Whether a batch line that does not follow is the first of another file whose `Dumping` line is lost."""
         return batch.position == 0 and batch != self.first and not self.may_be_in_text
 
     def _is_ahead(self, batch: DumpedBatch) -> bool:
         return batch.position >= self.floor[0] and batch.base_offset > self.floor[1]
 
     def _is_whole(self, batch: DumpedBatch, lines: Lines) -> bool:
-        """Whether the numbers in a line further on are whole, as far as the next batch or record line tells."""
+        """Whether the numbers in a later batch line are complete, as far as the next batch or record line shows."""
         after = Chain(DumpedFile())
         after.append(batch)
         with closing(lines.ahead()) as ahead:
@@ -245,57 +255,58 @@ class Chain:
         return True
 
     def _judge(self, batch: DumpedBatch, position: int, lines: Lines) -> None:
-        """Finds the genuine lines among the next ones that look like batches.
+        """Finds the genuine lines among the next lines that look like batches.
 
-        Those that a payload holds may form a chain, and may even start where a genuine line is expected; but their
-        chain ends with the payload, and the genuine one goes on. So where all lines form one chain for long enough, it
-        is. Where contents were measured off so far, no payload is open, so that damage must be the reason for a gap, and a
-        record line behind the batch line is proof enough.
+        Lines in a payload may form a chain, too, and may even start where a genuine line is expected. But their chain ends with the
+        payload, and the genuine chain continues. So if all lines form one chain for long enough, that chain is genuine. If all
+        contents were measured so far, no payload is open. Then a gap can only be damage, and a record line after the batch line is
+        sufficient proof.
         """
-        found, has_own_record, files = [_Candidate(position, batch, 0)], False, 0
+        candidates, has_own_record, files = [_Candidate(position, batch, 0)], False, 0
         after = Chain(DumpedFile())
         after.append(batch)
         with closing(lines.ahead()) as ahead:
             for other_position, line in ahead:
-                if line.startswith(b"| offset: ") and len(found) == 1 and not self.has_open_text:
+                if line.startswith(b"| offset: ") and len(candidates) == 1 and not self.has_open_text:
                     has_own_record |= after.holds(offset_of(line))
                 elif line.startswith(b"Dumping "):
                     files += 1
                 elif _looks_like_batch(line) and (other := read_batch_line(line)):
-                    found.append(_Candidate(other_position, other, files))
-                    if len(found) == _BATCHES_TOGETHER:
+                    candidates.append(_Candidate(other_position, other, files))
+                    if len(candidates) == _BATCHES_TOGETHER:
                         break
-        straight = _straight(found)
+        straight = _straight(candidates)
         if self.continues(batch) and straight[0] >= BATCHES_AHEAD:
             settled = straight[0] - BATCHES_AHEAD + 1
-            self._genuine = {candidate.position for candidate in found[:settled]}
-            self._judged_until = found[settled].position
+            self._genuine = {candidate.position for candidate in candidates[:settled]}
+            self._judged_until = candidates[settled].position
             return
         roots = [
             _Link(self.next_position, self.last_offset, 0, None, 0),
             _Link(*self.floor, -_COST_OF_A_GAP, None, 0),
         ]
-        links = _links(found, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
+        links = _links(candidates, roots, _GAIN_BY_OWN_RECORD if has_own_record else 0)
         last = max(range(len(links)), key=lambda index: links[index].score)
         self._genuine = set()
         if links[last].score <= 0:
-            # Each of the others may have its own record line to speak for it.
+            # Each of the other lines may be proven by its own record line.
             self._judged_until = position + 1
             return
         step: int | None = last
         while step is not None:
-            self._genuine.add(found[step].position)
+            self._genuine.add(candidates[step].position)
             step = links[step].before
         # Restart scoring at the first unbroken run, so the result does not depend on where reading started.
-        settled = _BATCHES_SETTLED if len(found) == _BATCHES_TOGETHER else len(found)
+        settled = _BATCHES_SETTLED if len(candidates) == _BATCHES_TOGETHER else len(candidates)
         settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
-        self._judged_until = found[settled].position if settled < len(found) else found[-1].position + 1
+        self._judged_until = candidates[settled].position if settled < len(candidates) else candidates[-1].position + 1
 
     def judge_file(self, file: DumpedFile, position: int, lines: Lines, *, is_cut: bool = False) -> FileLine:
-        """What a `Dumping` line is: where free text is open, payload if the chain goes on behind it.
+        """Whether a `Dumping` line is genuine. In open text, it is payload if the chain continues after it.
 
-        Batches that go on the chain of a file that begins here tell nothing, even if they stand where this chain would go on:
-        partitions that are written together have the same positions and offsets. `is_cut`: damage right before explains what lacks.
+        Batches that continue the chain of the file that begins here prove nothing, even if they also continue this chain:
+        partitions that are written together have the same positions and offsets. `is_cut`: damage directly before explains missing
+        records.
         """
         is_whole = self.batch is not self.first or self.batch is None if not self.is_deep else is_cut or not self._lacks_record
         if not self.may_be_in_text and is_whole:
@@ -323,7 +334,7 @@ class Chain:
                     return FileLine.GENUINE
                 has_twin |= self._is_of_twin(batch)
                 if is_own and not is_other and not has_twin:
-                    # In another file one batch may stand there by chance, but hardly two, nor one with the next offset.
+                    # In another file, one batch may match by chance, but hardly two, nor one with the next offset.
                     going_on += 2 if batch.base_offset == last_offset + 1 else 1
                     if going_on >= 2:
                         self._goes_on_at = other_position
@@ -339,7 +350,7 @@ class Chain:
 
     @property
     def may_be_in_text(self) -> bool:
-        """Whether the next line may be of a text: one is open, or records are missing whose contents would be printed."""
+        """Whether the next line may be free text: a text is open, or records are missing whose contents would be printed."""
         return self.has_open_text or self._lacks_text
 
     @property
@@ -359,14 +370,14 @@ class Chain:
 
     @property
     def is_decoded(self) -> bool:
-        """Whether marker types and coordinator records were printed, wherever there were any to print."""
+        """Whether all marker types and coordinator records were printed."""
         if self.is_coordinator and self.has_records and not self.has_decoded_records:
             return False
         return self.is_deep or not self.has_untyped_markers
 
 
 def _straight(candidates: list[_Candidate]) -> list[int]:
-    """For each line, how many there are from it on of which each is where the one before it ends."""
+    """For each line, the length of the unbroken run that starts with it: each batch starts where the one before it ends."""
     lengths = [1] * len(candidates)
     for index in range(len(candidates) - 2, -1, -1):
         batch, after = candidates[index].batch, candidates[index + 1].batch
@@ -376,10 +387,10 @@ def _straight(candidates: list[_Candidate]) -> list[int]:
 
 
 def _links(candidates: list[_Candidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:
-    """For each line the best chain that ends with it; `gain_of_first` is what else speaks for the first one.
+    """For each line the best chain that ends with it. `gain_of_first` lowers the first line's penalty for a gap.
 
-    Behind a `Dumping` line, be it genuine or a payload's, a chain goes on only with the very next offset: in the next
-    file of a partition, batches may stand at the same positions.
+    After a `Dumping` line, whether genuine or in a payload, a chain continues only with the very next offset: the next file of a
+    partition may have batches at the same positions.
     """
     links: list[_Link] = []
     for _position, batch, files in candidates:

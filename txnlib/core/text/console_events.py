@@ -1,4 +1,4 @@
-"""The events of reading console text. Every byte belongs to a record, to chatter, or is unreadable."""
+"""Events of reading console text. Every byte belongs to a record, to chatter, or to an unreadable range."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Chatter(NamedTuple):
 
 
 class ConsoleEnd(NamedTuple):
-    """The end of the text. CORRUPT: the consumer died of an exception; TORN: the text is cut inside a record."""
+    """The end of the text. CORRUPT: the consumer ended with an exception; TORN: the text ends inside a record."""
 
     position: int
     tail: Tail
@@ -36,7 +36,7 @@ class ConsoleEnd(NamedTuple):
 Printed = ConsoleRecord | Chatter | Unreadable | ConsoleEnd
 
 _BLANK: Final = re.compile(rb"\s*")
-#: From a terminal, from options, from loggers (log4j 1 and 2, slf4j), from the JVM, and Kafka's last words.
+#: Messages of a terminal, of options, of loggers (log4j 1 and 2, slf4j), of the JVM, and Kafka's last message.
 _CHATTER: Final = re.compile(
     rb"(\^C)?Processed a total of \d+ messages\s*\Z"
     rb"|(The )?[Oo]ption (--)?\S+ (is|has been) deprecated|WARNING: \S+ is deprecated and will be removed "
@@ -54,14 +54,14 @@ def is_blank(line: bytes) -> bool:
 
 
 def is_chatter(line: bytes) -> bool:
-    """Whether a line, by its beginning, is one that tools and loggers print; white space is not."""
+    """Whether a line begins like a message of a tool or logger. White space does not."""
     return _CHATTER.match(line) is not None or _EXCEPTION.match(line) is not None
 
 
 def is_last_word(line: bytes) -> bool:
-    """Whether a line is the exception that ended the consumer; the one of `--timeout-ms` is no such end.
+    """Whether a line is the exception that ended the consumer. The exception of `--timeout-ms` does not count.
 
-    Kafka: `ConsoleConsumer.main`; a formatter that cannot read a record throws, up to 3.8 and from 4.1.
+    Kafka: `ConsoleConsumer.main`. A formatter that cannot read a record throws, up to 3.8 and from 4.1.
     """
     return _EXCEPTION.match(line) is not None and _TIMEOUT.match(line) is None
 
@@ -104,7 +104,7 @@ class ConsoleOutput:
         self.is_torn = reason is UnreadableReason.CUT_LINE
 
     def finish(self) -> None:
-        """Yields all remaining events, and how the text ends."""
+        """Adds all remaining events, and the end of the text."""
         self._settle()
         tail = Tail.TORN if self.is_torn else Tail.CLEAN
         self.values.append(ConsoleEnd(self.end, Tail.CORRUPT if self.is_ended_early else tail))

@@ -1,7 +1,7 @@
-"""The JSON objects that a console consumer prints: 3.9 with the new formatter, and every version from 4.0.
+"""JSON objects that a console consumer prints: 3.9 with the new formatter, and every version from 4.0.
 
-The formatter writes `{"key":…,"value":…}` without anything between one object and the next. Jackson escapes quotes in
-strings, so `{"key":` is the beginning of an object wherever it stands, and all of one object lies before the next.
+The formatter writes `{"key":…,"value":…}` without anything between one object and the next. Jackson escapes quotes in strings, so
+`{"key":` is always the beginning of an object, and an object ends before the next one begins.
 Kafka: `ApiMessageFormatter.writeTo`, `TransactionLogMessageFormatter`; formats.md 2.3.
 """
 
@@ -17,10 +17,10 @@ from txnlib.core.text.console_events import ConsoleOutput, Printed, is_blank, is
 from txnlib.core.text.coordinator_text import LONGEST_RECORD, read_json_value
 from txnlib.core.text.tool_messages import UnreadableReason
 
-#: White space is that of `jq`.
+#: Accepts the white space that `jq` prints.
 OBJECT_START: Final = re.compile(rb'\{\s{0,16}"key"\s{0,16}:')
 _LONGEST_START: Final = 40
-#: Also of the other form, which two texts put together hold.
+#: Pieces of records, also of the line form: two texts may have been concatenated.
 _PIECE: Final = re.compile(
     rb'"(transactionalId|producerId|transactionStatus|transactionPartitions|version)"\s*:|TransactionMetadata\(|::NULL\s*$'
 )
@@ -36,9 +36,9 @@ class _NotARecord(Exception):
 
 
 def read_json_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Printed]:
-    """What a text of JSON objects holds, in order; `position` is that of its first byte in the file.
+    """The events of a text of JSON objects, in order. `position` is the position of its first byte in the file.
 
-    The text may come in pieces of any size. No more is held than one object, what follows it, and a piece. Never raises.
+    The text may come in chunks of any size. Memory is bounded by one object, the text after it, and a chunk. Never raises.
     """
     out = ConsoleOutput()
     out.end = position
@@ -46,10 +46,10 @@ def read_json_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Print
     searched = 0
     for chunk in chunks:
         buffer += chunk
-        while found := OBJECT_START.search(buffer, searched):
-            _read_element(out, bytes(buffer[: found.start()]), is_last=False)
-            del buffer[: found.start()]
-            # The beginning of the object itself is not that of the next.
+        while start := OBJECT_START.search(buffer, searched):
+            _read_element(out, bytes(buffer[: start.start()]), is_last=False)
+            del buffer[: start.start()]
+            # The beginning of this object is not that of the next.
             searched = 1
         searched = max(1 if OBJECT_START.match(buffer) else 0, len(buffer) - _LONGEST_START)
         if len(buffer) > LONGEST_RECORD:
@@ -64,7 +64,7 @@ def read_json_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Print
 
 
 def _read_element(out: ConsoleOutput, element: bytes, *, is_last: bool) -> None:
-    """An object and what follows it, up to the next object."""
+    """Reads an object and the text after it, up to the next object."""
     if not OBJECT_START.match(element):
         _read_gap(out, element, is_last)
         return
@@ -101,12 +101,12 @@ def _read_object(printed: dict[str, Any]) -> tuple[str, TransactionLogEntry | No
     """The record in a decoded object. Raises _NotARecord."""
     try:
         key, value = printed["key"], printed["value"]
-        # 3.9 calls it `version`, as it is one on disk; 4.0 calls it `type`.
+        # 3.9 calls it `version`, as it is called on disk; 4.0 calls it `type`.
         version = key["type"] if "type" in key else key["version"]
         if type(version) is not int or version != KEY_VERSION:
             raise _NotARecord(UnreadableReason.UNKNOWN_KEY_VERSION)
         transactional_id = key["data"]["transactionalId"]
-        # An unpaired surrogate can be escaped in JSON, but not stand on disk.
+        # JSON can contain an escaped unpaired surrogate, but a log cannot.
         transactional_id.encode()
         if not transactional_id:
             raise _NotARecord(UnreadableReason.UNDECODABLE_RECORD)

@@ -1,11 +1,11 @@
-"""The text lines that a console consumer prints: up to 3.8, and 3.9 with the old formatter.
+"""Text lines that a console consumer prints: up to 3.8, and 3.9 with the old formatter.
 
-A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`, and nothing in the id is
-escaped: it may hold line feeds and whole imitated records. What decides is the echo, the id's second copy.
-Rule 1: what reads as one record with an echo, line feeds and all, is one, unless each of its lines reads by itself too:
-then both may be true, and neither is told.
-Rule 2: a tombstone has no echo. Behind text that is no whole record, it may be the end of a longer id, and is not told,
-but for the tombstone of an id with line feeds that was seen with its echo before.
+A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`. Nothing in the id is escaped, so it may
+contain line feeds and imitated records. The echo, the second copy of the id, decides.
+Rule 1: Text that reads as one record with an echo, line feeds included, is one record. If each of its lines also reads by itself,
+both readings are possible, and the text is reported as ambiguous.
+Rule 2: A tombstone has no echo. After text that is no complete record, it may be the end of a longer id, and is reported as
+ambiguous. The exception is the tombstone of an id with line feeds that was seen with its echo before.
 Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionMetadata.toString`; formats.md 2.3.
 """
 
@@ -22,7 +22,7 @@ from txnlib.core.text.console_events import ConsoleOutput, Printed, is_blank, is
 from txnlib.core.text.coordinator_text import LONGEST_RECORD, read_printed_value
 from txnlib.core.text.tool_messages import UnreadableReason
 
-#: Between the two copies of the id.
+#: The text between the two copies of the id.
 ECHO_LABEL: Final = b"::TransactionMetadata(transactionalId="
 NULL: Final = b"::NULL"
 _UNKNOWN_KEY: Final = re.compile(rb"unknown::version=-?\d{1,5}")
@@ -34,21 +34,22 @@ _FIELDS: Final = re.compile(
     rb"topicPartitions=(?:Hash)?Set\((?P<partitions>[A-Za-z0-9._, -]*)\), "
     rb"txnStartTimestamp=(?P<start>-?\d{1,19}), txnLastUpdateTimestamp=(?P<last_update>-?\d{1,19})\)"
 )
-#: Also of the other form, which two texts put together hold.
+#: Pieces of records, also of the JSON form: two texts may have been concatenated.
 _PIECE: Final = re.compile(
     rb'"transactionalId"|TransactionMetadata\(|transactionalId=|::NULL'
     rb"|, (producerId|producerEpoch|txn[A-Z]\w+|state|pendingState|topicPartitions)="
 )
-#: What is not told, but ends with a record's end.
+#: Reasons of text that is not yielded as a record, but ends where a record ends.
 _ENDED: Final = frozenset(
     {UnreadableReason.UNKNOWN_KEY_VERSION, UnreadableReason.AMBIGUOUS_RECORD, UnreadableReason.UNDECODABLE_RECORD}
 )
 _LINE_FEED: Final = ord("\n")
-#: So many blank lines in a row are one item, as there may be millions.
+#: Maximum number of consecutive blank lines per item; there may be millions.
 _BLANKS: Final = 4_096
-#: So many labels are tried as that of a record which the end of the text cuts.
+#: Maximum number of labels to try as that of a record that the end of the text truncates.
 _ECHOES: Final = 64
-#: An id has up to 32 767 bytes, twice that if each is a line feed whose line end was converted, and stands there twice.
+#: Size of the text to keep: an id has up to 32 767 bytes, twice that if each is a line feed whose line end was converted, and is
+#: printed twice.
 _WINDOW: Final = 2 * 2 * 32_767 + 64
 
 
@@ -60,7 +61,7 @@ class _Kind(Enum):
     UNREADABLE = "UNREADABLE"
 
 
-#: What reads by itself, so that the text may well be cut here.
+#: Kinds of items that are complete by themselves, so that a record may begin after them.
 _WHOLE: Final = frozenset({_Kind.RECORD, _Kind.TOMBSTONE, _Kind.CHATTER})
 
 
@@ -76,10 +77,10 @@ class _Item(NamedTuple):
 
 
 def read_text_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Printed]:
-    """What a text of records one a line holds, in order; `position` is that of its first byte in the file.
+    """The events of a text with one record per line, in order. `position` is the position of its first byte in the file.
 
-    The text may come in pieces of any size. No more is held than what two copies of the longest id take, and a line, and
-    each id with line feeds. Never raises.
+    The text may come in chunks of any size. Memory is bounded by two copies of the longest id, a line, and all ids with line feeds.
+    Never raises.
     """
     reader = _Reader(position)
     for line, is_piece in _lines(chunks):
@@ -91,11 +92,11 @@ def read_text_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Print
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """The lines, and whether each is but a piece of one that no record can be as long as."""
+    """The lines, and whether each is only a piece of a line that is longer than any record."""
     pieces: list[bytes] = []
     held, is_piece = 0, False
     for chunk in chunks:
-        # `splitlines` would also split at a lone carriage return, which an id may hold.
+        # `splitlines` would also split at a lone carriage return, which an id may contain.
         *whole, rest = chunk.split(b"\n")
         for line in whole:
             yield b"".join([*pieces, line, b"\n"]), is_piece
@@ -112,7 +113,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def _read_line(line: bytes) -> _Item:
-    """What a line says by itself; its position is left 0."""
+    """The item of a line by itself, with position 0."""
     size = len(line)
     if not line.endswith(b"\n"):
         reason = UnreadableReason.CUT_LINE
@@ -121,7 +122,7 @@ def _read_line(line: bytes) -> _Item:
     start_of_rest = body.rfind(_REST)
     is_null = body.endswith(NULL)
     if start_of_rest >= 0 and not is_null:
-        # Two copies of the id and the label: the length alone tells where each is.
+        # Two copies of the id and a label: the length alone determines where each copy is.
         id_size, odd = divmod(start_of_rest - len(ECHO_LABEL), 2)
         if not odd and id_size > 0 and _is_echoed(body, 0, id_size, start_of_rest):
             return _record(0, line, body[:id_size], body[start_of_rest:])
@@ -143,17 +144,17 @@ def _without_line_end(line: bytes) -> bytes:
 
 
 def _is_echoed(text: bytes | bytearray, start: int, label: int, end: int) -> bool:
-    """Whether `text[start:end]` is twice the same id, and the label at `label` between them."""
+    """Whether `text[start:end]` is the same id twice, with the label at `label` between the copies."""
     return text.startswith(ECHO_LABEL, label) and text[start:label] == text[label + len(ECHO_LABEL) : end]
 
 
 def _record(position: int, text: bytes, raw_id: bytes, fields: bytes) -> _Item:
-    """The record of an id that was found with its echo."""
-    found = _FIELDS.fullmatch(fields)
+    """The record of an id that was printed with its echo."""
+    match = _FIELDS.fullmatch(fields)
     entry = transactional_id = None
-    if found is not None:
+    if match is not None:
         transactional_id = _decode(raw_id)
-        entry = None if transactional_id is None else read_printed_value(transactional_id, found.groupdict())
+        entry = None if transactional_id is None else read_printed_value(transactional_id, match.groupdict())
     if transactional_id is None or entry is None:
         return _Item(position, len(text), _Kind.UNREADABLE, reason=UnreadableReason.UNDECODABLE_RECORD)
     return _Item(position, len(text), _Kind.RECORD, transactional_id, entry)
@@ -163,14 +164,14 @@ def _read_tombstone(raw_id: bytes, size: int) -> _Item:
     transactional_id = _decode(raw_id)
     if not transactional_id:
         return _Item(0, size, _Kind.UNREADABLE, reason=UnreadableReason.UNDECODABLE_RECORD)
-    # Behind a record that lost its line feed, its text would be the beginning of the id.
+    # If a record before it lost its line feed, that record's text would be the beginning of this id.
     if is_chatter(raw_id) or ECHO_LABEL in raw_id:
         return _Item(0, size, _Kind.UNREADABLE, reason=UnreadableReason.AMBIGUOUS_RECORD)
     return _Item(0, size, _Kind.TOMBSTONE, transactional_id)
 
 
 def _decode(raw_id: bytes) -> str | None:
-    """The id; None if it is no UTF-8, in which the formatter writes whatever the console's charset is."""
+    """The id; None if it is not UTF-8, the formatter's encoding in every console charset."""
     try:
         return raw_id.decode()
     except UnicodeDecodeError:
@@ -178,19 +179,19 @@ def _decode(raw_id: bytes) -> str | None:
 
 
 class _Reader:
-    """Holds back what a record of several lines could still turn out to hold."""
+    """Keeps back the lines that may still turn out to be part of a record of several lines."""
 
     def __init__(self, position: int) -> None:
         self.out = ConsoleOutput()
         self.out.end = position
-        #: The text held back, and the position of its first byte.
+        #: The text kept back, and the position of its first byte.
         self._text = bytearray()
         self._start = position
         self._items: deque[_Item] = deque()
-        #: Where held lines start that hold more than one label. A record of several lines whose last one reads as a record
-        #: by itself has an id with a label in it, so that the label between its copies is not the first of its line.
+        #: Positions of kept lines with more than one label. If the last line of a record of several lines reads as a record by
+        #: itself, the id contains a label, so the label between its copies is not the first in its line.
         self._labelled_twice: deque[int] = deque()
-        #: Last line of an id with line feeds -> such ids, each seen with its echo.
+        #: Last line of an id with line feeds -> the ids, each seen with its echo.
         self._long_ids: dict[bytes, set[bytes]] = {}
         self._is_boundary = True
 
@@ -212,13 +213,13 @@ class _Reader:
             if body.endswith(NULL):
                 self._find_tombstone_ending(start, line, body[: -len(NULL)])
             elif rest >= 0:
-                # Whole or not: behind an echo they are those of a record, and what its id imitates is none.
+                # Complete or not, fields after an echo are those of a record, and a record that its id imitates is none.
                 self._find_records_ending(start, line, body[rest:])
-        # An echo that ends in the next line starts no further back than this.
+        # An echo that ends in the next line starts no earlier than this.
         self._release(start + len(line) - _WINDOW)
 
     def _lengthen_blank(self) -> bool:
-        """Adds an empty line to those before it; False if there are none, or enough."""
+        """Adds an empty line to the blank item before it; False if there is none, or if it is long enough."""
         last = self._items[-1] if self._items else None
         if last is None or last.kind is not _Kind.BLANK or last.length >= _BLANKS:
             return False
@@ -227,7 +228,7 @@ class _Reader:
         return True
 
     def _take_back(self, start: int) -> list[_Item]:
-        """Takes the items from a place on, the last one first; blank lines are parted there."""
+        """Removes and returns the items that end after `start`, the last one first. A blank item is split there."""
         taken: list[_Item] = []
         while self._items and self._items[-1].position + self._items[-1].length > start:
             taken.append(self._items.pop())
@@ -239,45 +240,45 @@ class _Reader:
         return taken
 
     def finish(self) -> None:
-        """Hands out all that is held back; the text ends here."""
+        """Yields all items kept back, at the end of the text."""
         self._name_cut_record()
         self._release(self._start + len(self._text) + 1)
         self.out.finish()
 
     def _find_records_ending(self, last_line: int, line: bytes, fields: bytes) -> None:
-        """Looks for records that start lines before and whose echo ends in this line, before `fields`."""
+        """Looks for records that start in an earlier line and whose echo ends in this line, before `fields`."""
         text = self._text
         end = last_line - self._start + len(_without_line_end(line)) - len(fields)
-        found = []
+        records = []
         label = text.find(ECHO_LABEL)
         while 0 <= label < last_line - self._start:
             start = label - (end - label - len(ECHO_LABEL))
             if self._is_line_start(start) and _is_echoed(text, start, label, end):
-                found.append((start + self._start, bytes(text[start:label])))
+                records.append((start + self._start, bytes(text[start:label])))
             label = text.find(ECHO_LABEL, label + 1)
-        for _start, raw_id in found:
+        for _start, raw_id in records:
             self._remember(raw_id)
-        if not found:
+        if not records:
             return
-        start, raw_id = found[0]
+        start, raw_id = records[0]
         record = _record(start, bytes(text[start - self._start :]), raw_id, fields)
-        if len(found) > 1 or (b"\r\n" in raw_id and line.endswith(b"\r\n")):
-            # Line ends were converted, and nobody knows which of them were line feeds before.
+        if len(records) > 1 or (b"\r\n" in raw_id and line.endswith(b"\r\n")):
+            # Line ends were converted, and it is unknown which of them were line feeds before.
             record = _Item(start, record.length, _Kind.UNREADABLE, reason=UnreadableReason.AMBIGUOUS_RECORD)
         self._join(record)
 
     def _find_tombstone_ending(self, last_line: int, line: bytes, last_of_id: bytes) -> None:
-        """Looks for a known id of several lines that ends in this line."""
+        """Looks for a remembered id of several lines that ends in this line."""
         end = last_line - self._start + len(last_of_id)
-        known = self._long_ids.get(last_of_id, ())
-        found = [raw_id for raw_id in known if self._text.endswith(raw_id, 0, end) and self._is_line_start(end - len(raw_id))]
-        if not found:
+        raw_ids = self._long_ids.get(last_of_id, ())
+        matches = [raw_id for raw_id in raw_ids if self._text.endswith(raw_id, 0, end) and self._is_line_start(end - len(raw_id))]
+        if not matches:
             return
-        raw_id = max(found, key=len)
+        raw_id = max(matches, key=len)
         start = end - len(raw_id)
         transactional_id = _decode(raw_id) or ""
         is_converted = b"\r\n" in raw_id and line.endswith(b"\r\n")
-        kind = _Kind.UNREADABLE if len(found) > 1 or is_converted or not transactional_id else _Kind.TOMBSTONE
+        kind = _Kind.UNREADABLE if len(matches) > 1 or is_converted or not transactional_id else _Kind.TOMBSTONE
         length, reason = len(self._text) - start, UnreadableReason.AMBIGUOUS_RECORD
         self._join(_Item(start + self._start, length, kind, transactional_id, reason=reason))
 
@@ -285,11 +286,11 @@ class _Reader:
         self._long_ids.setdefault(raw_id.rpartition(b"\n")[2], set()).add(raw_id)
 
     def _is_line_start(self, start: int) -> bool:
-        """Whether a line starts at this place of the text held back."""
+        """Whether a line starts at this index of the text kept back."""
         return start == 0 or (start > 0 and self._text[start - 1] == _LINE_FEED)
 
     def _join(self, whole: _Item) -> None:
-        """Puts one item in the place of those it is made of; ambiguous if they all read by themselves, too."""
+        """Replaces items by the one record that they form; by an ambiguous item if each of them also reads by itself."""
         replaced = self._take_back(whole.position)
         first = replaced[-1].position
         if first < whole.position or all(item.kind in _WHOLE for item in replaced):
@@ -298,7 +299,7 @@ class _Reader:
         self._items.append(whole)
 
     def _name_cut_record(self) -> None:
-        """Looks for a record of several lines whose echo has begun when the text ends, as far as whole lines tell."""
+        """Looks for a record of several lines whose echo is truncated by the end of the text, as far as complete lines show."""
         text = self._text
         label, tries = text.find(ECHO_LABEL), _ECHOES
         while label >= 0 and tries:
@@ -316,7 +317,7 @@ class _Reader:
         self._items.append(_Item(start, end - start, _Kind.UNREADABLE, reason=UnreadableReason.CUT_LINE))
 
     def _release(self, end: int) -> None:
-        """Hands out the items that start before `end`."""
+        """Yields the items that start before `end`."""
         while self._items and (first := self._items[0]).position < end:
             if first.kind is _Kind.BLANK and first.position + first.length > end:
                 break

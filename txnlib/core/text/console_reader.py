@@ -1,7 +1,7 @@
-"""The output of `kafka-console-consumer.sh --topic __transaction_state --formatter …`, of any version.
+"""Output of `kafka-console-consumer.sh --topic __transaction_state --formatter …`, of any version.
 
-Rule 1: a file is of one form, lines or JSON, as one run of one tool prints it; an id may hold a perfect record of the
-other form. Only white space and chatter is between JSON objects, so if there are record lines, the form is lines.
+Rule 1: a file has one form, lines or JSON, as one run of one tool prints it. An id may contain a perfect record of the other form.
+Only white space and chatter can be between JSON objects, so if there are record lines, the form is lines.
 Rule 2: text never raises, and every byte is accounted for.
 """
 
@@ -25,10 +25,10 @@ _LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL
 
 
 def read_console_text(chunks: Iterable[bytes]) -> Iterator[Printed]:
-    """What the text of a console consumer holds, in order: records, chatter, unreadable stretches, and its end.
+    """The events of console consumer text, in order: records, chatter, unreadable ranges, and the end.
 
-    `chunks`: the text in pieces of any size. Positions and lengths are in bytes, and add up to the size of the text.
-    No more is held than the first megabyte, or the longest record. Never raises.
+    `chunks`: the text in chunks of any size. Positions and lengths are in bytes; the lengths add up to the size of the text. Memory
+    is bounded by the first megabyte or the longest record. Never raises.
     Kafka: `TransactionLogMessageFormatter` of `kafka.coordinator.transaction.TransactionLog` and of
     `org.apache.kafka.tools.consumer`; formats.md 2.3.
     """
@@ -48,9 +48,9 @@ def read_console_text(chunks: Iterable[bytes]) -> Iterator[Printed]:
 
 
 def find_console_record(head: bytes) -> int | None:
-    """The position of the first record in the beginning of a file; None if it is no text of a console consumer.
+    """The position of the first record in the beginning of a file; None if it is no console consumer text.
 
-    Tombstones alone count only if nothing else but chatter is there: many a text holds `::NULL`.
+    If there are only tombstones, they count only if all other text is chatter, because `::NULL` occurs in other texts, too.
     """
     if head.startswith(b"\0"):
         return None
@@ -67,7 +67,7 @@ def find_console_record(head: bytes) -> int | None:
 
 
 def _is_json(head: bytes) -> bool:
-    """Whether the objects in a text are records, and not ids that imitate them."""
+    """Whether the JSON objects in a text are records, not ids that imitate them."""
     if not OBJECT_START.search(head):
         return False
     has_records = False

@@ -1,7 +1,7 @@
-"""The decoded text of a `__transaction_state` record: `--transaction-log-decoder`, of every version.
+"""Decoded text of a `__transaction_state` record: `--transaction-log-decoder`, of every version.
 
-Up to 4.0 the transactional id stands unescaped between a label and a payload, so it may hold anything, line feeds and
-fake payloads too; the printed key size decides (formats.md 2.2). From 4.1 key and payload are JSON.
+Up to 4.0 the transactional id is printed unescaped between a label and a payload, so it may contain anything, including line feeds
+and imitated payloads. The printed key size determines where it ends (formats.md 2.2). From 4.1 key and payload are JSON.
 Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionLogMessageParser`.
 """
 
@@ -18,41 +18,41 @@ from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, TransactionState
 
 
 class TransactionLogText(NamedTuple):
-    """A transactional id and its value; None: a tombstone."""
+    """A transactional id and its entry; None for a tombstone."""
 
     transactional_id: str
     entry: TransactionLogEntry | None
 
 
-#: No record's text is longer: on disk it may have a megabyte, and its text repeats each topic for every partition.
+#: Maximum size of a record's text: on disk a record may have a megabyte, and its text repeats each topic for every partition.
 LONGEST_RECORD: Final = 1 << 24
 #: Labels before a transactional id: from 2.4.1, and earlier.
 ID_LABELS: Final = (b"transaction_metadata::transactionalId=", b"transactionalId=")
 _JSON_KEY: Final = b'{"type":'
-#: What decoders print for a key or value of a version that they do not know, or cannot decode.
+#: Beginnings of what decoders print for a key or value that they cannot decode, or whose version they do not know.
 UNDECODED: Final = (b"unknown::version=", b"Unknown record type ", b"Error at offset ")
 DECODED: Final = (*ID_LABELS, _JSON_KEY, *UNDECODED)
 
 _PAYLOAD_LABEL: Final = b" payload: "
 _DELETE: Final = b"<DELETE>"
-#: The key on disk is a version and the id's length, two bytes each, before the id.
+#: On disk, a version and the id's length, two bytes each, precede the id in the key.
 _KEY_OVERHEAD: Final = 4
 
-#: Scala prints a set as `Set(a, b)`, `HashSet(a, b)` or, as 2.5 asks it to, `[a,b]`.
+#: Scala prints a set as `Set(a, b)`, `HashSet(a, b)` or, in 2.5, where Kafka formats the set, `[a,b]`.
 _PAYLOAD: Final = re.compile(
     rb"producerId:(?P<producer_id>-?\d{1,19}),producerEpoch:(?P<producer_epoch>-?\d{1,19}),state=(?P<state>[A-Za-z]+),"
     rb"partitions=(?:\[|[A-Za-z]*\()(?P<partitions>[A-Za-z0-9._, -]*)[\])],txnLastUpdateTimestamp=(?P<last_update>-?\d{1,19}),"
     rb"txnTimeoutMs=(?P<timeout>-?\d{1,19})"
 )
 _JSON: Final = JSONDecoder()
-#: Of a partition.
+#: Maximum number of digits of a partition.
 _MOST_DIGITS: Final = 10
 
 
 def read_transaction_log_text(text: bytes, key_size: int | None) -> TransactionLogText | None:
-    """The record in a text from behind `key: ` to before the line end; None if it is not (yet) a whole one.
+    """The record in a text from after `key: ` to before the line end; None if the text is not (yet) a complete record.
 
-    `key_size` None: the text shows no sizes, or they do not fit; then the last payload in the text counts.
+    `key_size` None: the text shows no sizes, or they do not match; then the last payload in the text counts.
     """
     if text.startswith(_JSON_KEY):
         return _read_json(text)
@@ -72,21 +72,21 @@ def read_transaction_log_text(text: bytes, key_size: int | None) -> TransactionL
 
 
 def shortest_text(text: bytes, key_size: int) -> int:
-    """How long a text is at least, from behind `key: `, before its payload is complete."""
+    """The minimum length of a text, from after `key: `, with a complete payload."""
     label = next((label for label in ID_LABELS if text.startswith(label)), b"")
     return len(label) + key_size - _KEY_OVERHEAD + len(_PAYLOAD_LABEL + _DELETE)
 
 
 def _read_payload(transactional_id: str, payload: bytes) -> TransactionLogEntry | None:
-    found = _PAYLOAD.fullmatch(payload)
-    return None if found is None else read_printed_value(transactional_id, found.groupdict())
+    match = _PAYLOAD.fullmatch(payload)
+    return None if match is None else read_printed_value(transactional_id, match.groupdict())
 
 
 def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> TransactionLogEntry | None:
-    """The entry that printed fields make; None if a field on disk cannot hold one of them.
+    """The entry with these printed fields; None if a field on disk cannot have one of the values.
 
-    `printed`: the numbers `producer_id`, `producer_epoch`, `last_update`, `timeout` and, where printed, `start`; the name
-    `state`; `partitions` without the brackets of the set. Kafka: `TransactionMetadata.toString`, `TransactionLog`.
+    `printed`: the numbers `producer_id`, `producer_epoch`, `last_update`, `timeout` and, if printed, `start`; the name `state`;
+    `partitions` without the brackets of the set. Kafka: `TransactionMetadata.toString`, `TransactionLog`.
     """
     state = BY_KAFKA_NAME.get(printed["state"].decode())
     start = printed.get("start")
@@ -106,7 +106,7 @@ def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> T
         producer_epoch=numbers[1],
         transaction_timeout_ms=numbers[3],
         transaction_state=state,
-        # The text shows null as an empty list; on disk it is null exactly for Empty.
+        # The text prints null as an empty list; on disk the list is null exactly for Empty.
         transaction_partitions=listed if listed or state is not TransactionState.EMPTY else None,
         last_update_timestamp_ms=numbers[2],
         start_timestamp_ms=None if start is None else numbers[4],
@@ -120,14 +120,14 @@ def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> T
 
 
 def _read_partition_names(text: bytes) -> tuple[TopicPartition, ...] | None:
-    found = []
+    partitions = []
     for name in text.decode().split(",") if text else ():
         topic, _, partition = name.strip().rpartition("-")
-        # Longer ones Python may refuse to read as a number.
+        # Python may refuse to convert longer ones.
         if not topic or not partition.isdecimal() or len(partition) > _MOST_DIGITS or int(partition) >= 2**31:
             return None
-        found.append(TopicPartition(topic, int(partition)))
-    return tuple(found)
+        partitions.append(TopicPartition(topic, int(partition)))
+    return tuple(partitions)
 
 
 def _read_json(text: bytes) -> TransactionLogText | None:
@@ -135,7 +135,7 @@ def _read_json(text: bytes) -> TransactionLogText | None:
     try:
         key, end = _JSON.raw_decode(line)
         payload = line[end:]
-        # An unpaired surrogate can be escaped in JSON, but not be written as UTF-8.
+        # JSON can contain an escaped unpaired surrogate, but UTF-8 cannot.
         transactional_id = key["data"]["transactionalId"].encode(errors="replace").decode()
         if payload == (_PAYLOAD_LABEL + _DELETE).decode():
             return TransactionLogText(transactional_id, None)
@@ -151,9 +151,9 @@ def _read_json(text: bytes) -> TransactionLogText | None:
 
 
 def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]) -> TransactionLogEntry | None:
-    """The entry that the `data` of a value makes; None if a field on disk cannot hold what stands there.
+    """The entry with the `data` of a value; None if a field on disk cannot have one of the values.
 
-    Raises KeyError, TypeError, ValueError or AttributeError where `data` is not made like a value.
+    Raises KeyError, TypeError, ValueError or AttributeError if `data` does not have the structure of a value.
     Kafka: `TransactionLogValueJsonConverter.write`.
     """
     status = data["transactionStatus"]
@@ -186,7 +186,7 @@ def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]
         version=version,
         previous_producer_id=numbers[5],
         next_producer_id=numbers[6],
-        # Version 0 has no tagged fields, so it cannot say that the client speaks version 0.
+        # Version 0 has no tagged fields, so it does not show the client's version.
         client_transaction_version=numbers[7] if version >= 1 else None,
         next_producer_epoch=numbers[8],
         last_producer_epoch=numbers[9],
@@ -194,17 +194,17 @@ def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]
 
 
 def _read_json_partitions(topics: list[Mapping[str, Any]]) -> tuple[TopicPartition, ...]:
-    found = []
+    partitions = []
     for topic in topics:
         for partition in topic["partitionIds"]:
             if _numbers((partition, 31)) is None:
                 raise ValueError(partition)
-            found.append(TopicPartition(topic["topic"].encode(errors="replace").decode(), partition))
-    return tuple(found)
+            partitions.append(TopicPartition(topic["topic"].encode(errors="replace").decode(), partition))
+    return tuple(partitions)
 
 
 def _numbers(*values_and_bits: tuple[int, int]) -> tuple[int, ...] | None:
-    """The values, if every one is a whole number that its field on disk can hold."""
+    """The values; None if one is not an integer in the range of its field on disk."""
     for value, bits in values_and_bits:
         if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
             return None

@@ -1,4 +1,4 @@
-"""The events of reading a dump. A batch waits for its record lines, an unreadable stretch for its end."""
+"""Events of reading a dump. A batch waits for its record lines, an unreadable range for its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Unreadable(NamedTuple):
 
 
 class DumpedTransactionLogRecord(NamedTuple):
-    """A record of `__transaction_state`; `entry` None: a tombstone. `position` is that of its batch in the segment."""
+    """A record of `__transaction_state`; `entry` is None for a tombstone. `position`: that of its batch in the segment."""
 
     offset: int
     timestamp: int
@@ -36,7 +36,7 @@ class FileStart(NamedTuple):
 
 
 class FileEnd(NamedTuple):
-    """`is_decoded`: marker types and coordinator records were printed, wherever there were any to print."""
+    """The end of a dumped file. `is_decoded`: all of its marker types and coordinator records were printed."""
 
     position: int
     tail: Tail
@@ -44,10 +44,10 @@ class FileEnd(NamedTuple):
 
 
 class DumpedBatches(NamedTuple):
-    """Many batches at once, of a block of plain lines; `columns` is the reader's matrix of their fields.
+    """The batches of a block of plain lines. `columns` is the reader's matrix of their fields.
 
-    `end` is the position in the text behind them; `record_offset` that of the last record, where records are printed. There may
-    be free text among the records, and among those of the last batch.
+    `end` is the position in the text after them. `record_offset` is the offset of the last record, if records are printed.
+    `has_text`: there is free text among the records; `has_open_text`: among the records of the last batch.
     """
 
     columns: Any
@@ -68,7 +68,7 @@ def sample_of(text: bytes) -> str:
     return text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
 
 
-#: Reasons that, at the end of a file, mean that more followed.
+#: Reasons that, at the end of a file, mean that the file is incomplete.
 _CORRUPT: Final = frozenset(
     {
         UnreadableReason.BROKEN_LINE,
@@ -80,28 +80,28 @@ _CORRUPT: Final = frozenset(
         UnreadableReason.FILE_SHRANK,
     }
 )
-#: Most consecutive ranges with different reasons to keep apart.
+#: Maximum number of consecutive ranges to keep separate. Further ones are merged whatever their reason.
 _STRETCHES: Final = 256
 _SAMPLE_BYTES: Final = 160
 
 
 class Output:
-    """Events that were read but not yielded yet, and the accounting of every byte in one of three ways."""
+    """Events that were read but not yielded yet. Counts every byte as read, as payload, or as unreadable."""
 
     def __init__(self) -> None:
         self.values: list[Dumped] = []
-        #: A batch whose record lines may tell more, and the unreadable stretches since the last genuine line.
+        #: A batch whose record line may add its marker, and the unreadable ranges since the last genuine line.
         self.pending: DumpedBatch | None = None
         self.stretches: list[Unreadable] = []
         #: Current position in the text.
         self.end = 0
-        #: Bytes that were understood, those known to be payload, and those of the unreadable stretches.
+        #: Number of bytes that were read, that are payload, and that are in unreadable ranges.
         self.read = self.payload = self.quarantined = 0
-        #: The first two when the last stretch ended.
+        #: The first two numbers at the end of the last range.
         self._before = (0, 0)
 
     def unreadable(self, position: int, text: bytes, reason: UnreadableReason, length: int | None = None) -> None:
-        """Notes a stretch of `length` bytes (None: to where reading stands), or lengthens the one before it to its end."""
+        """Adds an unreadable range of `length` bytes (None: up to the current position), or extends the last range to its end."""
         length = self.end - position if length is None else length
         last = self.stretches[-1] if self.stretches else None
         if last is not None and (last.reason is reason or len(self.stretches) == _STRETCHES):
@@ -115,17 +115,17 @@ class Output:
         self._before = self.read, self.payload
 
     def missing(self, position: int) -> None:
-        """Notes that genuine lines are missing here, if no stretch says so."""
+        """Notes that genuine lines are missing here, unless an unreadable range already shows it."""
         if all(stretch.reason is UnreadableReason.NOT_DUMP_TEXT for stretch in self.stretches):
             self.note(position, UnreadableReason.OUT_OF_CHAIN)
 
     def note(self, position: int, reason: UnreadableReason, text: bytes = b"") -> None:
-        """Notes a place, of no length."""
+        """Adds an empty range."""
         self.stretches.append(Unreadable(position, 0, reason, sample_of(text)))
         self._before = self.read, self.payload
 
     def settle(self, chain: Chain | None) -> None:
-        """Yields the waiting events."""
+        """Releases the waiting events."""
         if self.pending is not None:
             batch, self.pending = self.pending, None
             self.values.append(batch)
@@ -137,7 +137,7 @@ class Output:
             self.stretches.clear()
 
     def end_file(self, chain: Chain | None, position: int) -> None:
-        """Hands out all that is left of a file; no chain stands for text outside any file."""
+        """Releases all remaining events of a file and its end. `chain` None: text outside any file."""
         if chain is not None and chain.has_doubt:
             self.missing(position)
         is_corrupt = not _CORRUPT.isdisjoint(stretch.reason for stretch in self.stretches)

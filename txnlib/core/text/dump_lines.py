@@ -1,6 +1,6 @@
-"""Single lines of `kafka-dump-log.sh`: a file, a batch or a producer. Values are found by label, 0.11 to 4.4.
+"""Single lines of `kafka-dump-log.sh`: a file, a batch or a producer. Fields are found by their labels, 0.11 to 4.4.
 
-A line does not tell whether it is genuine: payloads can imitate every one. That is decided by `dump_chain`.
+A line alone does not show whether it is genuine, because payloads can imitate all of them: `batch_chain` decides.
 Kafka: `DumpLogSegments`; formats.md 1.2 to 1.4 and 5.
 """
 
@@ -17,12 +17,12 @@ from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import CompressionType, TimestampType
 from txnlib.core.text.long_line import LongLine
 
-#: What stands for a field that a generation of the tool does not print; Kafka's own "none" for all of these numbers.
+#: The value of a field that a version of the tool does not print. For all of these numbers, this is also Kafka's "none".
 NOT_PRINTED: Final = -1
 
 
 class DumpedFile(NamedTuple):
-    """A line `Dumping <path>`, and what the path tells; None where it tells nothing, or there was no such line."""
+    """A line `Dumping <path>` and the fields in its path. None: not in the path, or there is no such line."""
 
     path: str | None = None
     kind: str = "log"
@@ -34,9 +34,9 @@ class DumpedFile(NamedTuple):
 
 
 class DumpedBatch(NamedTuple):
-    """A batch as its line tells it, with what only its control record's line tells; -1: none, or not printed.
+    """The fields of a batch line, and the marker fields of its control record's line; -1: none, or not printed.
 
-    Whole numbers throughout, enums too, as that makes the quickest columns.
+    All fields are integers, enums too, because these make the fastest columns.
     In message formats 0 and 1 a line shows one offset: the only one, or the last one of a compressed set.
     """
 
@@ -64,7 +64,7 @@ class DumpedBatch(NamedTuple):
 
     @property
     def has_known_start(self) -> bool:
-        """Whether `base_offset` is the first: of a compressed set of formats 0 and 1 only the last is printed."""
+        """Whether `base_offset` is the first offset: for a compressed set of formats 0 and 1 only the last one is printed."""
         return self.magic >= 2 or self.compression_type == CompressionType.NONE
 
 
@@ -81,7 +81,7 @@ class DumpedSnapshotEntry(NamedTuple):
     current_txn_first_offset: int
 
 
-#: Label of a timestamp, in lower case as all labels here -> its type.
+#: Label of a timestamp -> its type. All labels in this module are in lower case.
 TIMESTAMP_TYPES: Final[Mapping[bytes, int]] = {
     b"createtime:": int(TimestampType.CREATE_TIME),
     b"logappendtime:": int(TimestampType.LOG_APPEND_TIME),
@@ -107,18 +107,18 @@ NUMBERS: Final = (
     b"crc:",
 )
 WORDS: Final = (b"istransactional:", b"iscontrol:", b"deletehorizonms:", b"compresscodec:", b"isvalid:")
-#: Printed by later generations only (2.0.0, 2.0.1, 3.2), or not for message formats 0 and 1.
+#: Printed only by later versions (since 2.0.0, 2.0.1, 3.2), or not for message formats 0 and 1.
 _OPTIONAL: Final = frozenset({b"count:", b"iscontrol:", b"deletehorizonms:"})
 _LATER_THAN_FORMAT_1: Final = frozenset({*NUMBERS[3:8], b"istransactional:"}) | _OPTIONAL
 _KNOWN: Final = (*NUMBERS[:9], *WORDS, *TIMESTAMP_TYPES)
-#: Tokens put behind those of a line, for labels that are not there; and which of them, if not the first.
+#: Tokens to append to those of a line as values of missing labels; and the index of a label's token, if not the first.
 _DEFAULTS: Final = [b"-1", b"false", b"OptionalLong.empty"]
 _DEFAULT_PLACES: Final[Mapping[bytes, int]] = {b"istransactional:": 1, b"iscontrol:": 1, b"deletehorizonms:": 2}
-#: The sizes of the numbers on disk. Packing is the quickest test of thirteen ranges at once.
+#: The types of the numbers on disk. Packing them is the fastest check of thirteen ranges at once.
 _RANGES: Final = struct.Struct(">qqiiiqhiqqibI")
-#: Beyond any real offset or position, and small enough to add a batch to it.
+#: Above any real offset or position, and small enough to add a batch to it.
 _FAR: Final = 1 << 62
-#: Of formats 0, 1 and 2: bytes of the smallest message or batch.
+#: Size in bytes of the smallest message or batch of formats 0, 1 and 2.
 _SMALLEST_SIZES: Final = (26, 34, 61)
 
 
@@ -135,7 +135,7 @@ class _Layout(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
-    """Where the fields stand among the tokens of a line with these labels; None if it is no batch line."""
+    """The indexes of the fields among the tokens of a line with these labels; None if it is not a batch line."""
     places = {label.lower(): 2 * index + 1 for index, label in enumerate(labels)}
     timestamp_labels = places.keys() & TIMESTAMP_TYPES.keys()
     if len(places) < len(labels) or len(timestamp_labels) != 1 or any(not label.endswith(b":") for label in labels):
@@ -147,7 +147,7 @@ def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
         if b"keysize:" in places or b"baseoffset:" in places:
             return None
         places[b"baseoffset:"] = places[b"lastoffset:"] = places[b"offset:"]
-    # Another build may print more, but a label that ends like a known one is two pieces of lines put together.
+    # Another build may print further labels. But a label that ends like a known one comes from two pieces of lines without a gap.
     if any(label.endswith(_KNOWN) and label not in _KNOWN for label in places):
         return None
     missing = {*NUMBERS, *WORDS} - places.keys()
@@ -172,7 +172,7 @@ _DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9
 
 
 def read_file_line(line: bytes) -> DumpedFile | None:
-    """The file in a line `Dumping <path>`, and what its path tells (formats.md 3.11); None for anything else."""
+    """The file in a line `Dumping <path>`, and the fields in its path (formats.md 3.11); None for any other line."""
     if not line.startswith(b"Dumping ") or type(line) is LongLine:
         return None
     path = line[len(b"Dumping ") :].decode(errors="replace").rstrip("\r\n")
@@ -183,15 +183,15 @@ def read_file_line(line: bytes) -> DumpedFile | None:
         return None
     is_named_by_offset = len(number) == 20 and number.isascii() and number.isdecimal() and int(number) < _FAR
     base_offset = int(number) if is_named_by_offset else None
-    found = _DIRECTORY.fullmatch(directory)
-    if found is None:
+    match = _DIRECTORY.fullmatch(directory)
+    if match is None:
         return DumpedFile(path, kind, base_offset)
-    is_deleted = found["state"] in ("delete", "stray")
-    return DumpedFile(path, kind, base_offset, found["topic"], int(found["partition"]), log_directory, is_deleted)
+    is_deleted = match["state"] in ("delete", "stray")
+    return DumpedFile(path, kind, base_offset, match["topic"], int(match["partition"]), log_directory, is_deleted)
 
 
 def read_batch_line(line: bytes) -> DumpedBatch | None:
-    """The batch in a line `baseOffset: …`, or `offset: … size: …` of formats 0 and 1; None for anything else."""
+    """The batch in a line `baseOffset: …`, or `offset: … size: …` of formats 0 and 1; None for any other line."""
     if type(line) is LongLine:
         return None
     tokens = line.split()
@@ -222,16 +222,16 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
     if not is_believable(batch) or batch.magic not in layout.magics or batch.size < _SMALLEST_SIZES[batch.magic]:
         return None
     if not layout.has_is_control and is_transactional == b"true" and batch.base_sequence < 0:
-        # Before 2.0.1 a marker is known by this: transactional data always has a sequence (formats.md 1.7).
+        # Before 2.0.1 this identifies a marker: transactional data always has a sequence (formats.md 1.7).
         batch = batch._replace(is_control=True)
     if layout.ends_with_crc and not line.endswith(b"\n"):
-        # The text may have been cut inside the last number.
+        # The text may be truncated inside the last number.
         batch = batch._replace(crc=NOT_PRINTED)
     return batch
 
 
 def is_believable(batch: DumpedBatch) -> bool:
-    """Whether offsets, sequences, count and position can be those of one batch."""
+    """Whether offsets, sequences, count and position can belong to one batch."""
     base_offset, last_offset, count, base_sequence, last_sequence = batch[:5]
     delta = last_offset - base_offset
     if base_sequence >= 0 and (batch.is_control or last_sequence != (base_sequence + delta) & MAX_SEQUENCE):
@@ -240,7 +240,7 @@ def is_believable(batch: DumpedBatch) -> bool:
 
 
 def read_snapshot_line(line: bytes) -> DumpedSnapshotEntry | None:
-    """The producer in a line of a `.snapshot` dump; None for anything else."""
+    """The producer in a line of a `.snapshot` dump; None for any other line."""
     head, _label, queue = line.partition(b" cachedMetadata: ")
     tokens = head.split()
     fields = dict(zip(tokens[0::2], tokens[1::2], strict=False))
@@ -271,7 +271,7 @@ _CACHED_BATCH: Final = re.compile(
 
 
 def _last_cached_batch(queue: bytes) -> dict[bytes, bytes]:
-    """Kafka 1.0.0 and 1.0.1 print up to five batches of a producer; the last one is the newest."""
+    """The fields of a producer's newest batch. Kafka 1.0.0 and 1.0.1 print up to five batches per producer, the newest last."""
     batches = _CACHED_BATCH.findall(queue)
     if not batches:
         return {}
@@ -285,7 +285,7 @@ def _last_cached_batch(queue: bytes) -> dict[bytes, bytes]:
 
 
 def _optional_long(text: bytes) -> int:
-    """`OptionalLong[6]` and, up to 3.4, `Some(6)`; -1 for `OptionalLong.empty` and `None`. Raises ValueError."""
+    """`OptionalLong[6]` and, up to 3.4, `Some(6)`; -1 for `OptionalLong.empty` and `None`. Raises ValueError for any other text."""
     if text in (b"OptionalLong.empty", b"None"):
         return -1
     for start, end in ((b"OptionalLong[", b"]"), (b"Some(", b")")):

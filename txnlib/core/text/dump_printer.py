@@ -1,4 +1,4 @@
-"""Records as `kafka-dump-log.sh` prints them. An operator can search for the line.
+"""Records as `kafka-dump-log.sh` prints them. An operator can search for these lines.
 
 Kafka: `DumpLogSegments`, as of 4.1; `key` and `payload` as `--transaction-log-decoder` prints them.
 """
@@ -14,7 +14,7 @@ from txnlib.core.readable import printable
 
 Row = Mapping[str, Any]
 
-#: Tagged fields of a value: name in the JSON of the tool -> column, value for "not written", bytes. Tags 0 to 2.
+#: Tagged fields of a value, tags 0 to 4: name in the tool's JSON -> column, value of "not written", size in bytes.
 _TAGGED: Final[Mapping[str, tuple[str, int | None, int]]] = {
     "previousProducerId": ("previous_producer_id", -1, 8),
     "nextProducerId": ("next_producer_id", -1, 8),
@@ -25,7 +25,7 @@ _TAGGED: Final[Mapping[str, tuple[str, int | None, int]]] = {
 
 
 def batch_line(batch: Row) -> str:
-    """A row of record_batches."""
+    """The line of a batch, from a row of `record_batches`."""
     horizon = batch["delete_horizon_ms"]
     stamp = "LogAppendTime" if batch["timestamp_type"] == "LOG_APPEND_TIME" else "CreateTime"
     fields = {
@@ -52,7 +52,7 @@ def batch_line(batch: Row) -> str:
 
 
 def marker_line(batch: Row) -> str:
-    """The record in a marker's batch."""
+    """The record line of a marker, from the row of its batch in `record_batches`."""
     stamp = "LogAppendTime" if batch["timestamp_type"] == "LOG_APPEND_TIME" else "CreateTime"
     end = f"endTxnMarker: {batch['control_type']} coordinatorEpoch: {_number(batch['coordinator_epoch'])}"
     head = f"| offset: {batch['base_offset']} {stamp}: {batch['max_timestamp_ms']}"
@@ -60,7 +60,7 @@ def marker_line(batch: Row) -> str:
 
 
 def coordinator_line(record: Row) -> str:
-    """A row of transaction_log."""
+    """The record line of a coordinator record, from a row of `transaction_log`."""
     name = record["transactional_id"]
     key_size = 4 + len(name.encode())
     head = f"| offset: {record['offset']} CreateTime: {_number(record['timestamp_ms'])} keySize: {key_size}"
@@ -102,7 +102,7 @@ def _topics(record: Row) -> list[dict[str, Any]] | None:
 
 
 def _text_value(record: Row) -> str:
-    """The value as tools up to 4.0 print it: without the start."""
+    """The value as tools up to 4.0 print it: without the start timestamp."""
     names = ",".join(f"{place['topic']}-{place['partition']}" for place in record["partitions"] or ())
     return (
         f"producerId:{record['producer_id']},producerEpoch:{record['producer_epoch']},state={record['state']},"

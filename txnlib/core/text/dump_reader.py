@@ -1,8 +1,8 @@
-"""The text of `kafka-dump-log.sh`: batches, coordinator records, producers, and unreadable stretches.
+"""Text of `kafka-dump-log.sh`: batches, coordinator records, producers, and unreadable ranges.
 
-Rule 1: the chain of positions decides what is genuine (`dump_chain`). Whatever else is printed is a payload, however
-perfectly it imitates a line, and is measured off by the printed sizes where that is possible (`dump_records`).
-Rule 2: text never raises. What no tool prints, or what is cut or overwritten, is an `Unreadable` stretch.
+Rule 1: the chain of positions decides what is genuine (`batch_chain`). All other text is payload, however perfectly it imitates a
+line. It is measured by the printed sizes where possible (`record_lines`).
+Rule 2: text never raises. Text that no tool prints, and text that is truncated or overwritten, becomes an `Unreadable` range.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from txnlib.core.text.tool_messages import Remark, UnreadableReason, reason_of, 
 
 _HEADER_KEYS: Final = b"headerKeys: ["
 _NO_CONTENTS: Final = (b"headerKeys: []\n", b"headerKeys: []\r\n")
-#: Starts of lines under `--skip-record-metadata`; a payload without a key has no bar up to 4.2.
+#: Beginnings of lines with `--skip-record-metadata`; a payload without a key has no bar up to 4.2.
 _BARE_KEY: Final = b"| key: "
 _BARE_RECORDS: Final = (_BARE_KEY, b"| payload: ", b" payload: ")
 _OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
-#: What may stand in the middle of a line, behind one that was cut.
+#: Beginnings of lines that may follow a truncated line, in the middle of it.
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
 _LARGEST_BATCH: Final = (1 << 31) - 1
-#: So many different `Dumping` lines in payloads of a file are noted.
+#: Maximum number of different `Dumping` lines in payloads to report per file.
 _NOTED_IN_A_FILE: Final = 16
 
 
-#: Takes the next lines as a block, the first of which may be held already, if they continue a chain.
+#: Takes the next lines as a block if they continue a chain. The first of them may already be kept for reading.
 TakePlain = Callable[[deque[Line], Chain], DumpedBatches | None]
 
 
 def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
-    """The contents of a dump, in order; each line comes with its position in the text and with its line end.
+    """The events of a dump, in order. Each line comes with its position in the text and with its line end.
 
-    `topic` is that of files whose path does not tell: only `__transaction_state` is looked through for its records.
+    `topic` is the topic of files whose path does not contain it: only `__transaction_state` is searched for coordinator records.
     `take_plain` takes from the same lines.
     """
     return DumpReader(lines, topic, take_plain).read_all()
 
 
 class DumpReader:
-    """One line after the other. The `read_…` methods say whether a line is what it looks like.
+    """Reads one line after the other. The `read_…` methods return whether a line is what it looks like.
 
-    What it knows between two lines is its chain and what is waiting to be handed out.
+    Between two lines, its state is its chain and the events waiting to be yielded.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class DumpReader:
         take_plain: TakePlain | None = None,
         problem: Callable[[], UnreadableReason | None] = lambda: None,
     ) -> None:
-        """`problem`: called after the last line; the reason if the text goes on beyond it, else None."""
+        """`problem`: called after the last line; returns the reason if the text is incomplete, else None."""
         self.lines, self.topic, self.take_plain, self.problem = Lines(lines), topic, take_plain, problem
         self.out = Output()
         self.chain: Chain | None = None
 
     def read_all(self) -> Iterator[Dumped]:
-        """The contents of the text, and the end of its last file."""
+        """The events of the text, including the end of its last file."""
         values = self.out.values
         while True:
             if self.take_plain is not None and (block := self.pass_plain(self.take_plain)):
@@ -118,7 +118,7 @@ class DumpReader:
         out = self.out
         out.end = position + size_of(line)
         if line == b"\n" and (self.chain is None or (not self.chain.has_open_text and self.chain.doubted is None)):
-            # No tool means anything by it, and there may be millions.
+            # Empty lines mean nothing in any tool, and there may be millions.
             out.read += 1
             return
         elsewhere = out.payload + out.quarantined
@@ -147,13 +147,13 @@ class DumpReader:
             return self.read_file_in_doubt(position, line, file, chain.doubted)
         if file is None:
             return False
-        judged = (
+        verdict = (
             FileLine.GENUINE if chain is None else chain.judge_file(file, position, self.lines, is_cut=bool(self.out.stretches))
         )
-        if chain is None or judged is FileLine.GENUINE:
+        if chain is None or verdict is FileLine.GENUINE:
             self.close_text(position)
             self.start_file(position, file)
-        elif judged is FileLine.PAYLOAD:
+        elif verdict is FileLine.PAYLOAD:
             self.note_payload([(position, line)], chain)
             self.read_other(position, line)
         else:
@@ -161,7 +161,7 @@ class DumpReader:
         return True
 
     def read_file_in_doubt(self, position: int, line: bytes, file: DumpedFile | None, doubted: Chain) -> bool:
-        """Behind a `Dumping` line in doubt no other is trusted, unless the text is over by its size or 32 batches follow."""
+        """Trusts a `Dumping` line after one in doubt only if the open text has ended by its size, or 32 batches follow."""
         if file is None:
             self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
         elif doubted.judge_file(file, position, self.lines) is FileLine.GENUINE:
@@ -173,7 +173,7 @@ class DumpReader:
         return True
 
     def doubt_file(self, position: int, line: bytes, file: DumpedFile, chain: Chain) -> None:
-        """Starts a file that may be a payload's: none of its batches are told, and the one before may go on."""
+        """Starts a file that may be part of a payload: its batches are not yielded, and the file before it may continue."""
         self.out.note(position, UnreadableReason.DUMPING_LINE_IN_DOUBT, line)
         chain.add_text(line)
         self.start_file(position, file).doubted = chain
@@ -186,7 +186,7 @@ class DumpReader:
                 self.out.values.append(Unreadable(position, 0, UnreadableReason.DUMPING_LINE_IN_PAYLOAD, sample_of(line)))
 
     def close_text(self, position: int) -> None:
-        """Ends free text before a genuine line; if its size does not fit, it is not known to be payload."""
+        """Ends free text before a genuine line. If its size does not match, the text is unreadable instead of payload."""
         text = None if self.chain is None else self.chain.open
         if text is None or self.chain is None or text.size is None or text.may_end:
             return
@@ -212,7 +212,7 @@ class DumpReader:
             chain = self.start_file(position, DumpedFile())
             is_next = True
         elif chain.has_open_text and chain.is_rivalled_at(batch):
-            # The `Dumping` line of another file is lost, or a payload leads here.
+            # Either the `Dumping` line of another file is lost, or a payload leads here.
             self.doubt_file(position, line, DumpedFile(), chain)
             return True
         self.close_text(position)
@@ -238,7 +238,7 @@ class DumpReader:
         offset = offset_of(line)
         if not chain.holds(offset):
             return False
-        # Contents can end with the same words.
+        # Contents can end with the same text.
         has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
         if chain.open is not None and chain.open.size is not None and not chain.open.may_end and not chain.open.is_damage:
             return False
@@ -252,7 +252,7 @@ class DumpReader:
                 return False
             chain.is_torn |= not line.endswith(b"\n")
         if chain.is_coordinator and chain.has_unprinted_records and not chain.is_deep:
-            # The records before the first one that is printed were lost.
+            # The records before the first printed one are lost.
             self.out.missing(position)
         chain.records, chain.record_offset, chain.is_deep = chain.records + 1, offset, True
         if self.out.pending is not None or self.out.stretches:
@@ -260,7 +260,7 @@ class DumpReader:
         return True
 
     def read_lone_record(self, position: int, line: bytes) -> bool:
-        """A record line before 2.2, which stands for its batch, too: records at the same position are one batch."""
+        """A record line before 2.2, which also serves as batch line: records at the same position are one batch."""
         record = read_record_line(line) if line.startswith(b"offset: ") else None
         batch = batch_of(record) if record else None
         if record is None or batch is None:
@@ -288,7 +288,7 @@ class DumpReader:
         return self.read_text(position, record, chain, batch)
 
     def read_text(self, position: int, record: RecordLine, chain: Chain, batch: DumpedBatch) -> bool:
-        """What stands behind a record's metadata: a marker, a coordinator record, or contents to be passed over."""
+        """Reads the text after a record's metadata: a marker, a coordinator record, or contents to skip."""
         text_open: OpenText | None = None
         for contents in contents_of(record):
             if batch.is_control:
@@ -315,9 +315,9 @@ class DumpReader:
                     text_open = OpenText(self.out.end, size)
                     text_open.add(contents)
             elif record.text.startswith(b"]") or not record.has_header_keys:
-                # No header keys, so that nothing else can stand here.
+                # No header keys, so that no other text is possible here.
                 return not contents.strip() and type(contents) is not LongLine
-        # Header keys are free text, too, and nothing tells their size.
+        # Header keys are free text, too, and their size is not printed.
         if text_open is None:
             text_open = OpenText(self.out.end, is_list=record.has_header_keys)
             text_open.add(record.text)
@@ -332,7 +332,7 @@ class DumpReader:
         return marker is not None
 
     def read_bare_record(self, position: int, line: bytes) -> bool:
-        """A line of `--skip-record-metadata`. Compaction apart, the records of a batch have consecutive offsets."""
+        """A line of `--skip-record-metadata`. Except after compaction, the records of a batch have consecutive offsets."""
         chain = self.chain
         if chain is None or chain.batch is None or not chain.batch.is_valid or chain.batch.is_control or chain.is_deep:
             return False
@@ -353,25 +353,25 @@ class DumpReader:
         self, position: int, offset: int, timestamp: int, text: bytes, key_size: int, batch: DumpedBatch
     ) -> None:
         is_undecoded = text.startswith(UNDECODED)
-        found = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
+        decoded = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
         if self.chain is not None:
             if self.chain.has_text and not self.chain.has_decoded_records:
-                # What was taken for contents before was a record that lost its form.
+                # Text that was taken for contents was a broken coordinator record.
                 self.out.missing(position)
             self.chain.has_decoded_records = True
-            if found is None and not is_undecoded:
+            if decoded is None and not is_undecoded:
                 self.chain.open_text(OpenText(self.out.end, is_damage=True))
-        if found is None:
+        if decoded is None:
             reason = reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE
             self.out.unreadable(position, text, reason)
             return
-        record, length = found
+        record, length = decoded
         self.out.end += length
         epoch = batch.partition_leader_epoch
         self.out.values.append(DumpedTransactionLogRecord(offset, timestamp, epoch, batch.position, *record))
 
     def read_snapshot_entry(self, position: int, line: bytes) -> bool:
-        """The last number of a line without its end may have been cut."""
+        """A line without its line end does not count, because its last number may be truncated."""
         if not line.startswith(b"producerId: ") or not line.endswith(b"\n") or (self.chain and self.chain.kind == "log"):
             return False
         entry = None if type(line) is LongLine else read_snapshot_line(line)
@@ -383,7 +383,7 @@ class DumpReader:
         return True
 
     def read_other(self, position: int, line: bytes) -> None:
-        """What is nothing genuine: the tool's remarks, payload, or damage."""
+        """Reads a line that is not genuine: a message of the tool, payload, or damage."""
         chain = self.chain or Chain(DumpedFile())
         remark = remark_of(line)
         chain.is_torn |= remark is Remark.TORN
@@ -396,9 +396,9 @@ class DumpReader:
             self.out.read += size_of(line)
             return
         for start, read in _STARTS.items():
-            found = find_last(line, start)
-            if found is not None and read(found[1]):
-                index, rest = found
+            last = find_last(line, start)
+            if last is not None and read(last[1]):
+                index, rest = last
                 self.out.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE, index)
                 self.read(position + index, rest)
                 return
@@ -409,7 +409,7 @@ class DumpReader:
         may_be_of_text = chain.may_be_in_text or reason is not UnreadableReason.NOT_DUMP_TEXT or line.startswith(b"|")
         self.out.unreadable(position, line, reason)
         if not is_measured and may_be_of_text and (chain.has_text or may_have_contents(line)):
-            # What follows may be the rest of a payload whose beginning is lost.
+            # The next lines may be the rest of a payload whose beginning is lost.
             chain.open_text(OpenText(self.out.end, is_damage=True))
 
     def read_open_text(self, position: int, line: bytes, chain: Chain) -> None:
@@ -420,7 +420,7 @@ class DumpReader:
         self.out.payload += size_of(line)
 
     def pass_contents(self, line: bytes) -> bool:
-        """Takes the lines over which the contents of a record go on that is none of the batch; False if they cannot be measured."""
+        """Skips the contents of a record that is not part of the batch, over several lines; False if they cannot be measured."""
         record = read_record_line(line)
         for contents in () if record is None else contents_of(record):
             size = contents_size(record, contents) if record is not None else NOT_PRINTED

@@ -1,4 +1,4 @@
-"""Free text of a dump whose end no size tells exactly: where it may end, and which files may begin in it."""
+"""Free text of a dump without exact sizes: where it may end, and which files may begin in it."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from txnlib.core.text.long_line import size_of
 
 
 class FileLine(Enum):
-    """What a line `Dumping <path>` is."""
+    """The kinds of a line `Dumping <path>`."""
 
     GENUINE = "GENUINE"
-    #: The chain goes on behind it.
+    #: The chain continues after it.
     PAYLOAD = "PAYLOAD"
-    #: It stands where a payload may be, and nothing tells that it is none.
+    #: A payload may be open here, and nothing shows that the line is not part of it.
     DOUBTFUL = "DOUBTFUL"
 
 
-#: A character that the console does not have is printed as one byte, and has up to four.
+#: A character that the console's charset lacks is printed as one byte, and has up to four.
 _MISSING: Final = b"?"
 _HIDDEN_BY_MISSING: Final = 3
-#: Bytes that are no character are printed as three, and are at least one.
+#: An invalid byte sequence is printed as three bytes, and has at least one.
 _REPLACED: Final = "\N{REPLACEMENT CHARACTER}".encode()
 _ADDED_BY_REPLACED: Final = 2
 
 
-#: Terminals and copying tools drop carriage returns and control characters: so many may be.
+#: Maximum number of carriage returns and control characters that terminals and copying tools may drop.
 _LOST: Final = 16
 _BEYOND_ASCII: Final = bytes(range(0x80, 0x100))
 
 
 class OpenText:
-    """Free text of which the printed sizes do not tell the end exactly: contents, header keys, or what damage left of them.
+    """Free text whose end the printed sizes do not show exactly: contents, header keys, or what damage left of them.
 
-    `size`: bytes of the contents, as they are printed; None: not printed, so that they may end with any line.
+    `size`: size of the contents in bytes as printed; None: not printed, so that they may end with any line.
     """
 
     def __init__(self, position: int, size: int | None = None, *, is_list: bool = False, is_damage: bool = False) -> None:
@@ -46,19 +46,19 @@ class OpenText:
         self.first_line = b""
 
     def add(self, line: bytes) -> None:
-        """Takes a line of the text, or the rest of its first one."""
+        """Adds a line of the text, or the rest of its first line."""
         self._line_end = 2 if line.endswith(b"\r\n") else 1 if line.endswith(b"\n") else 0
         self.first_line = self.first_line or line
         self._printed += size_of(line)
         self._missing += line.count(_MISSING)
         self._replaced += line.count(_REPLACED) + line.count(b"\r\n")
-        # Other charsets than UTF-8 have fewer bytes for such.
+        # Charsets other than UTF-8 have fewer bytes for these.
         self._missing += len(line) - len(line.translate(None, _BEYOND_ASCII))
         self._is_closed = b"]" in line
 
     @property
     def may_end(self) -> bool:
-        """Whether it may have ended with the last line, as far as sizes and brackets tell."""
+        """Whether the text may have ended with the last line, according to sizes and brackets."""
         if self.is_damage:
             return False
         if self.is_list:
@@ -71,7 +71,7 @@ class OpenText:
 
 
 class OtherChains:
-    """Chains of other files, each from a batch at position 0 on: where they would go on, and behind which offset."""
+    """Chains of other files, each from a batch at position 0 on: the next position of each -> its last offset."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {0: NOT_PRINTED}
@@ -80,10 +80,11 @@ class OtherChains:
         return len(self._ends) - 1
 
     def hold(self, batch: DumpedBatch) -> bool:
+        """Whether a batch continues one of the chains."""
         return batch.base_offset > self._ends.get(batch.position, batch.base_offset)
 
     def add(self, batch: DumpedBatch) -> bool:
-        """Whether a batch goes on one of them, which is noted."""
+        """Adds a batch if it continues one of the chains; returns whether it does."""
         is_other = self.hold(batch)
         if is_other:
             if batch.position:

@@ -1,7 +1,7 @@
-"""A line that is too long to hold: its beginning, its end and its length.
+"""A line that is too long for memory: its beginning, its end and its length.
 
-Only a payload makes a line that long, and only the size of a payload matters. So a reader may pass on such a line shortened, if all
-code that measures or cuts text uses the functions of this module.
+Only a payload makes a line that long, and only the size of a payload matters. So a reader may pass on such a line shortened, as
+long as all code that measures or splits text uses the functions of this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class LongLine(bytes):
 
 
 def shortened(head: bytes, size: int, tail: bytes) -> LongLine:
-    """A line of `size` bytes, of which `head` is kept. `tail`, its last bytes, contains the line end."""
+    """A line of `size` bytes, reduced to `head`. `tail`, its last bytes, includes the line end."""
     line_end = b"\r\n" if tail.endswith(b"\r\n") else b"\n" if tail.endswith(b"\n") else b""
     line = LongLine(head + line_end)
     line.hidden, line.tail = size - len(line), tail
@@ -23,7 +23,7 @@ def shortened(head: bytes, size: int, tail: bytes) -> LongLine:
 
 
 def size_of(text: bytes) -> int:
-    """The size of a line, or of the rest of one, in bytes, including those left out."""
+    """The size of a line, or of the rest of one, in bytes, including hidden bytes."""
     return len(text) + text.hidden if type(text) is LongLine else len(text)
 
 

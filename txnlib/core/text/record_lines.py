@@ -1,7 +1,7 @@
-"""Record lines of `kafka-dump-log.sh`, and the free text that follows them.
+"""Record lines of `kafka-dump-log.sh`, and the free text after them.
 
-Keys, payloads and header keys are printed as they are, line feeds and all. Sizes are printed, too, so that contents can
-be measured off, unless the console has replaced characters or a decoder has printed something else (formats.md 1.10).
+Keys, payloads and header keys are printed unescaped, line feeds included. Their sizes are printed, too. So contents can be
+measured, unless the console has replaced characters or a decoder has printed other text (formats.md 1.10).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from txnlib.core.text.long_line import LongLine, behind, size_of
 class RecordLine(NamedTuple):
     """The metadata of a record line, and its free text with the line end: header keys, then contents.
 
-    `fields` holds everything by lower-case label: generations before 2.2 have no batch lines in a deep dump.
+    `fields` contains all fields by lower-case label: before 2.2, a deep dump has no batch lines.
     """
 
     offset: int
@@ -41,7 +41,7 @@ class RecordLine(NamedTuple):
 
 KEY: Final = b" key: "
 PAYLOAD: Final = b" payload: "
-#: What a line starts with that can stand behind a whole record.
+#: Beginnings of the lines that can follow a complete record.
 AFTER_A_RECORD: Final = (
     b"baseOffset: ",
     b"| offset: ",
@@ -56,25 +56,25 @@ _END_TXN_MARKER: Final = b" endTxnMarker: "
 #: KRaft's control records, which do not concern producers.
 _OTHER_CONTROL: Final = (b" controlType: ", b" LeaderChange", b" SnapshotHeader", b" SnapshotFooter", b" KRaftV")
 CONTROL_TYPES: Final = {control_type.name.encode(): int(control_type) for control_type in ControlType}
-#: A header key may hold brackets; so many of them are tried as the end of the keys.
+#: A header key may contain brackets: the maximum number to try as the end of the keys.
 _BRACKETS: Final = 16
-#: Transactional ids have at most 32767 bytes; one with more line feeds than this is not worth the waiting.
+#: Maximum number of lines of a transactional id. Ids have at most 32767 bytes; more line feeds are not worth the search.
 _LINES_OF_AN_ID: Final = 64
-#: Far beyond what any broker lets pass as one record.
+#: Far above the size of a record that any broker accepts.
 _LARGEST_RECORD: Final = 1 << 28
-#: Lines that may have to be given back are held: so many bytes, of which each line takes some for itself.
+#: Maximum number of bytes of lines to keep until they can be given back; each line counts with an overhead.
 _ROOM: Final = 1 << 26
-#: Bytes that may be looked at in vain, and so many more for each byte of text: else many wrong sizes take quadratic time.
+#: Limit of the bytes searched without success, and its increase per byte of text. Otherwise many wrong sizes take quadratic time.
 _IN_VAIN: Final = 1 << 26
 _IN_VAIN_PER_BYTE: Final = 4
 _COST_OF_A_LINE: Final = 128
-#: By 2.8, for formats 0 and 1.
+#: Labels that 2.8 prints twice for formats 0 and 1.
 _PRINTED_TWICE: Final = frozenset({b"crc:", b"isvalid:"})
 _TIMESTAMPS: Final = range(-(1 << 63), 1 << 63)
 
 
 def read_record_line(line: bytes) -> RecordLine | None:
-    """The record in a line `| offset: …`, or `offset: … keysize: …` before 2.2; None for anything else."""
+    """The record in a line `| offset: …`, or `offset: … keysize: …` before 2.2; None for any other line."""
     head, header_keys, text = line.partition(b" headerKeys: [")
     if type(line) is LongLine and header_keys:
         text = behind(line, len(line) - len(text))
@@ -110,7 +110,7 @@ def read_record_line(line: bytes) -> RecordLine | None:
 
 
 def batch_of(record: RecordLine) -> DumpedBatch | None:
-    """What a record line before 2.2 tells of its batch: there, a deep dump shows no batch lines."""
+    """The batch of a record line before 2.2, where a deep dump has no batch lines; None if fields are missing."""
     fields, is_control = record.fields, record.text.startswith((b"]" + _END_TXN_MARKER, b"] controlType: "))
     try:
         magic, codec = int(fields[b"magic:"]), CODECS[fields[b"compresscodec:"]]
@@ -148,7 +148,7 @@ _RANGES: Final = struct.Struct(">biqhq")
 
 
 def contents_of(record: RecordLine) -> Iterator[bytes]:
-    """What may follow the header keys of a record, with the line end: the keys themselves may hold brackets, too."""
+    """The possible contents of a record after its header keys, with the line end. The keys may contain brackets, too."""
     if not record.has_header_keys:
         yield record.text
         return
@@ -161,7 +161,7 @@ def contents_of(record: RecordLine) -> Iterator[bytes]:
 
 
 def contents_size(record: RecordLine, contents: bytes) -> int:
-    """How many bytes key and payload take with their labels, as the sizes tell; -1 where no contents are printed."""
+    """The size of key and payload with their labels, in bytes, from the printed sizes; -1 if no contents are printed."""
     key = len(KEY) + record.key_size if contents.startswith(KEY) and record.key_size >= 0 else 0
     if not key and not contents.startswith(PAYLOAD):
         return NOT_PRINTED
@@ -169,12 +169,12 @@ def contents_size(record: RecordLine, contents: bytes) -> int:
 
 
 def may_have_contents(line: bytes) -> bool:
-    """Whether a broken line is, or may be, of a record whose contents are printed."""
+    """Whether a broken line may be part of a record whose contents are printed."""
     return KEY in line or PAYLOAD in line or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))
 
 
 def read_marker(contents: bytes) -> tuple[int, int] | None:
-    """Control type and coordinator epoch, -1 where they are not printed; None for a broken line."""
+    """Control type and coordinator epoch, -1 if they are not printed; None for a broken line."""
     if type(contents) is LongLine:
         return None
     if not contents.strip() or contents.startswith(_OTHER_CONTROL):
@@ -185,17 +185,16 @@ def read_marker(contents: bytes) -> tuple[int, int] | None:
     control_type = CONTROL_TYPES.get(values[0]) if values else None
     if control_type is None or len(values) > 3:
         return None
-    # At the end of the text, the last number may have been cut.
+    # At the end of the text, the last number may be truncated.
     is_whole = len(values) == 3 and contents.endswith(b"\n") and values[2].isdigit() and len(values[2]) < 10
     return control_type, int(values[2]) if is_whole else NOT_PRINTED
 
 
 def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]] | None:
-    """Takes the lines over which contents go on: their bytes, and the `Dumping` lines among them.
+    """Takes the further lines of contents. Returns their number of bytes, and the `Dumping` lines among them.
 
-    None, and no lines, if the size does not fit.
-
-    A dump whose line ends were converted has a byte more in each.
+    Returns None and takes no lines if the size does not match. In a dump whose line ends were converted, each line has one byte
+    more.
     """
     held: list[Line] = []
     room = _ROOM
@@ -227,9 +226,10 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]
 
 
 def read_coordinator_text(lines: Lines, text: bytes, key_size: int) -> tuple[TransactionLogText, int] | None:
-    """The coordinator record in a text from behind `key: `, and the bytes of the lines it goes on over.
+    """The coordinator record in a text from after `key: `, and the number of bytes of the further lines that it spans.
 
-    None, and no lines, if there is none. First by the size of the key (-1: not printed), then by the last payload.
+    Returns None and takes no lines if there is no such record. Tries the size of the key first (-1: not printed), then the last
+    payload.
     """
     sizes = (key_size, None) if key_size >= 0 else (None,)
     return next((found for size in sizes if (found := _read_joined(lines, text, size)) is not None), None)
@@ -242,13 +242,13 @@ def _read_joined(lines: Lines, text: bytes, key_size: int | None) -> tuple[Trans
         return None
     while True:
         body = joined.removesuffix(b"\n").removesuffix(b"\r")
-        found = read_transaction_log_text(body, key_size)
-        if found is None and b"\r\n" in body:
-            # Converted line ends, inside an id.
-            found = read_transaction_log_text(body.replace(b"\r\n", b"\n"), key_size)
-        # Without its line end the last number of a text payload may have been cut; JSON and tombstones show their end.
-        if found is not None and (joined.endswith(b"\n") or found.entry is None or found.entry.version is not None):
-            return found, len(joined) - len(text)
+        decoded = read_transaction_log_text(body, key_size)
+        if decoded is None and b"\r\n" in body:
+            # Converted line ends inside an id.
+            decoded = read_transaction_log_text(body.replace(b"\r\n", b"\n"), key_size)
+        # Without its line end, the last number of a text payload may be truncated; JSON and tombstones show their end.
+        if decoded is not None and (joined.endswith(b"\n") or decoded.entry is None or decoded.entry.version is not None):
+            return decoded, len(joined) - len(text)
         is_short = key_size is None or len(body) < shortest_text(text, key_size)
         may_go_on = is_short and len(held) < _LINES_OF_AN_ID and text.startswith(ID_LABELS)
         ahead = lines.next() if may_go_on else None

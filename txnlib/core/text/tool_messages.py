@@ -1,4 +1,4 @@
-"""Lines of a dump that hold no data: messages of the tool, or damage, by kind."""
+"""Lines of a dump without data: messages of the tool, or damage, by kind."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tail(StrEnum):
     """How the dump of a file ends."""
 
     CLEAN = "CLEAN"
-    #: Inside a batch, as the tool says, or because the text itself is cut.
+    #: Inside a batch, as the tool says, or because the text itself is truncated.
     TORN = "TORN"
     #: The tool gave up, or nothing believable follows.
     CORRUPT = "CORRUPT"
@@ -68,7 +68,7 @@ _EXCEPTION: Final = re.compile(
     rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |Record size is smaller than '
     rb"|[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b"
 )
-#: What a tool prints, to stdout or stderr, that holds nothing an audit needs (formats.md 1.2, 1.9, 5).
+#: Output of a tool, to stdout or stderr, without anything that an audit needs (formats.md 1.2, 1.9, 5).
 _HARMLESS: Final = re.compile(
     rb"\s*$|(Log s|S)tarting offset: |Snapshot end offset: |KRaft bootstrap snapshot|\S+ is deprecated\. Please use "
     rb"|Non-consecutive offsets in |  -?\d+ is followed by \d+|Mismatches in :|  Index offset: |  Index timestamp: "
@@ -88,7 +88,7 @@ def remark_of(line: bytes) -> Remark | None:
 
 
 def reason_of(line: bytes) -> UnreadableReason:
-    """What is wrong with a line that is nothing genuine."""
+    """What is wrong with a line that is not genuine."""
     if not line.endswith(b"\n"):
         return UnreadableReason.CUT_LINE
     if read_batch_line(line) or (line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line)):
@@ -97,7 +97,7 @@ def reason_of(line: bytes) -> UnreadableReason:
 
 
 def reason_of_undecoded(text: bytes) -> UnreadableReason:
-    """Why a tool could not decode a coordinator record, as it says itself in place of the key (formats.md 2.1)."""
+    """Why a tool could not decode a coordinator record, according to its text in place of the key (formats.md 2.1)."""
     if text.startswith((b"unknown::version=", b"Unknown record type ")):
         return UnreadableReason.UNKNOWN_KEY_VERSION
     if b"Found an unknown record version " in text:

@@ -1,4 +1,4 @@
-"""Access to files, wherever they lie: a disk, an object store, HDFS."""
+"""Access to files on a disk, in an object store, or in HDFS."""
 
 from __future__ import annotations
 

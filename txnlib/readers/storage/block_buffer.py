@@ -1,7 +1,7 @@
-"""A file that looks like bytes: ranges are fetched in blocks when they are read.
+"""A file that can be sliced like bytes. Ranges are fetched in blocks when they are read.
 
-Object stores charge a round trip per request, so nothing smaller than a block is fetched, and two at a time where the file
-is read from front to back. No more than a budget of blocks is held, whatever the size of the file.
+Object stores charge a round trip per request, so at least one block is fetched at a time, and two if the file is read from front to
+back. A fixed number of bytes is kept in memory, whatever the size of the file.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, overload
 
-#: One request's worth: large enough that the transfer outweighs the round trip, small enough to skip large batches.
+#: Bytes per request: large enough that the transfer outweighs the round trip, small enough to skip large batches.
 BLOCK_BYTES: Final = 4 << 20
-#: What one open file may hold.
+#: Maximum number of bytes in memory per open file.
 HELD_BYTES: Final = 32 << 20
 
 #: (position, count) -> exactly that many bytes.
@@ -20,7 +20,7 @@ ReadAt = Callable[[int, int], bytes]
 
 
 class BlockBuffer:
-    """A file of `size` bytes that can be indexed and sliced like bytes; raises whatever `read_at` raises."""
+    """A file of `size` bytes that can be indexed and sliced like bytes. Raises what `read_at` raises."""
 
     __slots__ = ("_ahead", "_block_bytes", "_blocks", "_limit", "_newest", "_read_at", "size", "span")
 
@@ -28,16 +28,16 @@ class BlockBuffer:
         self, read_at: ReadAt, size: int, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES, *, ahead: int = 1
     ) -> None:
         self.size = size
-        #: Bytes that one pass may go through so that the next pass over them still finds them here: half of what is held,
-        #: the other half is for what a batch at the end reaches into and for what was fetched ahead.
+        #: Number of bytes that one pass may cover so that the next pass over them finds them in memory. This is half of the bytes
+        #: in memory; the other half is for a batch that extends past the end, and for blocks fetched ahead.
         self.span = max(held_bytes // 2, 1)
         self._read_at = read_at
-        #: Blocks fetched with the next one of a file that is read from front to back.
+        #: Number of extra blocks to fetch when the file is read from front to back.
         self._ahead = ahead
         self._block_bytes = block_bytes
         self._limit = max(held_bytes // block_bytes, 2)
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
-        #: The block fetched last: one that follows it is read from front to back.
+        #: The block fetched last. If the next fetch is the following block, the file is read from front to back.
         self._newest = -2
 
     def __len__(self) -> int:
@@ -57,16 +57,16 @@ class BlockBuffer:
         return self._block(position // self._block_bytes)[position % self._block_bytes]
 
     def block_at(self, position: int) -> tuple[bytes, int]:
-        """The block that a byte is in, for who looks at many bytes of it, and where it begins."""
+        """The block that contains the byte at a position, and the position of the block's first byte."""
         number = position // self._block_bytes
         return self._block(number), number * self._block_bytes
 
     def cut(self, size: int) -> None:
-        """Ends the file earlier: what lies behind is never asked for again."""
+        """Reduces the size of the file. The bytes after it are not read again."""
         self.size = min(size, self.size)
 
     def forget(self, position: int) -> None:
-        """Lets go of the blocks before a position."""
+        """Removes the blocks before a position from memory."""
         for number in [number for number in self._blocks if (number + 1) * self._block_bytes <= position]:
             del self._blocks[number]
 
@@ -90,7 +90,7 @@ class BlockBuffer:
         return held
 
     def _fetch(self, number: int) -> bytes:
-        """The block, and what is fetched ahead if the one before it was the last to be fetched."""
+        """The block, fetched together with the next ones if the previous fetch was of the block before."""
         size = self._block_bytes
         count = 1 + self._ahead if number == self._newest + 1 and number + 1 not in self._blocks else 1
         start = number * size
@@ -103,5 +103,6 @@ class BlockBuffer:
         return self._blocks[number]
 
 
-#: The bytes of a file. All slice to bytes; what needs memory (`unpack_from`, `frombuffer`) is told apart in `headers`.
+#: The bytes of a file. Both slice to bytes; functions that need contiguous memory (`unpack_from`, `frombuffer`) distinguish them in
+#: `header_columns`.
 Buffer = bytes | BlockBuffer

@@ -1,10 +1,10 @@
-"""Files of a capture, opened wherever they lie: locally, or in a store through pyarrow.
+"""Files of a capture, local or in a store that pyarrow reads.
 
-A place is a plain path or a uri as it was given: `s3://` and `s3a://`, `gs://`, `abfss://`, `hdfs://`. Databricks shows its
-volumes as folders, so `dbfs:` is a plain path. Keys stand in a uri as they are, without percent escapes.
+A place is a plain path or a URI as it was given: `s3://` and `s3a://`, `gs://`, `abfss://`, `hdfs://`. Databricks mounts its
+volumes as folders, so `dbfs:` is a plain path. Keys in a URI are literal, without percent escapes.
 
-A file that cannot be opened is an OSError, for the caller to judge. One that breaks off while it is read is an
-UnreadableInputError: an audit over half a file would look like an audit over all of it.
+A file that cannot be opened raises OSError, which the caller handles. A file that fails while it is read raises
+UnreadableInputError: an audit of half a file would look like an audit of the whole file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBu
 from txnlib.readers.storage.local_files import FOLDER, Entry, FileShrunk, Walk, kind_of, native, open_regular, read_at_most, shown
 from txnlib.readers.storage.object_stores import CREDENTIALS, SCHEMES, URI, as_os_error, is_remote, remote_file, said, scheme_of
 
-#: What of a local file is read at once: little, so that large batches are skipped, and what is done with stays in a cache.
+#: Number of bytes of a local file to read at once: few, so that large batches are skipped and the bytes stay in the CPU's cache.
 LOCAL_BLOCK_BYTES: Final = 256 << 10
-#: What one request of a stream fetches.
+#: Number of bytes per request of a stream.
 STREAM_BYTES: Final = 8 << 20
 _SHAPE: Final = {
     "s3": "s3://<bucket>/<path>",
@@ -48,7 +48,7 @@ _AUTHORITY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """The bytes of an open file. `forget` lets go of those before a position."""
+    """The bytes of an open file. `forget` releases those before a position."""
 
     buffer: Buffer
     size: int
@@ -56,7 +56,7 @@ class OpenFile:
 
 
 def locate(given: str) -> str:
-    """The place that an option names, as an absolute path or a uri; nothing is opened. Raises UsageError for other schemes."""
+    """The place that an option names, as an absolute path or a URI. Opens nothing. Raises UsageError for other schemes."""
     found = URI.fullmatch(given)
     if found is None or found["scheme"] in ("file", "dbfs"):
         return shown(str(_local_path(given).absolute()))
@@ -65,7 +65,7 @@ def locate(given: str) -> str:
         known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise UsageError(f"{given}: only local paths, file:, dbfs:, {known} can be read; copy or mount {scheme}:// first")
     if "@" in authority and scheme != "abfss":
-        # Not repeated here: paths end up in tables and reports, keys must not.
+        # The message does not repeat the path: messages appear in tables and reports, where keys must not.
         raise UsageError(f"{scheme}://: credentials do not belong in a path: set {CREDENTIALS[scheme_of(given)]}")
     if not _AUTHORITY[scheme_of(given)].fullmatch(authority):
         raise UsageError(f"{given}: expected {_SHAPE[scheme_of(given)]}")
@@ -73,9 +73,9 @@ def locate(given: str) -> str:
 
 
 def is_file(place: str) -> bool:
-    """Whether a place is one file; False for a folder.
+    """Whether a place is a file; False for a folder.
 
-    Raises UnreadableInputError if nothing is there or may be seen, or something that is neither.
+    Raises UnreadableInputError if the place does not exist or may not be seen, or if it is neither a file nor a folder.
     """
     if not is_remote(place):
         if not Path(native(place)).exists():
@@ -95,11 +95,11 @@ def is_file(place: str) -> bool:
 def list_files(
     places: Sequence[str], *, follow_links: bool = False, enters_link: Callable[[str], bool] = lambda name: False
 ) -> Iterator[Entry]:
-    """Every file at some places, and what else there is to name: place by place, sorted by path; then what links lead to.
+    """Every file at the given places, and every other entry to report: place by place, sorted by path, then the targets of links.
 
-    `follow_links`, `enters_link`: see `local_files.Walk`. A local folder is walked as one goes along. Other listings come whole,
-    since stores list thousands of files per request, but folder by folder a request each. Raises UnreadableInputError if nothing
-    is there, or if a store may not be listed.
+    `follow_links`, `enters_link`: see `local_files.Walk`. A local folder is walked lazily. The listing of a store is read
+    completely, because stores return thousands of files per request, while listing folder by folder costs a request per folder.
+    Raises UnreadableInputError if a place does not exist, or if a store may not be listed.
     """
     local = []
     for place in places:
@@ -114,7 +114,7 @@ def list_files(
 
 
 def read_all(path: str, most: int) -> bytes:
-    """The bytes of a small file. Raises OSError if it cannot be opened, or has more than `most` bytes."""
+    """The bytes of a small file. Raises OSError if it cannot be opened or has more than `most` bytes."""
     with _open_ranges(path) as (read_at, size):
         if size > most:
             raise OSError(errno.EFBIG, f"it has more than {most} bytes")
@@ -127,7 +127,7 @@ def read_head(path: str, count: int) -> bytes:
 
 
 def read_range(path: str, position: int, count: int) -> bytes:
-    """Bytes of a file from a position on, at most `count`. Raises OSError if it cannot be opened."""
+    """The bytes of a file from `position` on, at most `count`. Raises OSError if it cannot be opened."""
     if not is_remote(path):
         with open_regular(path) as stream:
             return read_at_most(stream, position, count)
@@ -137,7 +137,7 @@ def read_range(path: str, position: int, count: int) -> bytes:
 
 @contextmanager
 def open_stream(path: str) -> Iterator[BinaryIO]:
-    """A file to read once, front to back, without buffering. Raises OSError if it cannot be opened."""
+    """A file to read once from front to back, unbuffered. Raises OSError if it cannot be opened."""
     if not is_remote(path):
         with open_regular(path) as stream:
             yield stream
@@ -151,10 +151,10 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[OpenFile]:
-    """The bytes of a file, of which only those that are looked at are read. Raises OSError if it cannot be opened.
+    """The bytes of a file, read on access. Raises OSError if it cannot be opened.
 
-    No more than `held_bytes` are held, fetched `block_bytes` at a time, of a local file LOCAL_BLOCK_BYTES. Nothing is mapped into
-    memory: a file that shrinks meanwhile would end the process (SIGBUS). Of such a file reading raises FileShrunk.
+    At most `held_bytes` are in memory, fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped
+    into memory, because a file that shrinks meanwhile would end the process (SIGBUS). Reading such a file raises FileShrunk.
     """
     with _open_ranges(path) as (read_at, size):
         if is_remote(path):
@@ -165,7 +165,7 @@ def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HEL
 
 
 def _local_path(given: str) -> Path:
-    """The path in `file:` and `file://`; in `dbfs:`, the folder under which Databricks shows it."""
+    """The path of a `file:` or `file://` URI. For `dbfs:`, the folder where Databricks mounts it."""
     if not given.startswith("dbfs:"):
         return Path(given.removeprefix("file:").removeprefix("//") if given.startswith("file:") else given)
     path = "/" + given.removeprefix("dbfs:").lstrip("/")
@@ -173,7 +173,7 @@ def _local_path(given: str) -> Path:
 
 
 def _size(path: str) -> int:
-    """Bytes of a file in a store."""
+    """Size of a file in a store, in bytes."""
     with _as_an_input(path):
         remote = remote_file(path)
         return int(remote.filesystem.get_file_info(remote.name).size or 0)
@@ -203,7 +203,7 @@ def _open_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]
 
 
 def _read_local(stream: io.FileIO, position: int, count: int) -> bytes:
-    """Exactly `count` bytes. Raises FileShrunk if they are no longer there."""
+    """Exactly `count` bytes. Raises FileShrunk if the file no longer has them."""
     content = read_at_most(stream, position, count)
     if len(content) < count:
         raise FileShrunk(min(position + len(content), os.fstat(stream.fileno()).st_size))
@@ -211,7 +211,7 @@ def _read_local(stream: io.FileIO, position: int, count: int) -> bytes:
 
 
 def _read_at(path: str, opened: Any, position: int, count: int) -> bytes:
-    """Exactly `count` bytes. Raises UnreadableInputError if they cannot be had, OSError if not even the first can."""
+    """Exactly `count` bytes. Raises OSError if not even the first byte can be read, UnreadableInputError if reading fails later."""
     if count <= 0:
         return b""
     try:
@@ -241,12 +241,12 @@ class _RemoteStream(io.RawIOBase):
         return len(content)
 
 
-# ---- Saying what went wrong.
+# ---- Errors.
 
 
 @contextmanager
 def _as_an_input(place: str) -> Iterator[None]:
-    """What keeps an input as a whole from being read, with what to do about it."""
+    """Raises UnreadableInputError, with a remedy, for a problem of an input as a whole."""
     try:
         with as_os_error():
             yield
@@ -263,7 +263,7 @@ def _missing(place: str) -> UnreadableInputError:
 
 
 def _failed(path: str, position: int, problem: object) -> OSError | UnreadableInputError:
-    # Some objects can be seen but not read (archived ones): that shows at the first byte.
+    # Some objects can be listed but not read (archived ones): this shows at the first byte.
     if position == 0:
         return OSError(said(problem))
     return UnreadableInputError(path, f"reading stopped at byte {position}: {said(problem)}", "Run the audit again")

@@ -1,7 +1,7 @@
-"""HDFS through hdfs-native, behind pyarrow's interface. Needs neither Hadoop on the machine nor a JVM per task.
+"""HDFS through hdfs-native, as a pyarrow filesystem. Needs neither a Hadoop installation nor a JVM per task.
 
-It takes core-site.xml and hdfs-site.xml from HADOOP_CONF_DIR or HADOOP_HOME, the user from HADOOP_USER_NAME, and Kerberos tickets
-from where `kinit` leaves them, as Hadoop's own tools do.
+It reads core-site.xml and hdfs-site.xml from HADOOP_CONF_DIR or HADOOP_HOME, the user from HADOOP_USER_NAME, and Kerberos tickets
+from the cache of `kinit`, as Hadoop's own tools do.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import fs
 
-#: How often a namenode that does not answer is asked: each time after a longer while, half a minute in all. Its own limit is 15.
+#: Number of attempts at a namenode that does not answer. Delays grow, half a minute in all. The library's default is 15.
 ATTEMPTS: Final = 6
-#: What it raises is Rust's words for an error, with the server's stack trace behind them.
+#: Its exceptions contain Rust's text of an error, followed by the server's stack trace.
 _SAID_BY_SERVER: Final = re.compile(r'RPCError\("(?:\w+\.)*(?P<exception>\w+)", "(?P<message>.*?)(?:\\n.*)?"\)', re.DOTALL)
-#: One that says more names every datanode with all its numbers.
+#: Maximum length of a message; longer ones list every datanode with all its numbers.
 _LONGEST: Final = 200
 
 
 def hdfs(authority: str) -> Any:
-    """The filesystem of a cluster, as pyarrow's. Without a host: `fs.defaultFS` of core-site.xml; without a port: a name service.
+    """The filesystem of a cluster, for pyarrow. Without a host: `fs.defaultFS` of core-site.xml. Without a port: a name service.
 
-    Raises OSError if there is no such setting, ImportError without hdfs-native.
+    Raises OSError if that setting is missing, ImportError without hdfs-native.
     """
-    from hdfs_native import Client  # 11 MB, for few: every Python worker imports this file
+    from hdfs_native import Client  # 11 MB that few need; every Python worker imports this file
 
     with _as_os_error():
         client = Client(f"hdfs://{authority}" if authority else None, {"dfs.client.failover.max.attempts": str(ATTEMPTS)})
@@ -37,12 +37,12 @@ def hdfs(authority: str) -> Any:
 
 
 def settings() -> tuple[str | None, ...]:
-    """What in the environment decides who is asked, and as whom."""
+    """The environment variables that decide which cluster is accessed, and as which user."""
     return tuple(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_USER_NAME"))
 
 
 class _Handler(fs.FileSystemHandler):  # type: ignore[misc]
-    """What an audit asks of a filesystem: to list and to read."""
+    """The part of a filesystem that an audit needs: listing and reading."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -88,7 +88,7 @@ def _as_info(status: Any) -> fs.FileInfo:
 
 
 class _Reader(io.RawIOBase):
-    """A file whose failures are OSErrors, too."""
+    """A file whose errors are OSErrors."""
 
     def __init__(self, opened: Any) -> None:
         self._opened = opened

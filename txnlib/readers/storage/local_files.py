@@ -1,10 +1,10 @@
-"""Local files and folders: what a folder holds, each file once, and how a file is opened.
+"""Local files and folders: listing a folder with each file once, and opening a file.
 
-Only regular files are opened. A folder is entered once, by device and inode, so links in circles end. A link that leads out of
-the input is not followed, unless that is asked for: whoever made the copy need not be whoever reads it.
+Only regular files are opened. A folder is entered once, by device and inode, so circular links end. A link that leads out of the
+input is followed only on request, because the person who made the copy need not be the person who audits it.
 
-A name is bytes. Where they are no UTF-8, `shown` writes each odd byte as `\\xff`, which every table and terminal can hold, and
-`native` takes it back.
+A file name is bytes. For bytes that are not UTF-8, `shown` writes each as `\\xff`, which every table and terminal accepts, and
+`native` reverses it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 
 _ESCAPED: Final = re.compile(r"\\x([0-9a-f]{2})")
 _ODD: Final = re.compile("[\udc80-\udcff]|\\\\(?=x[0-9a-f]{2})")
-#: What is entered, and the problem of such an entry.
+#: Kind of a folder, and the `problem` of its entry.
 FOLDER: Final = "folder"
-#: What a path may lead to that is no file of bytes; reading some of them waits for ever, or never ends.
+#: Kinds of paths that are not regular files. Reading some of them blocks for ever, or never ends.
 _KINDS: Final = (
     (stat.S_ISFIFO, "FIFO"),
     (stat.S_ISSOCK, "socket"),
@@ -33,7 +33,7 @@ _KINDS: Final = (
 
 
 class Entry(NamedTuple):
-    """A file, or whatever else is to be named. `problem`: why it is not opened; None for a regular file."""
+    """A file, or another entry to report. `problem`: why it is not opened; None for a regular file."""
 
     root: str
     path: str
@@ -41,14 +41,14 @@ class Entry(NamedTuple):
     problem: str | None = None
     #: Device and inode of a local file, by whatever path it was reached.
     identity: tuple[int, int] | None = None
-    #: Reached through a link, maybe beside the path that it has itself.
+    #: Reached through a link. The file may also be listed under its own path.
     is_linked: bool = False
-    #: Reached through a link that leads out of the input; nothing of what it holds is repeated.
+    #: Reached through a link that leads out of the input: its content is not repeated anywhere.
     is_outside: bool = False
 
 
 class FileShrunk(OSError):
-    """A file ends before bytes that it had when it was opened."""
+    """A file now ends before bytes that it had when it was opened. `size`: its new size in bytes."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"it was cut to {size} bytes while it was read")
@@ -59,12 +59,12 @@ class FileShrunk(OSError):
 
 
 def shown(path: str) -> str:
-    """A path of the operating system as text that is UTF-8; `native` of it is the path."""
+    """A path of the operating system as UTF-8 text; `native` returns the path again."""
     return _ODD.sub(lambda odd: f"\\x{ord(odd[0]) & 0xFF:02x}", path)
 
 
 def native(path: str) -> str:
-    """The path that `shown` shows."""
+    """The path of the operating system for text from `shown`."""
     return _ESCAPED.sub(lambda escaped: _byte(int(escaped[1], 16)), path) if "\\x" in path else path
 
 
@@ -76,10 +76,10 @@ def _byte(value: int) -> str:
 
 
 def open_regular(path: str) -> io.FileIO:
-    """A regular file, unbuffered. Raises OSError for what cannot be opened, and for anything that is no such file."""
+    """A regular file, unbuffered. Raises OSError if it cannot be opened or is not a regular file."""
     name = native(path)
     _check_regular(os.stat(name))
-    # Whatever took its place since then is not waited for.
+    # Non-blocking, in case another kind of file has taken its place since then.
     descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check_regular(os.fstat(descriptor))
@@ -90,7 +90,7 @@ def open_regular(path: str) -> io.FileIO:
 
 
 def read_at_most(stream: io.FileIO, position: int, count: int) -> bytes:
-    """The bytes of an open file from a position on: `count`, or up to its end."""
+    """The bytes of an open file from `position` on: `count`, or up to its end."""
     content = os.pread(stream.fileno(), count, position)
     while len(content) < count and (more := os.pread(stream.fileno(), count - len(content), position + len(content))):
         content += more
@@ -104,7 +104,7 @@ def _check_regular(status: os.stat_result) -> None:
 
 
 def kind_of(mode: int) -> str | None:
-    """What is no regular file, in a word; None for a regular file."""
+    """The kind of a path that is not a regular file, in words; None for a regular file."""
     if stat.S_ISREG(mode):
         return None
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "thing that is no file")
@@ -114,9 +114,10 @@ def kind_of(mode: int) -> str | None:
 
 
 class Walk:
-    """The files below some roots: what lies there in the order of paths, then what links lead to.
+    """The files below some roots, in the order of paths, and then the targets of links.
 
-    `enters_link` tells by its name whether a link to a folder of the input is entered, too, since files are known by that name.
+    `enters_link` decides by the name of a link whether to enter a folder of the input through it, too, because files are recognised
+    by the names of their folders.
     """
 
     def __init__(self, roots: Sequence[str], *, follow_links: bool, enters_link: Callable[[str], bool]) -> None:
@@ -130,10 +131,10 @@ class Walk:
     def entries(self) -> Iterator[Entry]:
         for root in self._roots:
             yield from self._below(Entry(root, root, 0))
-        # Folders first: their files are reached without a further link.
+        # Folders first, because their files need no further link.
         linked_files, entered = [], set[tuple[int, int]]()
         while self._links:
-            link = self._look_behind(self._links.popleft())
+            link = self._follow_link(self._links.popleft())
             if link.problem != FOLDER:
                 linked_files.append(link)
             elif link.identity not in self._entered:
@@ -144,7 +145,7 @@ class Walk:
         yield from linked_files
 
     def _below(self, top: Entry) -> Iterator[Entry]:
-        """All that lies below a folder, which may be deeper than functions can call each other."""
+        """Everything below a folder. Not recursive, because folders may be nested deeper than function calls can be."""
         opened = [iter([self._entry(top, top.path)])]
         while opened:
             found = next(opened[-1], None)
@@ -157,22 +158,22 @@ class Walk:
                 opened.append(self._listed(found))
 
     def _listed(self, folder: Entry) -> Iterator[Entry]:
-        """What lies in a folder itself; links are kept for later."""
+        """The entries of a folder, without those of its subfolders. Links are kept for later."""
         try:
             with os.scandir(native(folder.path)) as listed:
                 found = [(shown(entry.path), entry.is_symlink(), _is_folder(entry)) for entry in listed]
         except OSError as error:
             yield folder._replace(problem=f"CANNOT_LIST: {error.strerror}", identity=None)
             return
-        # A folder sorts as its files do: by its name and the slash behind it.
+        # A folder is sorted like its files, by its name with a slash after it.
         for path, is_link, _ in sorted(found, key=lambda item: item[0] + "/" * item[2]):
             if not is_link:
                 yield self._entry(folder, path)
-            elif not folder.is_linked:  # met before, where the folder itself lies
+            elif not folder.is_linked:  # already seen under the folder's own path
                 self._links.append(folder._replace(path=path, identity=None))
 
-    def _look_behind(self, link: Entry) -> Entry:
-        """What a link leads to."""
+    def _follow_link(self, link: Entry) -> Entry:
+        """The entry of a link's target."""
         found = self._entry(link._replace(is_linked=True), link.path)
         if found.problem is not None and found.problem != FOLDER and found.identity is None:
             return found
@@ -185,7 +186,7 @@ class Walk:
         return found._replace(size=0, problem=problem, identity=None)
 
     def _entry(self, parent: Entry, path: str) -> Entry:
-        """What a path leads to; a folder has the problem that it is one."""
+        """The entry of a path; a folder has the problem FOLDER."""
         try:
             status = os.stat(native(path))
         except OSError as error:

@@ -1,7 +1,7 @@
-"""Access to object stores: settings for pyarrow and the environment, and what a refusal means.
+"""Access to object stores: filesystems configured from the environment, and error messages.
 
-Settings have the names that each store's own tools know. What a store says is passed on as OSError, in one line and without
-keys: such lines end up in tables and reports.
+Environment variables have the names that each store's own tools use. An error from a store is raised as OSError with a one-line
+message without keys, because such messages appear in tables and reports.
 """
 
 from __future__ import annotations
@@ -25,47 +25,47 @@ CONNECT_SECONDS: Final = 10
 REQUEST_SECONDS: Final = 60
 
 URI: Final = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://(?P<authority>[^/]*)(?P<path>.*)", re.DOTALL)
-#: What to check when a store is not reached or refuses, by scheme.
+#: What to check if a store cannot be reached or refuses access, by scheme.
 CREDENTIALS: Final = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "abfss": "AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, and AZURE_STORAGE_SERVICE_ENDPOINT",
     "hdfs": "HADOOP_CONF_DIR, HADOOP_USER_NAME or a ticket of `kinit`",
 }
-#: What stores say when it is not the file's fault: the network, the load, credentials that ran out during the audit.
+#: Errors that do not depend on the file: the network, the load, credentials that expired during the audit.
 _PASSING: Final = re.compile(
     r"network|curl|connect|lookup|time.?out|timed.?out|deadline|slow.?down|throttl|busy|unavailable|internal|expired|authenticat|"
     r"safe.?mode|standby",
     re.IGNORECASE,
 )
-#: Names of files: one of Kafka Connect's topics is no failed connection.
+#: File names in messages: `connect-…`, a topic of Kafka Connect, is no failed connection.
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
-#: A token is the query of every address that Azure's client speaks of.
+#: Azure's client puts the token into the query of every address in its messages.
 _SIGNED_QUERY: Final = re.compile(r"\?\S*?\bsig=[^\s']*")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A place that is no local path: who opens it, and what it is called there."""
+    """A place in a store: the filesystem that opens it, and its name there."""
 
     filesystem: Any
     name: str
 
 
 def is_remote(place: str) -> bool:
-    """Whether a located place is a uri, not a local path."""
+    """Whether a located place is a URI, not a local path."""
     found = URI.match(place)
     return found is not None and found["scheme"] in SCHEMES
 
 
 def scheme_of(place: str) -> str:
-    """The scheme of a uri; `s3` for `s3a`, as Hadoop calls it."""
+    """The scheme of a URI; `s3` for Hadoop's `s3a`."""
     scheme = place.partition("://")[0]
     return "s3" if scheme == "s3a" else scheme
 
 
 def remote_file(place: str) -> RemoteFile:
-    """Who opens a located uri. Raises what pyarrow does if nothing can talk to that store from here."""
+    """The filesystem and the name of a located URI. Raises what pyarrow raises if the store is not supported or configured here."""
     found = URI.fullmatch(place)
     assert found is not None
     scheme, authority, path = scheme_of(place), found["authority"], found["path"]
@@ -80,16 +80,16 @@ def remote_file(place: str) -> RemoteFile:
 
 
 def may_pass(path: str, error: OSError) -> bool:
-    """Whether a store that refused a file now may give it out the next time it is asked."""
+    """Whether a store that refused a file may accept the same request later."""
     is_gone = isinstance(error, FileNotFoundError)  # HDFS says so without quotes
     return is_remote(path) and not is_gone and _PASSING.search(_QUOTED.sub("", str(error))) is not None
 
 
 @contextmanager
 def as_os_error() -> Iterator[None]:
-    """What a store refuses, and what pyarrow was built without, as OSError that says it as `said` does.
+    """Raises errors of a store, and of a pyarrow built without it, as OSError with the text of `said`.
 
-    The original is not kept as its cause: a printed cause would show the token.
+    The original error is not chained, because a printed cause would show the token.
     """
     try:
         yield
@@ -100,7 +100,7 @@ def as_os_error() -> Iterator[None]:
 
 
 def said(problem: object) -> str:
-    """The first line of what a store said, without the token that was sent to it."""
+    """The first line of an error from a store, without the token that was sent to it."""
     return _SIGNED_QUERY.sub("", next(iter(str(problem).splitlines()), type(problem).__name__))
 
 
@@ -108,7 +108,7 @@ def said(problem: object) -> str:
 
 
 def _s3_settings() -> tuple[str | None, str | None]:
-    """Endpoint and region, by the names that all of AWS's own tools know."""
+    """Endpoint and region, from the variables of all AWS tools."""
     environment = os.environ
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     return endpoint, environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
@@ -116,23 +116,23 @@ def _s3_settings() -> tuple[str | None, str | None]:
 
 @lru_cache(maxsize=16)
 def _s3(bucket: str, endpoint: str | None, region: str | None) -> Any:
-    """Keys are found by AWS's own chain: environment, profile, the machine's role."""
+    """AWS's own chain finds the keys: environment, profile, role of the machine."""
     options: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, "request_timeout": REQUEST_SECONDS}
     if endpoint:
         scheme, host = _scheme_and_host(endpoint, "https")
         options |= {"endpoint_override": host, "scheme": scheme}
-        region = region or "us-east-1"  # stores other than AWS have none, but signatures want one
+        region = region or "us-east-1"  # stores other than AWS have none, but signatures need one
     return fs.S3FileSystem(region=region or fs.resolve_s3_region(bucket), **options)
 
 
 def _gs_emulator() -> str | None:
-    """By the name in Google's C++ library, which lets nothing else win, or by that in all of its others."""
+    """The variable of Google's C++ library, which takes precedence there, or that of all its other libraries."""
     return os.environ.get("CLOUD_STORAGE_EMULATOR_ENDPOINT") or os.environ.get("STORAGE_EMULATOR_HOST")
 
 
 @lru_cache(maxsize=16)
 def _gs(emulator: str | None, seconds: int) -> Any:
-    # Its own limit is a quarter of an hour, for each request.
+    # Its default limit is a quarter of an hour per request.
     options: dict[str, Any] = {"retry_time_limit": timedelta(seconds=seconds)}
     if emulator:
         scheme, host = _scheme_and_host(emulator, "http")
@@ -141,7 +141,7 @@ def _gs(emulator: str | None, seconds: int) -> Any:
 
 
 def _azure_settings() -> tuple[str | None, str | None, str | None]:
-    """Endpoint, key and token, by the names that `az storage` knows."""
+    """Endpoint, key and token, from the variables of `az storage`."""
     environment = os.environ
     endpoint = environment.get("AZURE_STORAGE_SERVICE_ENDPOINT")
     return endpoint, environment.get("AZURE_STORAGE_KEY"), environment.get("AZURE_STORAGE_SAS_TOKEN")
@@ -155,13 +155,13 @@ def _abfss(host: str, endpoint: str | None, key: str | None, token: str | None) 
     if endpoint:
         scheme, server = _scheme_and_host(endpoint, "https")
         server = server.partition("/")[0]
-        # One that is not named for the account has a folder for each, which pyarrow adds, as emulators and gateways do.
+        # An endpoint without the account in its name has a folder per account, as emulators and gateways do. pyarrow adds it.
         blob = server.removeprefix(account) if server.startswith(f"{account}.") else server
     options = {"blob_storage_authority": blob, "dfs_storage_authority": blob.replace(".blob.", ".dfs.", 1)}
     options |= {"blob_storage_scheme": scheme, "dfs_storage_scheme": scheme}
     if key or not token:
         return fs.AzureFileSystem(account, account_key=key or None, **options)
-    # Azure prints tokens without the question mark, and pyarrow puts them behind its addresses as they are.
+    # Azure prints tokens without the question mark, but pyarrow appends them to its addresses unchanged.
     return fs.AzureFileSystem(account, sas_token=f"?{token.removeprefix('?')}", **options)
 
 
@@ -170,6 +170,6 @@ def _hdfs(authority: str, _: tuple[str | None, ...]) -> Any:
     return hdfs.hdfs(authority)
 
 
-def _scheme_and_host(endpoint: str, unsaid: str) -> tuple[str, str]:
+def _scheme_and_host(endpoint: str, default: str) -> tuple[str, str]:
     scheme, separator, host = endpoint.rpartition("://")
-    return scheme if separator else unsaid, host.rstrip("/")
+    return scheme if separator else default, host.rstrip("/")

@@ -1,7 +1,7 @@
-"""The clock difference between a partition's leader and a coordinator.
+"""Clock difference between a partition's leader and a coordinator.
 
-A marker is stamped by the partition's leader moments after its coordinator decided, so the newest decision and the newest marker
-of a producer, where they belong together, tell the offset of the two clocks. Source: DESIGN.md 5.3, rule 7.
+The partition's leader stamps a marker moments after its coordinator decided. So a producer's newest decision and newest marker, if
+they belong together, give the offset between the two clocks. Source: DESIGN.md 5.3, rule 7.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPI
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
-#: Pairs of a decision and its marker that make an estimate.
+#: Minimum number of pairs of a decision and its marker for an estimate.
 SAMPLES: Final = 3
 _PAIR: Final = ("coordinator_partition", *TOPIC_PARTITION)
 
 
 def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -> DataFrame:
-    """One row per coordinator partition and partition: clock_offset_ms (the leader's clock less the coordinator's) and
-    clocks_differ_ms, how far they may still differ.
+    """One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms.
 
-    `decided`: producer_id, topic, partition, coordinator_partition, at_ms, type, epoch, is_complete. `markers`: as
-    `decision_markers.markers_of`. One broker has one clock; others are compared where enough samples agree.
+    clock_offset_ms is the leader's clock minus the coordinator's, clocks_differ_ms how far they may still differ. `decided`:
+    producer_id, topic, partition, coordinator_partition, at_ms, type, epoch, is_complete. `markers`: as from
+    `transaction_markers.markers_of`. One broker has one clock. Clocks of different brokers are compared if enough samples agree.
     """
     newest = (
         decided.where("is_complete")
@@ -53,12 +53,12 @@ def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -
         .drop("topic")
     )
     pairs = decided.select(*_PAIR).distinct()
-    told = pairs.join(F.broadcast(of_coordinator), on="coordinator_partition", how="left").join(
+    located = pairs.join(F.broadcast(of_coordinator), on="coordinator_partition", how="left").join(
         F.broadcast(clocks), on=list(TOPIC_PARTITION), how="left"
     )
     two = ("coordinator_clock", "clock")
     estimates = (
-        samples.join(told, on=list(_PAIR), how="inner")
+        samples.join(located, on=list(_PAIR), how="inner")
         .groupBy(*two)
         .agg(
             F.count("*").alias("samples"),
@@ -66,13 +66,13 @@ def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -
             F.percentile_approx("difference_ms", F.lit(0.75)).alias("upper_ms"),
         )
     )
-    return told.join(F.broadcast(estimates), on=list(two), how="left").select(
+    return located.join(F.broadcast(estimates), on=list(two), how="left").select(
         *_PAIR, _offset().alias("clock_offset_ms"), _differ().alias("clocks_differ_ms")
     )
 
 
 def clock() -> Column:
-    """Whose clock stamps a partition: its leader's; of a leader that is not noted, one of its own. Columns: those of COVERAGE."""
+    """Whose clock stamps a partition: its leader's; if the leader is not noted, a clock of its own. Columns: those of COVERAGE."""
     own = F.concat_ws("-", "topic", "partition")
     return F.when(F.col("leader") != "-1", F.col("leader")).otherwise(own)
 
@@ -88,7 +88,7 @@ def _is_estimated() -> Column:
 
 
 def _offset() -> Column:
-    # What a marker takes to be written is no difference of clocks.
+    # The time until a marker is written is not a clock difference.
     is_far = F.abs(F.col("lower_ms")) > CLOCKS_DIFFER_MS
     return F.when(~is_one_clock() & _is_estimated() & is_far, F.col("lower_ms")).otherwise(F.lit(0).cast("long"))
 

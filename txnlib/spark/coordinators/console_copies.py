@@ -1,8 +1,8 @@
-"""Copies of coordinator partitions from console text. The text prints neither partitions nor offsets.
+"""Copies of coordinator partitions from console text, which prints neither partitions nor offsets.
 
-The formatter prints neither partition nor offset nor append time. The partition follows from the hash of the id, and the
-order of the text is the order of offsets within a partition. So such text shows what a coordinator wrote, up to its newest
-record; it never shows that a coordinator wrote nothing else, since nobody knows where the consumer began.
+The formatter does not print append times either. The partition follows from the hash of the id, and the order of the text is the
+offset order within a partition. So such a text shows what a coordinator wrote, up to its newest record. It never proves that a
+coordinator wrote nothing else, because it is unknown where the consumer began.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from txnlib.spark.coverage.coverage import PRINTED, is_harmful
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import COPY, SEGMENTS, TRANSACTION_LOG, conform
 
-#: Behind every offset: whatever stood in an unreadable stretch may have been newer than any record.
+#: Above every offset: a record in an unreadable range may have been newer than any other.
 _BEHIND_ALL: Final = 1 << 62
-#: Offsets of console records start here and go up by two: they order records, are nobody's, and never look consecutive.
+#: Offsets of console records start here and increase by two. They order records, match no real offset, and never look consecutive.
 _FIRST_OFFSET: Final = -(1 << 62)
 
 
 def console_records(console_log: DataFrame, transaction_log: DataFrame, coordinator_partitions: int) -> DataFrame:
-    """The records of a console consumer's text with partition, order and time. Columns: TRANSACTION_LOG.
+    """The records of console consumer text with partition, order and time. Columns: TRANSACTION_LOG.
 
-    `offset` is negative and only an order; NULL in a text that is not used: where there is another copy of the partition,
-    or a better text. `timestamp_ms` is the time of the transition, NULL for Complete and tombstones, which are written
-    later than they tell (semantics.md 1.4).
+    `offset` is negative and only an order. It is NULL in a text that is not used, because there is another copy of the partition,
+    or a better text. `timestamp_ms` is the time of the transition; NULL for Complete records and tombstones, which are written
+    later than the time in them (semantics.md 1.4).
     """
     hashed = coordinator_partition_of()("transactional_id", F.lit(coordinator_partitions))
     located = console_log.withColumn("partition", F.coalesce("partition", hashed))
@@ -53,11 +53,11 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
 def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFrame:
     """One row per text and coordinator partition with records in it. Columns: SEGMENTS, of kind `PRINTED`.
 
-    A text that is not used is known until no instant. What was unreadable in a text may have belonged to any partition.
+    For a text that is not used, `newest_broker_ms` is NULL. An unreadable range of a text counts for each of its partitions.
     """
     texts = segments.where(F.col("kind") == "console").select("source", "path", "tail", "is_decoded", "unreadable")
     lost = F.transform(F.filter("unreadable", is_harmful), lambda s: s.withField("next_offset", F.lit(_BEHIND_ALL)))
-    found = (
+    rows = (
         console_records.groupBy(*COPY, "path")
         .agg(
             F.count("*").alias("batches"),
@@ -66,5 +66,5 @@ def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFra
         .join(texts, on=["source", "path"], how="left")
         .withColumns({"kind": F.lit(PRINTED), "unreadable": lost})
     )
-    absent = [field for field in SEGMENTS if field.name not in found.columns]
-    return conform(found.withColumns({f.name: F.lit(None).cast(f.dataType) for f in absent}), SEGMENTS)
+    absent = [field for field in SEGMENTS if field.name not in rows.columns]
+    return conform(rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in absent}), SEGMENTS)

@@ -1,9 +1,8 @@
-"""The copies of each `__transaction_state` partition as one log.
+"""Copies of each `__transaction_state` partition, merged into one log.
 
-Copies of one partition hold the same records at the same offsets, but each was compacted on its own and captured at its
-own time, so together they know more than any one of them. What a newer leader truncated is no history: what follows a higher
-leader epoch at a lower offset is left out, and where two differ at an offset, the higher leader epoch survived (DESIGN.md 5.3,
-rule 2).
+Copies of one partition have the same records at the same offsets. But each was compacted and captured at its own time, so together
+they contain more than any one of them. Records that a newer leader truncated are left out: those at or above the first offset of a
+higher leader epoch. If two copies differ at an offset, the record with the higher leader epoch survived (DESIGN.md 5.3, rule 2).
 """
 
 from __future__ import annotations
@@ -17,20 +16,21 @@ from txnlib.spark.coverage.coverage import shows_absence, survives
 
 
 def coordinator_log(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
-    """The records of `transaction_log`, each offset of a partition once, and is_superseded: whether the current copy of the
-    partition, which reaches beyond the record, has it no more. Compaction keeps the newest record of an id until it expires.
+    """The records of `transaction_log`, each offset of a partition once, with the column is_superseded.
 
-    Rows without an offset are a console consumer's that nobody needs (`console_copies`). Kafka: `LogCleaner`.
+    is_superseded: the current copy of the partition extends beyond the record but does not have it. Compaction keeps the newest
+    record of an id until the id expires, so such a record is not the newest of its id, or the id has expired. Rows without an
+    offset are unused records of console text (`console_copies`). Kafka: `LogCleaner`.
     """
     copies = coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
     cut = copies.where(F.col("truncated").isNotNull()).select("partition", "source", "truncated")
     is_whole = F.col("is_judged") & F.col("is_current") & shows_absence()
     reach = (F.col("source").alias("current"), F.col("survives_until").alias("copy_end"))
     current = copies.where(is_whole).select("partition", *reach)
-    told = transaction_log.join(F.broadcast(cut), on=["partition", "source"], how="left").join(
+    located = transaction_log.join(F.broadcast(cut), on=["partition", "source"], how="left").join(
         F.broadcast(current), on="partition", how="left"
     )
-    history = told.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())
+    history = located.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())
     ranked = (
         history.where(F.col("offset").isNotNull())
         .withColumns(

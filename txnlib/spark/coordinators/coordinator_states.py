@@ -1,7 +1,7 @@
-"""What each coordinator record changed, and whether the step was legal: every record with the state before it.
+"""`coordinator_states`: each coordinator record with the state before it, and illegal steps.
 
-A record carries the whole state, so one `lag` remembers. Compaction may have removed records between two survivors; a
-step is judged only where every offset between them is present.
+A record contains the whole state, so one `lag` is sufficient. Compaction may have removed records between two survivors; a step is
+judged only if every offset between them is present.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ACTIVE: Final = [state.kafka_name for state in sorted(ACTIVE_STATES)]
 def coordinator_states(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per coordinator record. Columns: COORDINATOR_STATES. Kafka: `TransactionMetadata.prepareTransitionTo`."""
     window = windows.records_of_id()
-    # Offsets less their rank: equal for two records exactly if nothing is missing between them.
+    # Offset minus rank: equal for two records exactly if nothing is missing between them.
     dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
     log = coordinator_log(transaction_log, coverage).withColumns({"dense": dense, "offset_before": _offset_before()})
     log = log.withColumn("newest_ms", F.max(clock_ms("timestamp_ms")).over(windows.whole(windows.records_of_coordinator())))
@@ -82,34 +82,40 @@ def _so_far() -> WindowSpec:
 
 
 def _offset_before() -> Column:
-    """Offset of the record before in the log; -1 for the first, and for what a console consumer printed."""
+    """Offset of the previous record in the log; -1 for the first record, and after records from console text."""
     before = F.lag("offset").over(windows.records_of_coordinator())
     return F.when(before >= 0, before).otherwise(F.lit(-1).cast("long"))
 
 
 def _follows_hole() -> Column:
-    """Whether records are missing right below: what was written there is older than this record."""
+    """Whether records are missing directly before this one. These are older than this record."""
     return (F.col("offset") >= 0) & (F.col("offset") > F.col("offset_before") + 1)
 
 
 def _written_by() -> Column:
-    """The time of a record; of one that no clock shows, the newest in the log: it is not younger."""
+    """The latest time at which a record was written, in ms.
+
+    For a record with a time that no clock shows, the newest time in the log: the record is not younger.
+    """
     return F.when(~is_shown("timestamp_ms"), F.coalesce("newest_ms", F.lit(NO_INSTANT_MS))).otherwise(F.col("timestamp_ms"))
 
 
 def _begins() -> Column:
-    """Whether a record is the first one of a transaction, as far as the surviving records tell."""
+    """Whether a record is the first of a transaction, as far as the surviving records show."""
     before, state = F.col("before"), F.col("state")
-    goes_on = before["state"].isin(_ACTIVE) & F.coalesce(before["start_ms"] == F.col("start_ms"), F.lit(True))
-    begins_ongoing = (state == _ONGOING) & ~F.coalesce(goes_on & _is_same_instance(), F.lit(False))
-    begins_prepared = state.isin(_PREPARED) & ~F.coalesce(goes_on, F.lit(False))
+    continues = before["state"].isin(_ACTIVE) & F.coalesce(before["start_ms"] == F.col("start_ms"), F.lit(True))
+    begins_ongoing = (state == _ONGOING) & ~F.coalesce(continues & _is_same_instance(), F.lit(False))
+    begins_prepared = state.isin(_PREPARED) & ~F.coalesce(continues, F.lit(False))
     is_complete = state.isin("CompleteCommit", "CompleteAbort")
     begins_complete = is_complete & ~F.coalesce(before["state"].isin(*_PREPARED, state), F.lit(False))
     return F.coalesce(begins_ongoing | begins_prepared | begins_complete, F.lit(False))
 
 
 def _is_same_instance() -> Column:
-    """Where records may be missing, a new epoch or a set that is no superset tells two transactions apart."""
+    """Whether two records are of one transaction.
+
+    If records may be missing between them, a new epoch, or a partition list that is no superset, means two transactions.
+    """
     before = F.col("before")
     grows = F.size(F.array_except(F.coalesce(before["partitions"], F.array()), F.coalesce("partitions", F.array()))) == 0
     return F.coalesce(before["dense"] == F.col("dense"), F.lit(False)) | (
@@ -118,7 +124,7 @@ def _is_same_instance() -> Column:
 
 
 def _derived_start() -> Column:
-    """Start of a transaction where the text does not print it: the update time of its first Ongoing record."""
+    """Start of a transaction if the text does not print it: the update time of its first Ongoing record."""
     window = windows.records_of_id()
     first_ongoing = F.when((F.col("begins") == 1) & (F.col("state") == _ONGOING), F.col("last_update_ms"))
     begun = F.last(F.when(F.col("begins") == 1, F.struct(first_ongoing.alias("ms"))), ignorenulls=True)
@@ -127,7 +133,7 @@ def _derived_start() -> Column:
 
 
 def _is_clean() -> Column:
-    """Whether nothing about the record can be odd; the core looks at all others."""
+    """Whether a record cannot have a finding; the core checks all others."""
     before, state = F.col("before"), F.col("state")
     never_written = [s.kafka_name for s in NEVER_WRITTEN_STATES]
     without_start = F.col("start_ms").isNull()
@@ -145,7 +151,7 @@ def _is_clean() -> Column:
 
 
 def _is_plain_step() -> Column:
-    """Whether a legal step keeps what it must: the everyday rows of the core's STEP_CHECKS, without their exceptions."""
+    """Whether a legal step keeps the required fields: the common rows of the core's STEP_CHECKS, without their exceptions."""
     before, state = F.col("before"), F.col("state")
     is_active = F.coalesce(before["state"].isin(_ACTIVE), F.lit(False))
     same_id = F.col("producer_id") == before["producer_id"]

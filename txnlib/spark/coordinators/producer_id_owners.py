@@ -1,7 +1,7 @@
-"""`producer_id_owners`: the transactional ids of each producer id. Every surviving record counts.
+"""`producer_id_owners`: the transactional ids of each producer id, from all surviving records.
 
-A producer id belongs to at most one transactional id, ever, so a map from all records is a safe join, and a richer one
-than the live tool's, which knows only the id's current producer id.
+A producer id never belongs to more than one transactional id. So a map from all records is safe to join, and has more producer ids
+than the live tool, which knows only an id's current one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from txnlib.spark.schemas import PRODUCER_ID_OWNERS, conform
 
 
 def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
-    """One row per producer id and transactional id that a record connects. Columns: PRODUCER_ID_OWNERS.
+    """One row per producer id and transactional id that appear in one record. Columns: PRODUCER_ID_OWNERS.
 
-    Previous and next producer ids of a record count too (KIP-939; written since 4.3).
+    Previous and next producer ids of a record count, too (KIP-939; written since 4.3).
     """
     named = F.array(*[F.struct(F.col(name).alias("named_id"), F.lit(name).alias("field")) for name in PRODUCER_ID_FIELDS])
     records = coordinator_states.where(~F.col("is_tombstone"))
@@ -28,7 +28,7 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
         F.col("named_id").isNotNull()
     )
     owners = pairs.groupBy("named_id", *ids).agg(
-        # producer_id sorts behind previous_, and before next_: the plainest field that names it.
+        # By position in PRODUCER_ID_FIELDS, not by name: the plainest field that contains the producer id.
         F.min_by("field", F.array_position(F.array(*[F.lit(f) for f in PRODUCER_ID_FIELDS]), F.col("field"))).alias("known_from"),
         F.min("offset").alias("first_record_offset"),
         F.max("offset").alias("last_record_offset"),
@@ -46,7 +46,7 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
     owner = (
         F.when(F.col("is_expired"), Owner.EXPIRED.value)
         .when(F.col("named_id") == F.col("producer_id_now"), Owner.CURRENT.value)
-        # A next producer id is a coming identity, as long as the id's newest record names it.
+        # A next producer id is a future one as long as the id's newest record contains it.
         .when(is_next & (F.col("last_record_offset") == F.col("newest_record_offset")), Owner.NEXT.value)
         .otherwise(Owner.ROTATED.value)
     )
@@ -54,10 +54,10 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
     given_up = F.when(
         ~F.col("owner").isin(Owner.CURRENT.value, Owner.NEXT.value), F.when(is_expired, "EXPIRED").otherwise(_without_expiry())
     )
-    found = owners.join(last, on=list(ids), how="left").withColumn("owner", owner).withColumn("given_up", given_up)
-    return conform(found.withColumnRenamed("named_id", "producer_id"), PRODUCER_ID_OWNERS)
+    rows = owners.join(last, on=list(ids), how="left").withColumn("owner", owner).withColumn("given_up", given_up)
+    return conform(rows.withColumnRenamed("named_id", "producer_id"), PRODUCER_ID_OWNERS)
 
 
 def _without_expiry() -> Column:
-    """Why an id takes another producer id while it lives; Kafka: `TransactionMetadata.isEpochExhausted`."""
+    """Why an id got another producer id before it expired. Kafka: `TransactionMetadata.isEpochExhausted`."""
     return F.when(F.col("highest_epoch") >= EXHAUSTED_EPOCH, "EPOCHS_EXHAUSTED").otherwise("UNKNOWN")

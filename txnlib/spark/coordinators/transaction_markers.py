@@ -1,8 +1,8 @@
-"""The marker of each coordinator decision: decisions and markers joined in order of time.
+"""The marker of each coordinator decision, by a join in time order.
 
-Time and epoch join them: in transactions v0 and v1 many transactions share an epoch, and a decision is followed by its
-markers within moments. Times of markers are first put on the coordinator's clock (`broker_clocks`). Looking back and ahead by a
-running `last` keeps that linear, however often a producer commits.
+Decisions and markers are joined by time and epoch: in transactions v0 and v1, many transactions share an epoch, and the markers
+follow a decision within moments. The times of markers are first converted to the coordinator's clock (`broker_clocks`). A running
+`last` in both directions keeps the join linear, however often a producer commits.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _MARKER: Final = (
 
 
 def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """For each decided transaction, `markers`: its partitions, each with the marker that carried the decision, or none.
+    """For each decided transaction, `markers`: its partitions, each with the marker of the decision, or without.
 
-    The nearest marker behind the decision counts, or one just before it, if clocks differ; type and epoch must agree. A marker
-    before it that is nearer to the decision before was that one's: transactions may follow each other faster than clocks differ.
+    This is the nearest marker after the decision, or the one just before it, if the clocks may differ that much. Type and epoch
+    must match. But if a marker before the decision is nearer to the previous decision, it belongs to that one: transactions may
+    follow each other faster than the clocks differ.
     """
     decided = instances.where(F.col("decided_ms").isNotNull()).select(
         F.col("decided_producer_id").alias("producer_id"),
@@ -48,9 +49,9 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
     )
     written = markers_of(producer_spans)
     clocks = broker_clocks(decided, written, coverage)
-    known = ["producer_id", *TOPIC_PARTITION, "at_ms", "decision", "clock_offset_ms", "clocks_differ_ms"]
-    told = decided.join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*known)
-    both = told.unionByName(on_coordinators_clock(written, decided, clocks), allowMissingColumns=True)
+    columns = ["producer_id", *TOPIC_PARTITION, "at_ms", "decision", "clock_offset_ms", "clocks_differ_ms"]
+    timed = decided.join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*columns)
+    both = timed.unionByName(on_coordinators_clock(written, decided, clocks), allowMissingColumns=True)
     prior = F.when(F.col("decision").isNotNull(), F.struct("decision.type", "decision.epoch", "at_ms"))
     before_ms, after_ms = F.col("before.at_ms"), F.col("after.at_ms")
     at = F.struct("at_ms", "marker")
@@ -62,7 +63,7 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
             "before": F.last(placed_marker, ignorenulls=True).over(windows.before_now(forth)),
             "after": F.last(placed_marker, ignorenulls=True).over(windows.before_now(back)),
             "prior": F.last(prior, ignorenulls=True).over(windows.before_now(forth)),
-            # Markers without a time come first; any of them may carry the decision.
+            # Markers without a time come first; each of them may be that of the decision.
             "has_untimed": F.max(is_marker & F.col("at_ms").isNull()).over(windows.before_now(forth)),
         }
     ).where(F.col("decision").isNotNull())
@@ -80,25 +81,25 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
 
 
 def on_coordinators_clock(markers: DataFrame, decided: DataFrame, clocks: DataFrame) -> DataFrame:
-    """Markers with `at_ms` by the clock of the coordinator that decides for their producer, where the two were compared."""
+    """Markers with `at_ms` on the clock of the coordinator that decides for their producer, if the two were compared."""
     owners = decided.groupBy("producer_id").agg(F.max("coordinator_partition").alias("coordinator_partition"))
     offsets = F.broadcast(clocks.where("clock_offset_ms <> 0"))
-    told = markers.join(owners, on="producer_id", how="left").join(
+    located = markers.join(owners, on="producer_id", how="left").join(
         offsets.drop("clocks_differ_ms"), on=["coordinator_partition", *TOPIC_PARTITION], how="left"
     )
     at_ms = F.col("at_ms") - F.coalesce("clock_offset_ms", F.lit(0))
-    return told.select("producer_id", *TOPIC_PARTITION, at_ms.alias("at_ms"), "marker")
+    return located.select("producer_id", *TOPIC_PARTITION, at_ms.alias("at_ms"), "marker")
 
 
 def markers_of(producer_spans: DataFrame) -> DataFrame:
-    """The markers of all partitions: producer_id, topic, partition, at_ms (NULL for a time that no clock shows), marker."""
+    """The markers of all partitions. Columns: producer_id, topic, partition, at_ms (NULL if no clock shows that time), marker."""
     return producer_spans.where(F.col("marker_offset").isNotNull()).select(
         "producer_id", *TOPIC_PARTITION, clock_ms("marker_ms").alias("at_ms"), F.struct(*_MARKER).alias("marker")
     )
 
 
 def agrees(marker: str, decision: str) -> Column:
-    """Whether a marker carries a decision, by type and epoch; what a dump does not print cannot disagree."""
+    """Whether a marker matches a decision, by type and epoch. A field that a dump does not print always matches."""
     same_type = F.coalesce(F.col(f"{marker}.marker_type") == F.col(f"{decision}.type"), F.lit(True))
     same_epoch = F.col(f"{marker}.marker_epoch") == F.col(f"{decision}.epoch")
     return F.coalesce(F.col(marker).isNotNull() & same_type & same_epoch, F.lit(False))

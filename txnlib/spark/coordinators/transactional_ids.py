@@ -1,4 +1,4 @@
-"""`transactional_ids`: the last state of each id. `list` and `describe` print the same."""
+"""`transactional_ids`: the last state of each id, as `list` and `describe` print it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ID = ("transactional_id", "coordinator_partition")
 def transactional_ids(
     coordinator_states: DataFrame, producer_spans: DataFrame, *, application_patterns: tuple[str, ...] = ()
 ) -> DataFrame:
-    """One row per transactional id, expired ones included (state NULL). Columns: TRANSACTIONAL_IDS.
+    """One row per transactional id, including expired ones (state NULL). Columns: TRANSACTIONAL_IDS.
 
-    The last record by offset wins, never by time. A prepared id lists only partitions whose marker of this decision is
-    not in their log yet, as the live description does. Kafka: `TransactionStateManager.loadTransactionMetadata`.
+    The last record by offset counts, never by time. As in the live description, a prepared id lists only partitions whose log does
+    not have the marker of this decision yet. Kafka: `TransactionStateManager.loadTransactionMetadata`.
     """
     last = last_records(coordinator_states)
     prepared = last.where(is_prepared())
@@ -54,7 +54,7 @@ def transactional_ids(
 
 
 def last_records(coordinator_states: DataFrame) -> DataFrame:
-    """The last record of each id, its full set of partitions included; after a tombstone, the last value without state."""
+    """The last record of each id, with its full set of partitions; after a tombstone, the last value without state."""
     fields = ["producer_id", "producer_epoch", "transaction_timeout_ms", "start_ms", "last_update_ms"]
     value_offset = F.when(~F.col("is_tombstone"), F.col("offset"))
     return coordinator_states.groupBy(*_ID).agg(
@@ -72,7 +72,7 @@ def last_records(coordinator_states: DataFrame) -> DataFrame:
 
 
 def is_two_phase_commit() -> Column:
-    """Whether the timeout is one of those that never run out; NULL where it is not known."""
+    """Whether the timeout is one of those that never expire; NULL if it is unknown."""
     return F.col("transaction_timeout_ms").isin(*TWO_PHASE_COMMIT_TIMEOUTS)
 
 
@@ -84,14 +84,14 @@ _DECISION = ("state", "producer_epoch", "coordinator_epoch", "last_update_ms")
 
 
 def _markers(producer_spans: DataFrame, prepared: DataFrame) -> DataFrame:
-    """The markers of the producers of prepared ids, which are few; all markers of a log are many."""
+    """The markers of the producers of prepared ids. These are few, while a log has many markers."""
     names = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms")
     markers = producer_spans.where(F.col("marker_offset").isNotNull()).select("topic", "partition", "producer_id", *names)
     return markers.join(F.broadcast(prepared.select("producer_id").distinct()), on="producer_id", how="left_semi")
 
 
 def is_marker_of_decision() -> Column:
-    """`core.verdicts.verdict.is_decision_marker` over columns: type, epoch, coordinator epoch and time agree with the Prepare."""
+    """`core.verdicts.verdict.is_decision_marker` over columns: type, epoch, coordinator epoch and time match the Prepare record."""
     decided = F.when(F.col("state") == "PrepareCommit", "COMMIT").otherwise("ABORT")
     return (
         F.coalesce(F.col("marker_type") == decided, F.lit(True))

@@ -1,4 +1,4 @@
-"""The transactions of each transactional id: how they ended and by whom, and which partitions were marked when."""
+"""`transactions`: how each transaction ended, by whom, and its markers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_nu
 
 
 def transactions(coordinator_states: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """One row per transaction of a transactional id, from what survived of its records. Columns: TRANSACTIONS.
+    """One row per transaction of a transactional id, from its surviving records. Columns: TRANSACTIONS.
 
-    Identity is (id, first record): in transactions v0 and v1 many transactions share an epoch. A Complete record's update
-    time is when its Prepare was acknowledged, so `completed` is the append time of the record (semantics.md 1.4).
+    Its identity is (id, first record), because many transactions share an epoch in transactions v0 and v1. The update time of a
+    Complete record is when its Prepare was acknowledged, so `completed` is the append time of the record (semantics.md 1.4).
     """
-    found = _with_ending(_instances(coordinator_states))
-    known = coordinator_states.where(F.col("transaction_number").isNotNull()).select("producer_id")
-    markers = decision_markers(found, producer_spans.join(known, on="producer_id", how="left_semi"), coverage)
-    return conform(found.join(markers, on=list(_INSTANCE), how="left"), TRANSACTIONS)
+    ended = _with_ending(_instances(coordinator_states))
+    with_transactions = coordinator_states.where(F.col("transaction_number").isNotNull()).select("producer_id")
+    markers = decision_markers(ended, producer_spans.join(with_transactions, on="producer_id", how="left_semi"), coverage)
+    return conform(ended.join(markers, on=list(_INSTANCE), how="left"), TRANSACTIONS)
 
 
 def _instances(coordinator_states: DataFrame) -> DataFrame:
@@ -41,9 +41,9 @@ def _instances(coordinator_states: DataFrame) -> DataFrame:
     is_complete = F.col("state").isin([s.kafka_name for s in COMPLETE_STATES])
     is_active = F.col("state").isin([s.kafka_name for s in ACTIVE_STATES])
     ongoing_offset, prepared_offset = F.when(is_ongoing, F.col("offset")), F.when(is_prepared, F.col("offset"))
-    # A value of version 1 leaves out a version of 0; old text prints neither.
+    # A value of version 1 omits a client version of 0; older text prints neither.
     client_version = F.when(F.col("value_version").isNotNull(), F.coalesce("client_transaction_version", F.lit(0)))
-    # A record says when it was decided; where no clock shows that, its append time does.
+    # A record contains the time of the decision; if no clock shows that time, its append time counts.
     decided_ms = F.when(~is_shown("last_update_ms"), clock_ms("timestamp_ms")).otherwise(F.col("last_update_ms"))
     return records.groupBy(*_INSTANCE).agg(
         F.min_by("producer_id", "offset").alias("producer_id"),
@@ -59,7 +59,7 @@ def _instances(coordinator_states: DataFrame) -> DataFrame:
         F.min("offset").alias("first_record_offset"),
         F.max("offset").alias("last_record_offset"),
         F.max_by("producer_epoch", ongoing_offset).alias("ongoing_epoch"),
-        # An Ongoing record that adds offsets may carry 0 although the client speaks version 2.
+        # An Ongoing record that adds offsets may contain 0 although the client uses version 2.
         F.max(F.when(is_ongoing, client_version)).alias("client_version"),
         F.max_by("producer_id", prepared_offset).alias("decided_producer_id"),
         F.max_by("producer_epoch", prepared_offset).alias("decided_epoch"),

@@ -1,4 +1,4 @@
-"""What each copy of a log holds and proves."""
+"""What each copy of a log contains, and what it proves."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Batches at the end of a segment whose offset or leader epoch contradicts what surrounds them.
+"""Last batches of segments whose offset or leader epoch contradicts their surroundings.
 
-No CRC covers a batch's base offset and leader epoch. Inside a segment the reader compares them with those of the batches before
-and after (`readers.batch_headers`). At the end of a segment nothing follows, so the last batch is compared here with the next
-segment and with the checkpoints of its own copy. Kafka: `LeaderEpochFileCache`; `UnifiedLog.roll` names a segment after its
-first offset.
+No CRC covers a batch's base offset and leader epoch. Inside a segment, the reader compares them with those of the batches before
+and after (`readers.batch_headers`). The last batch of a segment has none after it, so it is compared here with the next segment and
+with the checkpoints of its own copy. Kafka: `LeaderEpochFileCache`; `UnifiedLog.roll` names a segment after its first offset.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ GAP: Final = "CORRUPT_BATCH: offsets are missing before it, and no high watermar
 
 
 def epochs_of_segments(record_batches: DataFrame) -> DataFrame:
-    """One row per segment and leader epoch: _SEGMENT, epoch (null: message formats 0 and 1), batches, begins, ends, last."""
+    """One row per segment and leader epoch. Columns: _SEGMENT, epoch (null: formats 0 and 1), batches, begins, ends, last."""
     batch = F.struct("base_offset", "last_offset", "position", "size", "offset_gap")
     return record_batches.groupBy(*_SEGMENT, F.col("partition_leader_epoch").alias("epoch")).agg(
         F.count("*").alias("batches"),
@@ -35,7 +34,7 @@ def epochs_of_segments(record_batches: DataFrame) -> DataFrame:
 
 
 def contradicted_batches(epochs: DataFrame, segments: DataFrame, checkpoints: DataFrame) -> DataFrame:
-    """The contradicted batches, usually none: _SEGMENT, epoch, base_offset, last_offset, position, size, reason.
+    """The contradicted batches, usually none. Columns: _SEGMENT, epoch, base_offset, last_offset, position, size, reason.
 
     `epochs`: see `epochs_of_segments`.
     """
@@ -46,8 +45,8 @@ def contradicted_batches(epochs: DataFrame, segments: DataFrame, checkpoints: Da
 
 def _reasons(rows: DataFrame, epoch: Column) -> DataFrame:
     names = ("base_offset", "last_offset", "position", "size")
-    told = rows.where(F.col("reason").isNotNull())
-    return told.select(*_SEGMENT, epoch.alias("epoch"), *[F.col(f"last.{name}").alias(name) for name in names], "reason")
+    contradicted = rows.where(F.col("reason").isNotNull())
+    return contradicted.select(*_SEGMENT, epoch.alias("epoch"), *[F.col(f"last.{name}").alias(name) for name in names], "reason")
 
 
 def _by_epoch(epochs: DataFrame, checkpoints: DataFrame) -> DataFrame:
@@ -61,7 +60,7 @@ def _by_epoch(epochs: DataFrame, checkpoints: DataFrame) -> DataFrame:
     rows = rows.withColumn("is_raised", F.coalesce(is_raised, F.lit(False)))
     follows_raised = F.coalesce(F.lag("is_raised").over(window), F.lit(False))
     is_lowered = is_alone & (before > epoch) & ~follows_raised & (F.coalesce(after, before) >= before)
-    # An election while the files were copied may look the same, for as long as the new leader has appended one batch.
+    # An election while the files are copied may look the same, until the new leader appends a second batch.
     is_unlisted = is_alone & after.isNull() & (epoch > F.col("highest_epoch"))
     return rows.withColumn("reason", F.when(F.col("is_raised") | is_lowered, EPOCH).when(is_unlisted, UNLISTED_EPOCH))
 
@@ -76,8 +75,8 @@ def _by_offset(last_of_segments: DataFrame, segments: DataFrame, checkpoints: Da
     base, gap = F.col("last.base_offset"), F.col("last.offset_gap")
     following, before = F.col("next_base_offset"), base - gap - 1
     reaches = (F.col("last.last_offset") >= following) & (F.coalesce(before, F.col("segment_base_offset")) < following)
-    # The cleaner leaves the last segment alone, so only a follower of a compacted topic has a gap there, and its high watermark
-    # shows that soon.
+    # The cleaner never cleans the last segment, so only a follower of a compacted topic has a gap there, and its high watermark
+    # soon shows it.
     is_unproven = following.isNull() & (gap > 0) & F.col("is_damaged").isNull()
     is_unproven &= F.coalesce(F.col("high_watermark") <= base, F.lit(True))
     return rows.withColumn("reason", F.when(reaches, OVERLAP).when(is_unproven, GAP))

@@ -1,7 +1,7 @@
-"""`coverage`: what each copy holds, and which one is judged.
+"""`coverage`: what each copy contains, and which copy is judged.
 
-One row per copy, and one with status MISSING for each partition that something names but no file holds. What a copy proves is
-decided by the table of `core.verdicts.copies`; here its rows are found. Source: DESIGN.md 5.3, rules 1 and 2.
+One row per copy, and one row with status MISSING for each partition that is known but has no file. The table in
+`core.verdicts.copies` decides what a copy proves; this module finds its inputs. Source: DESIGN.md 5.3, rules 1 and 2.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from txnlib.spark.coverage.deleted_topics import with_gone
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
-#: Unreadable stretches that lose nothing a verdict could have used.
+#: Reasons of unreadable ranges that contain nothing a verdict could use.
 HARMLESS_REASONS: Final = "^(UNKNOWN_KEY_VERSION|UNDECODABLE_COMMIT|NOT_DUMP_TEXT|DUMPING_LINE_IN_PAYLOAD)"
-#: A copy of a busy log, or of a dump that was still being written, may end so.
+#: Reasons for the end of a copy whose log or dump was still being written.
 CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE")
-#: Kind of the rows of `segments` that tell what a console consumer printed of one coordinator partition.
+#: Kind of the rows of `segments` for records of one coordinator partition that a console consumer printed.
 PRINTED: Final = "printed"
 
 
@@ -38,9 +38,9 @@ def coverage(
 ) -> DataFrame:
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
 
-    `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms) come from capture.json: a
-    null broker is the default, `<broker>/<name>` one of several copies that a broker gave. `expected` (topic, partition) holds
-    what should be there.
+    `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms) come from capture.json. A
+    null broker is the default; `<broker>/<name>` is one of several copies from a broker. `expected` (topic, partition) lists the
+    partitions that should have been captured.
     """
     copies = _summaries(segments)
     copies = _with_checkpoints(copies, checkpoints)
@@ -66,9 +66,9 @@ def coverage(
 
 
 def lowered(coverage: DataFrame, checked_batches: DataFrame) -> DataFrame:
-    """The same, with what copies lose by batches whose CRC was refuted after they were read. Columns: COVERAGE.
+    """The coverage, reduced by batches whose CRC was found wrong after they were read. Columns: COVERAGE.
 
-    Twice is as good as once.
+    Idempotent.
     """
     refuted = (
         checked_batches.where(~F.col("is_crc_valid"))
@@ -84,31 +84,31 @@ def lowered(coverage: DataFrame, checked_batches: DataFrame) -> DataFrame:
         "damaged_offset": F.greatest("damaged_offset", "refuted_offset"),
         "unreadable_bytes": F.coalesce("unreadable_bytes", F.lit(0).cast("long")) + F.col("refuted_bytes"),
     }
-    told = coverage.join(F.broadcast(refuted), on=list(COPY), how="left")
-    return conform(told.withColumns({name: F.when(is_new, to).otherwise(F.col(name)) for name, to in changes.items()}), COVERAGE)
+    joined = coverage.join(F.broadcast(refuted), on=list(COPY), how="left")
+    return conform(joined.withColumns({name: F.when(is_new, to).otherwise(F.col(name)) for name, to in changes.items()}), COVERAGE)
 
 
 _REFUTED: Final = "a batch whose CRC does not fit"
 
 
 def is_harmful(stretch: Column) -> Column:
-    """Whether an unreadable stretch may have held what the audit could have used."""
+    """Whether an unreadable range may have contained something that the audit needs."""
     return ~stretch["reason"].rlike(HARMLESS_REASONS)
 
 
 def paths_of_segments(segments: DataFrame) -> DataFrame:
-    """The file of each segment, and its kind: COPY, segment_base_offset, path, kind (raw or text)."""
+    """The file of each segment, and its kind. Columns: COPY, segment_base_offset, path, kind (raw or text)."""
     files = segments.where(F.col("kind").isin("raw", "text"))
     return files.groupBy(*COPY, "segment_base_offset").agg(F.max_by("path", "bytes").alias("path"), F.max("kind").alias("kind"))
 
 
 def begins_at_snapshot() -> Column:
-    """Whether a copy was read from a snapshot on, and not what that stands for (`readers.snapshot_start`)."""
+    """Whether a copy was read only from a snapshot on (`readers.snapshot_start`)."""
     return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
 
 
 def shows_absence() -> Column:
-    """Whether a copy of a coordinator partition shows also which ids it does not hold."""
+    """Whether a copy of a coordinator partition also proves which ids have no record in it."""
     is_console = F.col("source").startswith("console:")
     return F.coalesce(
         (F.col("status") != "MISSING") & F.col("is_decoded") & F.col("damaged_offset").isNull() & ~is_console, F.lit(False)
@@ -116,7 +116,7 @@ def shows_absence() -> Column:
 
 
 def survives() -> Column:
-    """Whether a batch or record is history: no newer leader truncated it. Columns: truncated, leader_epoch, at_offset."""
+    """Whether a batch or record survived: no newer leader truncated it. Columns: truncated, leader_epoch, at_offset."""
 
     def cuts(cut: Column) -> Column:
         return (cut["leader_epoch"] == F.col("leader_epoch")) & (cut["from_offset"] <= F.col("at_offset"))
@@ -125,14 +125,14 @@ def survives() -> Column:
 
 
 def broker() -> Column:
-    """The broker in a source: the last number in its path, else its last part (see `readers.capture.broker_of`)."""
+    """The broker in a source: the last number in its path, else the last name (see `readers.capture.broker_of`)."""
     parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
     numbers = F.filter(parts, lambda part: part.rlike("^[0-9]+$"))
     return F.coalesce(F.try_element_at(numbers, F.lit(-1)), F.try_element_at(parts, F.lit(-1)))
 
 
 def _place() -> Column:
-    """The last two names in a source: `1/first` of the coordinators that were copied from broker 1 before the partitions."""
+    """The last two names in a source: `1/first` for the coordinators that were copied from broker 1 before the partitions."""
     return F.concat_ws("/", F.slice(F.split("source", "[:/]"), -2, 2))
 
 
@@ -140,7 +140,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
     by_base = ["segment_base_offset"]
     once = (
         segments.where(F.col("kind").isin("raw", "text", "skipped", PRINTED) & F.col("partition").isNotNull())
-        # A dump may print a segment twice; the longer printing counts.
+        # A dump may print a segment twice; the longer one counts.
         .groupBy(*COPY, *by_base)
         .agg(
             F.min("first_offset").alias("first_offset"),
@@ -198,7 +198,7 @@ def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
         .agg(F.max("value"))
     )
     joined = copies.join(marks, on=list(COPY), how="left")
-    # The checkpoint lists a partition only where its start lies above its first segment.
+    # The checkpoint lists a partition only if its log start is above its first segment.
     return joined.withColumn("log_start_offset", F.greatest("log_start_offset", "first_segment_offset"))
 
 
@@ -228,7 +228,7 @@ def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFra
 
 
 def _with_contradictions(copies: DataFrame, contradicted: DataFrame) -> DataFrame:
-    """Each copy with the batches that its own neighbours or checkpoints contradict, as damage."""
+    """Each copy; batches contradicted by their own neighbours or checkpoints count as damage."""
     lost = contradicted.groupBy(*COPY).agg(
         F.count("*").alias("contradictions"),
         F.max(F.col("last_offset") + 1).alias("contradicted_offset"),
@@ -245,13 +245,13 @@ def _with_contradictions(copies: DataFrame, contradicted: DataFrame) -> DataFram
 
 
 def _without(epochs: DataFrame, contradicted: DataFrame) -> DataFrame:
-    """The leader epochs of segments, less those that only a contradicted batch has."""
+    """The leader epochs of segments, without those that only a contradicted batch has."""
     refuted = contradicted.select(*COPY, "segment_base_offset", "epoch", F.col("base_offset").alias("begins"))
     return epochs.join(F.broadcast(refuted), on=refuted.columns, how="left_anti")
 
 
 def _with_leader_epochs(copies: DataFrame, epochs_of_segments: DataFrame, checkpoints: DataFrame) -> DataFrame:
-    """Each copy with its newest leader epoch, and with what a newer leader truncated: `truncated`, and where what is left ends.
+    """Each copy with its newest leader epoch, the batches that a newer leader truncated (`truncated`), and the end of the others.
 
     Leader epochs never fall as offsets rise. So a batch at or above the first offset of a higher epoch, in any copy, did not
     survive. Kafka: `LeaderEpochFileCache`, KIP-101.
@@ -275,7 +275,7 @@ def _with_leader_epochs(copies: DataFrame, epochs_of_segments: DataFrame, checkp
         F.max("epoch").alias("leader_epoch"),
         F.collect_list(F.when(is_truncated, cut)).alias("truncated"),
         F.max(F.least(F.col("ends") + 1, F.col("begins_above"))).alias("survives_until"),
-        # Its own checkpoint tells of an epoch that began there, so that the log reached it.
+        # The copy's own checkpoint has an epoch that began at this offset, so its log reached it.
         F.max(F.when(F.col("ends").isNull(), F.col("begins"))).alias("reached_offset"),
     )
     joined = copies.join(of_copies, on=list(COPY), how="left")
@@ -289,9 +289,9 @@ def _with_leader_epochs(copies: DataFrame, epochs_of_segments: DataFrame, checkp
 
 
 def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instants: DataFrame) -> DataFrame:
-    """Each copy with the highest high watermark that any broker's checkpoint notes, unless that was taken after the copy.
+    """Each copy with the highest high watermark in any broker's checkpoint that was not taken after the copy.
 
-    What a broker notes of records that were truncated since does not count.
+    High watermarks count only up to the first record that was truncated since.
     """
     default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("checkpoints_ms"))
     is_data = ~F.col("broker").contains("/") & ~F.col("folder").startswith(TRANSACTION_STATE_TOPIC)
@@ -346,7 +346,8 @@ def _with_role(copies: DataFrame) -> DataFrame:
         F.when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
         .when(F.col("leader") == "-1", F.when(is_furthest & is_replicated, Role.LAST_LEADER.value))
         .when(F.col("is_leader"), Role.LEADER.value)
-        # Of a folder that names no broker, whose copy it is, is not known, unless there is one replica. A console is no replica.
+        # If the folder does not name a broker, the copy's broker is unknown, unless there is only one replica. Console text is no
+        # replica.
         .when(
             is_furthest & ~_names_broker() & ~F.col("is_printed"),
             F.when(is_only_replica, Role.LEADER.value).otherwise(Role.FURTHEST.value),
@@ -360,7 +361,7 @@ def _names_broker() -> Column:
 
 
 def _with_known_until(copies: DataFrame) -> DataFrame:
-    """Each copy with the instant up to which it shows everything: `core.verdicts.copies.known_until_ms` over columns."""
+    """Each copy with the instant up to which it is complete: `core.verdicts.copies.known_until_ms` over columns."""
     is_current = known_by("role", "ends") == KnownBy.CAPTURE.value
     by_records = F.when(F.col("newest_broker_ms").isNotNull(), F.least("captured_at_ms", "newest_broker_ms"))
     known_until = F.when(is_current & F.col("captured_at_ms").isNotNull(), F.col("captured_at_ms")).otherwise(by_records)
@@ -368,7 +369,7 @@ def _with_known_until(copies: DataFrame) -> DataFrame:
         {
             "is_current": is_current,
             "captured_at": instant("captured_at_ms"),
-            # Checkpoints lie beside the partitions' folders, so the default instant is theirs.
+            # Checkpoints are next to the partitions' folders, so the default instant applies to them.
             "checkpointed_at": instant(F.when(F.col("high_watermark").isNotNull(), F.col("default_ms"))),
             "known_until": instant(known_until),
             "is_instant_assumed": F.col("captured_at_ms").isNull() | ~is_current,
@@ -378,7 +379,7 @@ def _with_known_until(copies: DataFrame) -> DataFrame:
 
 def _with_status(copies: DataFrame) -> DataFrame:
     is_coordinator = F.col("topic") == TRANSACTION_STATE_TOPIC
-    # Compaction leaves holes everywhere below its progress; a hole between segments only is a missing segment.
+    # Compaction leaves holes everywhere below its progress; a hole only between segments is a missing segment.
     lacks_segment = F.col("boundary_gap").isNotNull() & F.col("last_gap_offset").isNull() & ~is_coordinator
     problems = {
         "damaged stretches": F.col("harm") > 0,

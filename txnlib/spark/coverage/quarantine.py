@@ -1,4 +1,4 @@
-"""The stretches of the capture that could not be read, and why."""
+"""`quarantine`: the ranges of the capture that could not be read, and why."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from txnlib.spark.schemas import COPY, QUARANTINE, conform
 def quarantine(
     segments: DataFrame, record_batches: DataFrame, checkpoints: DataFrame, checked_batches: DataFrame | None = None
 ) -> DataFrame:
-    """One row per unreadable stretch of bytes or text, and per batch refuted afterwards, by its CRC or by what surrounds it.
+    """One row per unreadable range of bytes or text, and per batch that its CRC or its surroundings refuted afterwards.
 
     Columns: QUARANTINE.
     """
     once = segments.where(F.col("kind") != PRINTED)
-    found = conform(once.select(*COPY, "path", F.inline("unreadable")), QUARANTINE)
+    unreadable = conform(once.select(*COPY, "path", F.inline("unreadable")), QUARANTINE)
     contradicted = contradicted_batches(epochs_of_segments(record_batches), segments, checkpoints)
     refuted = _of_batches(contradicted.join(paths_of_segments(segments), on=[*COPY, "segment_base_offset"], how="left"))
     if checked_batches is not None:
         by_crc = checked_batches.where(~F.col("is_crc_valid")).withColumn("reason", F.lit("CORRUPT_BATCH: its CRC does not fit"))
         refuted = refuted.unionByName(_of_batches(by_crc))
-    return found.unionByName(refuted.distinct())
+    return unreadable.unionByName(refuted.distinct())
 
 
 def _of_batches(refuted: DataFrame) -> DataFrame:

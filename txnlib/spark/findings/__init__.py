@@ -1,4 +1,4 @@
-"""Rules over whole tables that find what is odd."""
+"""Rules over whole tables that find oddities."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Findings about copies of a partition that disagree below their high watermarks.
 
-Compared by fingerprints of stretches first, and batch by batch only where those differ: agreeing copies cost one pass.
+Ranges of offsets are compared by fingerprint first, and batch by batch only if the fingerprints differ. So copies that agree cost
+one pass.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.spark.offset_buckets import stretch_of
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
-#: What compaction leaves as it is, and every tool prints.
+#: Fields that compaction does not change, and every tool prints.
 COMPARED: Final = (
     "last_offset",
     "producer_id",
@@ -30,8 +31,8 @@ _SHOWN: Final = 3
 def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per partition whose copies disagree: name, topic, partition, producer_id, offset, evidence.
 
-    A batch counts only below the high watermark of its own copy, where that is known: what lies above may be truncated
-    yet. What only one copy has is no disagreement: copies begin, end and are compacted on their own.
+    A batch counts only below the high watermark of its own copy, if that is known: batches above it may still be truncated. A batch
+    that only one copy has is no disagreement, because copies begin, end and are compacted independently.
     """
     rows = _comparable(record_batches, coverage)
     fields = F.struct(*COMPARED, "control_type")

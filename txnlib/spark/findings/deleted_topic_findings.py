@@ -14,8 +14,8 @@ from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import TOPIC_PARTITION
 
-#: A record so much older than the checkpoints was written while they would have listed the partition: brokers write them every
-#: five seconds (`replica.high.watermark.checkpoint.interval.ms`), and their clocks may differ.
+#: A record that is this much older than the checkpoints was written when they would have listed the partition: brokers write them
+#: every five seconds (`replica.high.watermark.checkpoint.interval.ms`), and clocks may differ.
 CHECKPOINTED_WITHIN_MS: Final = 60_000
 _SHOWN: Final = 5
 
@@ -23,17 +23,17 @@ _SHOWN: Final = 5
 def deleted_topic_findings(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per transaction that has not ended: name, topic, partition, offset, producer_id, transactional_id, evidence.
 
-    The place is that of the id's last record. Kafka: `KafkaApis.handleAddPartitionsToTxn` lets nobody add a partition that
-    does not exist, so it did when it was added; `TransactionMarkerChannelManager` drops it once the transaction ends.
+    Topic, partition and offset are those of the id's last record. Kafka: `KafkaApis.handleAddPartitionsToTxn` rejects a partition
+    that does not exist, so it existed when it was added; `TransactionMarkerChannelManager` drops it when the transaction ends.
     """
     gone = coverage.where("is_gone").select(*TOPIC_PARTITION, F.unix_millis("checkpointed_at").alias("checkpointed_ms"))
     active = last_records(coordinator_states).where(F.col("state").isin([state.kafka_name for state in ACTIVE_STATES]))
-    known = ("transactional_id", "coordinator_partition", "producer_id", "state", "record_offset", "record_ms")
+    identity = ("transactional_id", "coordinator_partition", "producer_id", "state", "record_offset", "record_ms")
     listed = (
-        active.select(*known, F.inline("partitions"))
+        active.select(*identity, F.inline("partitions"))
         .join(F.broadcast(gone), on=list(TOPIC_PARTITION), how="inner")
         .where(clock_ms("record_ms") + CHECKPOINTED_WITHIN_MS < F.col("checkpointed_ms"))
-        .groupBy(*known)
+        .groupBy(*identity)
         .agg(F.sort_array(F.collect_set(F.concat_ws("-", "topic", "partition"))).alias("names"))
     )
     shown = F.array_join(F.slice("names", 1, _SHOWN), ", ")

@@ -1,4 +1,4 @@
-"""`findings`: what is odd in the logs. Rules for partitions, for coordinators, and between the two."""
+"""`findings`: oddities in the logs. Rules for partitions, for coordinators, and between the two."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def findings(
     clock_tolerance_ms: int,
     application_patterns: tuple[str, ...] = (),
 ) -> DataFrame:
-    """One row per finding. Columns: FINDINGS; names, severities and meanings are `core.finding_catalogue.FINDINGS`."""
+    """One row per finding. Columns: FINDINGS. `core.finding_catalogue.FINDINGS` has the names, severities and meanings."""
     logs = Logs(
         record_batches,
         producer_spans,
@@ -80,11 +80,11 @@ def findings(
         clock_tolerance_ms,
         application_patterns,
     )
-    found = reduce(DataFrame.unionByName, [rule(logs) for rule in RULES])
+    rows = reduce(DataFrame.unionByName, [rule(logs) for rule in RULES])
     severities = F.create_map(*[F.lit(x) for f, rule in CATALOGUE.items() for x in (f.name, rule.severity.name)])
     meanings = F.create_map(*[F.lit(x) for f, rule in CATALOGUE.items() for x in (f.name, rule.meaning)])
     severity = F.coalesce("severity", severities[F.col("name")])
-    return conform(found.withColumns({"severity": severity, "message": meanings[F.col("name")]}), FINDINGS)
+    return conform(rows.withColumns({"severity": severity, "message": meanings[F.col("name")]}), FINDINGS)
 
 
 def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **known: Column) -> list[Column]:
@@ -92,7 +92,7 @@ def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **
         "offset": F.lit(None).cast("long"),
         "producer_id": F.lit(None).cast("long"),
         "transactional_id": F.lit(None).cast("string"),
-        # Of a finding that counts something; else that of its rule.
+        # Set by findings that count something; else the severity of the rule.
         "severity": F.lit(None).cast("string"),
         **known,
     }
@@ -191,7 +191,7 @@ def _of_corrupt_batches(checked_batches: DataFrame) -> DataFrame:
 
 
 def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
-    """Producers with something open whose last write is stamped later than an instant."""
+    """Producers with an open transaction whose last write is stamped later than `latest_ms`."""
     return (
         open_spans(producer_spans)
         .where(clock_ms("state.last_timestamp") > latest_ms)
@@ -209,7 +209,7 @@ def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
 
 
 def _of_unshown_timestamps(producer_spans: DataFrame) -> DataFrame:
-    """Producers whose newest batch or marker, or the first batch of what they have open, carries a time that no clock shows."""
+    """Producers with a time that no clock shows: in the newest batch or marker, or in the first batch of the open transaction."""
     times = {"last write": "state.last_timestamp", "first write": "first_timestamp_ms"}
     newest = newest_spans(producer_spans)
     is_open = F.col("state.current_txn_first_offset").isNotNull()
@@ -227,10 +227,10 @@ def _of_unshown_timestamps(producer_spans: DataFrame) -> DataFrame:
 
 
 def _of_unshown_records(coordinator_states: DataFrame) -> DataFrame:
-    """Transactional ids whose last record carries a time that no clock shows."""
+    """Transactional ids whose last record contains a time that no clock shows."""
     times = {"appended": "record_ms", "last update": "last_update_ms", "transaction start": "begun_ms"}
     is_odd = reduce(Column.__or__, [F.coalesce(~is_shown(name), F.lit(False)) for name in times.values()])
-    # An id without a transaction has no start: any number below 0.
+    # The start of an id without a transaction is any number below 0.
     begun_ms = F.when((F.col("start_ms") >= 0) | (F.col("state") != TransactionState.EMPTY.kafka_name), F.col("start_ms"))
     last = last_records(coordinator_states).withColumn("begun_ms", begun_ms)
     return last.where(is_odd).select(
@@ -247,14 +247,14 @@ def _of_unshown_records(coordinator_states: DataFrame) -> DataFrame:
 
 
 def _unshown(times: Mapping[str, str]) -> Column:
-    """Those of some times that no clock shows, each with its number."""
+    """The times among these that no clock shows, each with its number, as text."""
     return F.concat_ws(
         "; ", *[F.when(~is_shown(name), F.concat(F.lit(f"{what} stamped "), name, F.lit(" ms"))) for what, name in times.items()]
     )
 
 
 def of_owners(producer_id_owners: DataFrame) -> DataFrame:
-    """Producer ids that more than one transactional id claims: FINDINGS without severity and message."""
+    """Producer ids that more than one transactional id claims. Columns: FINDINGS without severity and message."""
     claims = producer_id_owners.groupBy("producer_id").agg(
         F.sort_array(F.collect_set("transactional_id")).alias("claimed_by"),
         F.max_by("coordinator_partition", "last_record_offset").alias("coordinator_partition"),

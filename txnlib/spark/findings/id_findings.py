@@ -18,14 +18,19 @@ _FOUND = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id",
 
 
 def churn_findings(coordinator_states: DataFrame, producer_spans: DataFrame, application_patterns: tuple[str, ...]) -> DataFrame:
-    """One row per application, and per partition, with ids left behind: name, topic, partition, offset, producer_id,
-    transactional_id, severity, evidence. Limits: `core.findings.id_patterns`."""
+    """One row per application, and per partition, with abandoned ids. Limits: `core.findings.id_patterns`.
+
+    Columns: name, topic, partition, offset, producer_id, transactional_id, severity, evidence.
+    """
     ids = _transactional_ids(coordinator_states, application_patterns)
     return ids.unionByName(_producer_ids(producer_spans), allowMissingColumns=True).select(*_FOUND)
 
 
 def _transactional_ids(coordinator_states: DataFrame, application_patterns: tuple[str, ...]) -> DataFrame:
-    """Ids whose records begin with their first initialisation, so that none before it is missing, and that hold no other."""
+    """The finding for transactional ids that were initialised only once.
+
+    Only ids whose records begin with their first initialisation count, so that no earlier record is missing.
+    """
     is_empty = F.col("state") == TransactionState.EMPTY.kafka_name
     used_ms = F.when(~F.col("is_tombstone"), clock_ms("timestamp_ms"))
     active = [state.kafka_name for state in ACTIVE_STATES]
@@ -71,7 +76,7 @@ def _transactional_ids(coordinator_states: DataFrame, application_patterns: tupl
 
 
 def _producer_ids(producer_spans: DataFrame) -> DataFrame:
-    """Producer ids outside transactions whose newest batch, of epoch 0, begins at sequence 0: it is their first."""
+    """The finding for producer ids outside transactions that wrote only one batch: of epoch 0, from sequence 0 on."""
     state = F.col("state")
     is_first_batch = (state["producer_epoch"] == 0) & (state["last_sequence"] == state["offset_delta"])
     is_plain = F.col("marker_offset").isNull() & F.col("first_offset").isNull() & (F.col("span") == 0)
@@ -104,7 +109,7 @@ def _producer_ids(producer_spans: DataFrame) -> DataFrame:
 
 
 def _is_left_behind() -> Column:
-    """Whether a newer id came so much later than this one was used that nobody waits to use it again."""
+    """Whether an id was abandoned: a newer id was created at least LEFT_BEHIND_AFTER_MS after its last use."""
     return F.col("last_ms") + LEFT_BEHIND_AFTER_MS <= F.col("newest_ms")
 
 
@@ -117,5 +122,5 @@ def _between() -> Column:
 
 
 def _severity(many: int) -> Column:
-    """How bad it is that so many ids were left behind."""
+    """The severity of this number of abandoned ids."""
     return F.when(F.col("count") >= many, Severity.WARNING.name).otherwise(Severity.INFO.name)

@@ -19,16 +19,19 @@ from txnlib.spark.schemas import TOPIC_PARTITION
 
 _FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence", "severity")
 _PRODUCER: Final = ("producer_id", *TOPIC_PARTITION)
-#: That of the finding's rule.
+#: NULL: the severity of the finding's rule.
 _NO_SEVERITY: Final = "CAST(NULL AS STRING)"
-#: Of writes that came before their transaction so many are looked at for each partition.
+#: Maximum number of writes before their transaction to check per partition.
 _SUSPECTS_OF_PARTITION: Final = 100
 
 
 def marker_findings(
     transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
 ) -> DataFrame:
-    """Findings about markers and decisions: name, topic, partition, offset, producer_id, transactional_id, evidence."""
+    """Findings about markers and decisions.
+
+    Columns: name, topic, partition, offset, producer_id, transactional_id, evidence, severity.
+    """
     return (
         _odd_markers(transactions, producer_spans, coordinator_states, coverage)
         .unionByName(_missing_markers(transactions, producer_spans, coverage))
@@ -38,7 +41,7 @@ def marker_findings(
 
 
 def _clocks(transactions: DataFrame) -> DataFrame:
-    """How the clocks of coordinators and partitions were compared: `broker_clocks`, as `transactions` kept it."""
+    """The result of `broker_clocks`, from the columns of `transactions`."""
     pair = ("coordinator_partition", *TOPIC_PARTITION)
     each = transactions.select("coordinator_partition", F.inline("markers"))
     return each.groupBy(*pair).agg(
@@ -47,7 +50,7 @@ def _clocks(transactions: DataFrame) -> DataFrame:
 
 
 def _decided_ms() -> Column:
-    """When a transaction was decided: what its Prepare says, else when it was appended."""
+    """When a transaction was decided, in ms: the time in its Prepare record, else that record's append time."""
     said = F.unix_millis("start") + F.col("time_to_decide_ms")
     return F.coalesce(said, F.unix_millis("prepared"))
 
@@ -71,7 +74,8 @@ def _odd_markers(
         F.struct(*ids).alias("owner"),
         decision.alias("decision"),
     )
-    # A marker is odd only beside a decision: sorting those of producers without one would be most of the work of a report.
+    # Only markers of producers with decisions can be odd. Sorting those of all other producers would be most of the work of a
+    # report.
     clocks = decided.groupBy(*_PRODUCER).agg(
         F.max("clock_offset_ms").alias("clock_offset_ms"), F.max("clocks_differ_ms").alias("clocks_differ_ms")
     )
@@ -98,7 +102,7 @@ def _odd_markers(
     ).where(F.col("marker").isNotNull() & F.col("owner").isNotNull() & F.col("at_ms").isNotNull())
     is_first = F.coalesce(F.col("marker_before_ms") < F.col("before.decided_ms"), F.col("marker_before_ms").isNull())
     suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
-    known = suspects.join(
+    located = suspects.join(
         F.broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
     )
     facts = F.struct(
@@ -122,8 +126,8 @@ def _odd_markers(
         F.coalesce(F.concat(F.lit("; the decision before: "), F.to_json("before")), F.lit("")),
         F.coalesce(F.concat(F.lit("; the decision after: "), F.to_json("after")), F.lit("")),
     )
-    found = known.withColumn("name", marker_finding()(facts)).where(F.col("name").isNotNull())
-    return found.select(
+    odd = located.withColumn("name", marker_finding()(facts)).where(F.col("name").isNotNull())
+    return odd.select(
         "name",
         *TOPIC_PARTITION,
         F.col("marker.marker_offset").alias("offset"),
@@ -135,13 +139,13 @@ def _odd_markers(
 
 
 def _is_innocent() -> Column:
-    """The first marker behind a decision that says the same: nearly all are."""
+    """Whether this is the first marker after a decision, and matches it, as nearly all markers do."""
     is_newer = F.coalesce(F.col("marker.marker_coordinator_epoch") >= F.col("before.coordinator_epoch"), F.lit(True))
     return agrees("marker", "before") & is_newer & F.col("is_first")
 
 
 def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Between which instants no record of each coordinator partition is missing."""
+    """The instants between which no record of each coordinator partition is missing."""
     judged = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
         F.col("partition").alias("of_partition"),
         F.coalesce(F.greatest("gap_offset", "damaged_offset"), F.lit(0).cast("long")).alias("from_offset"),
@@ -156,13 +160,13 @@ def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
 
 
 def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Partitions of completed transactions without their marker, where it could not have been overlooked."""
+    """Partitions of completed transactions without a marker, if the marker could not have been overlooked."""
     unmarked = (
         transactions.where(F.col("completed").isNotNull() & F.col("start").isNotNull())
         .select("transactional_id", "producer_id", "outcome", "start", "completed", F.inline("markers"))
         .where(F.col("marker_offset").isNull() & ~F.col("is_followed"))
     )
-    # Nothing is hidden by holes, by damage, by a snapshot, or by the instant of the copy.
+    # Copies in which holes, damage, a snapshot, or the instant of the copy hide nothing.
     whole = coverage.where(
         F.col("is_judged")
         & F.col("gap_offset").isNull()
@@ -176,13 +180,13 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
         unmarked.join(F.broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
         .where(F.col("known_until_ms") > F.unix_millis("completed") + F.col("clocks_differ_ms"))
         .join(stamps, on=list(TOPIC_PARTITION), how="inner")
-        # A log whose oldest marker is younger may be that of a topic deleted and created again.
+        # If the oldest marker of the log is younger, the topic may have been deleted and created again.
         .where(F.col("oldest_ms") < F.unix_millis("start"))
     )
     shown = F.concat(
         F.lit("Complete"), F.initcap("outcome"), F.lit(" at "), F.col("completed").cast("string"), F.lit(", no marker")
     )
-    # An abort by hand repairs what a lost ABORT left, and destroys what a lost COMMIT did.
+    # A manual abort repairs a lost ABORT marker, but destroys data after a lost COMMIT marker.
     severity = F.when(F.col("outcome") == "ABORT", Severity.WARNING.name)
     named = found.withColumns(
         {"name": F.lit(Finding.MARKER_MISSING.name), "offset": F.lit(None).cast("long"), "evidence": shown, "severity": severity}
@@ -191,8 +195,8 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
 
 
 def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """ABORT markers inside transactions that are still Ongoing with the partition: nobody decided them."""
-    known = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
+    """ABORT markers inside transactions that are still Ongoing with this partition: no coordinator decided them."""
+    coordinators = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
         F.col("partition").alias("coordinator_partition"),
         F.unix_millis("known_until").alias("known_until_ms"),
         clock().alias("coordinator_clock"),
@@ -208,7 +212,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
             F.unix_millis("start").alias("start_ms"),
             F.inline("partitions"),
         )
-        .join(F.broadcast(known), on="coordinator_partition", how="inner")
+        .join(F.broadcast(coordinators), on="coordinator_partition", how="inner")
         .join(F.broadcast(_clocks(transactions)), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
         .join(F.broadcast(stamped_by), on=list(TOPIC_PARTITION), how="left")
     )
@@ -227,7 +231,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
     )
     differ = F.coalesce("clocks_differ_ms", F.when(is_one_clock(), F.lit(CLOCKS_DIFFER_MS)), F.lit(UNKNOWN_CLOCKS_DIFFER_MS))
     at_ms = clock_ms("marker_ms") - F.coalesce("clock_offset_ms", F.lit(0))
-    found = (
+    odd = (
         written.join(F.broadcast(ongoing), on=list(_PRODUCER), how="inner")
         .where((F.col("marker_epoch") == F.col("producer_epoch")) & (at_ms > F.col("start_ms") + differ))
         .where(at_ms < F.col("known_until_ms") - differ)
@@ -239,7 +243,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
         instant("start_ms").cast("string"),
         F.lit(" and is Ongoing: stop its application before it commits, so that the coordinator aborts the rest"),
     )
-    named = found.withColumns(
+    named = odd.withColumns(
         {
             "name": F.lit(Finding.ABORTED_WHILE_ONGOING.name),
             "offset": F.col("marker_offset"),
@@ -251,11 +255,11 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
 
 
 def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """Records whose first batch a broker's clock proves older than the transaction that ended them."""
+    """Records whose first batch is older, by a broker's clock, than the transaction that ended them."""
     early = (
         transactions.where(F.col("start").isNotNull())
         .select("transactional_id", "producer_id", F.unix_millis("start").alias("began_ms"), F.inline("markers"))
-        # By the partition's clock, as far as it was compared.
+        # On the partition's clock, as far as the two were compared.
         .withColumn("start_ms", F.col("began_ms") + F.col("clock_offset_ms") - F.col("clocks_differ_ms"))
         .where(F.col("first_offset").isNotNull() & (F.col("first_timestamp_ms") < F.col("start_ms")))
         .withColumn("number", F.row_number().over(windows.spans_of_partition()))
@@ -264,10 +268,10 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     stamps = markers_of(producer_spans).select(
         *TOPIC_PARTITION, F.col("at_ms").alias("stamp_ms"), F.col("marker.marker_offset").alias("stamp_offset")
     )
-    # A marker behind the first batch, and older than the transaction: the batch is older still.
+    # If a marker after the first batch is older than the transaction, the batch is older still.
     is_between = F.col("stamp_offset").between(F.col("first_offset"), F.col("marker_offset"))
     key = [*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "start_ms"]
-    # The markers of a log are many, the suspects few: each marker looks for its suspects.
+    # A log has many markers and few suspects, so the suspects are broadcast.
     oldest = (
         stamps.join(F.broadcast(early.select(*key)), on=list(TOPIC_PARTITION), how="inner")
         .where(is_between)

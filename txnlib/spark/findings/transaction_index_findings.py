@@ -1,6 +1,6 @@
 """Findings about aborts on which a log and its transaction index disagree.
 
-Only a judged copy that is whole is compared: damage, and compaction, take markers away.
+Only judged copies without damage are compared, because damage and compaction remove markers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ABORT = (*TOPIC_PARTITION, "producer_id", "marker_offset")
 
 
 def transaction_index_findings(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
-    """One row per abort that only one of the two knows: name, topic, partition, producer_id, offset, evidence.
+    """One row per abort that is only in one of the two: name, topic, partition, producer_id, offset, evidence.
 
     Kafka: `LogSegment.updateTxnIndex`, which writes an entry for each ABORT marker that ends a transaction with data.
     """
@@ -23,14 +23,14 @@ def transaction_index_findings(producer_spans: DataFrame, aborted_transactions: 
         *COPY, "end_offset", "gap_offset", F.coalesce("read_from_offset", F.lit(0)).alias("read_from_offset")
     )
     index = aborted_transactions.join(F.broadcast(whole), on=list(COPY), how="inner")
-    # An empty index file is a row, too: it says that its segment has no aborts.
+    # An empty index file has a row, too: its segment has no aborts.
     files = index.groupBy(*TOPIC_PARTITION).agg(
         F.sort_array(F.collect_set("segment_base_offset")).alias("indexed_segments"),
         F.max("last_offset").alias("newest_entry"),
         F.max("gap_offset").alias("gap_offset"),
     )
     entries = index.where(F.col("producer_id").isNotNull()).withColumnRenamed("last_offset", "marker_offset")
-    # Most captures have no index of most partitions.
+    # Most captures have no index for most partitions.
     aborts = producer_spans.where(F.col("marker_type") == "ABORT").join(
         F.broadcast(files.select(*TOPIC_PARTITION)), on=list(TOPIC_PARTITION), how="left_semi"
     )
@@ -40,7 +40,7 @@ def transaction_index_findings(producer_spans: DataFrame, aborted_transactions: 
 
 
 def _not_indexed(derived: DataFrame, entries: DataFrame, files: DataFrame) -> DataFrame:
-    """Aborts of the log that the index lacks; not behind its newest entry, since it may have been copied before the log."""
+    """Aborts in the log without an index entry, only below the newest entry: the index may have been copied before the log."""
     lost = derived.join(entries.select(*_ABORT), on=list(_ABORT), how="left_anti").join(
         F.broadcast(files), on=list(TOPIC_PARTITION), how="inner"
     )
@@ -55,7 +55,7 @@ def _not_indexed(derived: DataFrame, entries: DataFrame, files: DataFrame) -> Da
 
 
 def _without_marker(entries: DataFrame, markers: DataFrame) -> DataFrame:
-    """Entries whose marker is not in the part of the log that was read; below a hole compaction may have taken it."""
+    """Index entries whose marker is not in the part of the log that was read. Below a hole, compaction may have removed it."""
     is_read = (F.col("marker_offset") >= F.col("read_from_offset")) & (F.col("marker_offset") < F.col("end_offset"))
     is_behind_holes = F.coalesce(F.col("marker_offset") > F.col("gap_offset"), F.lit(True))
     lost = entries.where(is_read & is_behind_holes).join(markers, on=list(_ABORT), how="left_anti")

@@ -1,4 +1,4 @@
-"""The partitions' side: the state of each producer in each partition."""
+"""The partitions' side: the state of each producer on each partition."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`checked_batches`: CRCs of odd batches and of those that verdicts rest on.
+"""`checked_batches`: CRC checks of odd batches and of evidence for verdicts.
 
-Readers look at headers only of batches above a page (docs/decisions/0001), so that one flipped bit could make an orphan out of
-nothing, or hide one. Before a transaction may hang, its first and last batch, and the producer's batch before them, are read again
-as a whole; and so is each batch that does not fit what its producer wrote before: few rows, at known positions. Source: DESIGN.md
-5.4; Kafka: `DefaultRecordBatch.isValid`.
+For batches above a page, the readers read only the headers (docs/decisions/0001). So one flipped bit could invent an orphaned
+transaction, or hide one. Before a transaction may be reported as hanging, its first and last batch, and the producer's batch before
+them, are read again completely. So is each batch that does not fit what its producer wrote before. These are few rows at known
+positions. Source: DESIGN.md 5.4; Kafka: `DefaultRecordBatch.isValid`.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from txnlib.spark.coverage.coverage import paths_of_segments
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans
 from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
 
-#: Odd batches that are checked: a log has none, or is in such a state that more would tell nothing new.
+#: Maximum number of odd batches to check. A log has none, or is in a state where more checks would show nothing new.
 ODD_CHECKED: Final = 1_000
 
 
 def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, coverage: DataFrame, segments: DataFrame) -> DataFrame:
-    """One row per batch and what rests on it. Columns: CHECKED_BATCHES."""
+    """One row per batch and transaction that depends on it. Columns: CHECKED_BATCHES."""
     judged = F.broadcast(coverage.where("is_judged").select(*COPY))
     opened = open_spans(producer_spans).select(*PRODUCER, F.col("first_offset").alias("start_offset"))
     opened = opened.join(judged, on=list(TOPIC_PARTITION), how="inner")
     own = record_batches.join(F.broadcast(opened), on=[*COPY, "producer_id"], how="inner").where(~F.col("is_control"))
     batch = F.struct(*_BATCH)
     is_before = F.col("base_offset") < F.col("start_offset")
-    found = own.groupBy(*COPY, "producer_id", "start_offset").agg(
+    of_transactions = own.groupBy(*COPY, "producer_id", "start_offset").agg(
         F.max(F.when(is_before, batch)).alias("before"),
         F.min(F.when(~is_before, batch)).alias("first"),
         F.max(F.when(~is_before, batch)).alias("last"),
     )
     rows = [F.struct(F.lit(what).alias("place"), F.col(what).alias("batch")) for what in ("before", "first", "last")]
     each = (
-        found.select(*COPY, "producer_id", "start_offset", F.explode(F.array(*rows)).alias("row"))
+        of_transactions.select(*COPY, "producer_id", "start_offset", F.explode(F.array(*rows)).alias("row"))
         .select(*COPY, "producer_id", "start_offset", "row.place", "row.batch.*")
         .where(F.col("base_offset").isNotNull())
     )
     odd = _odd_batches(producer_spans).join(judged, on=list(TOPIC_PARTITION), how="inner")
-    looked_at = record_batches.where(F.col("source").startswith("raw:") & (F.col("size") > PAGE) & ~F.col("is_control"))
-    other = looked_at.join(F.broadcast(odd), on=[*COPY, "producer_id", "base_offset"], how="inner").select(
+    unchecked = record_batches.where(F.col("source").startswith("raw:") & (F.col("size") > PAGE) & ~F.col("is_control"))
+    other = unchecked.join(F.broadcast(odd), on=[*COPY, "producer_id", "base_offset"], how="inner").select(
         *COPY, "producer_id", F.lit(None).cast("long").alias("start_offset"), F.lit("odd").alias("place"), *_BATCH
     )
     paths = paths_of_segments(segments)
@@ -65,7 +65,7 @@ _BATCH: Final = (
 
 
 def _is_valid() -> Column:
-    """NULL where there are no bytes to check: of text, and of files that lie there no more."""
+    """Whether the CRC matches. NULL if there are no bytes to check: for text, and for files that no longer exist."""
     is_raw = F.col("kind") == "raw"
     was_checked = is_raw & (F.col("size") <= PAGE)
     again = is_batch_valid()(F.when(is_raw & ~was_checked, F.col("path")), F.col("position"), F.col("size"))
@@ -73,8 +73,11 @@ def _is_valid() -> Column:
 
 
 def _odd_batches(producer_spans: DataFrame) -> DataFrame:
-    """PRODUCER and base_offset of batches that do not fit the producer's state before them, each with the batch that left that
-    state, and of the last batch of each producer that wrote outside of transactions after a marker, as no client does."""
+    """PRODUCER and base_offset of the batches that do not fit the producer's state.
+
+    Each comes with the batch that left that state. Also the last batch of each producer that wrote outside of transactions after a
+    marker, as no client does.
+    """
     before, batch = F.col("suspect.before"), F.col("suspect.batch")
     suspects = producer_spans.where(F.col("suspect").isNotNull()).select(
         *PRODUCER, F.explode(F.array(batch["base_offset"], _base_offset(before))).alias("base_offset")
@@ -86,5 +89,5 @@ def _odd_batches(producer_spans: DataFrame) -> DataFrame:
 
 
 def _base_offset(state: Column) -> Column:
-    """Where the last batch of a producer began, by its state."""
+    """Base offset of a producer's last batch, from its state."""
     return state["last_offset"] - state["offset_delta"]

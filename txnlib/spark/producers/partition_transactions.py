@@ -1,4 +1,4 @@
-"""`partition_transactions`: the transactions of each partition, and how they ended."""
+"""`partition_transactions`: the transactions on each partition, and how they ended."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from txnlib.spark.schemas import PARTITION_TRANSACTIONS, PRODUCER, conform
 
 
 def partition_transactions(producer_spans: DataFrame) -> DataFrame:
-    """One row per transaction on a partition; markers that ended nothing are not transactions (2.8 and newer).
+    """One row per transaction on a partition. Columns: PARTITION_TRANSACTIONS.
 
-    Columns: PARTITION_TRANSACTIONS. Kafka: `ProducerAppendInfo.appendEndTxnMarker`.
+    Markers that ended nothing are no transactions (2.8 and later). Kafka: `ProducerAppendInfo.appendEndTxnMarker`.
     """
     outcome = F.when(F.col("marker_offset").isNull(), "OPEN").otherwise(F.col("marker_type"))
-    # Written by tasks of their own: the next run takes over files in which every transaction has ended.
+    # A separate part, written by its own tasks: an incremental run carries over files in which every transaction has ended.
     ended = producer_spans.where(F.col("marker_offset").isNotNull())
     opened = newest_spans(producer_spans).where(F.col("marker_offset").isNull())
-    found = (
+    rows = (
         ended.unionByName(opened)
         .where(F.col("first_offset").isNotNull())
         .select(
@@ -39,4 +39,4 @@ def partition_transactions(producer_spans: DataFrame) -> DataFrame:
             instant("last_timestamp_ms").alias("last_timestamp"),
         )
     )
-    return conform(found, PARTITION_TRANSACTIONS)
+    return conform(rows, PARTITION_TRANSACTIONS)

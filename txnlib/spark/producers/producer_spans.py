@@ -1,7 +1,7 @@
-"""`producer_spans`: each producer of a partition between two of its markers. One pass of windows over all batches.
+"""`producer_spans`: each producer's batches on a partition between two of its markers.
 
-Several tables read the result, so it is stored. A span ends with a marker, or is the newest one; its last batch has seen
-everything in it, so nothing needs to be grouped.
+One pass of windows over all batches. Several tables read the result, so it is stored. A span ends with a marker, or is the newest
+one. The windows at its last batch cover the whole span, so no grouping is needed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from txnlib.spark.coverage.coverage import begins_at_snapshot, survives
 from txnlib.spark.producers.producer_steps import earlier_of, now, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, TRUNCATED, conform
 
-#: Batches of one producer in a partition that are kept for the core to judge; the rest is counted. A producer gone mad
-#: must not fill a row.
+#: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
+#: producer must not fill a row.
 SUSPECTS_KEPT: Final = 100
 
 
@@ -28,34 +28,34 @@ def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, cov
 
 
 def located_spans(spans: DataFrame, judged: DataFrame) -> DataFrame:
-    """Spans, each with whether its start was seen. Columns: PRODUCER_SPANS."""
-    # A log captured from its middle may hide where a transaction began.
+    """The spans, each with whether its start offset is exact. Columns: PRODUCER_SPANS."""
+    # A log that was captured from its middle may hide where a transaction began.
     hides = judged.select(*TOPIC_PARTITION, ((F.col("begins_at") > 0) & F.col("snapshot_offset").isNull()).alias("hides_starts"))
-    told = spans.join(F.broadcast(hides), on=list(TOPIC_PARTITION), how="left")
+    joined = spans.join(F.broadcast(hides), on=list(TOPIC_PARTITION), how="left")
     is_start_exact = (F.col("span") > 0) | ~F.coalesce("hides_starts", F.lit(False))
-    return conform(told.withColumn("is_start_exact", is_start_exact), PRODUCER_SPANS)
+    return conform(joined.withColumn("is_start_exact", is_start_exact), PRODUCER_SPANS)
 
 
 def producer_batches(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
-    """One row per batch of a producer in the judged copies, and per producer of a snapshot: what the windows run over."""
+    """One row per batch of a producer in the judged copies, and per producer of a snapshot: the input of the windows."""
     return batches_of(record_batches, producer_snapshots, with_snapshot(coverage.where("is_judged"), producer_snapshots))
 
 
 def batches_of(record_batches: DataFrame, producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
-    """The same of some judged copies, with their snapshots (`with_snapshot`)."""
+    """The same for the given judged copies with their snapshots (`with_snapshot`)."""
     return _seeds(producer_snapshots, judged).unionByName(read_batches_of(record_batches, judged))
 
 
 def begins_at() -> Column:
-    """Below which offset of a copy nothing was read."""
+    """The offset below which nothing of a copy was read."""
     return F.when(begins_at_snapshot(), F.col("read_from_offset")).otherwise(F.least("log_start_offset", "first_offset"))
 
 
 def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
-    """The judged copies, each with the snapshot that tells what a log captured from its middle does not show.
+    """The judged copies, each with the snapshot for the part of the log before its first captured offset.
 
-    The oldest at or above the first offset: it knows what was open before and still is. A snapshot below the first offset has a
-    hole behind it, in which what was open may have ended (DESIGN.md 5.3, rule 5).
+    This is the oldest snapshot at or above the first offset: it contains the transactions that were open before and still are. A
+    snapshot below the first offset is followed by a hole, in which these transactions may have ended (DESIGN.md 5.3, rule 5).
     """
     copy = [*TOPIC_PARTITION, "source"]
     begins = judged.select(*copy, begins_at().alias("begins_at"), _truncated(judged))
@@ -66,12 +66,12 @@ def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame
 
 
 def _truncated(coverage: DataFrame) -> Column:
-    """What a newer leader truncated of each copy; older versions did not note it."""
+    """What a newer leader truncated from each copy; NULL in tables of older versions."""
     return F.col("truncated") if "truncated" in coverage.columns else F.lit(None).cast(TRUNCATED).alias("truncated")
 
 
 def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
-    """The batches that concern producers: neither those without an id, nor control batches without a marker."""
+    """The batches of producers: not those without a producer id, and not control batches without a marker."""
     is_text = ~F.col("source").startswith("raw:")
     has_marker = F.col("control_type").isNotNull() | (is_text & (F.coalesce("records_count", F.lit(1)) > 0))
     return (
@@ -102,7 +102,7 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
 
 
 def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
-    """One synthetic batch per producer of the snapshot that precedes the log: it leaves the snapshot's state behind."""
+    """One synthetic batch per producer of the snapshot before the log. Appending it results in the snapshot's state."""
     chosen = producer_snapshots.join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source", "snapshot_offset"], how="inner").where(
         F.col("producer_id").isNotNull()
     )
@@ -130,7 +130,7 @@ def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
 
 def newest_spans(producer_spans: DataFrame) -> DataFrame:
     """The newest span of each producer. Columns: PRODUCER_SPANS."""
-    # The first condition spares Delta the files of all others; older versions noted the second only.
+    # The first condition lets Delta skip the files of all other spans; older versions wrote only the second column.
     return producer_spans.where(F.coalesce("is_newest", F.lit(True)) & F.col("state").isNotNull())
 
 
@@ -140,7 +140,7 @@ def open_spans(producer_spans: DataFrame) -> DataFrame:
 
 
 def spans_of(steps: DataFrame) -> DataFrame:
-    """The last batch of each span, with its span's sums, and each suspect; what is neither has told all it knows."""
+    """The last batch of each span, with the sums of the span, and each suspect batch. All other batches are dropped."""
     window, earlier = windows.batches_of_producer(), earlier_of(steps)
     kept = steps.withColumn("is_end", F.col("is_marker") | F.col("is_newest")).where(F.col("is_end") | F.col("is_suspect"))
     sums = {name: F.when(F.col("is_marker"), sum_until_now(name)) for name in SUMS}
@@ -172,18 +172,18 @@ def spans_of(steps: DataFrame) -> DataFrame:
     )
 
 
-#: What a span has and a row of a suspect alone has not.
+#: Columns that are NULL in the row of a suspect that does not end a span.
 END_OF_SPAN: Final = tuple(
     field
     for field in PRODUCER_SPANS.names
     if field not in (*PRODUCER, "span", "is_start_exact", "state", "suspect", "is_newest", "suspects_count")
 )
-#: What is summed over a span: until now, less what it was at the marker before.
+#: Sums over a span: the running sum at its end, less the one at the marker before.
 SUMS: Final = ("batches", "records", "uncounted", "bytes", "client_clocks")
 
 
 def _end() -> dict[str, Column]:
-    """What the last batch of a span tells of it."""
+    """The columns of a span, at its last batch."""
     is_marker = F.col("is_marker")
     start = F.when(is_marker, F.col("start_before")).otherwise(now("start"))
     first_offset = F.when(start >= 0, start)

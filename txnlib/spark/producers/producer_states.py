@@ -1,4 +1,4 @@
-"""`producer_states`: each producer at the end of a log. `describe-producers` prints the same."""
+"""`producer_states`: each producer at the end of a log, as `describe-producers` prints it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from txnlib.spark.schemas import PRODUCER, PRODUCER_STATES, conform
 
 
 def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_expiration_ms: int) -> DataFrame:
-    """One row per producer of a partition that its broker has not forgotten. Columns: PRODUCER_STATES.
+    """One row per producer of a partition that its broker still has in memory. Columns: PRODUCER_STATES.
 
-    A producer without an open transaction is forgotten `producer_id_expiration_ms` after its last write; one with an open
-    transaction never is. Kafka: `ProducerStateManager.removeExpiredProducers`.
+    A broker removes a producer without an open transaction `producer_id_expiration_ms` after its last write. It never removes one
+    with an open transaction. Kafka: `ProducerStateManager.removeExpiredProducers`.
     """
     last = newest_spans(producer_spans)
     is_open = F.col("state.current_txn_first_offset").isNotNull()
     silent_ms = F.try_subtract(F.lit(as_of_ms), F.coalesce("state.last_timestamp", F.lit(-1)))
-    # A difference beyond int64 wraps around in a broker, so that such a producer is younger than any limit.
+    # A difference beyond int64 overflows in a broker, so that such a producer is younger than any limit.
     is_fresh = F.coalesce(silent_ms < producer_id_expiration_ms, F.lit(True))
     remembered = last.where(is_open | is_fresh).select(
         *PRODUCER,

@@ -1,17 +1,17 @@
-"""The producer state before and after each batch, by windows.
+"""Producer state before and after each batch, by windows.
 
-Two passes over one sort: first what a batch's neighbours are, then what has been remembered until then. Each expression is
-a running `last`, `sum` or `lag` of a plain number: structs in windows, and windows over windows, cost several times that.
+Two passes over one sort: first the neighbours of each batch, then the state so far. Each expression is a running `last`, `sum` or
+`lag` of a plain number: structs in windows, and windows over windows, cost several times as much.
 
 | field after a batch | changed by |
 | --- | --- |
 | producer_epoch, last_timestamp | every batch |
-| last_sequence, last_offset, offset_delta | data; forgotten when the epoch changes |
+| last_sequence, last_offset, offset_delta | data; reset when the epoch changes |
 | coordinator_epoch | a marker |
-| current_txn_first_offset | transactional data while nothing is open; forgotten at a marker |
+| current_txn_first_offset | transactional data while nothing is open; reset by a marker |
 
-Kafka: `ProducerAppendInfo`; the same steps in Python are `core.kafka.producer_state.append`, and a property test compares them
-row by row.
+Kafka: `ProducerAppendInfo`. The same steps in Python are `core.kafka.producer_state.append`; a property test compares them row by
+row.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE
 from txnlib.spark import windows
 from txnlib.spark.schemas import STATE_FIELDS
 
-#: In a `_change`: from here on nothing is known, or nothing is open. NULL in a `_change` means that nothing changes.
+#: In a `_change` column: from here on the value is unknown, or nothing is open. NULL in a `_change` column: no change.
 NOTHING: Final = -1
-#: Of batches that go on from an earlier run: what that remembered of their producer (`continued_spans.memory_of`).
+#: Column of batches after those of an earlier run: what that run remembered of their producer (`incremental.resumed_spans.memory`).
 EARLIER: Final = "earlier"
 
 
 def with_states(batches: DataFrame) -> DataFrame:
-    """Each batch with the state before and after it, its span's sums, and whether the core should look at it."""
+    """Each batch with the state before and after it, the sums of its span, and whether the core should check it."""
     stepped = _remembered(_neighboured(batches)).where("is_batch")
     return stepped.withColumns({"span": F.col("spans_before"), "before": _before(), "after": _after(), "is_suspect": _is_suspect()})
 
@@ -64,8 +64,8 @@ def _neighboured(batches: DataFrame) -> DataFrame:
             "seeded_start": F.max(F.when(F.col("is_seed"), F.col("opens_at"))).over(whole),
         }
     )
-    # A snapshot behind the first offset tells the state there only of producers without a batch in between. Of the others
-    # it tells one thing, if that: which transaction had begun before, and was still open.
+    # A snapshot above the first offset gives the state there only for producers without a batch in between. For all others, it
+    # shows at most one thing: which transaction had begun before and was still open.
     is_weak = F.coalesce(F.col("first_batch") < F.col("seeded_until"), F.lit(False))
     is_void = is_weak & F.coalesce(F.col("seeded_start") >= F.col("first_batch"), F.lit(True))
     marked = seen.withColumns({"is_weak": is_weak & F.col("is_seed"), "is_void": is_void & F.col("is_seed")})
@@ -90,7 +90,7 @@ def _neighboured(batches: DataFrame) -> DataFrame:
 
 
 def _remembered(batches: DataFrame) -> DataFrame:
-    """Each batch with what it changes (`_change`) or adds (`_here`), and the same of all batches before it (`_before`)."""
+    """Each batch with what it changes (`_change`) or adds (`_here`), and the totals of all batches before it (`_before`)."""
     before, earlier = windows.before_now(windows.batches_of_producer()), earlier_of(batches)
     is_data = ~F.col("is_marker") & (~F.col("is_seed") | F.col("last_sequence").isNotNull())
     is_new_epoch = F.col("producer_epoch") != F.col("epoch_before")
@@ -125,28 +125,28 @@ def _remembered(batches: DataFrame) -> DataFrame:
     )
     return changed.withColumns(
         {f"{name}_before": F.coalesce(F.last(f"{name}_change", ignorenulls=True).over(before), earlier(name)) for name in changes}
-        | {f"{name}_before": _known_sum(F.sum(f"{name}_here").over(before)) + _known_sum(earlier(name)) for name in amounts}
+        | {f"{name}_before": _or_zero(F.sum(f"{name}_here").over(before)) + _or_zero(earlier(name)) for name in amounts}
     )
 
 
-def _known_sum(amount: Column) -> Column:
+def _or_zero(amount: Column) -> Column:
     return F.coalesce(amount, F.lit(0))
 
 
 def earlier_of(rows: DataFrame) -> Callable[[str], Column]:
-    """By name, what an earlier run remembered of the producer of a row; NULL where there was none."""
+    """Function from a name to what an earlier run remembered of the row's producer under that name; NULL if it knew none."""
     if EARLIER not in rows.columns:
         return lambda name: F.lit(None)
     return lambda name: F.col(f"{EARLIER}.{name}")
 
 
 def now(name: str) -> Column:
-    """What is remembered right after a batch; NULL if that is nothing."""
+    """The value directly after a batch; NULL if it is unknown or nothing is open."""
     return _known(F.coalesce(f"{name}_change", f"{name}_before"))
 
 
 def sum_until_now(name: str) -> Column:
-    """What the batches up to and including this one add up to."""
+    """The sum over the batches up to and including this one."""
     return F.col(f"{name}_before") + F.col(f"{name}_here")
 
 
@@ -180,12 +180,12 @@ def _after() -> Column:
 
 
 def _is_suspect() -> Column:
-    """Whether a batch could have a finding; the core decides about those (a property test shows that others have none)."""
+    """Whether a batch could have a finding. The core decides about these; a property test shows that all others have none."""
     epoch_before, sequence_before = F.col("epoch_before"), F.col("sequence_before")
     went_back = F.col("producer_epoch") < epoch_before
     begins = (F.col("producer_epoch") != epoch_before) | sequence_before.isNull() | (sequence_before == NOTHING)
-    demanded = F.when(begins, F.lit(0)).otherwise((sequence_before.cast("long") + 1).bitwiseAND(MAX_SEQUENCE))
-    sequence_jumped = F.col("base_sequence").isNotNull() & (F.col("base_sequence") != demanded)
+    expected = F.when(begins, F.lit(0)).otherwise((sequence_before.cast("long") + 1).bitwiseAND(MAX_SEQUENCE))
+    sequence_jumped = F.col("base_sequence").isNotNull() & (F.col("base_sequence") != expected)
     is_checked = F.col("topic") != GROUP_METADATA_TOPIC
     outside = (F.col("start_before") >= 0) & ~F.col("is_transactional")
     fenced = F.col("coordinator_epoch") < F.col("coordinator_before")

@@ -1,4 +1,4 @@
-"""Both sides together: what is open, what it blocks, and what to do."""
+"""Reports from both sides: what is open, what it blocks, and what to do."""
 
 from __future__ import annotations
 

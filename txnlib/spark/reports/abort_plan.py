@@ -29,17 +29,20 @@ _NEEDED = (
 
 
 def needs_somebody(transaction_max_timeout_ms: int) -> Column:
-    """Of open transactions: all that are not simply in time, and two-phase commits older than other transactions may become."""
+    """Whether an open transaction needs an operator.
+
+    True for all that are not simply in time, and for two-phase commits older than the maximum timeout of other transactions.
+    """
     open_ms = F.unix_millis("as_of") - F.unix_millis(F.coalesce("transaction_start", "blocks_since"))
     is_forgotten = (F.col("reason") == Reason.TWO_PHASE_COMMIT.value) & (open_ms > transaction_max_timeout_ms)
     return (F.col("verdict") != "OPEN") | F.coalesce(is_forgotten, F.lit(False))
 
 
 def abort_plan(open_transactions: DataFrame, *, transaction_max_timeout_ms: int, kafka_version: str | None) -> DataFrame:
-    """One row per step, in the order of what frees consumers first. Columns: ABORT_PLAN.
+    """One row per step; steps that unblock consumers come first. Columns: ABORT_PLAN.
 
-    What a coordinator does for all partitions of a transaction at once is one step. In each partition the open transaction with
-    the lowest start offset holds the last stable offset; the others wait behind it.
+    A step that the coordinator takes for all partitions of a transaction at once is one row. On each partition, the open
+    transaction with the lowest start offset determines the last stable offset. The others are waiting for it to end.
     """
     holds = F.col("start_offset") == F.min("start_offset").over(windows.whole_partition())
     placed = F.concat(F.concat_ws("-", "topic", "partition"), F.lit(" offset "), F.col("start_offset"))

@@ -1,13 +1,13 @@
 """`blocked_groups`: consumer groups that wait at a last stable offset.
 
-Waiting is shown by a commit between two offsets of a partition whose last stable offset (LSO) lies below its high watermark:
+A group waits if it has a commit between two offsets of a partition whose last stable offset (LSO) is below its high watermark:
 
     readable end <= committed offset <= LSO
 
-The *readable end* is the offset after the last record below the LSO that `read_committed` consumers are given: what lies
-between is markers, aborted data and what compaction removed, and a consumer may or may not have stepped over it when it
-commits. A group above the LSO reads uncommitted data and is not blocked; one below the readable end has something to read.
-A group at the LSO counts whether or not a member of it is alive: commits do not tell.
+The *readable end* is the offset after the last record below the LSO that `read_committed` consumers receive. Between the two there
+are only markers, aborted data, and gaps from compaction. A consumer may or may not have passed these when it commits. A group above
+the LSO reads uncommitted data and is not blocked; a group below the readable end still has records to read. A group at the LSO
+counts whether or not it has a live member, because commits do not show that.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def blocked_groups(
 
 
 def _readable_ends(blocked: DataFrame, coverage: DataFrame, producer_spans: DataFrame, record_batches: DataFrame) -> DataFrame:
-    """The readable end of each blocked partition; never below an offset under which something was not read.
+    """The readable end of each blocked partition. It is never below an offset under which something was not read.
 
-    Of a committed transaction that ends below the LSO, its span knows the last record; of one that reaches beyond, of
-    which a producer has at most one, its batches are looked at. A marker whose type is not printed may be a COMMIT.
+    For a committed transaction that ends below the LSO, its span has the last record. For one that extends beyond the LSO, its
+    batches are read; each producer has at most one. A marker whose type is not printed may be a COMMIT.
     """
-    # Below the log's start, a snapshot's offset, a hole or damage, there may be, or may have been, something to read.
+    # Below the log's start, a snapshot's offset, a hole or damage, there may be, or may have been, records to read.
     unread = F.greatest("log_start_offset", "read_from_offset", "gap_offset", "damaged_offset")
     judged = coverage.where("is_judged").select(*COPY, unread.alias("unread_end"))
     bounds = blocked.select(*TOPIC_PARTITION, "last_stable_offset").join(judged, on=list(TOPIC_PARTITION), how="inner")

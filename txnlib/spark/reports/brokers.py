@@ -1,4 +1,4 @@
-"""`brokers`: what each broker's own metrics say at the audit's instant."""
+"""`brokers`: the values of each broker's own metrics at the audit's instant."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from txnlib.spark.schemas import BROKERS, TOPIC_PARTITION, conform
 def brokers(coverage: DataFrame, partitions: DataFrame, transactional_ids: DataFrame) -> DataFrame:
     """One row per broker with a copy. Columns: BROKERS.
 
-    Kafka: the gauges `PartitionsWithLateTransactionsCount` of ReplicaManager, of the partitions that a broker leads, and
-    KIP-939's `active-transaction-open-time-max` of the coordinators on it (Ongoing only; what is prepared is decided).
+    Kafka: the gauge `PartitionsWithLateTransactionsCount` of ReplicaManager, over the partitions that the broker leads, and
+    KIP-939's `active-transaction-open-time-max` over its coordinators (Ongoing only; prepared transactions are decided).
     """
-    # Where nobody noted the leaders, the judged copy stands for the leader's.
+    # If leaders are not noted, the judged copy counts as the leader's.
     leads = F.coalesce(F.col("is_leader"), F.col("is_judged"))
     copies = coverage.where(F.col("broker").isNotNull() & (F.col("status") != "MISSING"))
-    # A broker may give several copies of a partition: coordinators before and after the others, or its text, too.
+    # There may be several copies of a partition from one broker: coordinators before and after the others, or a text as well.
     held = copies.groupBy("broker", *TOPIC_PARTITION).agg(
         F.bool_or(leads).alias("leads"), F.bool_or(F.col("is_leader").isNull()).alias("is_assumed")
     )

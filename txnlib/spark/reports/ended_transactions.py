@@ -1,4 +1,4 @@
-"""`ended_transactions`: open transactions of an earlier audit that are open no longer."""
+"""`ended_transactions`: open transactions of an earlier audit that are no longer open."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.reports.abort_plan import needs_somebody
 from txnlib.spark.schemas import ENDED_TRANSACTIONS, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, conform
 
-#: What is told of the run that saw it last.
+#: Columns from the run that last saw the transaction -> their names here.
 _THEN: Final = {"transactional_id": "transactional_id", "verdict": "verdict", "reason": "reason", "run_id": "run_id_then"}
 _NOT_CAPTURED: Final = "NOT_CAPTURED"
-#: Nobody decides for such a producer id any more, so a marker of it is one by hand.
+#: Reasons that mean that no coordinator decides for the producer id any more, so a marker of it was written by hand.
 _UNOWNED: Final = [
     reason.value
     for reason in (Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, Reason.TRANSACTIONAL_ID_EXPIRED, Reason.PRODUCER_ID_ROTATED)
@@ -27,9 +27,9 @@ _UNOWNED: Final = [
 
 
 def warned_of(open_transactions: DataFrame, ended_transactions: DataFrame, *, transaction_max_timeout_ms: int) -> DataFrame:
-    """What a run warned of: its open transactions that need somebody, and those of runs before that it could not look at.
+    """The open transactions of a run that need an operator, and those of earlier runs that it could not check.
 
-    Columns: those of the identity, transactional_id, verdict, reason, and run_id and as_of of the run that judged them.
+    Columns: the identity, transactional_id, verdict, reason, and run_id and as_of of the run that judged the transaction.
     """
     columns = [*OPEN_TRANSACTION, *_THEN, "as_of"]
     unseen = ended_transactions.where(F.col("how") == _NOT_CAPTURED).drop("run_id", "as_of")
@@ -51,8 +51,8 @@ def ended_transactions(
 ) -> DataFrame:
     """One row per transaction of `earlier` that is not open now. Columns: ENDED_TRANSACTIONS.
 
-    `earlier` is what the run before warned of (`warned_of`). The first marker of its producer behind its start ended it; where
-    there is none and the producer has something open, it is still that, seen from another beginning of the log.
+    `earlier` is what the earlier run warned of (`warned_of`). A transaction was ended by the first marker of its producer after its
+    start. If there is none and the producer has an open transaction, it is still the same one, seen from another log start.
     """
     warned = earlier.select(
         *OPEN_TRANSACTION, *[F.col(name).alias(alias) for name, alias in _THEN.items()], F.col("as_of").alias("last_seen")
@@ -72,9 +72,9 @@ def ended_transactions(
     odd = findings.select(*PRODUCER, F.col("offset").alias("marker_offset"), F.col("name").alias("finding")).where(
         F.col("finding").isin(Finding.MARKER_WITHOUT_DECISION.name, Finding.SPLIT_OUTCOME.name)
     )
-    known = ("log_start_offset", "end_offset", "gap_offset", "damaged_offset", "is_gone")
-    copies = coverage.where(F.col("is_judged") | F.col("is_gone")).select(*TOPIC_PARTITION, *known)
-    told = (
+    of_copy = ("log_start_offset", "end_offset", "gap_offset", "damaged_offset", "is_gone")
+    copies = coverage.where(F.col("is_judged") | F.col("is_gone")).select(*TOPIC_PARTITION, *of_copy)
+    joined = (
         gone.join(ends, on=list(OPEN_TRANSACTION), how="left")
         .join(still_open, on=list(PRODUCER), how="left")
         .where(F.col("marker_offset").isNotNull() | F.col("is_open").isNull())
@@ -85,7 +85,7 @@ def ended_transactions(
         .withColumn("how", _how())
     )
     return conform(
-        told.withColumns(
+        joined.withColumns(
             {
                 "as_of": instant(F.lit(as_of_ms)),
                 "ended_at": instant("marker_ms"),
@@ -98,7 +98,7 @@ def ended_transactions(
 
 
 def _last_records(producer_id_owners: DataFrame, coverage: DataFrame) -> DataFrame:
-    """The last coordinator record that names each producer id in use, and until when no later one can have been overlooked."""
+    """For each current producer id: its last coordinator record, and the instant up to which no later record was overlooked."""
     whole = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged") & shows_absence())
     known = whole.select(F.col("partition").alias("coordinator_partition"), F.unix_millis("known_until").alias("known_ms"))
     return (
@@ -110,8 +110,10 @@ def _last_records(producer_id_owners: DataFrame, coverage: DataFrame) -> DataFra
 
 
 def _is_by_hand() -> Column:
-    """Whether no coordinator decided on the marker. One that had would have written its Complete record after it, and compaction
-    keeps the last record of an id."""
+    """Whether the marker was written by hand, without a coordinator's decision.
+
+    A coordinator would have written its Complete record after the marker, and compaction keeps the last record of an id.
+    """
     marker_ms = clock_ms("marker_ms")
     is_quiet = (F.col("last_record_ms") < marker_ms - CLOCKS_DIFFER_MS) & (F.col("known_ms") > marker_ms + CLOCKS_DIFFER_MS)
     return F.col("finding").isNotNull() | (F.col("marker_offset").isNotNull() & (F.col("reason").isin(_UNOWNED) | is_quiet))
@@ -119,7 +121,7 @@ def _is_by_hand() -> Column:
 
 def _how() -> Column:
     start = F.col("start_offset")
-    # What a lagging, broken or older copy does not show may be there all the same.
+    # A lagging, broken or older copy may lack what is in the log.
     is_unread = F.col("end_offset").isNull() | (F.col("end_offset") <= start) | (F.greatest("gap_offset", "damaged_offset") > start)
     return (
         F.when(F.col("finding") == Finding.SPLIT_OUTCOME.name, "SPLIT")
@@ -148,7 +150,7 @@ def _says() -> Column:
         "TOPIC_GONE": F.lit("its topic no longer exists"),
         "GONE": F.lit("no batch of it is in the log any more: truncated, or the topic was created again"),
     }
-    found = F.lit(None).cast("string")
+    sentence = F.lit(None).cast("string")
     for name, text in texts.items():
-        found = F.when(F.col("how") == name, text).otherwise(found)
-    return found
+        sentence = F.when(F.col("how") == name, text).otherwise(sentence)
+    return sentence

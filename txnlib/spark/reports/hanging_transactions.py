@@ -1,4 +1,4 @@
-"""`hanging_transactions`: open transactions that nobody will end."""
+"""`hanging_transactions`: open transactions that no coordinator will end."""
 
 from __future__ import annotations
 

@@ -9,16 +9,16 @@ from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC
 from txnlib.spark import windows
 from txnlib.spark.schemas import COPY, PRODUCER
 
-#: What a commit says, and by what it is older or newer than another one of the same key.
+#: Fields of a commit. The first one orders the commits of one key.
 COMMIT = ("offset", "is_tombstone", "committed_offset", "commit_timestamp_ms")
 
 
 def group_offsets(committed_offsets: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per group and partition: group_id, topic, partition, committed_offset, commit_timestamp_ms.
 
-    A commit takes effect when it is written; one inside a transaction by the COMMIT marker that follows it in its own
-    partition of `__consumer_offsets`, and then it counts as of its own offset, not the marker's. What is pending or aborted
-    has none; a tombstone takes away, at once, all that was written before it. Judged copies only.
+    A commit takes effect when it is written. A commit inside a transaction takes effect with the COMMIT marker that follows it in
+    its own partition of `__consumer_offsets`, and then counts as of its own offset, not the marker's. Pending and aborted commits
+    have no effect. A tombstone removes, immediately, everything written before it. Judged copies only.
     Kafka: `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
     """
     judged = coverage.where(F.col("is_judged") & (F.col("topic") == GROUP_METADATA_TOPIC)).select(*COPY)

@@ -1,4 +1,4 @@
-"""Coordinator decisions on the producers of open transactions, and their other partitions."""
+"""Coordinator decisions for producers of open transactions, and their markers elsewhere."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from txnlib.spark.instants import clock_ms, is_shown, latest_ms
 from txnlib.spark.schemas import OPEN_TRANSACTION
 
 _COMPLETE: Final = [state.kafka_name for state in COMPLETE_STATES]
-#: Partitions named in a row.
+#: Maximum number of partitions in a row.
 SIBLINGS_SHOWN: Final = 20
 
 
 def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
-    """One row per open transaction whose producer id has a decided transaction that lists the partition, or may list it.
+    """One row per open transaction whose producer id has a decided transaction that lists, or may list, the partition.
 
-    `opened`: OPEN_TRANSACTION, marker_before. Columns: those of the identity; ended_at_ms, last_prepared_ms and
-    is_end_untimed of all; `decision`, the newest; `commit_due`, the newest COMMIT that is not known to be marked here, since the
-    newest decision that is; clocks_differ_ms.
+    `opened`: OPEN_TRANSACTION, marker_before. Columns: the identity; ended_at_ms, last_prepared_ms and is_end_untimed over all
+    decided transactions; `decision`, the newest decision; `commit_due`, the newest COMMIT without a known marker here that is newer
+    than the newest decision with one; clocks_differ_ms.
     """
     ended = transactions.where(F.col("outcome") != "OPEN").select(
         "producer_id",
@@ -43,7 +43,7 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
         (F.col("first_record_offset") == F.col("last_record_offset")).alias("is_last_record_only"),
     )
     here = F.struct("topic", "partition")
-    # Of a transaction with its last record only, no partition is known: it may have been this one.
+    # If only the last record of a transaction is left, its partitions are unknown: this may have been one of them.
     lists_it = F.coalesce(F.array_contains("partitions", here), F.lit(True))
     placed = F.try_element_at(F.filter("markers", _is_here), F.lit(1))
     about = (
@@ -53,14 +53,14 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
         .withColumns({"placed": placed, "lists_partition": F.col("partitions").isNotNull()})
         .withColumn("differ_ms", F.coalesce("placed.clocks_differ_ms", F.lit(UNKNOWN_CLOCKS_DIFFER_MS).cast("long")))
     )
-    # Times place markers: one without may carry any decision.
+    # Markers are matched by time: one without a time may belong to any decision.
     is_untimed = F.coalesce(~is_shown("marker_before.ms"), F.lit(False))
     is_marked = (
         F.when(F.col("placed.marker_offset").isNotNull(), F.lit(True))
         .when(F.col("placed").isNotNull() & ~is_untimed, F.lit(False))
         .otherwise(_seems_marked())
     )
-    told = about.withColumn("is_marked", is_marked).withColumn(
+    matched = about.withColumn("is_marked", is_marked).withColumn(
         "decided",
         F.struct(
             F.col("outcome").alias("type"),
@@ -75,7 +75,7 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
     )
     newest_marked = F.max(F.when(F.col("is_marked"), F.col("last_record_offset")))
     of_commit = F.when((F.col("outcome") == "COMMIT") & ~F.coalesce("is_marked", F.lit(False)), F.col("last_record_offset"))
-    found = told.groupBy(*OPEN_TRANSACTION).agg(
+    summed = matched.groupBy(*OPEN_TRANSACTION).agg(
         F.max(F.greatest("prepared_ms", "completed_ms")).alias("ended_at_ms"),
         F.max("prepared_ms").alias("last_prepared_ms"),
         F.bool_or(F.col("completed_ms").isNull() & (F.col("state").isin(_COMPLETE) | F.col("prepared_ms").isNull())).alias(
@@ -88,7 +88,7 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
         newest_marked.alias("marked_offset"),
     )
     is_due = F.col("commit_offset") > F.coalesce("marked_offset", F.lit(-1))
-    return found.withColumn("commit_due", F.when(is_due, F.col("last_commit"))).drop(
+    return summed.withColumn("commit_due", F.when(is_due, F.col("last_commit"))).drop(
         "last_commit", "commit_offset", "marked_offset"
     )
 
@@ -98,7 +98,7 @@ def _is_here(marker: Column) -> Column:
 
 
 def _seems_marked() -> Column:
-    """Whether the marker before the open records may carry a decision whose Prepare is gone; NULL where nothing tells."""
+    """Whether the marker before the open records may belong to a decision whose Prepare record is lost; NULL if unknown."""
     marker = F.col("marker_before")
     epoch = F.coalesce("decided_epoch", F.when(F.col("is_last_record_only"), F.col("first_epoch")))
     is_possible = (
@@ -115,11 +115,11 @@ def _seems_marked() -> Column:
 
 
 def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFrame) -> DataFrame:
-    """Per open transaction, what its producer's markers on all partitions show.
+    """Per open transaction, what the markers of its producer on all partitions show.
 
-    Columns: newest_marker_ms, of those that no known transaction explains; newest_commit, of the COMMITs among them;
-    commits_elsewhere, per other partition with a COMMIT its name, and when the newest was
-    written: committed_ms of any, unexplained_ms of those.
+    Columns: newest_marker_ms, over the markers that no known transaction explains; newest_commit, over the COMMIT markers among
+    them; commits_elsewhere, one struct per other partition with a COMMIT marker: its name, committed_ms of the newest one, and
+    unexplained_ms of the newest unexplained one.
     `opened`: OPEN_TRANSACTION, state.
     """
     written = producer_spans.where(F.col("marker_offset").isNotNull()).select(
@@ -132,7 +132,7 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
         "marker_coordinator_epoch",
         "marker_ms",
     )
-    known = F.broadcast(opened.select(*OPEN_TRANSACTION, F.col("state.producer_epoch").alias("epoch")))
+    keys = F.broadcast(opened.select(*OPEN_TRANSACTION, F.col("state.producer_epoch").alias("epoch")))
     explained = (
         transactions.join(F.broadcast(opened.select("producer_id").distinct()), on="producer_id", how="left_semi")
         .where(F.col("partitions").isNotNull())
@@ -148,12 +148,12 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
         .distinct()
     )
     key = ["producer_id", "of_topic", "of_partition", "marker_offset"]
-    told = written.join(known, on="producer_id", how="inner").join(F.broadcast(explained), on=key, how="left")
+    joined = written.join(keys, on="producer_id", how="inner").join(F.broadcast(explained), on=key, how="left")
     is_elsewhere = (F.col("of_topic") != F.col("topic")) | (F.col("of_partition") != F.col("partition"))
     is_commit = is_elsewhere & (F.col("marker_type") == "COMMIT") & (F.col("marker_epoch") >= F.col("epoch"))
     stamp = F.struct(latest_ms("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
     is_unexplained = F.col("is_explained").isNull()
-    of_siblings = told.groupBy(*OPEN_TRANSACTION, "of_topic", "of_partition").agg(
+    of_siblings = joined.groupBy(*OPEN_TRANSACTION, "of_topic", "of_partition").agg(
         F.max(F.when(is_unexplained, latest_ms("marker_ms"))).alias("marker_ms"),
         F.max(F.when(is_unexplained & (F.col("marker_type") == "COMMIT"), stamp)).alias("commit"),
         F.bool_or(is_commit).alias("is_committed"),
@@ -169,17 +169,17 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
 
 
 def sibling_commit_ms() -> Column:
-    """The newest COMMIT marker elsewhere, since the open records may have begun, that no known transaction explains."""
+    """Time of the newest unexplained COMMIT marker elsewhere, since the open records may have begun; in ms."""
     newest = F.array_max(F.transform("commits_elsewhere", lambda commit: commit["unexplained_ms"]))
     return F.when(F.coalesce(newest >= _earliest(), F.lit(True)), newest)
 
 
 def committed_siblings() -> Column:
-    """The other partitions with a COMMIT since the open records may have begun, by name."""
+    """Names of the other partitions with a COMMIT marker since the open records may have begun."""
     since = F.filter("commits_elsewhere", lambda commit: F.coalesce(commit["committed_ms"] >= _earliest(), F.lit(True)))
     return F.slice(F.sort_array(F.transform(since, lambda commit: commit["partition"])), 1, SIBLINGS_SHOWN)
 
 
 def _earliest() -> Column:
-    """By any broker's clock, the open records are no older."""
+    """The open records are not older than this, by any broker's clock; in ms."""
     return F.col("stamped_before_ms") - UNKNOWN_CLOCKS_DIFFER_MS

@@ -1,4 +1,4 @@
-"""Evidence against an open transaction's records: broken sequences, wrong CRCs, findings."""
+"""Evidence against the records of an open transaction: broken sequences, wrong CRCs, findings."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from txnlib.core.kafka.constants import MAX_SEQUENCE, TRANSACTION_STATE_TOPIC
 from txnlib.spark.schemas import OPEN_TRANSACTION
 
 _ALARMING: Final = [Severity.ERROR.name, Severity.CRITICAL.name]
-#: Findings about a coordinator partition, or an id, that put its other records in doubt, too.
+#: Findings about a coordinator partition, or an id, that cast doubt on its other records, too.
 _OF_COORDINATOR: Final = [Finding.COORDINATOR_EPOCH_WENT_BACK.name, Finding.COPIES_DISAGREE.name]
 
 
 def start_checks(opened: DataFrame, checked_batches: DataFrame) -> DataFrame:
-    """Per open transaction: crc, what the CRCs of its batches say, and is_start_proven, whether no batch of the producer can be
-    missing below its first one.
+    """Per open transaction: crc and is_start_proven.
 
-    Sequences of a producer follow one another within an epoch, from 0 on. Where they do not, or are not there and the copy has
-    holes or damage, an earlier batch of the transaction may be among what is missing.
+    crc: the result of the CRC checks of its batches. is_start_proven: no batch of the producer can be missing below its first one.
+    The sequences of a producer are consecutive within an epoch, starting at 0. If they are not, or if there are none and the copy
+    has holes or damage, an earlier batch of the transaction may be missing.
 
     `opened`: OPEN_TRANSACTION, source, begins_late, copy_gap_offset, partition_damaged_offset.
     """
@@ -37,26 +37,30 @@ def start_checks(opened: DataFrame, checked_batches: DataFrame) -> DataFrame:
         F.when(is_refuted, "INVALID").when(is_checked, "VALID").otherwise("NOT_CHECKED").alias("crc"), *of.values()
     )
     has_holes = F.col("copy_gap_offset").isNotNull() | F.col("partition_damaged_offset").isNotNull()
-    told = opened.select(*key, "begins_late", has_holes.alias("has_holes")).join(summed, on=key, how="left")
-    return told.select(*OPEN_TRANSACTION, F.coalesce("crc", F.lit("NOT_CHECKED")).alias("crc"), _follows().alias("is_start_proven"))
+    joined = opened.select(*key, "begins_late", has_holes.alias("has_holes")).join(summed, on=key, how="left")
+    return joined.select(
+        *OPEN_TRANSACTION, F.coalesce("crc", F.lit("NOT_CHECKED")).alias("crc"), _follows().alias("is_start_proven")
+    )
 
 
 def _follows() -> Column:
     before, first = F.col("before"), F.col("first")
     expected = F.when(before["last_sequence"] == MAX_SEQUENCE, 0).otherwise(before["last_sequence"] + 1)
     is_same_epoch = before["producer_epoch"] == first["producer_epoch"]
-    begins_anew = first["base_sequence"] == 0
-    follows = F.when(is_same_epoch, first["base_sequence"] == expected).otherwise(begins_anew)
-    # What stands before a log that begins late is the snapshot's to know.
-    alone = F.when(F.coalesce("begins_late", F.lit(False)), F.lit(True)).otherwise(begins_anew)
+    begins_at_zero = first["base_sequence"] == 0
+    follows = F.when(is_same_epoch, first["base_sequence"] == expected).otherwise(begins_at_zero)
+    # If the log begins late, its snapshot shows what came before.
+    alone = F.when(F.coalesce("begins_late", F.lit(False)), F.lit(True)).otherwise(begins_at_zero)
     by_sequence = F.when(before.isNull(), alone).otherwise(follows)
     is_sequenced = first["base_sequence"].isNotNull() & (before.isNull() | before["last_sequence"].isNotNull() | ~is_same_epoch)
     return F.when(F.coalesce(is_sequenced, F.lit(False)), by_sequence).otherwise(~F.col("has_holes"))
 
 
 def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFrame:
-    """Per open transaction: alarms, the names of findings of severity ERROR or CRITICAL that name its partition, its producer id or
-    its transactional id; and is_disputed, whether copies of its partition disagree.
+    """Per open transaction: alarms and is_disputed.
+
+    alarms: the names of findings with severity ERROR or CRITICAL about its partition, its producer id or its transactional id.
+    is_disputed: copies of its partition disagree.
 
     `opened`: OPEN_TRANSACTION. `owned`: the same with transactional_id and coordinator_partition.
     """
@@ -78,8 +82,8 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
         is_of_coordinator & (F.col("of_partition") == F.col("coordinator_partition")) & F.col("name").isin(_OF_COORDINATOR),
     ]
     matches = reduce(Column.__or__, [F.coalesce(each, F.lit(False)) for each in names])
-    found = alarming.join(F.broadcast(keyed), on=matches, how="inner")
+    matched = alarming.join(F.broadcast(keyed), on=matches, how="inner")
     is_dispute = (F.col("name") == Finding.COPIES_DISAGREE.name) & (F.col("of_topic") == F.col("topic"))
-    return found.groupBy(*OPEN_TRANSACTION).agg(
+    return matched.groupBy(*OPEN_TRANSACTION).agg(
         F.sort_array(F.collect_set("name")).alias("alarms"), F.bool_or(is_dispute).alias("is_disputed")
     )

@@ -1,7 +1,7 @@
-"""The open transactions, who would end each, and the verdict.
+"""`open_transactions`: the open transactions, who would end each, and the verdict.
 
-Reads as the live tool works: candidates, their owners, what the owner expects, the verdict. Spark gathers the evidence of
-both sides into two structs with the field names of `core.verdicts.evidence`; the core judges.
+Follows the steps of the live tool: candidates, their owners, what the owner expects, the verdict. Spark collects the evidence of
+both sides in two structs with the field names of `core.verdicts.evidence`; the core judges.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def open_transactions(
 ) -> DataFrame:
     """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS.
 
-    `earlier`: the stored table of other runs of the cluster. What they saw open was open then.
+    `earlier`: the stored table of other runs of the cluster. A transaction in it was open at that run's instant.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
     spans = open_spans(producer_spans).withColumn("start_offset", F.col("first_offset"))
     opened = _with_history(_with_copies(spans, coverage), earlier)
-    # Open transactions are few, and so is what is told of each.
+    # Open transactions are few, and so is the evidence on each.
     owned = _owned(spans, producer_id_owners, coordinator_states)
     about = (
         owned,
@@ -63,8 +63,8 @@ def open_transactions(
         alarms(spans, owned, findings),
     )
     evidence = opened
-    for told in about:
-        evidence = evidence.join(F.broadcast(told), on=list(OPEN_TRANSACTION), how="left")
+    for part in about:
+        evidence = evidence.join(F.broadcast(part), on=list(OPEN_TRANSACTION), how="left")
     evidence = (
         evidence.join(F.broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
         .join(F.broadcast(_all_coordinators(coverage)), how="left")
@@ -86,7 +86,7 @@ def vars_of(thresholds: Thresholds) -> dict[str, int]:
 
 
 def _with_copies(spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Open spans, each with what is known of its copy."""
+    """Open spans, each with the facts about its copy."""
     judged = coverage.where("is_judged").select(
         *TOPIC_PARTITION,
         "source",
@@ -109,7 +109,7 @@ def _with_copies(spans: DataFrame, coverage: DataFrame) -> DataFrame:
 
 
 def _with_history(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
-    """Open spans with the instant of the oldest earlier audit that saw each, and how many did."""
+    """Open spans with the instant of the oldest earlier audit that saw each, and the number of audits that did."""
     if earlier is None:
         return opened.withColumns({"earliest": F.lit(None).cast("timestamp"), "earlier_runs": F.lit(None).cast("int")})
     seen = earlier.groupBy(*OPEN_TRANSACTION).agg(
@@ -119,16 +119,16 @@ def _with_history(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
 
 
 def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
-    """What stands around each start: the nearest broker-stamped times, and the bytes from there on.
+    """The nearest broker-stamped times around each start, and the number of bytes from there on.
 
-    One pass over the batches sums up stretches of the log, each cut at the starts in it; then few rows are sorted. Sorting all
-    batches of a partition to look back and ahead would take one task, and most of the time of a report.
+    One pass over the batches sums up ranges of offsets (`offset_buckets`), each split at the starts in it; then only few rows are
+    sorted. Sorting all batches of a partition would take one task, and most of the time of a report.
     """
     starts = opened.select(*TOPIC_PARTITION, "source", "start_offset", stretch_of("start_offset")).distinct()
     copies = starts.select(*TOPIC_PARTITION, "source").distinct()
     cuts = starts.groupBy(*TOPIC_PARTITION, "stretch").agg(F.sort_array(F.collect_set("start_offset")).alias("cuts"))
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
-    # Of larger data batches no CRC was checked, so that their times prove nothing.
+    # The CRC of larger data batches was not checked, so their times prove nothing.
     is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (F.col("size") <= PAGE)
     pieces = (
         record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
@@ -143,7 +143,7 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
             F.col("size").cast("long").alias("size"),
         )
     )
-    # The piece that begins at each start; its batches may be lost.
+    # The piece that begins at each start. Its batches may be missing.
     begun = cuts.select(*TOPIC_PARTITION, "stretch", F.posexplode("cuts").alias("place", "start_offset")).select(
         *TOPIC_PARTITION,
         "stretch",
@@ -174,8 +174,11 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
 
 
 def _owned(opened: DataFrame, producer_id_owners: DataFrame, coordinator_states: DataFrame) -> DataFrame:
-    """The transactional id of each open transaction, with its last record. Of several that claim the producer id, one that lists
-    the partition wins, then one that has it now: a second claim is a finding, not a second row (DESIGN.md 5.3, rule 9)."""
+    """The transactional id of each open transaction, with its last record.
+
+    If several ids claim the producer id, one that lists the partition wins, then one whose current producer id it is. A second
+    claim is a finding, not a second row (DESIGN.md 5.3, rule 9).
+    """
     ranks = F.create_map(*[F.lit(x) for rank, owner in enumerate(_BY_CLAIM) for x in (owner.value, rank)])
     last = last_records(coordinator_states).select(
         "transactional_id",
@@ -208,12 +211,12 @@ def _owned(opened: DataFrame, producer_id_owners: DataFrame, coordinator_states:
     return claimed.withColumn("claim", F.row_number().over(windows.owners_of_open_transaction())).where("claim = 1")
 
 
-#: The owners that claim a producer id, the one with the best claim first.
+#: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
 
 
 def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFrame:
-    """Each captured coordinator partition: up to when its copies together tell everything, and what damage hides."""
+    """Each captured coordinator partition: the instant up to which its copies together are complete, and what damage hides."""
     newest_epochs = coordinator_states.groupBy("coordinator_partition").agg(
         F.max("coordinator_epoch").alias("newest_coordinator_epoch")
     )
@@ -223,10 +226,10 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
         .agg(
             F.max(F.when(F.col("is_decoded"), F.unix_millis("known_until"))).alias("coordinator_known_ms"),
             F.max_by(F.struct("role", "ends", "high_watermark"), _standing_of_copy()).alias("best"),
-            # Nobody notes when a console consumer ended.
+            # It is not known when a console consumer ended.
             F.max(F.when(shows_absence(), F.unix_millis("captured_at"))).alias("coordinator_captured_ms"),
             F.bool_and("is_instant_assumed").alias("is_coordinator_assumed"),
-            # A copy without damage there heals the others.
+            # A copy without damage at that offset makes up for the others.
             F.min(F.coalesce("damaged_offset", F.lit(-1))).alias("damage"),
         )
     )
@@ -235,13 +238,13 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
 
 
 def _standing_of_copy() -> Column:
-    """Copies in the order in which they are trusted: current ones, whole ones, the one that is judged."""
+    """Sort key of copies by trust: current ones, complete ones, the judged one."""
     is_current, is_whole = F.coalesce("is_current", F.lit(False)), F.coalesce(F.col("ends") == End.WHOLE.value, F.lit(False))
     return F.struct(is_current, is_whole, F.coalesce("is_judged", F.lit(False)), F.coalesce("end_offset", F.lit(-1).cast("long")))
 
 
 def _all_coordinators(coverage: DataFrame) -> DataFrame:
-    """One row: the earliest instant up to which every coordinator is known, and the partitions that are not whole."""
+    """One row: the instant up to which every coordinator is known, and the coordinator partitions without a complete copy."""
     each = (
         coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
         .groupBy("partition")
@@ -327,7 +330,7 @@ def _coordinator_side(count_basis: str, transaction_version: int | None) -> Colu
         "captured_at_ms": F.when(is_owned, F.col("coordinator_known_ms")).otherwise(F.col("all_coordinators_known_ms")),
         "is_capture_instant_assumed": F.coalesce("is_coordinator_assumed", F.lit(True)),
         "damaged_offset": F.col("damaged_offset"),
-        # Without any coordinator log every partition is missing; -1 stands for "all of them".
+        # Without any coordinator log, every partition is missing; -1 means "all of them".
         "missing_partitions": F.when(no_coordinator, F.array(F.lit(-1))).otherwise(F.col("missing_partitions")),
         "ended_ms": _ended_ms(),
         "decision": F.when(F.col("decision").isNotNull(), _decided("decision")),
@@ -362,8 +365,10 @@ def _decided(name: str) -> Column:
 
 
 def _ended_ms() -> Column:
-    """When the newest such transaction ended at the latest. An end of unknown time may be as young as its copy, unless its
-    marker is here."""
+    """The latest time at which the newest decided transaction ended, in ms.
+
+    If the time of an end is unknown, it may be as late as its copy, unless its marker is here.
+    """
     has_marker = F.coalesce(clock_ms("marker_before.ms") >= F.col("last_prepared_ms"), F.lit(False))
     may_be_younger = F.coalesce(F.col("is_end_untimed"), F.lit(False)) & ~has_marker
     latest = F.coalesce("coordinator_captured_ms", F.lit(NO_INSTANT_MS))
@@ -394,7 +399,7 @@ def _reported(judged: DataFrame, thresholds: Thresholds) -> DataFrame:
         "records",
         committed_siblings().alias("committed_siblings"),
         F.greatest(F.col("high_watermark") - F.col("start_offset"), F.lit(0)).alias("blocked_offsets"),
-        # Bytes that a snapshot stands for were not counted.
+        # Bytes before a snapshot were not counted.
         F.when(~F.coalesce(F.col("start_offset") < F.col("snapshot_from_offset"), F.lit(False)), F.col("bytes_from_here")).alias(
             "blocked_bytes"
         ),

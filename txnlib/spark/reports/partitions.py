@@ -1,4 +1,4 @@
-"""`partitions`: the last stable offset, what holds it, and the late metric."""
+"""`partitions`: the last stable offset, the transaction behind it, and the late metric."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def partitions(
     Kafka: `UnifiedLog.fetchLastStableOffsetMetadata` (never above the high watermark, never below the log start), and
     `ProducerStateManager.hasLateTransaction` (only the open transaction with the lowest first offset counts).
     """
-    # A partition that was never written to has no segment worth copying; its checkpoint tells all there is.
+    # A partition that was never written to has no segment worth copying; its checkpoint contains all facts about it.
     is_empty = (F.col("status") == "MISSING") & (F.col("high_watermark") == 0)
     copies = coverage.where(F.col("is_judged") | F.coalesce(is_empty, F.lit(False))).select(
         *TOPIC_PARTITION,
@@ -45,7 +45,7 @@ def partitions(
         F.col("high_watermark").isNull().alias("is_high_watermark_assumed"),
         "read_from_offset",
     )
-    # What is open, or ended by a marker that the high watermark has not passed.
+    # Open transactions, and those ended by a marker at or above the high watermark.
     is_unstable = F.col("marker_offset").isNull() | (F.col("marker_offset") >= F.col("high_watermark"))
     unstable = (
         producer_spans.where(F.col("first_offset").isNotNull())
@@ -65,7 +65,7 @@ def partitions(
     blocking = blocking.select("*", *[F.col(f"next.{name}").alias(alias) for name, alias in _NEXT_NAMES.items()])
     raised = F.greatest("first_unstable_offset", "log_start_offset")
     limit = transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
-    # Brokers skip times of 0 and below, and no time above those that clocks show is old: both are NULL here.
+    # Brokers skip times of 0 and below, and a time above those that clocks show is not old: both are NULL here.
     is_late = F.lit(as_of_ms) - F.col("blocking_ms") > limit
     described = (
         copies.join(unstable, on=list(TOPIC_PARTITION), how="left")
@@ -79,7 +79,7 @@ def partitions(
             }
         )
     )
-    # What a snapshot stands for was not read, so its bytes and times are not known.
+    # Batches before a snapshot were not read, so their bytes and times are unknown.
     is_lag_read = ~begins_at_snapshot() | (F.col("last_stable_offset") >= F.col("read_from_offset"))
     lagging = described.where((F.col("last_stable_offset") < F.col("high_watermark")) & is_lag_read)
     lags = _lags(lagging, record_batches)
@@ -97,7 +97,7 @@ def partitions(
 
 
 def _lags(lagging: DataFrame, record_batches: DataFrame) -> DataFrame:
-    """Bytes from the last stable offset to the high watermark, and the time of the batch that stands there."""
+    """Number of bytes from the last stable offset to the high watermark, and the time of the batch at the last stable offset."""
     bounds = lagging.select(*TOPIC_PARTITION, "source", "last_stable_offset", "high_watermark")
     behind = record_batches.join(F.broadcast(bounds), on=[*TOPIC_PARTITION, "source"], how="inner").where(
         (F.col("last_offset") >= F.col("last_stable_offset")) & (F.col("base_offset") < F.col("high_watermark"))
