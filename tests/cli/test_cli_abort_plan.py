@@ -1,4 +1,4 @@
-"""Can the plan be followed as it is printed, and can nothing in an id forge a step?"""
+"""The printed plan: complete, in order, and safe from ids that imitate steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the plan read what it needs from the tables, and can people, shells and programs use it?"""
+"""The collect plan from tables: its rows, its commands, and its forms for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a diff of two runs tell what is new, what ended and what changed, and never call unseen what ended?"""
+"""The diff of two runs: new, ended, re-judged, and not captured."""
 
 from __future__ import annotations
 

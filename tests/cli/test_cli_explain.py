@@ -1,4 +1,4 @@
-"""Does `txn-audit explain` tell one transaction's story, from a bounded stretch of both logs?"""
+"""The story of one transaction, from a bounded part of both logs."""
 
 from __future__ import annotations
 

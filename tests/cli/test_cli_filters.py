@@ -1,4 +1,4 @@
-"""Does `list` filter as a broker does, odd cases included?"""
+"""The filters of `list`, as a broker applies them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a coordinator found from the id alone, and do completions and versions need no tables either?"""
+"""Commands that need no tables: locate, completion, version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the report of an audit told again from its tables, as text and as a page, and however much is open?"""
+"""The report from tables, as text and as a page, however much is open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are tables behind a real S3 protocol the same tables?"""
+"""Tables in an object store, read by the S3 protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a timeline show what was asked for, bounded, and where the partition stands?"""
+"""The timeline of a partition or an id: bounded, in order, with its offsets."""
 
 from __future__ import annotations
 

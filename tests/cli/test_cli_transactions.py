@@ -1,4 +1,4 @@
-"""Do the commands that Kafka's tool has give its answers? Section A of scenarios.md, from tables to the bytes printed."""
+"""The commands of Kafka's tool, to the byte. Section A of scenarios.md."""
 
 from __future__ import annotations
 

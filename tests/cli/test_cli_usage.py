@@ -1,4 +1,4 @@
-"""Which run is read, what is said when none can be, and can anything in it forge a line?"""
+"""The choice of a run, error messages, and ids that imitate lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every gap named once, with what it would decide, and nothing that is whole?"""
+"""The needs of a capture: each gap once, with its use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search of `find-hanging` as data: complete for every form, whether or not the tool would print a row."""
+"""The search of `find-hanging` as data, complete for every form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the story of a transaction told in the right order, although only one side of it has broker-stamped times?"""
+"""The order of a story, of which only one log has brokers' times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do events stand in the order in which they happened, and is the last stable offset the one that consumers were given?"""
+"""The order of events, and the last stable offset after each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a report's file whole or not there, and is a place where it cannot be written found before any work?"""
+"""Output files: complete or absent, and checked before any work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the cause of a failure told from what Spark, Delta and Python raised? Texts recorded with Spark 4.2 and Delta 4.4."""
+"""The cause of a failure, from recorded texts of Spark 4.2 and Delta 4.4."""
 
 from __future__ import annotations
 

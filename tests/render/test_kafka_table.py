@@ -1,4 +1,4 @@
-"""Is a table printed as `kafka-transactions.sh` prints it, to the byte and in the tool's order? Recorded output decides."""
+"""The tables of kafka-transactions.sh, to the byte and in its order. Recorded output decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do Prometheus and JSON say what became of a run, whatever it found, whatever its topics are called, and if it failed?"""
+"""The result of a run for programs, as Prometheus metrics and as JSON."""
 
 from __future__ import annotations
 

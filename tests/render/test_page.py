@@ -1,4 +1,4 @@
-"""Does the page say first what is wrong, say all of it, and can nothing that comes from a log change what it is?"""
+"""The report page: complete, the answer first, and safe from text in logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the page work in a real browser: on a phone and a desktop, light and dark, by keyboard, printed, and without its script?"""
+"""The report page in a real browser: every size, by keyboard, without its script."""
 
 from __future__ import annotations
 

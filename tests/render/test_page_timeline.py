@@ -1,4 +1,4 @@
-"""Does a plot show each step where it belongs, whatever the clocks say?"""
+"""The plot of a transaction, whatever the clocks say."""
 
 from __future__ import annotations
 

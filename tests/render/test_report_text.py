@@ -1,4 +1,4 @@
-"""Does the report say what an on-call engineer needs, in the order in which it is needed?"""
+"""The report as text: what an on-call engineer needs, in order."""
 
 from __future__ import annotations
 

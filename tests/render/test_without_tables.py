@@ -1,4 +1,4 @@
-"""Renderers and what they import open no table, so that none can query while it renders."""
+"""Renderers import nothing that opens a table."""
 
 from __future__ import annotations
 

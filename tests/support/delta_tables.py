@@ -1,4 +1,4 @@
-"""How do tests of the command line get tables without Spark? Rows by name; every column not named is NULL."""
+"""Tables for the command line without Spark. Unnamed columns are NULL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests get what became of a run? Everything known, two transactions hang; each part can be replaced."""
+"""Results of a run in which two transactions hang; each part can be replaced."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 from txnlib.queries.story import Explained, explain
-from txnlib.queries.summary import Summary, cards, summarise
+from txnlib.queries.summary import LONGEST_LAG, Summary, cards, summarise
 
 #: Number of transactions in each section with a story, which takes a dozen queries each.
 STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, "PREPARED": 2, "UNKNOWN": 2}
@@ -27,57 +27,6 @@ SHOWN_TWO_PHASE: Final = 15
 
 #: topic, partition, producer_id, start_offset of an open transaction.
 Key = tuple[str, int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """One open transaction from both sides, and the growth of the log after its start."""
-
-    explained: Explained
-    #: Broker-stamped batches from its start on: base_offset, max_timestamp_ms.
-    growth: Sequence[Row] = ()
-    #: Row of `partitions`: last_stable_offset, high_watermark.
-    partition: Row = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One run, as its page shows it. Each list is cut; the counts beside them are not."""
-
-    summary: Summary
-    run_id: str
-    version: str = ""
-    inputs: str = ""
-    #: The settings of the run.
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    #: The --tables for `txn-audit`; None for tables in a catalog, which it cannot read.
-    tables: str | None = None
-    #: verdict, reason, count.
-    reasons: Sequence[Row] = ()
-    #: The open transaction of the worst verdict that has blocked longest: topic, partition, verdict, blocks_since.
-    oldest: Row | None = None
-    stories: Mapping[Key, Story] = field(default_factory=dict)
-    #: Rows of abort_plan in order, and the number of each action.
-    plan: Sequence[Row] = ()
-    actions: Mapping[str, int] = field(default_factory=dict)
-    #: Rows of partitions whose last stable offset lags, and their number.
-    lags: Sequence[Row] = ()
-    lagging: int = 0
-    brokers: Sequence[Row] = ()
-    #: Topic, partition and status of judged copies and of missing partitions, only for `topics`.
-    covered: Sequence[Row] = ()
-    #: Topic -> status -> number of partitions, without coordinators; and the number of topics.
-    topics: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    topics_known: int = 0
-    quarantined: int = 0
-    #: Open transactions of two-phase commits, oldest first, and their number.
-    two_phase: Sequence[Row] = ()
-    two_phase_open: int = 0
-    #: Finished runs of the cluster up to this one, newest first: run_id, as_of_ms, verdicts, lag_ms.
-    runs: Sequence[Row] = ()
-    #: Transactions that earlier runs warned of and that have ended, newest first: rows of ended_transactions.
-    endings: Sequence[Row] = ()
-
 
 #: Verdicts that mean that something is wrong, worst first.
 _WRONG: Final = ("HANGING", "STUCK", "LATE", "SUSPECT")
@@ -151,6 +100,56 @@ OLDEST_READ: Final = 20
 RUNS_READ: Final = 500
 
 
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One open transaction from both sides, and the growth of the log after its start."""
+
+    explained: Explained
+    #: Broker-stamped batches from its start on: base_offset, max_timestamp_ms.
+    growth: Sequence[Row] = ()
+    #: Row of `partitions`: last_stable_offset, high_watermark.
+    partition: Row = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One run, as its page shows it. Each list is cut; the counts beside them are not."""
+
+    summary: Summary
+    run_id: str
+    version: str = ""
+    inputs: str = ""
+    #: The settings of the run.
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    #: The --tables for `txn-audit`; None for tables in a catalog, which it cannot read.
+    tables: str | None = None
+    #: verdict, reason, count.
+    reasons: Sequence[Row] = ()
+    #: The open transaction of the worst verdict that has blocked longest: topic, partition, verdict, blocks_since.
+    oldest: Row | None = None
+    stories: Mapping[Key, Story] = field(default_factory=dict)
+    #: Rows of abort_plan in order, and the number of each action.
+    plan: Sequence[Row] = ()
+    actions: Mapping[str, int] = field(default_factory=dict)
+    #: Rows of partitions whose last stable offset lags, and their number.
+    lags: Sequence[Row] = ()
+    lagging: int = 0
+    brokers: Sequence[Row] = ()
+    #: Topic, partition and status of judged copies and of missing partitions, only for `topics`.
+    covered: Sequence[Row] = ()
+    #: Topic -> status -> number of partitions, without coordinators; and the number of topics.
+    topics: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    topics_known: int = 0
+    quarantined: int = 0
+    #: Open transactions of two-phase commits, oldest first, and their number.
+    two_phase: Sequence[Row] = ()
+    two_phase_open: int = 0
+    #: Finished runs of the cluster up to this one, newest first: run_id, as_of_ms, verdicts, lag_ms.
+    runs: Sequence[Row] = ()
+    #: Transactions that earlier runs warned of and that have ended, newest first: rows of ended_transactions.
+    endings: Sequence[Row] = ()
+
+
 def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = STORIES) -> Page:
     """The page of a run. `tables`: the --tables for `txn-audit`. `stories`: the number of stories in each section."""
     summary = summarise(run)
@@ -186,8 +185,7 @@ def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = S
 
 def _lags(run: Run) -> list[Row]:
     """The partitions whose read_committed consumers have waited longest."""
-    order = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
-    return run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=order, limit=SHOWN_LAGS)
+    return run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=SHOWN_LAGS)
 
 
 def _with_ms(rows: list[Row], *names: str) -> list[Row]:

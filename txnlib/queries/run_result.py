@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.queries.rows import Row, Run, ms
-from txnlib.queries.summary import Summary
+from txnlib.queries.summary import LONGEST_LAG, MOST_BLOCKING, Summary
 
 #: Most rows to list; counts include all. The limit matters because each partition is a time series.
 SHOWN_LAGS: Final = 50
@@ -18,6 +18,34 @@ SHOWN_BROKERS: Final = 1_000
 URGENCY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN", "OPEN")
 STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
+
+_BROKER: Final = ("broker", "partitions_with_late_transactions", "active_transaction_open_time_max_ms")
+_LAG: Final = (
+    "topic",
+    "partition",
+    "lag_offsets",
+    "lag_bytes",
+    "lag_ms",
+    "blocking_producer_id",
+    "blocking_transactional_id",
+    "blocking_verdict",
+)
+_HIGHEST: Final = {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}
+_TRANSACTION: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "start_offset",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "blocks_since",
+    "blocked_offsets",
+    "blocked_bytes",
+    "safe_to_abort",
+    "runs_seen",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,35 +94,6 @@ class Outcome:
     results: Results | None = None
 
 
-_BROKER: Final = ("broker", "partitions_with_late_transactions", "active_transaction_open_time_max_ms")
-_LAG: Final = (
-    "topic",
-    "partition",
-    "lag_offsets",
-    "lag_bytes",
-    "lag_ms",
-    "blocking_producer_id",
-    "blocking_transactional_id",
-    "blocking_verdict",
-)
-_HIGHEST: Final = {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}
-_TRANSACTION: Final = (
-    "topic",
-    "partition",
-    "producer_id",
-    "producer_epoch",
-    "start_offset",
-    "transactional_id",
-    "verdict",
-    "reason",
-    "blocks_since",
-    "blocked_offsets",
-    "blocked_bytes",
-    "safe_to_abort",
-    "runs_seen",
-)
-
-
 def results_of(run: Run, summary: Summary) -> Results:
     """The results of a run whose tables are complete."""
     statuses = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
@@ -103,15 +102,11 @@ def results_of(run: Run, summary: Summary) -> Results:
     return Results(
         summary=summary,
         brokers=run.rows("brokers", _BROKER, order='"broker"', limit=SHOWN_BROKERS),
-        lags=run.rows("partitions", _LAG, is_behind, order=_LONGEST, limit=SHOWN_LAGS),
+        lags=run.rows("partitions", _LAG, is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
         lag=run.one("partitions", _HIGHEST, is_behind),
         partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},
         transactions=_transactions(run, summary),
     )
-
-
-_LONGEST: Final = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
-_MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
 
 
 def _transactions(run: Run, summary: Summary) -> list[Row]:
@@ -119,5 +114,5 @@ def _transactions(run: Run, summary: Summary) -> list[Row]:
     for verdict in URGENCY:
         left = SHOWN_TRANSACTIONS - len(rows)
         if left and summary.counts["verdicts"].get(verdict):
-            rows += run.rows("open_transactions", _TRANSACTION, [("verdict", "=", verdict)], order=_MOST_BLOCKING, limit=left)
+            rows += run.rows("open_transactions", _TRANSACTION, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=left)
     return [{**row, "blocks_since": ms(row["blocks_since"])} for row in rows]

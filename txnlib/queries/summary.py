@@ -20,41 +20,6 @@ SECTIONS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN")
 SHOWN: Final = 20
 SHOWN_COPIES: Final = 10
 
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """One run in report form: counts of everything, and the rows that need action. Times are UTC datetimes."""
-
-    cluster: str
-    as_of_ms: int
-    as_of_basis: str
-    output: str
-    kafka_version: str | None = None
-    #: Counts: verdicts, reasons, findings by severity, coverage by status, rows.
-    counts: Mapping[str, Any] = field(default_factory=dict)
-    #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`.
-    transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    captured_from_ms: int | None = None
-    captured_to_ms: int | None = None
-    is_instant_assumed: bool = False
-    brokers: int = 0
-    partitions_read: int = 0
-    partitions_known: int = 0
-    coordinators_read: int = 0
-    coordinators_known: int = 0
-    missing_coordinators: tuple[int, ...] = ()
-    unreadable_bytes: int = 0
-    worst_lag: Row | None = None
-    #: When the oldest open transaction began, according to its coordinator, else by the best available clock.
-    oldest_open_ms: int | None = None
-    #: Names of findings above INFO with their counts and meaning.
-    findings: tuple[Row, ...] = ()
-    #: Transactions that the previous run warned of and that are no longer open.
-    ended: tuple[Row, ...] = ()
-    #: Copies that are not COMPLETE.
-    incomplete: tuple[Row, ...] = ()
-
-
 _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 _OPEN: Final = (
     *_KEY,
@@ -97,13 +62,47 @@ _BEHIND: Final = (
     "next_blocking_producer_id",
     "next_blocking_transactional_id",
 )
-_MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
+#: Orders of rows: those that block most first, and partitions that lag longest first.
+MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
+LONGEST_LAG: Final = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
 _STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
-
-
-#: Groups looked at, of all that wait on the partitions that are shown; and coordinator partitions that are named.
+#: Most groups to read that wait on the shown partitions, and most missing coordinator partitions to name.
 GROUPS: Final = 10_000
 COORDINATORS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One run in report form: counts of everything, and the rows that need action. Times are UTC datetimes."""
+
+    cluster: str
+    as_of_ms: int
+    as_of_basis: str
+    output: str
+    kafka_version: str | None = None
+    #: Counts: verdicts, reasons, findings by severity, coverage by status, rows.
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`.
+    transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    captured_from_ms: int | None = None
+    captured_to_ms: int | None = None
+    is_instant_assumed: bool = False
+    brokers: int = 0
+    partitions_read: int = 0
+    partitions_known: int = 0
+    coordinators_read: int = 0
+    coordinators_known: int = 0
+    missing_coordinators: tuple[int, ...] = ()
+    unreadable_bytes: int = 0
+    worst_lag: Row | None = None
+    #: When the oldest open transaction began, according to its coordinator, else by the best available clock.
+    oldest_open_ms: int | None = None
+    #: Names of findings above INFO with their counts and meaning.
+    findings: tuple[Row, ...] = ()
+    #: Transactions that the previous run warned of and that are no longer open.
+    ended: tuple[Row, ...] = ()
+    #: Copies that are not COMPLETE.
+    incomplete: tuple[Row, ...] = ()
 
 
 def summarise(run: Run) -> Summary:
@@ -180,12 +179,12 @@ def _transactions(run: Run, verdicts: dict[str, int]) -> dict[str, list[Row]]:
     """The first rows of each section, each with its plan, what blocks next, and who waits."""
     shown = {}
     for verdict in sorted(set(verdicts) - {"OPEN"}):
-        shown[verdict] = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=_MOST_BLOCKING, limit=SHOWN)
+        shown[verdict] = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=SHOWN)
     # What is open and planned for is a two-phase commit that was left alone.
-    planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=_MOST_BLOCKING, limit=SHOWN)
+    planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=SHOWN)
     if planned:
         prepared = {_key(row) for row in planned}
-        rows = run.rows("open_transactions", _OPEN, _among(planned, *_KEY), order=_MOST_BLOCKING)
+        rows = run.rows("open_transactions", _OPEN, _among(planned, *_KEY), order=MOST_BLOCKING)
         shown[PREPARED] = [row for row in rows if _key(row) in prepared]
     rows = [row for section in shown.values() for row in section]
     _complete(run, rows)
