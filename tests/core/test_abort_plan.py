@@ -1,4 +1,4 @@
-"""Does each verdict lead to its steps, and only a hanging one to a marker by hand?"""
+"""The steps for each verdict; a marker by hand only for HANGING."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are special values and limits those of Kafka? semantics.md 0."""
+"""Special values and limits of Kafka (semantics.md 0)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a marker by hand told from a decision's own? Every rule, on both sides of its limits."""
+"""Markers by hand and markers of decisions, on both sides of each limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who would end an open transaction, what stands in the way of saying so, and is it overdue? Tables walked, rows held."""
+"""Verdicts by the rows of semantics.md 4.4, and the tables behind them."""
 
 from __future__ import annotations
 

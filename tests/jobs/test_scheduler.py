@@ -1,4 +1,4 @@
-"""Is each table written after those it reads, and what happens when one cannot be?"""
+"""The order in which tables are written, and failures in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are read for which table?"""
+"""The files that are read for each table."""
 
 from __future__ import annotations
 

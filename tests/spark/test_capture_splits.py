@@ -1,4 +1,4 @@
-"""Laws of a capture split among tasks: the rows are those of the whole."""
+"""Laws of a capture split among tasks: the rows of the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do a console consumer's records stand where their coordinator wrote them, and prove only what they show?"""
+"""A console consumer's records as a copy of their coordinator partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every transform return its table? A table's name is its file, its function and, in capitals, its schema."""
+"""Every transform returns its table, and columns have comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches whose offset or leader epoch contradicts the next segment or the checkpoints of their copy."""
+"""Batches that contradict the next segment or the checkpoints of their copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the copies of a coordinator partition make one log? Each offset once, from the copy that knows best."""
+"""One log of all copies of a coordinator partition."""
 
 from __future__ import annotations
 

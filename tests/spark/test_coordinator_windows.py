@@ -1,4 +1,4 @@
-"""Do the windows judge each coordinator record as a fold of the core does? Random logs of several ids, with holes."""
+"""Windows over coordinator records against a fold of the core."""
 
 from __future__ import annotations
 

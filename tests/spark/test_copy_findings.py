@@ -1,4 +1,4 @@
-"""Is it noticed that copies of a partition tell different stories, and only then?"""
+"""Findings about copies of a partition that differ."""
 
 from __future__ import annotations
 

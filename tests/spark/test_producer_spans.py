@@ -1,4 +1,4 @@
-"""Do spans add up, and does a log read from a broker's snapshot on tell the same as the whole log? Random logs."""
+"""Spans of random logs, whole and from a snapshot on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the windows remember what a fold of the core remembers? Random logs, compared row by row."""
+"""Windows over batches against a fold of the core, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the spans of a log the same, whether the windows run over all of it or go on from where they were? Random logs and cuts."""
+"""Windows that resume, against windows over the whole log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do whole stories, told by both logs, come to? Coordinator records and batches to transactions and findings.
+"""Whole stories in both logs: transactions and findings.
 
 Each story has a partition and a transactional id of its own, so all of them are one run of the transforms.
 """

@@ -1,4 +1,4 @@
-"""How do tests of the command line get tables without Spark? Rows by name; every column not named is NULL."""
+"""Delta tables without Spark: rows by name, other columns NULL."""
 
 from __future__ import annotations
 

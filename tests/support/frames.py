@@ -1,4 +1,4 @@
-"""How does a log written down in a test become a DataFrame? Batches of the core to the columns of `record_batches`."""
+"""Logs of tests as frames, and the comparison of frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests get what became of a run? Everything known, two transactions hang; each part can be replaced."""
+"""The result of a run with two hanging transactions; each part can be replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests get a report page without tables? Rows as an audit has them, each with fields to be changed."""
+"""Report pages without tables: rows whose fields tests replace."""
 
 from __future__ import annotations
 
