@@ -263,7 +263,7 @@ FORKED: Final = multiprocessing.get_context("forkserver")
 
 
 def passes(workplace: Path, tests: list[str], writes_bytecode: bool = False) -> bool:
-    """Whether the tests pass, in time. Bytecode of a file that changes twice within a second would remain that of the first change."""
+    """Whether the tests pass, in time. Bytecode would be wrong for a file that changes twice within a second."""
     process = FORKED.Process(target=run_pytest, args=(workplace, tests, writes_bytecode))
     process.start()
     process.join(TIMEOUT_S)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.verdicts.abort_plan import ACTIONS, Action, OpenTransaction, plan
+from txnlib.core.verdicts.abort_plan import ACTIONS, ACTIONS_BY_REASON, IDLE, OF_WHOLE_TRANSACTION, Action, OpenTransaction, plan
 from txnlib.core.verdicts.kafka_commands import (
     abort,
     abort_on_old_brokers,
@@ -37,8 +37,41 @@ HANGING = OpenTransaction(
 )
 
 
+#: Verdict -> action, if its reason has none of its own.
+BY_VERDICT = {
+    "HANGING": "ABORT",
+    "SUSPECT": "WAIT",
+    "STUCK": "REVIVE_COORDINATOR",
+    "LATE": "END_AT_COORDINATOR",
+    "OPEN": None,
+    "UNKNOWN": "CAPTURE_MORE",
+}
+BY_REASON = {"TWO_PHASE_COMMIT": "END_AT_COORDINATOR", "TIMEOUT_NOT_PASSED": "CHECK_TIMESTAMPS"}
+#: Actions in the order in which they are done. i: ends no transaction; w: ends one on all its partitions, in one step.
+ORDER = """
+ABORT               -
+ABORT_LATER         -
+ABORT_AS_DECIDED    -
+END_AT_COORDINATOR  w
+REVIVE_COORDINATOR  w
+DO_NOT_ABORT        -
+CHECK_TIMESTAMPS    iw
+WAIT                i
+CAPTURE_MORE        i
+"""
+
+
 def test_every_verdict_has_its_action():
-    assert set(ACTIONS) == set(Verdict)
+    assert {verdict.value: None if action is None else action.name for verdict, action in ACTIONS.items()} == BY_VERDICT
+    assert {reason.value: action.name for reason, action in ACTIONS_BY_REASON.items()} == BY_REASON
+    assert set(BY_VERDICT) == {verdict.value for verdict in Verdict}
+
+
+def test_actions_are_done_in_order():
+    rows = [line.split() for line in ORDER.strip().splitlines()]
+    assert [action.name for action in sorted(Action)] == [name for name, _ in rows]
+    assert {action.name for action in IDLE} == {name for name, marks in rows if "i" in marks}
+    assert {action.name for action in OF_WHOLE_TRANSACTION} == {name for name, marks in rows if "w" in marks}
 
 
 @pytest.mark.parametrize("verdict", Verdict)
