@@ -108,6 +108,13 @@ def test_an_abort_says_what_it_discards_and_what_it_needs():
     assert "ClusterAction" in notes[1]
 
 
+@pytest.mark.parametrize(
+    ("records", "words"), [(None, "an unknown number of records"), (0, "0 records"), (1, "1 record of"), (2, "2 records of")]
+)
+def test_an_abort_counts_what_it_discards(records, words):
+    assert words in plan(replace(HANGING, records=records)).notes[0]
+
+
 #: Prepare state of a marker that the partition refuses -> what to do.
 REFUSED = [("PrepareAbort", Action.ABORT_AS_DECIDED, "abort"), ("PrepareCommit", Action.DO_NOT_ABORT, None)]
 
@@ -121,6 +128,9 @@ def test_a_refused_abort_is_written_by_hand_and_a_refused_commit_never(state, ac
     assert found.command == row.abort_command
     if command is None:
         assert "type COMMIT, producer id 12345" in found.notes[-1]
+        assert found.notes[-1].endswith("coordinator epoch of 76 or higher")
+        unknown = plan(replace(row, coordinator_epoch=None), "3.9.1")
+        assert unknown.notes[-1].endswith("coordinator epoch of 0 or higher")
 
 
 def test_an_overdue_marker_is_sent_again_by_a_new_leader_of_the_coordinator_partition():

@@ -61,3 +61,4 @@ def test_what_is_not_current_is_as_old_as_its_newest_stamp(captured, stamped, cu
 
 def test_only_one_end_is_current():
     assert [end for end in End if is_current(Copy(end=end))] == [End.WHOLE]
+    assert is_current(Copy())
