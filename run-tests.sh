@@ -4,6 +4,7 @@
 #   ./run-tests.sh                            run what CI runs
 #   ./run-tests.sh slow                       run the tests that are too slow for CI: most audits of captures, clusters, a real
 #                                             broker, kills
+#   ./run-tests.sh mutants                    count the changed rules of the core that its tests notice; --help shows the options
 #   ./run-tests.sh -k windows tests/spark     pass arguments to pytest
 #
 # The first call creates .venv (see bootstrap.sh).
@@ -17,6 +18,8 @@ if [[ "${1:-}" == slow ]]; then
   bootstrap_kafka                         # a broker for the tests of scripts/capture.sh, from Maven
   bootstrap_hadoop                        # a one-machine cluster for the tests of hdfs://, from Maven
 fi
+
+[[ "${1:-}" != mutants ]] || exec "$VENV/bin/python" scripts/mutants.py "${@:2}"
 
 export TXNLIB_DELTA_JARS="$DELTA_JARS"    # spark.jars of the test session
 export SPARK_LOCAL_IP=127.0.0.1           # otherwise Spark warns about the host name

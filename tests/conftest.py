@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one, and Delta's jars where run-tests.sh put them."""
+"""One Spark session for all tests, and the captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What audits on one machine write, which those elsewhere are held against; in processes of their own, as those are."""
+"""Tables of audits on one machine, written in processes of their own."""
 
 from __future__ import annotations
 

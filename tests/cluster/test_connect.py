@@ -1,4 +1,4 @@
-"""Is an audit the same through Spark Connect, which is what Databricks serverless and shared clusters speak?"""
+"""Audits through Spark Connect, as on Databricks serverless and shared clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an audit the same on a cluster of machines, of which one dies?"""
+"""An audit on a cluster of machines, one of which dies."""
 
 from __future__ import annotations
 

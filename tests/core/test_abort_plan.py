@@ -1,4 +1,4 @@
-"""Does each verdict lead to its steps, and only a hanging one to a marker by hand?"""
+"""The steps for each verdict; a marker by hand only for HANGING."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.verdicts.abort_plan import ACTIONS, Action, OpenTransaction, plan
+from txnlib.core.verdicts.abort_plan import ACTIONS, ACTIONS_BY_REASON, IDLE, OF_WHOLE_TRANSACTION, Action, OpenTransaction, plan
 from txnlib.core.verdicts.kafka_commands import (
     abort,
     abort_on_old_brokers,
@@ -37,8 +37,41 @@ HANGING = OpenTransaction(
 )
 
 
+#: Verdict -> action, if its reason has none of its own.
+BY_VERDICT = {
+    "HANGING": "ABORT",
+    "SUSPECT": "WAIT",
+    "STUCK": "REVIVE_COORDINATOR",
+    "LATE": "END_AT_COORDINATOR",
+    "OPEN": None,
+    "UNKNOWN": "CAPTURE_MORE",
+}
+BY_REASON = {"TWO_PHASE_COMMIT": "END_AT_COORDINATOR", "TIMEOUT_NOT_PASSED": "CHECK_TIMESTAMPS"}
+#: Actions in the order in which they are done. i: ends no transaction; w: ends one on all its partitions, in one step.
+ORDER = """
+ABORT               -
+ABORT_LATER         -
+ABORT_AS_DECIDED    -
+END_AT_COORDINATOR  w
+REVIVE_COORDINATOR  w
+DO_NOT_ABORT        -
+CHECK_TIMESTAMPS    iw
+WAIT                i
+CAPTURE_MORE        i
+"""
+
+
 def test_every_verdict_has_its_action():
-    assert set(ACTIONS) == set(Verdict)
+    assert {verdict.value: None if action is None else action.name for verdict, action in ACTIONS.items()} == BY_VERDICT
+    assert {reason.value: action.name for reason, action in ACTIONS_BY_REASON.items()} == BY_REASON
+    assert set(BY_VERDICT) == {verdict.value for verdict in Verdict}
+
+
+def test_actions_are_done_in_order():
+    rows = [line.split() for line in ORDER.strip().splitlines()]
+    assert [action.name for action in sorted(Action)] == [name for name, _ in rows]
+    assert {action.name for action in IDLE} == {name for name, marks in rows if "i" in marks}
+    assert {action.name for action in OF_WHOLE_TRANSACTION} == {name for name, marks in rows if "w" in marks}
 
 
 @pytest.mark.parametrize("verdict", Verdict)
@@ -75,6 +108,13 @@ def test_an_abort_says_what_it_discards_and_what_it_needs():
     assert "ClusterAction" in notes[1]
 
 
+@pytest.mark.parametrize(
+    ("records", "words"), [(None, "an unknown number of records"), (0, "0 records"), (1, "1 record of"), (2, "2 records of")]
+)
+def test_an_abort_counts_what_it_discards(records, words):
+    assert words in plan(replace(HANGING, records=records)).notes[0]
+
+
 #: Prepare state of a marker that the partition refuses -> what to do.
 REFUSED = [("PrepareAbort", Action.ABORT_AS_DECIDED, "abort"), ("PrepareCommit", Action.DO_NOT_ABORT, None)]
 
@@ -88,6 +128,9 @@ def test_a_refused_abort_is_written_by_hand_and_a_refused_commit_never(state, ac
     assert found.command == row.abort_command
     if command is None:
         assert "type COMMIT, producer id 12345" in found.notes[-1]
+        assert found.notes[-1].endswith("coordinator epoch of 76 or higher")
+        unknown = plan(replace(row, coordinator_epoch=None), "3.9.1")
+        assert unknown.notes[-1].endswith("coordinator epoch of 0 or higher")
 
 
 def test_an_overdue_marker_is_sent_again_by_a_new_leader_of_the_coordinator_partition():

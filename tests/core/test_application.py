@@ -1,4 +1,4 @@
-"""Does an id lead to its application, however the framework composed it?"""
+"""The application in a transactional id of each framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is each known cause named where its signature is met, and only there?"""
+"""Each known cause, with and without its signature."""
 
 from __future__ import annotations
 

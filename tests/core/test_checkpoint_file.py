@@ -1,4 +1,4 @@
-"""Is a checkpoint read as brokers write it, and is a bad copy never half believed?"""
+"""Checkpoint files as brokers write them, and bad copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every record of a console consumer's text found, and nothing that only looks like one?"""
+"""Records in the text of a console consumer, and lines that imitate them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Are special values and limits those of Kafka? semantics.md 0."""
+"""Special values and limits of Kafka (semantics.md 0)."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import pytest
 
@@ -15,6 +17,9 @@ VALUES = {
     "NO_OFFSET": -1,
     "NO_COORDINATOR_EPOCH": -1,
     "NO_PARTITION_LEADER_EPOCH": -1,
+    "MAX_INT16": 32767,
+    "MAX_INT32": 2147483647,
+    "MAX_INT64": 9223372036854775807,
     "MAX_SEQUENCE": 2147483647,
     "EXHAUSTED_EPOCH": 32766,
     "TWO_PHASE_COMMIT_TIMEOUTS": {2147483647, -1},  # as brokers write it, as KIP-939 says
@@ -24,8 +29,26 @@ VALUES = {
     "TRANSACTION_STATE_TOPIC": "__transaction_state",
     "GROUP_METADATA_TOPIC": "__consumer_offsets",
 }
+#: Our own limits: a change of one is a decision, and changes verdicts or findings.
+LIMITS = {
+    "kafka.constants.MAX_COORDINATOR_PARTITIONS": 100_000,
+    "kafka.constants.CLOCKS_DIFFER_MS": 1_000,
+    "kafka.constants.UNKNOWN_CLOCKS_DIFFER_MS": 300_000,
+    "findings.ended_by.REINITIALIZED_WITHIN_MS": 5_000,
+    "findings.id_patterns.LEFT_BEHIND_AFTER_MS": 3_600_000,
+    "findings.id_patterns.MANY_TRANSACTIONAL_IDS": 100,
+    "findings.id_patterns.MANY_PRODUCER_IDS": 1_000,
+    "findings.id_patterns.FEW": 10,
+    "verdicts.find_hanging.DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES": 15,  # of kafka-transactions.sh
+}
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_a_sentinel_is_kafka_s(name: str) -> None:
     assert getattr(constants, name) == VALUES[name]
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_of_our_own_is_kept(name: str) -> None:
+    module, _, constant = name.rpartition(".")
+    assert getattr(import_module(f"txnlib.core.{module}"), constant) == LIMITS[name]

@@ -1,4 +1,4 @@
-"""Was the step from one record of an id to the next legal? Sections E and M of scenarios.md."""
+"""Steps between two records of an id. Sections E and M of scenarios.md."""
 
 from __future__ import annotations
 

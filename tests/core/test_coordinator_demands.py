@@ -1,4 +1,7 @@
-"""Which values must a step keep, and what of it does an append that timed out explain? semantics.md 1.6, last table; 1.9."""
+"""Values that a step must keep (semantics.md 1.6, last table; 1.9).
+
+An append that timed out explains some of the changes.
+"""
 
 from __future__ import annotations
 

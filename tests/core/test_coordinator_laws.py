@@ -1,4 +1,4 @@
-"""Does a coordinator that keeps the rules ever look odd? A small one, written from semantics.md 1.6, is asked."""
+"""A small coordinator that keeps the rules, and never looks odd (semantics.md 1.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition owns an id, and how many partitions are there? formats.md 6, semantics.md 0."""
+"""The partition that owns an id, and their number. formats.md 6, semantics.md 0."""
 
 from __future__ import annotations
 

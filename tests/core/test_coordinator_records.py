@@ -1,4 +1,4 @@
-"""What is odd about a coordinator's record by itself, and which epochs may follow which? Sections E and 1.9."""
+"""Odd fields of one coordinator record, and the epochs that may follow. Sections E and 1.9."""
 
 from __future__ import annotations
 

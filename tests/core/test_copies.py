@@ -1,4 +1,4 @@
-"""Up to when a copy is known: the table in full against a grid written by hand (DESIGN.md 5.3, rule 1)."""
+"""The instant up to which a copy is known (DESIGN.md 5.3, rule 1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,21 @@ def test_a_copy_is_known_up_to_its_capture_only_where_it_is_whole_and_the_leader
         written |= {(Role(role), end): CELLS[cell] for end, cell in zip(End, cells, strict=True)}
     assert written == KNOWN_BY
     assert set(KNOWN_BY) == set(product(Role, End))
-    assert set(ROLES) == set(Role)
+
+
+#: Role -> words that only its meaning has.
+WORDS = {
+    "LEADER": "the leader's copy",
+    "LAST_LEADER": "the last leader's copy",
+    "FURTHEST": "the copy that reaches furthest",
+    "OTHER": "not the leader's copy",
+}
+
+
+@pytest.mark.parametrize("role", WORDS)
+def test_a_role_is_told_in_its_own_words(role):
+    assert ROLES[Role(role)].startswith(WORDS[role])
+    assert set(ROLES) == {Role(each) for each in WORDS} == set(Role)
 
 
 #: captured, newest stamp -> known until, of a current copy and of another.
@@ -47,3 +61,4 @@ def test_what_is_not_current_is_as_old_as_its_newest_stamp(captured, stamped, cu
 
 def test_only_one_end_is_current():
     assert [end for end in End if is_current(Copy(end=end))] == [End.WHOLE]
+    assert is_current(Copy())

@@ -1,4 +1,4 @@
-"""What a copy proves: each rule of DESIGN.md 5.3, with the evidence on both sides of its limit."""
+"""Each rule of DESIGN.md 5.3, on both sides of its limit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tests.core.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED, judged
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.copies import End, Role
+from txnlib.core.verdicts.doubt import DOUBTS
 from txnlib.core.verdicts.evidence import Crc, Decided, Evidence, Owner
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import judge
@@ -207,3 +208,44 @@ def test_without_a_start_at_the_coordinator_nothing_is_known_of_its_timeout():
 def test_the_newest_decision_says_whether_its_marker_is_here(is_marked, reason):
     coordinator = replace(COMPLETE, decision=replace(COMMITTED, is_marked=is_marked))
     assert judged(MARKED, coordinator)[:2] == (Verdict.HANGING, reason)
+
+
+# Order of precedence.
+
+#: Doubts in order of precedence: the reason, and evidence for it. Each is alone in what it changes.
+OLD = {"captured_at_ms": NOON + 10 * MINUTE, "end": End.TORN}
+DOUBTFUL = [
+    (Reason.CORRUPT_MESSAGE, {"crc": Crc.INVALID}, {}),
+    (Reason.PARTITION_LOG_INCOMPLETE, {"is_tail_lost": True}, {}),
+    (Reason.COPIES_DISAGREE, {"is_disputed": True}, {}),
+    (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, {}, {"missing_partitions": (7,)}),
+    (Reason.COORDINATOR_LOG_DAMAGED, {}, {"damaged_offset": 78, "record_offset": 77}),
+    (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, {"end": End.SHORT, "is_record_committed": False}),
+    (Reason.CAPTURE_SKEW, {}, {"ended_ms": ONE + 1}),
+    (Reason.COORDINATOR_RECORDS_COMPACTED, {}, {"compacted_ms": ONE + 1}),
+    (Reason.PARTITION_COPY_NOT_CURRENT, OLD, {}),
+    (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, OLD),
+    (Reason.CAPTURE_SKEW, {"captured_at_ms": NOON + 10 * MINUTE, "is_capture_instant_assumed": True}, {}),
+]
+#: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is missing.
+IMPOSSIBLE = {"NOBODY": 5, "CURRENT": 3, "EXPIRED": 3}
+OWNERS = {"NOBODY": NOBODY, "CURRENT": COMPLETE, "EXPIRED": EXPIRED}
+SEEN_EARLY = replace(PARTITION, first_seen_ms=NOON + MINUTE)
+
+
+def test_doubts_are_in_order_of_precedence():
+    assert [reason for reason, _ in DOUBTS] == [reason for reason, _, _ in DOUBTFUL]
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_each_doubt_precedes_those_after_it(owner):
+    """All doubts at once; then all but the first, and so on."""
+    possible = [row for number, row in enumerate(DOUBTFUL) if number != IMPOSSIBLE[owner]]
+    assert judged(SEEN_EARLY, OWNERS[owner])[0] is Verdict.HANGING
+    for number, (reason, _, _) in enumerate(possible):
+        partition, coordinator = {}, {}
+        for _, on_partition, at_coordinator in reversed(possible[number:]):
+            partition |= on_partition
+            coordinator |= at_coordinator
+        found = judged(replace(SEEN_EARLY, **partition), replace(OWNERS[owner], **coordinator))
+        assert found[:2] == (Verdict.UNKNOWN, reason), number

@@ -1,4 +1,4 @@
-"""Is a record printed as Kafka's dump tool prints it? Every batch and record of real segments, found in the tool's own text."""
+"""Batches and records printed as the dump tool prints them, from real segments."""
 
 from __future__ import annotations
 

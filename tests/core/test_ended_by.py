@@ -1,4 +1,4 @@
-"""Is it told rightly who ended a transaction? The table is walked in full; the rows of Kafka's flows are named."""
+"""The party that ended a transaction, by a grid and by Kafka's flows."""
 
 from __future__ import annotations
 
@@ -34,26 +34,64 @@ def ending(
     )
 
 
-def test_the_table_knows_every_case():
-    assert set(ABORTED_BY) == set(itertools.product(Step, Age, (False, True)))
+#: Who aborted, by semantics.md 1.6. Columns: age; in each, without a new producer that follows at once, and with one.
+#: c client, t timeout, p new producer, k coordinator (timeout or new producer), ? unknown.
+ABORTS = """
+                     IN_TIME  TIMED_OUT  UNKNOWN
+KEPT                 c c      c c        c c
+RAISED               p p      t t        k p
+RAISED_BY_V2         c p      t t        ? p
+RAISED_BY_SOMEBODY   ? p      t t        ? p
+NOTHING_ADDED        c c      c c        c c
+UNKNOWN              ? ?      t t        ? ?
+"""
+SIGNS = {"c": EndedBy.CLIENT, "t": EndedBy.TIMEOUT, "p": EndedBy.NEW_PRODUCER, "k": EndedBy.COORDINATOR, "?": EndedBy.UNKNOWN}
+
+#: Step -> epochs of the last Ongoing record and of the Prepare record, transaction version of the client.
+STEPS = {
+    "KEPT": [(3, 3, 0), (3, 3, 1), (3, 3, 2), (3, 3, None)],
+    "RAISED": [(3, 4, 0), (3, 4, 1), (3, 5, 1), (3, 5, 2)],
+    "RAISED_BY_V2": [(3, 4, 2), (3, 4, 3)],
+    "RAISED_BY_SOMEBODY": [(3, 4, None), (3, 5, None)],
+    "NOTHING_ADDED": [(None, 4, 2)],
+    "UNKNOWN": [(None, 4, 0), (None, 4, 2), (3, None, 0), (None, None, None)],
+}
+#: Age -> time from the beginning to the decision, timeout.
+AGES = {
+    "IN_TIME": [(0, TIMEOUT), (TIMEOUT - 1, TIMEOUT)],
+    "TIMED_OUT": [(TIMEOUT, TIMEOUT), (TIMEOUT + 1, TIMEOUT)],
+    "UNKNOWN": [(None, TIMEOUT), (TIMEOUT, None)],
+}
 
 
-@pytest.mark.parametrize("case", ABORTED_BY, ids=lambda case: "-".join(str(getattr(part, "name", part)) for part in case))
-def test_a_commit_is_always_the_clients_and_an_abort_is_the_tables(case):
-    step, age, follows = case
-    epochs, version = {
-        Step.KEPT: ((3, 3), 1),
-        Step.RAISED: ((3, 4), 1),
-        Step.RAISED_BY_V2: ((3, 4), 2),
-        Step.RAISED_BY_SOMEBODY: ((3, 4), None),
-        Step.NOTHING_ADDED: ((None, 4), 2),
-        Step.UNKNOWN: ((None, 4), 0),
-    }[step]
-    open_ms = {Age.IN_TIME: TIMEOUT - 1, Age.TIMED_OUT: TIMEOUT, Age.UNKNOWN: None}[age]
-    is_empty = step is Step.NOTHING_ADDED
-    fields = {"version": version, "open_ms": open_ms, "is_reinitialized": follows, "is_without_ongoing": is_empty}
-    assert ended_by(ending(*epochs, **fields)) is ABORTED_BY[case]
-    assert ended_by(ending(*epochs, is_commit=True, **fields)) is EndedBy.CLIENT
+def aborts() -> list[tuple[str, str, bool, EndedBy]]:
+    header, *rows = ABORTS.strip().splitlines()
+    cells = list(itertools.product(header.split(), (False, True)))
+    return [
+        (step, age, follows, SIGNS[sign])
+        for step, *signs in map(str.split, rows)
+        for (age, follows), sign in zip(cells, signs, strict=True)
+    ]
+
+
+def test_the_table_is_the_grid():
+    grid = {(Step(step), Age(age), follows): expected for step, age, follows, expected in aborts()}
+    assert len(grid) == 36
+    assert grid == ABORTED_BY
+
+
+@pytest.mark.parametrize(("step", "age", "follows", "expected"), aborts())
+def test_a_commit_is_always_the_clients_and_an_abort_is_the_grids(step, age, follows, expected):
+    for (ongoing, prepared, version), (open_ms, timeout_ms) in itertools.product(STEPS[step], AGES[age]):
+        fields = {
+            "version": version,
+            "open_ms": open_ms,
+            "timeout_ms": timeout_ms,
+            "is_reinitialized": follows,
+            "is_without_ongoing": step == "NOTHING_ADDED",
+        }
+        assert ended_by(ending(ongoing, prepared, **fields)) is expected
+        assert ended_by(ending(ongoing, prepared, is_commit=True, **fields)) is EndedBy.CLIENT
 
 
 def test_M03_an_abort_one_epoch_up_after_the_timeout_is_the_timeouts():

@@ -1,4 +1,4 @@
-"""What becomes of a partition whose epoch is ahead of its coordinator's (DESIGN.md 5.3, rule 8)."""
+"""Partitions with an epoch ahead of their coordinator's (DESIGN.md 5.3, rule 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an error say where, what, and what to do about it?"""
+"""The place, the fault and the remedy in an error's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the audit print the rows that the live tool prints? Section A of scenarios.md, through the code of the core."""
+"""The rows that the live tool prints. Section A of scenarios.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every finding say how bad it is, and what it means?"""
+"""The severity and the meaning of every finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Do the encoders of the tests write what brokers write? Only then do round trips prove anything about the readers."""
+"""The encoders of the tests against bytes of real brokers.
+
+Only then do round trips prove anything about the readers.
+"""
 
 from __future__ import annotations
 

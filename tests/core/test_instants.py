@@ -1,4 +1,7 @@
-"""Laws of times that no clock shows: whatever int64 stands in a log, nothing raises, and nothing is said by it."""
+"""Laws of timestamps that are out of range.
+
+Any int64 may stand in a log: nothing raises, and no verdict rests on it.
+"""
 
 from __future__ import annotations
 

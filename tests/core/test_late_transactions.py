@@ -1,4 +1,4 @@
-"""Would the brokers' gauge `PartitionsWithLateTransactionsCount` count the partition? Section D of scenarios.md."""
+"""The brokers' gauge `PartitionsWithLateTransactionsCount`. Section D of scenarios.md."""
 
 from __future__ import annotations
 

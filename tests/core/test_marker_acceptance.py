@@ -1,4 +1,4 @@
-"""Whether a partition accepts a marker: the table in full against a grid written by hand (DESIGN.md 5.3, rule 8)."""
+"""Acceptance of a marker by a partition (DESIGN.md 5.3, rule 8)."""
 
 from __future__ import annotations
 

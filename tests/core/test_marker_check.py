@@ -1,6 +1,8 @@
-"""Is a marker by hand told from a decision's own? Every rule, on both sides of its limits."""
+"""Markers by hand and markers of decisions, on both sides of each limit."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -31,8 +33,10 @@ def found(
     after=None,
     is_first=True,
     since=TS - HOUR,
+    until=TS + HOUR,
+    clocks=CLOCKS_DIFFER_MS,
 ):
-    known = {"complete_since_ms": since, "known_until_ms": TS + HOUR}
+    known = {"complete_since_ms": since, "known_until_ms": until, "clocks_differ_ms": clocks}
     return marker_finding(
         Marker(
             type=type,
@@ -108,3 +112,64 @@ def test_where_records_may_be_missing_they_may_have_decided_it(at, since):
 def test_a_dump_that_prints_no_type_contradicts_nothing():
     assert found(None, before=decision("COMMIT")) is None
     assert found(None, TS - 500, after=decision("ABORT")) is None
+
+
+# Limits.
+
+SPLIT, STRAY = Finding.SPLIT_OUTCOME, Finding.MARKER_WITHOUT_DECISION
+LONG = decision("COMMIT", at=TS, open_for=2 * HOUR, takes=2 * HOUR)
+UNCOMPARED = 5 * 60 * SECOND
+
+
+@pytest.mark.parametrize(("epoch", "expected"), [(3, STRAY), (4, SPLIT), (5, SPLIT), (6, STRAY)])
+def test_a_marker_by_hand_has_the_decisions_epoch_or_the_one_before(epoch, expected):
+    """That of the data, which under transactions v2 is one lower."""
+    assert found("ABORT", TS + 10, epoch=epoch, before=decision("COMMIT", epoch=5)) is expected
+    assert found("ABORT", TS - 500, epoch=epoch, after=decision("COMMIT", epoch=5)) is expected
+    assert found("ABORT", TS + 10, epoch=epoch, before=decision("COMMIT", epoch=None)) is SPLIT
+
+
+@pytest.mark.parametrize(("at", "expected"), [(UNCOMPARED - 1, STRAY), (UNCOMPARED, SPLIT)])
+def test_a_clock_that_was_never_compared_has_its_margin(at, expected):
+    assert found("ABORT", TS + at, before=LONG, clocks=UNCOMPARED) is expected
+    late = decision("COMMIT", at=TS + HOUR // 2, open_for=HOUR // 2)
+    assert found("ABORT", TS + at, after=late, clocks=UNCOMPARED) is expected
+
+
+def test_a_marker_inside_a_live_transaction_comes_after_its_start():
+    live = decision("COMMIT", at=TS + HOUR // 2, open_for=HOUR // 2)
+    assert found("ABORT", TS, after=live) is SPLIT
+    assert found("ABORT", TS - 1, after=live) is STRAY
+    # Without a complete history it may be the marker of an earlier transaction.
+    assert found("ABORT", TS + CLOCKS_DIFFER_MS, after=live, since=None) is SPLIT
+    assert found("ABORT", TS + CLOCKS_DIFFER_MS - 1, after=live, since=None) is None
+    assert found("ABORT", TS, after=live, ends_data=False) is STRAY
+    assert found("ABORT", TS, after=replace(live, start_ms=None)) is STRAY
+
+
+@pytest.mark.parametrize(
+    ("own", "decisions", "expected"), [(4, 5, True), (5, 5, False), (6, 5, False), (0, 1, True), (4, None, False)]
+)
+def test_only_a_lower_coordinator_epoch_is_a_deposed_coordinators(own, decisions, expected):
+    finding = found(before=decision(coordinator_epoch=decisions), coordinator_epoch=own)
+    assert finding is (Finding.MARKER_OF_DEPOSED_COORDINATOR if expected else None)
+
+
+def test_a_marker_by_hand_after_the_end_is_before_the_next_start():
+    before, end = decision("ABORT"), TS + 20 + CLOCKS_DIFFER_MS
+    following = decision("ABORT", at=TS + HOUR // 2, open_for=HOUR // 4)
+    start = following.start_ms - CLOCKS_DIFFER_MS
+    for at, expected in {end: None, end + 1: STRAY, start - 1: STRAY, start: None}.items():
+        assert found("ABORT", at, before=before, is_first=False, after=following) is expected
+    assert found("ABORT", start, before=before, is_first=False, after=replace(following, start_ms=None)) is STRAY
+    assert found("ABORT", end + 1, before=replace(before, completed_ms=None), is_first=False) is None
+    assert found("ABORT", end + 1, before=before, is_first=False, since=None) is None
+
+
+def test_a_history_is_complete_by_more_than_the_difference_of_the_clocks():
+    early = TS + 10 - CLOCKS_DIFFER_MS
+    assert found("ABORT", since=early) is STRAY
+    assert found("ABORT", since=early + 1) is None
+    assert found("ABORT", until=TS + 10 + CLOCKS_DIFFER_MS) is STRAY
+    assert found("ABORT", until=TS + 10 + CLOCKS_DIFFER_MS - 1) is None
+    assert found("ABORT", until=None) is None

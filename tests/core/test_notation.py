@@ -1,4 +1,7 @@
-"""Do the notation of the tests and its bytes say the same? Other tests feed the readers with them."""
+"""The notation of the tests against its bytes.
+
+Other tests feed the readers with both.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bytes are a commit in `__consumer_offsets`? Exactly those that a broker could have written."""
+"""Offset commits in `__consumer_offsets`, by their bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does a partition become unstable, and where stable again? Section C of scenarios.md; B where it needs a log."""
+"""The last stable offset of a partition. Section C of scenarios.md, and B with logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a `.snapshot` file read as the state it was written from? Rows of section B that a broker's restart is part of."""
+"""Producer snapshots read as the state they were written from. Section B, restarts."""
 
 from __future__ import annotations
 

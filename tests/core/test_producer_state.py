@@ -1,4 +1,4 @@
-"""What does one batch do to a producer? Section B of scenarios.md; a leader's refusal is a finding here."""
+"""The effect of one batch on a producer. Section B of scenarios.md."""
 
 from __future__ import annotations
 

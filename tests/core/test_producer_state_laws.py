@@ -1,4 +1,4 @@
-"""What holds for every producer, whatever the log? Expiry, batches that change nothing, and laws over made-up logs."""
+"""Laws of producer states over random logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what a batch says read as it is written: header, records, markers, sequences?"""
+"""The fields of a batch: header, records, markers, sequences."""
 
 from __future__ import annotations
 

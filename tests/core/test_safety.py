@@ -1,4 +1,4 @@
-"""When an abort is safe: each condition of DESIGN.md 5.4, alone, against an abort that is safe but for it."""
+"""Each condition of a safe abort, alone (DESIGN.md 5.4)."""
 
 from __future__ import annotations
 
@@ -58,9 +58,31 @@ def test_each_condition_alone_makes_an_abort_unsafe(partition, coordinator, cond
     assert (found.abort_command is None) == is_wrong
 
 
+#: Conditions by DESIGN.md 5.4, in order of precedence -> words that only its meaning has.
+IN_ORDER = {
+    "VERDICT_IS_HANGING": "older than the timeout",
+    "AGE_IS_PROVEN": "brokers' clocks prove",
+    "COPIES_ARE_CURRENT": "are current and whole",
+    "COORDINATORS_ARE_COUNTED": "number of coordinator partitions",
+    "START_IS_EXACT": "first batch was seen",
+    "START_IS_COMMITTED": "below the high watermark",
+    "CRC_IS_VALID": "the CRC of every batch",
+    "PARTITION_HAS_A_LEADER": "has a leader",
+    "NO_COMMIT_IS_DUE": "no COMMIT was decided",
+    "NO_COORDINATOR_HOLDS_IT": "in no transaction that may still end it",
+    "NO_ERROR_IS_FOUND": "ERROR or CRITICAL",
+}
+
+
+def test_conditions_are_in_order_of_precedence_and_told_in_their_own_words():
+    assert [condition.value for condition in CONDITIONS] == list(IN_ORDER)
+    for condition, meaning in CONDITIONS.items():
+        assert [name for name, words in IN_ORDER.items() if words in meaning] == [condition.value]
+
+
 def test_every_condition_is_asked_in_order_and_holds_for_a_safe_abort():
     found = cure(PARTITION, NOBODY)
-    assert [check.condition for check in found.checks] == list(CONDITIONS) == list(Condition)
+    assert [check.condition.value for check in found.checks] == list(IN_ORDER)
     assert found.safe_to_abort
     assert {condition for _, _, condition, _ in UNSAFE} | {C.VERDICT_IS_HANGING, C.NO_COORDINATOR_HOLDS_IT} == set(Condition)
 

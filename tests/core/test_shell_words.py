@@ -1,4 +1,4 @@
-"""Laws of printed commands: whatever a name holds, bash hands it on as it is, as one argument, and never as an option."""
+"""Laws of printed commands: bash passes on any name as one argument."""
 
 from __future__ import annotations
 

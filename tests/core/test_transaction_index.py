@@ -1,4 +1,4 @@
-"""Is a `.txnindex` file read as the aborts that a fold of the log derives? Rows L30 and L33, and every cut."""
+"""Transaction indexes against a fold of the log. Rows L30 and L33."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the records of `__transaction_state` read as brokers write them? Worked bytes, and three whole logs."""
+"""Records of `__transaction_state` as brokers write them: worked bytes, three whole logs."""
 
 from __future__ import annotations
 

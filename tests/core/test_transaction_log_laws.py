@@ -1,4 +1,4 @@
-"""Which bytes are a record of `__transaction_state`? Exactly those that a broker could have written."""
+"""The bytes that are a record of `__transaction_state`, and no others."""
 
 from __future__ import annotations
 

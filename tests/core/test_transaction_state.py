@@ -1,4 +1,4 @@
-"""Is every step between two states judged as the tables of semantics.md 1.1 judge it?"""
+"""Every step between two states, by the tables of semantics.md 1.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the two examples of KIP-939 read as its text tells them? Every record by itself, their ids, their markers."""
+"""The two examples of KIP-939: their records, ids and markers."""
 
 from __future__ import annotations
 

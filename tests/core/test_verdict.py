@@ -1,15 +1,13 @@
-"""Who would end an open transaction, what stands in the way of saying so, and is it overdue? Tables walked, rows held."""
+"""Verdicts by the rows of semantics.md 4.4, and the tables behind them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
-from txnlib.core.verdicts import standing as standings
 from txnlib.core.verdicts import verdict as rules
 from txnlib.core.verdicts.ages import LateBy
 from txnlib.core.verdicts.cause import CAUSES, causes
@@ -17,7 +15,6 @@ from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, Part
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
 from txnlib.core.verdicts.remedy import REFUSALS, remedy
-from txnlib.core.verdicts.standing import Holds, Marker
 from txnlib.core.verdicts.verdict import judge
 
 MINUTE = 60_000
@@ -77,12 +74,47 @@ def judged(
 # The tables, walked in full.
 
 
-def test_every_standing_of_a_current_owner_has_a_reason():
-    assert set(standings.CURRENT_STANDINGS) == set(product(Holds, Marker))
+#: Verdicts of reasons that depend on no age.
+DECIDED = {
+    "MARKER_PENDING": "OPEN",
+    "MARKER_OVERDUE": "STUCK",
+    "MARKER_REFUSED": "STUCK",
+    "TWO_PHASE_COMMIT": "OPEN",
+    "BROKER_VERSION_UNKNOWN": "UNKNOWN",
+}
+#: Rows: how it is late. Columns: whether the coordinator's start is known, and not known.
+LATE = {
+    "LAST_WRITE": ("TIMEOUT_NOT_PASSED", "OVERDUE"),
+    "COORDINATOR_START": ("OVERDUE", "OVERDUE"),
+    "BOTH": ("OVERDUE", "OVERDUE"),
+}
+#: Group of reasons -> its members.
+GROUPS = {
+    "NOBODY_ENDS_IT": {
+        "PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR",
+        "TRANSACTIONAL_ID_EXPIRED",
+        "PRODUCER_ID_ROTATED",
+        "WRITTEN_AFTER_MARKER",
+        "PARTITION_NOT_IN_TRANSACTION",
+        "EPOCH_AHEAD_OF_COORDINATOR",
+    },
+    "EXPECTED": {"EXPECTED", "TWO_PHASE_COMMIT"},
+    "DECIDED": {"MARKER_PENDING", "MARKER_REFUSED"},
+    "EXPECTED_REASONS": {"EXPECTED", "OVERDUE", "TIMEOUT_NOT_PASSED", "TWO_PHASE_COMMIT"},
+}
 
 
-def test_every_other_owner_has_a_reason():
-    assert set(standings.OTHER_STANDINGS) == set(Owner) - {Owner.CURRENT}
+def test_the_tables_of_verdicts_are_the_grids():
+    assert {reason.value: verdict.value for reason, verdict in rules.DECIDED_VERDICTS.items()} == DECIDED
+    late = {(by, known): reason for by, row in LATE.items() for known, reason in zip((True, False), row, strict=True)}
+    assert {(by.value, known): reason.value for (by, known), reason in rules.LATE_REASONS.items()} == late
+    assert set(rules.DIFFERENCES) == {(Verdict.HANGING, False), (Verdict.STUCK, False), (Verdict.UNKNOWN, True)}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_of_reasons_has_its_members(name):
+    group = getattr(doubts, name, None) or getattr(rules, name)
+    assert {reason.value for reason in group} == GROUPS[name]
 
 
 def test_every_reason_has_a_sentence_and_exactly_one_way_to_a_verdict():

@@ -1,4 +1,4 @@
-"""What is left of a whole log? Section L of scenarios.md, as far as a replay shows it."""
+"""The replay of whole logs. Section L of scenarios.md."""
 
 from __future__ import annotations
 

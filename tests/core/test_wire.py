@@ -1,4 +1,4 @@
-"""Are Kafka's primitive types read from where they stand, to where they end, and never beyond?"""
+"""Kafka's primitive types, read from their start to their end."""
 
 from __future__ import annotations
 

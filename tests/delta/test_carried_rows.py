@@ -1,4 +1,4 @@
-"""Has a run that takes files over the rows of one that writes them all, and do runs stay strangers? Real Delta tables."""
+"""Rows carried over from an earlier run, in real Delta tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the rows that a commit wrote told from its own note, and never those of another run?"""
+"""The number of rows that a commit notes, for its own run only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are tables written so that a run can be repeated, and do their columns keep their comments? Real Delta tables."""
+"""Real Delta tables: repeated runs, constraints, comments of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the Databricks bundle one that can be deployed, as far as can be told without Databricks?
+"""The Databricks bundle, as far as it can be checked without Databricks.
 
 Held against a part of the bundle's JSON schema (databricks/cli, bundle/schema/jsonschema.json), picked by hand: its licence
 allows it to be used with Databricks only, so it is not here.

@@ -1,4 +1,4 @@
-"""Does docs/capture.md lead to captures? Every block of commands is carried out, and what it leaves is listed as an audit would."""
+"""The commands of docs/capture.md, carried out, and the captures that they make."""
 
 from __future__ import annotations
 

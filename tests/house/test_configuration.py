@@ -1,4 +1,4 @@
-"""Is what docs/configuration.md says of each setting so? Who wins, what holds where nobody says anything, and that all is told."""
+"""Settings as docs/configuration.md describes them: precedence, defaults, completeness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit of the sample, as its tables, its report and its log tell of it."""
+"""The audit of the sample: its tables, its report and its log."""
 
 from __future__ import annotations
 

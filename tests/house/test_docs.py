@@ -1,4 +1,4 @@
-"""Are the documents true? Rendered pages are fresh, commands run, the report shown is the report printed; SQL: test_sql.py."""
+"""Documents: fresh renderings, commands that run, reports as printed. SQL: test_sql.py."""
 
 from __future__ import annotations
 

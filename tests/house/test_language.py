@@ -1,4 +1,4 @@
-"""Titles are noun phrases or sentences of at most twelve words, and the worst words of the old dialect are gone."""
+"""Titles of modules, and words that documents avoid."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ TITLE_WORDS = 12
 BANNED = re.compile(
     r"\b(whoever|nobody's|so many|is told|are told|to be told|as ever|anew|there where|be it only)\b", re.IGNORECASE
 )
-CODE = ("txnlib", "jobs", "bench", "docs")
+CODE = ("txnlib", "jobs", "bench", "docs", "scripts", "tests")
+#: Still with the old titles.
+NOT_YET = ("tests/cli/", "tests/queries/", "tests/render/", "tests/house/test_architecture.py")
 
 
 def sources(repository: Path) -> list[Path]:
-    return [path for folder in CODE for path in sorted((repository / folder).rglob("*.py")) if path.read_text().strip()]
+    paths = [path for folder in CODE for path in sorted((repository / folder).rglob("*.py")) if path.read_text().strip()]
+    return [path for path in paths if not path.relative_to(repository).as_posix().startswith(NOT_YET)]
 
 
 def title(docstring: str) -> str:
@@ -26,12 +29,19 @@ def title(docstring: str) -> str:
     return re.split(r"(?<=\w)[.:;](?:\s|$)", re.sub(r"^\d+\. ", "", first))[0]
 
 
+def faults(path: Path) -> list[str]:
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    if not docstring:
+        return ["has no title"]
+    count = len(title(docstring).split())
+    return [
+        *(["asks"] if "?" in docstring.split("\n\n")[0] else []),
+        *([f"has {count} words"] if count > TITLE_WORDS + 1 else []),
+    ]
+
+
 def test_a_module_has_a_title_that_is_no_question(repository):
-    for path in sources(repository):
-        docstring = ast.get_docstring(ast.parse(path.read_text()))
-        assert docstring, path
-        assert "?" not in docstring.split("\n\n")[0], path
-        assert len(title(docstring).split()) <= TITLE_WORDS + 1, f"{path}: {title(docstring)}"
+    assert [f"{path.relative_to(repository)} {fault}" for path in sources(repository) for fault in faults(path)] == []
 
 
 @pytest.mark.parametrize("folder", ["README.md", "CHANGELOG.md", "docs"])

@@ -1,4 +1,4 @@
-"""Does the wheel work where nothing else of ours is, and does it say what it is and needs?"""
+"""The wheel, installed alone."""
 
 from __future__ import annotations
 

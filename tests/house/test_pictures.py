@@ -1,4 +1,4 @@
-"""Do the pictures show what the core says, legibly? Each legal step is an arrow, stories are legal, nothing overlaps."""
+"""Pictures against the core: arrows, stories, legible text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the runbook say what to do for all that the report can say?"""
+"""An entry of the runbook for everything that a report can say."""
 
 from __future__ import annotations
 

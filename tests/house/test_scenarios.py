@@ -1,4 +1,4 @@
-"""Does every row of the scenarios have a test, or a reason in docs/scenarios.md why it has none?"""
+"""A test, or a reason for none, for every row of the scenarios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the examples for schedulers and alerts true? Each parses, and names options, fields and gauges that there are."""
+"""The examples for schedulers and alerts: valid, with existing names."""
 
 from __future__ import annotations
 

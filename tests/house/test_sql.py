@@ -1,4 +1,4 @@
-"""Do the queries shown in documents answer, alike on Spark and, without a JVM, on DuckDB? Of three nights, whose story is known."""
+"""The queries of the documents, alike on Spark and on DuckDB."""
 
 from __future__ import annotations
 

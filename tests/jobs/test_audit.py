@@ -1,4 +1,4 @@
-"""Does an audit write its tables, print its report and exit as promised? The sample capture, with real Delta tables."""
+"""One audit of the sample: tables, report, exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does an audit conclude where a console consumer's text stands in for the coordinators' logs?"""
+"""Audits with a console consumer's text instead of coordinator logs."""
 
 from __future__ import annotations
 

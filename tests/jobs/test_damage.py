@@ -1,4 +1,4 @@
-"""What is still said of a capture with known damage? Nothing false, everything that the damage cannot have changed.
+"""Captures with known damage: nothing false, and all that damage cannot change.
 
 Copies of one capture, each with one documented damage (tests/captures: damaged-3.8/cases).
 """

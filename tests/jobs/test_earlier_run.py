@@ -1,4 +1,4 @@
-"""Is a run held against the one before it, also where that found nothing open, and against none that failed?"""
+"""The choice of the earlier run: the newest that succeeded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has an audit that reads only what is new the tables of one that reads everything? Real nights, and logs cut anywhere."""
+"""Incremental audits against full ones, over real nights and logs cut anywhere."""
 
 from __future__ import annotations
 

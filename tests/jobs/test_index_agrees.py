@@ -1,4 +1,4 @@
-"""Do the transaction indexes of real brokers agree with what the audit derives, and is a wrong one noticed?"""
+"""Transaction indexes of real brokers against the audit's own, and a wrong one."""
 
 from __future__ import annotations
 

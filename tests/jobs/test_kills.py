@@ -1,4 +1,4 @@
-"""What does an audit leave behind that is killed in the middle? Tables that can be read, and that the next one mends."""
+"""Tables after an audit that was killed, and the next audit."""
 
 from __future__ import annotations
 

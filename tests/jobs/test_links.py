@@ -1,4 +1,4 @@
-"""What does an audit say of partitions whose files it did not open? Their coverage is lower, and quarantine names them."""
+"""Links in captures: lower coverage, and rows of quarantine."""
 
 from __future__ import annotations
 

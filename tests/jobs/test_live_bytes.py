@@ -1,4 +1,4 @@
-"""Does `txn-audit --format kafka` print, over the tables of an audit, what `kafka-transactions.sh` printed? To the byte."""
+"""`txn-audit --format kafka` against `kafka-transactions.sh`, to the byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a capture of raw files with the same logs as text beside them judged as the raw files alone, and do both agree?"""
+"""Captures of raw files and their text, judged as the raw files."""
 
 from __future__ import annotations
 

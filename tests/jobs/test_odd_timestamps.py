@@ -1,4 +1,4 @@
-"""Laws of times that no clock shows: one client's odd timestamps are a finding, and change nothing about anybody else."""
+"""Laws of timestamps that are out of range: one finding, no other change."""
 
 from __future__ import annotations
 

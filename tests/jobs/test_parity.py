@@ -1,4 +1,4 @@
-"""Does an audit of copies say what Kafka's live tools said of the same cluster, and what was really done to it?
+"""Audits against Kafka's live tools and the truth of each capture.
 
 Every capture with recorded live output, from raw files and from text; the copies are in tests/captures.
 """

@@ -1,4 +1,4 @@
-"""Captures as operators really bring them: what the copies do not prove is never an alarm, and never advised.
+"""Partial captures: no false alarm, no wrong advice.
 
 One schedule a topic, many schedules an audit. `LOGS` has whole coordinators beside partial copies of partitions, `COORDINATORS` the
 reverse.

@@ -1,4 +1,4 @@
-"""Is an operator told how far a long reading has come? The words, what is counted, and a real stage on its way."""
+"""The progress of a long stage, in words."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Laws of random captures: nothing that the whole history ends, or owns, is ever called hanging; nothing due is ever aborted.
+"""Laws of random captures.
 
+What the whole history ends or owns is never HANGING; a transaction with a due COMMIT is never aborted.
 The price of that caution is counted: of whole captures hardly anything may be UNKNOWN.
 """
 

@@ -1,4 +1,4 @@
-"""Is what became of a job told however it ends: to whom it was asked for, and without hiding why it failed?"""
+"""The result files of a job, however it ends."""
 
 from __future__ import annotations
 

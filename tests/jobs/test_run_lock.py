@@ -1,4 +1,4 @@
-"""Do two audits of one cluster keep out of each other's way, and does audit_runs tell what became of each?"""
+"""Two audits of one cluster at a time, and their rows of audit_runs."""
 
 from __future__ import annotations
 

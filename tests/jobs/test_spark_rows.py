@@ -1,4 +1,4 @@
-"""Does Spark answer the questions of the report page as the reader without a JVM does?"""
+"""Rows of the report page, alike by Spark and by deltalake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an audit that reads from the newest snapshots on judge as one that reads everything? Every real capture."""
+"""Audits that start from snapshots, against full audits of every real capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said, and which exit code given, when a job cannot be run as asked? Nothing is written then."""
+"""Usage errors of jobs: text, exit code, no table written."""
 
 from __future__ import annotations
 

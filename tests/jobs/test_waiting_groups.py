@@ -1,4 +1,4 @@
-"""Are the groups found that wait behind an open transaction, in a copy of a real cluster? Kafka's own word is the LSO."""
+"""Groups that an open transaction blocks, in a copy of a real cluster."""
 
 from __future__ import annotations
 

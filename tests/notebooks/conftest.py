@@ -1,4 +1,7 @@
-"""Notebooks, run cell by cell in this process: a kernel of its own would start a second Spark."""
+"""Notebooks, run cell by cell in this process.
+
+A kernel of its own would start a second Spark.
+"""
 
 from __future__ import annotations
 

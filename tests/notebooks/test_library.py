@@ -1,4 +1,4 @@
-"""Does `import txnlib` do what its page says? Asked of the audit that a notebook made, so that no second one is needed."""
+"""`import txnlib` as its page describes it, over the audit of a notebook."""
 
 from __future__ import annotations
 

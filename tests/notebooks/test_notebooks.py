@@ -1,4 +1,4 @@
-"""Do the notebooks run as they lie there, and say nothing of their own?"""
+"""Every notebook, run as it is."""
 
 from __future__ import annotations
 

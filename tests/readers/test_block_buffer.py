@@ -1,4 +1,4 @@
-"""Are ranges of a file as good as the file, and is no more of it fetched and held than was asked for?"""
+"""Ranges of a file, with bounded memory and no needless reading."""
 
 from __future__ import annotations
 

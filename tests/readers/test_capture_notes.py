@@ -1,4 +1,4 @@
-"""Is an odd field of a capture.json named, with its file, whatever it holds?"""
+"""Odd fields of capture.json: an error with the file and the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a console consumer tell the same of `__transaction_state` as the log it read? Every generation, any file."""
+"""The text of a console consumer against the log that it read."""
 
 from __future__ import annotations
 

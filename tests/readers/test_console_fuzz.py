@@ -1,4 +1,4 @@
-"""One damage in the text of a console consumer costs one record, or three with its neighbours, is named, and never raises."""
+"""Random damage in console text: at most three records lost, each named."""
 
 from __future__ import annotations
 

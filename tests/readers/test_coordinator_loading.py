@@ -1,4 +1,4 @@
-"""What does a coordinator's log, read from its bytes, leave of its ids, and what of it is odd? Section F of scenarios.md."""
+"""Ids and oddities of a coordinator's log, from its bytes. Section F of scenarios.md."""
 
 from __future__ import annotations
 

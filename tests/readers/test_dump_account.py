@@ -1,4 +1,4 @@
-"""Is every byte of a dump accounted for, and no batch told under another file, whatever one damage does to hostile text?
+"""Every byte of a damaged dump, accounted for, and under its own file.
 
 Damages are digits, cut lines, lost line ends, doubled and lost lines. What no reader can know is left out of the laws by what
 the damage touched: a wrong digit in a batch line changes that batch itself, a lost or cut line at the end of a file looks like

@@ -1,4 +1,4 @@
-"""Do blocks read by columns say what the same lines say one by one? Real shallow dumps, and blocks damaged at random."""
+"""Shallow dumps read by blocks, against the same text by lines."""
 
 from __future__ import annotations
 

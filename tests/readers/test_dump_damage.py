@@ -1,4 +1,4 @@
-"""Is damaged text read as far as it goes, and no further? Cuts, noise, stderr in between, repeats, invalid batches."""
+"""Damaged dumps: cuts, noise, stderr in between, repeats, invalid batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every generation of the tool tell the same of the same log? The bytes of that log decide."""
+"""Dumps of every generation of the tool against the bytes of one log."""
 
 from __future__ import annotations
 

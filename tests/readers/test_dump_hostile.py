@@ -1,4 +1,4 @@
-"""Can a payload, a header key or a transactional id pass for something the broker wrote?"""
+"""Payloads, header keys and transactional ids that imitate dump lines."""
 
 from __future__ import annotations
 

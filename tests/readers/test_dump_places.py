@@ -1,4 +1,4 @@
-"""Where do the rows of a dump belong: to which partition, copy and file, and to none?"""
+"""The partition, copy and file of each row of a dump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do blocks of a deep dump that are read by columns say what the same lines say one by one?"""
+"""Deep dumps read by blocks, against the same text by lines."""
 
 from __future__ import annotations
 

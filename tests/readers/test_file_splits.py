@@ -1,4 +1,4 @@
-"""Laws of split segments: the parts yield the rows of the whole, wherever it is split and whatever is damaged there."""
+"""Laws of split segments: the parts have the rows of the whole."""
 
 from __future__ import annotations
 

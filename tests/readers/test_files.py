@@ -1,4 +1,4 @@
-"""Which places can be read, what else is said of them, and what of a local folder can be listed?"""
+"""Folders and addresses that can be read, and errors for others."""
 
 from __future__ import annotations
 

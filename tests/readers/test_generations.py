@@ -1,4 +1,4 @@
-"""Does a cluster's log read the same through every tool and every set of options? Its raw segments decide."""
+"""One log through every tool and option, against its raw segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does any damage to the files beside the logs, and to names, end in rows, or for capture.json in an error of ours?
+"""Random damage to the files beside the logs, and to file names.
 
 Seeds are fixed: a failure is found again. Many of them are run by ./run-tests.sh slow.
 """

@@ -1,4 +1,4 @@
-"""Does no batch hold more memory, and no damage more time, than its size allows? Bombs of each codec, and crafted headers."""
+"""Bounds of memory and time: bombs of each codec, crafted headers."""
 
 from __future__ import annotations
 

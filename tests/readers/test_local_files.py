@@ -1,4 +1,4 @@
-"""Does a capture end, whatever lies in it? Pipes, devices, links in circles and out of it, deep folders, names of any bytes."""
+"""Captures with pipes, devices, circular links, deep folders and odd names."""
 
 from __future__ import annotations
 

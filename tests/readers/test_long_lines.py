@@ -1,4 +1,4 @@
-"""Does a line that is too long to be held say the same as a short one, and is no more of it held than said?"""
+"""Very long lines, read with bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the fields that no CRC covers held against what stands around them: offsets, and the epochs of leaders?"""
+"""Fields without a CRC against their neighbours: offsets, leader epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a capture in an object store the same capture? Against servers that speak as the stores do, on this machine."""
+"""One capture in each object store, over servers on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commits of groups are read of a segment of `__consumer_offsets`, and is what cannot be understood told?"""
+"""Offset commits in segments of `__consumer_offsets`, and bytes that are none."""
 
 from __future__ import annotations
 

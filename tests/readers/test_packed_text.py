@@ -1,4 +1,4 @@
-"""Packed text that is cut or damaged: what can be unpacked counts, in all tables alike, and the rest is named."""
+"""Compressed text that is cut or damaged: rows of its readable part."""
 
 from __future__ import annotations
 

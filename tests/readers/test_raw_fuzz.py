@@ -1,4 +1,4 @@
-"""Is any damage of raw files a row of quarantine, never an exception, and never more than the batch that it struck?
+"""Random damage to raw files: rows of quarantine, one batch lost.
 
 Segments, coordinators' segments, those of groups, snapshots and transaction indexes, each damaged in one place by a seed: a bit,
 a cut, a stretch of zeros, one that stands there twice, bytes that encode extremes. Some hundred here, 10,000 when there is

@@ -1,4 +1,4 @@
-"""Does a value that no column holds cost its record, and nothing else?"""
+"""Values that fit no column: one record lost each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a raw segment, whole, cut, flipped, padded or foreign? Every loss is accounted for to the byte."""
+"""Raw segments: whole, cut, flipped, padded or foreign, to the byte."""
 
 from __future__ import annotations
 

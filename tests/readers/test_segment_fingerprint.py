@@ -1,4 +1,4 @@
-"""Is a segment known again, and is reading on from there the same as reading it whole?"""
+"""Fingerprints of segments, and reading on from them."""
 
 from __future__ import annotations
 

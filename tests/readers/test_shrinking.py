@@ -1,4 +1,4 @@
-"""Is a file that is cut while it is read quarantined from where it ended on, with all rows before that kept?
+"""Files that shrink while they are read.
 
 Kafka truncates followers; rsync and log rolling cut files, too. Mapped memory would end the process (SIGBUS).
 """

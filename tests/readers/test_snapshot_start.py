@@ -1,4 +1,4 @@
-"""At which of its snapshots does reading a log begin? Rows B41, B42, L34, L35 and L50."""
+"""The snapshot at which reading a log begins. Rows B41, B42, L34, L35, L50."""
 
 from __future__ import annotations
 

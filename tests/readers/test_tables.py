@@ -1,22 +1,37 @@
-"""Which files are read for which table?"""
+"""The files that are read for each table."""
 
 from __future__ import annotations
 
 from itertools import product
 
-import pytest
-
-from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.table_readers import ONLY_IN, READERS, may_hold
+from txnlib.readers.table_readers import READERS, may_hold
 
-TABLES = sorted({table for table, _ in READERS})
-TOPICS = (TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, "orders", None)
+#: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself.
+FILES = """
+record_batches        SEGMENT DUMP
+transaction_log       SEGMENT(__transaction_state) DUMP
+committed_offsets     SEGMENT(__consumer_offsets)
+console_log           CONSOLE
+segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED SKIPPED_SEGMENT
+segment_parts         SEGMENT
+producer_snapshots    PRODUCER_SNAPSHOT DUMP
+aborted_transactions  TRANSACTION_INDEX
+checkpoints           CHECKPOINT
+"""
+TOPICS = ("__transaction_state", "__consumer_offsets", "orders", None)
 
 
-@pytest.mark.parametrize(("table", "kind", "topic"), list(product(TABLES, FileKind, TOPICS)))
-def test_segments_are_read_for_the_tables_of_their_topic_and_text_for_all_since_only_it_tells_its_topics(table, kind, topic):
-    expected = (table, kind) in READERS
-    if kind is FileKind.SEGMENT and table in ONLY_IN:
-        expected = {"transaction_log": TRANSACTION_STATE_TOPIC, "committed_offsets": GROUP_METADATA_TOPIC}[table] == topic
-    assert may_hold(table, CaptureFile("a", kind, "raw", 1, topic, 0)) == expected
+def held() -> set[tuple[str, str, str | None]]:
+    rows = (line.split() for line in FILES.strip().splitlines())
+    kinds = ((table, *kind.rstrip(")").partition("(")) for table, *cells in rows for kind in cells)
+    return {(table, kind, topic) for table, kind, _, only in kinds for topic in ([only] if only else TOPICS)}
+
+
+def test_each_table_is_read_from_its_files_and_from_no_others():
+    found = {
+        (table, kind.name, topic)
+        for table, kind, topic in product({table for table, _ in READERS}, FileKind, TOPICS)
+        if may_hold(table, CaptureFile("a", kind, "raw", 1, topic, 0))
+    }
+    assert found == held()

@@ -1,4 +1,4 @@
-"""Does text of any shape take steps in proportion to its size? Counted, not timed: calls of functions."""
+"""Linear work on text of any shape, counted in calls of functions."""
 
 from __future__ import annotations
 

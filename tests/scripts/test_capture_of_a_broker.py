@@ -1,4 +1,4 @@
-"""Does an audit of what scripts/capture.sh takes from a broker at work see what is there, and nothing that is not?
+"""An audit of what scripts/capture.sh copies from a busy broker.
 
 One broker of Kafka's own jars, for all tests here: two producers commit and abort all the time, one has a transaction open, and
 one batch hangs: two hours old by its client's clock, and unknown to its coordinator.

@@ -1,4 +1,4 @@
-"""Does scripts/capture.sh copy what a broker has, all of it, and nothing else? Log directories that the tests make; no broker."""
+"""Log directories that scripts/capture.sh copies, without a broker."""
 
 from __future__ import annotations
 

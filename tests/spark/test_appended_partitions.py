@@ -1,4 +1,4 @@
-"""Which partitions may the windows go on in? Only those of which everything is as it was, and that have grown at their end."""
+"""Partitions that only grew at their end since the earlier run."""
 
 from __future__ import annotations
 

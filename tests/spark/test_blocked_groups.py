@@ -1,4 +1,4 @@
-"""Which groups wait at a last stable offset? Every offset of random logs, against a read_committed consumer in plain Python."""
+"""Groups at a last stable offset, against a read_committed consumer in plain Python."""
 
 from __future__ import annotations
 

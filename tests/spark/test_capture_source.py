@@ -1,4 +1,4 @@
-"""Does every file of a capture come to one task, and every task to about the same work?"""
+"""The files of a capture among tasks of about equal work."""
 
 from __future__ import annotations
 

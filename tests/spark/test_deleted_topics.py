@@ -1,4 +1,4 @@
-"""Is it said only of a topic that it no longer exists, of which brokers and notes together prove it?"""
+"""Topics that brokers and notes prove to be deleted."""
 
 from __future__ import annotations
 

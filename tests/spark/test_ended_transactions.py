@@ -1,4 +1,4 @@
-"""Is it told what became of each transaction that the run before warned of?"""
+"""The end of each transaction that the earlier run warned of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does each group stand where Kafka would answer that it stands? Random logs, against the coordinator's own replay."""
+"""Offsets of groups in random logs, against the coordinator's own replay."""
 
 from __future__ import annotations
 

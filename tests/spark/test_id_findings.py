@@ -1,4 +1,4 @@
-"""Is it found that ids are used once and left behind, and never that a fleet has just started?"""
+"""Findings about ids that are used once and abandoned."""
 
 from __future__ import annotations
 

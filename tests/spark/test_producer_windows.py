@@ -1,17 +1,20 @@
-"""Do the windows remember what a fold of the core remembers? Random logs, compared row by row."""
+"""Windows over batches against a fold of the core, row by row."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 
 from tests.support.batches import TS, A, C, D, T
-from tests.support.frames import record_batches
+from tests.support.frames import assert_rows, empty, record_batches
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import RecordBatch, increment_sequence
+from txnlib.spark.producers.producer_spans import producer_batches
 from txnlib.spark.producers.producer_steps import with_states
+from txnlib.spark.schemas import PRODUCER_SNAPSHOTS
 
 #: Few producers, epochs and coordinator epochs, so that they meet; sequences that fit, jump, repeat and wrap.
 _STEP = st.tuples(
@@ -91,8 +94,8 @@ def test_windows_remember_what_a_fold_of_the_core_remembers(spark, topic, logs):
     built = {(topic, number): build(steps) for number, steps in enumerate(logs)}
     expected = {where: folded(log, topic) for where, log in built.items()}
 
-    prepared = with_states(producer_rows(record_batches(spark, built)))
-    rows = prepared.select("topic", "partition", "base_offset", "before", "after", "is_suspect").collect()
+    steps = with_states(prepared(spark, record_batches(spark, built)))
+    rows = steps.select("topic", "partition", "base_offset", "before", "after", "is_suspect").collect()
 
     assert len(rows) == sum(len(log) for log in built.values())
     for row in rows:
@@ -106,32 +109,12 @@ def test_windows_remember_what_a_fold_of_the_core_remembers(spark, topic, logs):
 
 def test_a_part_that_a_dump_prints_twice_counts_once(spark):
     log = [T(1, 0, 0, at=0), T(1, 0, 1, at=1), C(1, 0, at=2)]
-    rows = with_states(producer_rows(record_batches(spark, {("orders", 0): [*log, *log[:2]]}))).collect()
-    assert sorted(row["base_offset"] for row in rows) == [0, 1, 2]
+    printed = record_batches(spark, {("orders", 0): [*log, *log[:2]]})
+    assert_rows(with_states(prepared(spark, printed)), [(0,), (1,), (2,)], "base_offset")
 
 
-def producer_rows(batches):
-    """`record_batches` as `producer_spans` prepares them for its windows."""
-    from pyspark.sql import functions as F
-
-    return batches.select(
-        "topic",
-        "partition",
-        "producer_id",
-        "base_offset",
-        "last_offset",
-        "producer_epoch",
-        "base_sequence",
-        "last_sequence",
-        "max_timestamp_ms",
-        "is_transactional",
-        F.col("is_control").alias("is_marker"),
-        "control_type",
-        "coordinator_epoch",
-        F.when(F.col("is_transactional") & ~F.col("is_control"), F.col("base_offset")).alias("opens_at"),
-        F.lit(1).cast("long").alias("records"),
-        F.lit(100).cast("long").alias("bytes"),
-        F.lit(False).alias("is_broker_clock"),
-        F.lit(False).alias("is_seed"),
-        F.lit(None).cast("long").alias("snapshot_offset"),
-    )
+def prepared(spark, batches):
+    """`record_batches` as `producer_spans` prepares them for its windows: of one judged copy, read from its beginning."""
+    judged = batches.select("topic", "partition", "source").distinct()
+    known = {"is_judged": F.lit(True), "first_offset": F.lit(0), "log_start_offset": F.lit(0), "read_from_offset": F.lit(None)}
+    return producer_batches(batches, empty(spark, PRODUCER_SNAPSHOTS), judged.withColumns(known))

@@ -1,4 +1,4 @@
-"""Does every task get its work, and little else? What a worker has loaded is looked through for garbage no more."""
+"""Python tasks: their work, and workers without needless garbage collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is each copy among the copies of its partition, and up to when does it show everything?"""
+"""The roles of copies, and up to when each is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the times and bytes around each start those that going through the log batch by batch finds?"""
+"""Times and bytes around each start, against a loop over batches."""
 
 from __future__ import annotations
 

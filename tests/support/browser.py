@@ -1,4 +1,4 @@
-"""How do tests open a page as its readers do? A headless Chromium of this machine, driven over WebDriver."""
+"""A headless Chromium of this machine, driven over WebDriver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commands of the Databricks CLI do the documents show? Their form, and the names that the bundle knows."""
+"""Commands of the Databricks CLI in the documents, and names of the bundle."""
 
 from __future__ import annotations
 

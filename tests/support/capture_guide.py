@@ -1,4 +1,4 @@
-"""How is a guide for operators carried out where there are no operators? Machines are folders; ssh and kubectl step into them.
+"""The guide for operators, carried out with folders as machines.
 
 A path of a broker (`/var/lib/kafka/…`) is that path below the machine's folder. Whatever needs a network is a stand-in on PATH.
 """

@@ -1,4 +1,4 @@
-"""A small cluster written down event by event, and captures of it: whole, or as operators really bring them.
+"""A small cluster, event by event, and whole or partial captures of it.
 
 Times are milliseconds after `NOON` by a true clock. Each log keeps its entries in the order of time; a copy is what a broker's disk
 held at an instant, less what a test takes away. Everything is written as real brokers write it (`log_bytes`).

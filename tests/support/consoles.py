@@ -1,4 +1,4 @@
-"""A small console consumer: coordinator records to the text that each formatter prints, and text to what is read of it."""
+"""A small console consumer: coordinator records to text, and text to events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CRC-32C as the definition has it, byte by byte: slow, but not the library that the product uses."""
+"""CRC-32C by its definition, independent of the library of the product."""
 
 from __future__ import annotations
 

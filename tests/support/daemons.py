@@ -1,4 +1,4 @@
-"""How does a test run processes of Spark's own (master, worker, Connect server), and the product against them?
+"""Processes of Spark for tests: master, worker, Connect server.
 
 What is waited for is what a process says or does, never a time. A process is its own group, so that killing it takes along
 the executors and Python workers it has started: as when a machine dies.

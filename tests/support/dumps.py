@@ -1,4 +1,4 @@
-"""A small `kafka-dump-log.sh`: batches to the text that tools since 3.3 print, and text to the rows of a reader."""
+"""A small `kafka-dump-log.sh`: batches to text, and text to rows."""
 
 from __future__ import annotations
 

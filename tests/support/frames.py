@@ -1,17 +1,29 @@
-"""How does a log written down in a test become a DataFrame? Batches of the core to the columns of `record_batches`."""
+"""Logs of tests as frames, and the comparison of frames."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from chispa import assert_df_equality
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
+
+
+def assert_same(actual: DataFrame, expected: DataFrame) -> None:
+    """Both frames have the same columns and, in any order, the same rows; chispa shows the rows that differ."""
+    assert_df_equality(actual, expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def assert_rows(actual: DataFrame, expected: Iterable[Sequence[Any]], *columns: str | Column) -> None:
+    """The rows of a frame, or those of some of its columns, in any order; chispa shows the rows that differ."""
+    chosen = actual.select(*columns) if columns else actual
+    assert_same(chosen, actual.sparkSession.createDataFrame(list(expected), chosen.schema))
 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:

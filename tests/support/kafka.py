@@ -1,4 +1,4 @@
-"""How does a test get a real cluster? Brokers from Kafka's jars on loopback, and Kafka's own command-line tools.
+"""Real brokers on loopback, and Kafka's own command-line tools.
 
 run-tests.sh brings the jars, as bench/run.sh does (`bootstrap_kafka`), and names them in KAFKA_CLASS_PATH.
 """

@@ -1,4 +1,4 @@
-"""What did Kafka's live tools say about a capture, and what was really done to it? Recorded output to rows."""
+"""Recorded output of Kafka's live tools, and the truth of each capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a broker write what a test says? Batches, coordinator records and snapshots as bytes, with every field.
+"""Batches, coordinator records and snapshots as bytes, with every field.
 
 Shares no code with the readers, and reproduces bit for bit what real brokers wrote (test_golden_vectors.py).
 """

@@ -1,4 +1,4 @@
-"""How is a capture audited without writing Delta tables? The jobs' own stages over tables kept in memory.
+"""Whole audits in memory, without Delta tables.
 
 The stages are what is tested; that tables survive being written is another test's business, and costs seconds a table. Only
 those are made that a test looks at, and those they are made from: that all can be made is `tests/jobs/test_audit.py`'s.

@@ -1,4 +1,4 @@
-"""Three nights of one cluster, as small tables in a folder: what a question about the history of audits has to get right.
+"""Three nights of one cluster, as small tables in a folder.
 
 orders-0 is SUSPECT, then HANGING, then HANGING still. payments-0 is LATE on the second night, and was aborted by hand before the
 third. On the third a two-phase commit is open in orders-1. What is open in orders-2, which the second night did not capture, is

@@ -1,4 +1,4 @@
-"""How is a cluster kept busy? Transactional producers (librdkafka) that commit and abort until they are told to stop."""
+"""Transactional producers (librdkafka) that commit and abort until they are stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where are the sample files? sample_files/README.md tells what is in them."""
+"""The sample files; sample_files/README.md describes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a test run a server that speaks as Amazon's, Google's or Microsoft's store does, or Hadoop's, and put things into it?"""
+"""Servers that speak as Amazon's, Google's and Microsoft's stores, and Hadoop."""
 
 from __future__ import annotations
 

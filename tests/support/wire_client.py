@@ -1,4 +1,4 @@
-"""How does a transaction get stuck on a real broker? Requests that no well-behaved client sends, byte by byte.
+"""Requests that no well-behaved client sends, byte by byte.
 
 A broker that does not verify (`transaction.partition.verification.enable=false`) takes a transactional batch of a
 transactional id that never added the partition: its coordinator will never write the marker.
