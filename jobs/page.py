@@ -1,4 +1,4 @@
-"""The report page of a job, with fewer stories if each takes a dozen Spark jobs."""
+"""The report page of a job. It has fewer stories if each takes a dozen Spark jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report from tables, as text and as a page, however much is open."""
+"""The report from tables, as text and as a page."""
 
 from __future__ import annotations
 

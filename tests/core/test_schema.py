@@ -1,4 +1,4 @@
-"""Is the catalogue of columns consistent in itself?"""
+"""The consistency of the catalogue of columns."""
 
 from __future__ import annotations
 

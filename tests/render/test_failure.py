@@ -1,4 +1,4 @@
-"""The cause of a failure, from recorded texts of Spark 4.2 and Delta 4.4."""
+"""The cause of a failure, from recorded texts of Spark and Delta."""
 
 from __future__ import annotations
 

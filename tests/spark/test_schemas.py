@@ -1,4 +1,4 @@
-"""Are the schemas of Spark and Arrow those of the catalogue? Without a session."""
+"""The schemas of Spark and Arrow, compared with the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`txn-audit locate`: the coordinator partition of a transactional id, and what to copy to see it."""
+"""`txn-audit locate`: the coordinator partition of a transactional id. Also what to copy to see it."""
 
 from __future__ import annotations
 

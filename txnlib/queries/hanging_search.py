@@ -1,4 +1,4 @@
-"""What the live `find-hanging` would have printed at the instant of a run, also with another timeout."""
+"""The rows that `find-hanging` would have printed, with any timeout."""
 
 from __future__ import annotations
 

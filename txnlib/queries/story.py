@@ -1,4 +1,4 @@
-"""The story of one open transaction, from both logs, and the verdict on it."""
+"""The story of one open transaction, and the verdict on it."""
 
 from __future__ import annotations
 
