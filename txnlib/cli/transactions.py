@@ -9,27 +9,27 @@ from txnlib.queries.hanging_search import hanging_search
 from txnlib.queries.producers import producers_of
 from txnlib.queries.rows import Run
 from txnlib.queries.transactional_ids import transactional_id, transactional_ids
-from txnlib.render import kafka_commands
+from txnlib.render import kafka_output
 from txnlib.render.command_output import CommandOutput
 
 
 def list_transactions(run: Run, options: Namespace) -> CommandOutput:
     """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression."""
     ids = transactional_ids(run, longer_than_ms=options.duration_filter, pattern=options.transactional_id_pattern)
-    return kafka_commands.list_output(ids)
+    return kafka_output.list_output(ids)
 
 
 def describe(run: Run, options: Namespace) -> CommandOutput:
     """One transactional id. Raises UsageError if no captured coordinator has it."""
-    return kafka_commands.describe_output(transactional_id(run, options.transactional_id), run.as_of_ms)
+    return kafka_output.describe_output(transactional_id(run, options.transactional_id), run.as_of_ms)
 
 
 def describe_producers(run: Run, options: Namespace) -> CommandOutput:
     """The producers of a partition. Raises UsageError if no copy of it was read."""
-    return kafka_commands.describe_producers_output(producers_of(run, options.topic, options.partition))
+    return kafka_output.describe_producers_output(producers_of(run, options.topic, options.partition))
 
 
 def find_hanging_transactions(run: Run, options: Namespace) -> CommandOutput:
     """What the live `find-hanging` would have printed at the instant of the run. Raises UsageError as the tool does."""
     scope = SearchScope(options.topic, options.partition, options.broker_id)
-    return kafka_commands.find_hanging_output(hanging_search(run, scope, options.max_transaction_timeout))
+    return kafka_output.find_hanging_output(hanging_search(run, scope, options.max_transaction_timeout))

@@ -6,7 +6,7 @@ In reading order:
 * `report_text`, `styled_text`, `report_output`: the report as text, on a terminal, and as the output of a command
 * `page` with `page_head`, `page_timeline`, `page_charts`: the report page
 * `story_text`, `timeline_text`, `abort_plan_text`, `collect_plan_text`, `differences_text`, `coordinator_files_text`: commands
-* `kafka_commands` with `kafka_table`, `kafka_order`: the commands of Kafka's tool
+* `kafka_output` with `kafka_table`, `kafka_order`: the commands of Kafka's tool
 * `summary_json`, `metrics`: a run for programs; `atomic_file` writes files
 
 Imported one by one, so that `txn-audit` starts at once.
