@@ -64,7 +64,7 @@ def told(spark, statuses, night_of_warning):
     )
     as_of_ms = round((NIGHT + timedelta(days=len(statuses))).timestamp() * 1000)
     run = Run(spark, tables, Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given"), NIGHT)
-    return next(step for step in STEPS if step.name == "ended_transactions").make(run).collect()
+    return next(step for step in STEPS if step.name == "ended_transactions").transform(run).collect()
 
 
 @pytest.mark.parametrize(

@@ -94,4 +94,4 @@ def test_a_waiting_group_is_told_who_blocks_it(audit):
 def test_in_tables_from_before_commits_were_read_nobody_waits(spark):
     step = next(step for step in STEPS if step.name == "blocked_groups")
     run = Run(spark, MemoryTables(spark), settings=None, started_at=None)
-    assert step.make(run).collect() == []
+    assert step.transform(run).collect() == []

@@ -12,7 +12,7 @@ from tests.support.delta_tables import NOW, at, write, write_run
 from txnlib.core.verdicts.find_hanging import SearchScope
 from txnlib.queries.hanging_search import HangingSearch, hanging_search
 from txnlib.queries.tables import open_run, open_tables
-from txnlib.render.kafka_commands import find_hanging_output
+from txnlib.render.kafka_output import find_hanging_output
 
 MINUTE = 60_000
 FOO = SearchScope(topic="foo")
@@ -38,8 +38,8 @@ def tables(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def search(root: Path, minutes: int | None = None) -> HangingSearch:
-    return hanging_search(open_run(open_tables(str(root))), FOO, minutes)
+def search(root: Path, minutes: int | None = None, *, with_order: bool = False) -> HangingSearch:
+    return hanging_search(open_run(open_tables(str(root))), FOO, minutes, with_order=with_order)
 
 
 def test_the_timeout_of_the_audit_takes_its_decisions(tables):
@@ -59,8 +59,9 @@ def test_another_timeout_is_decided_by_the_core(tables, minutes, partitions, und
     assert (result.undecided, result.candidates) == (undecided, candidates)
 
 
-def test_the_order_of_kafka_needs_no_further_query(tables):
-    result = search(tables)
+def test_the_order_of_kafka_is_queried_where_it_is_printed(tables):
+    assert not any(search(tables).producers.values()), "not asked for"
+    result = search(tables, with_order=True)
     assert result.producers == {("foo", 0): 5, ("foo", 1): 0, ("foo", 2): 0, ("foo", 3): 0}, "of searched partitions only"
     printed = find_hanging_output(result).text("kafka", is_terminal=False)
     assert [line.split("\t")[1].strip() for line in printed.splitlines()[1:]] == ["0"]

@@ -10,12 +10,17 @@ from txnlib.queries.producers import producers_of
 from txnlib.queries.rows import Run
 from txnlib.queries.transactional_ids import transactional_id, transactional_ids
 from txnlib.render import kafka_output
-from txnlib.render.command_output import CommandOutput
+from txnlib.render.command_output import KAFKA, CommandOutput
 
 
 def list_transactions(run: Run, options: Namespace) -> CommandOutput:
     """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression."""
-    ids = transactional_ids(run, longer_than_ms=options.duration_filter, pattern=options.transactional_id_pattern)
+    ids = transactional_ids(
+        run,
+        longer_than_ms=options.duration_filter,
+        pattern=options.transactional_id_pattern,
+        with_order=_is_in_kafka_order(options),
+    )
     return kafka_output.list_output(ids)
 
 
@@ -26,10 +31,19 @@ def describe(run: Run, options: Namespace) -> CommandOutput:
 
 def describe_producers(run: Run, options: Namespace) -> CommandOutput:
     """The producers of a partition. Raises UsageError if no copy of it was read."""
-    return kafka_output.describe_producers_output(producers_of(run, options.topic, options.partition))
+    return kafka_output.describe_producers_output(
+        producers_of(run, options.topic, options.partition, with_order=_is_in_kafka_order(options))
+    )
 
 
 def find_hanging_transactions(run: Run, options: Namespace) -> CommandOutput:
     """What the live `find-hanging` would have printed at the instant of the run. Raises UsageError as the tool does."""
     scope = SearchScope(options.topic, options.partition, options.broker_id)
-    return kafka_output.find_hanging_output(hanging_search(run, scope, options.max_transaction_timeout))
+    return kafka_output.find_hanging_output(
+        hanging_search(run, scope, options.max_transaction_timeout, with_order=_is_in_kafka_order(options))
+    )
+
+
+def _is_in_kafka_order(options: Namespace) -> bool:
+    """Whether the rows are printed in the order of Kafka's tool, which takes a query more."""
+    return bool(options.format == KAFKA)

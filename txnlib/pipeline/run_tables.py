@@ -11,7 +11,7 @@ from txnlib.queries.spark_rows import SparkRows
 
 
 def asked_of(run: Run) -> rows.Run:
-    """A complete run, as `txnlib.answers` reads it."""
+    """A complete run, as `txnlib.queries` reads it."""
     settings = run.settings
     return rows.Run(_rows(run), settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
 

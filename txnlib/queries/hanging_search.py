@@ -43,14 +43,17 @@ class HangingSearch:
     undecided: int
     #: Brokers from which copies were captured.
     brokers: Collection[int]
-    #: Searched partition -> number of its producers.
+    #: Searched partition -> number of its producers, for Kafka's order.
     producers: Mapping[TopicPartition, int]
     #: Number of producers with a transaction that is older than the timeout.
     candidates: int
 
 
-def hanging_search(run: Run, scope: SearchScope, timeout_minutes: int | None = None) -> HangingSearch:
-    """The search of `find-hanging` over the captured copies. `timeout_minutes`: default is the timeout of the audit."""
+def hanging_search(run: Run, scope: SearchScope, timeout_minutes: int | None = None, *, with_order: bool = False) -> HangingSearch:
+    """The search of `find-hanging` over the captured copies; `with_order`: also what decides Kafka's order.
+
+    `timeout_minutes`: default is the timeout of the audit.
+    """
     audited_ms = int(run.settings["max_transaction_timeout_ms"])
     timeout_ms = audited_ms if timeout_minutes is None else timeout_minutes * MS_PER_MINUTE
     replicas = _replicas(run)
@@ -61,7 +64,7 @@ def hanging_search(run: Run, scope: SearchScope, timeout_minutes: int | None = N
         if scope.covers(row["topic"], row["partition"], replicas.get((row["topic"], row["partition"]), frozenset()))
     ]
     decisions = _decisions(run, opened, timeout_ms, audited_ms)
-    producers = run.grouped("producer_states", ("topic", "partition"), "count(*)")
+    producers = run.grouped("producer_states", ("topic", "partition"), "count(*)") if with_order else {}
     return HangingSearch(
         scope,
         run.as_of_ms,

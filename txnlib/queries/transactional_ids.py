@@ -30,16 +30,21 @@ class TransactionalIds:
     rows: Sequence[Row]
     #: Number of these that pass a filter by duration only because their start is unknown, as on a broker.
     without_start: int
-    #: Transactional id -> offset of its first record. Kafka's hash tables keep this order within a bucket.
+    #: Transactional id -> offset of its first record, for Kafka's order: its hash tables keep this order within a bucket.
     first_offsets: Mapping[str, int]
 
 
-def transactional_ids(run: Run, *, longer_than_ms: int | None = None, pattern: str | None = None) -> TransactionalIds:
-    """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression."""
+def transactional_ids(
+    run: Run, *, longer_than_ms: int | None = None, pattern: str | None = None, with_order: bool = False
+) -> TransactionalIds:
+    """Every transactional id that has not expired and that passes the filters; `with_order`: also what decides Kafka's order.
+
+    Raises UsageError for an invalid expression.
+    """
     rows = [row for row in rows_of_ids(run) if runs_longer(row["transaction_start_ms"], run.as_of_ms, longer_than_ms)]
     matching = matches_whole(pattern, [row["transactional_id"] for row in rows])
     rows = [row for row, is_match in zip(rows, matching, strict=True) if is_match]
-    first_offsets = run.grouped("coordinator_states", ("transactional_id",), 'min("offset")')
+    first_offsets = run.grouped("coordinator_states", ("transactional_id",), 'min("offset")') if with_order else {}
     return TransactionalIds(
         rows,
         sum(row["transaction_start_ms"] is None for row in rows) if longer_than_ms is not None and longer_than_ms > 0 else 0,

@@ -49,15 +49,12 @@ def field_of(columns: Any, name: str) -> Any:
 class PlainBatches(NamedTuple):
     """The batches of a block as a matrix of `DumpedBatch` fields, and the number of bytes of their lines and record lines.
 
-    For a deep dump also the offset of the last record, whether there was free text among the records, and whether there was any
-    among the records of the last batch.
+    For a deep dump also the offset of the last record.
     """
 
     columns: Any
     size: int
     record_offset: int | None = None
-    has_text: bool = False
-    has_open_text: bool = False
 
 
 def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> PlainBatches | None:

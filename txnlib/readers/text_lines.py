@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import BinaryIO, Final
 
-from txnlib.core.text.batch_chain import BATCHES_AHEAD, Chain, Line
+from txnlib.core.text.batch_chain import Chain, Line
 from txnlib.core.text.coordinator_text import LONGEST_RECORD
 from txnlib.core.text.dump_events import DumpedBatches
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch
 from txnlib.core.text.long_line import LongLine, shortened, size_of
 from txnlib.core.text.tool_messages import UnreadableReason
 from txnlib.readers.dump_blocks import START, PlainBatches, has_records, has_untyped_markers, read_plain_batches
-from txnlib.readers.dump_record_blocks import may_be_plain, read_plain_records
+from txnlib.readers.dump_record_blocks import read_plain_records
 from txnlib.readers.text_files import problem_of
 
 CHUNK_BYTES: Final = 1 << 20
@@ -29,16 +29,11 @@ _OF_COORDINATOR: Final = b"transactionalId"
 #: Number of bytes kept of a long line's end: a genuine line may follow a piece of another one.
 _TAIL: Final = 4_096
 _LINE_END: Final = 2
-_NEXT_BATCH: Final = b"\n" + START
 #: Number of bytes to read line by line before trying a block again.
 _ONE_BY_ONE: Final = 4_096
 _MOST_ONE_BY_ONE: Final = 16 << 20
-#: Number of batches of a deep dump that make a block worthwhile, although the last ones only serve as proof.
-_ENOUGH: Final = 2 * BATCHES_AHEAD
-#: A block beginning of this size usually contains that many batches.
-_BEGINNING: Final = 128 << 10
-#: Largest block to read while waiting for enough batches.
-_LARGEST_BLOCK: Final = 4 << 20
+#: Most bytes of held lines to take into a block.
+_MOST_HELD: Final = 4 << 20
 
 
 class TextLines:
@@ -87,7 +82,7 @@ class TextLines:
         position = held[0][0] if held else self._position
         if position < self._next_try or not self._is_at_batch(held):
             return None
-        block = self._take_block(held, is_deep=chain.is_deep)
+        block = self._take_block(held)
         taken = None if block is None else _read_plain(block, chain)
         if taken is None:
             self._next_try, self._one_by_one = position + self._one_by_one, min(2 * self._one_by_one, _MOST_ONE_BY_ONE)
@@ -106,8 +101,6 @@ class TextLines:
             has_untyped_markers(columns),
             position + taken.size,
             taken.record_offset,
-            taken.has_text,
-            taken.has_open_text,
         )
 
     def _is_at_batch(self, held: deque[Line]) -> bool:
@@ -119,35 +112,19 @@ class TextLines:
         piece = self._next_piece()
         return piece is not None and piece.startswith(START)
 
-    def _take_block(self, held: deque[Line], *, is_deep: bool) -> bytes | None:
+    def _take_block(self, held: deque[Line]) -> bytes | None:
         """Takes all lines that were read but not finally yielded.
 
-        In a deep dump, if they may form a block, also takes later lines until there are enough batches. None, without taking
-        anything, if the lines are too many or one of them is too long.
+        None, without taking anything, if the lines are too many or one of them is too long.
         """
         lines = [line for _position, line in held]
         is_short = all(type(line) is not LongLine for line in [*lines, *list(self._pieces)[:1]])
-        if not is_short or sum(map(len, lines)) > _LARGEST_BLOCK:
+        if not is_short or sum(map(len, lines)) > _MOST_HELD:
             return None
         held.clear()
         pieces = [*lines, *self._lines]
         if self._pieces:
             pieces.append(self._pieces.popleft())
-        block = b"".join(pieces)
-        if not is_deep or block.count(_NEXT_BATCH, 0, _BEGINNING) >= _ENOUGH:
-            return block
-        batches = block.count(_NEXT_BATCH)
-        if batches >= _ENOUGH or not may_be_plain(block):
-            return block
-        pieces = [block]
-        size = len(block)
-        while size < _LARGEST_BLOCK and batches < _ENOUGH:
-            piece = self._next_piece()
-            if piece is None or type(piece) is LongLine:
-                break
-            pieces.append(self._pieces.popleft())
-            size += len(piece)
-            batches += piece.count(START)
         return b"".join(pieces)
 
     def _give_back(self, block: bytes, position: int) -> None:
@@ -190,7 +167,8 @@ def _read_plain(block: bytes, chain: Chain) -> PlainBatches | None:
     at = chain.next_position, chain.last_offset
     if not chain.is_deep:
         return read_plain_batches(block, *at)
-    return read_plain_records(block, *at, has_open_text=chain.has_open_text)
+    # Lines after open text may be part of it, which only the line reader can tell.
+    return None if chain.has_open_text else read_plain_records(block, *at)
 
 
 class _Beginning:

@@ -47,7 +47,6 @@ class DumpedBatches(NamedTuple):
     """The batches of a block of plain lines. `columns` is the reader's matrix of their fields.
 
     `end` is the position in the text after them. `record_offset` is the offset of the last record, if records are printed.
-    `has_text`: there is free text among the records; `has_open_text`: among the records of the last batch.
     """
 
     columns: Any
@@ -56,8 +55,6 @@ class DumpedBatches(NamedTuple):
     has_untyped_markers: bool
     end: int
     record_offset: int | None
-    has_text: bool
-    has_open_text: bool
 
 
 Dumped = FileStart | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable

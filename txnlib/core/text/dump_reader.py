@@ -108,8 +108,6 @@ class DumpReader:
             chain.append_all(block.last, block.record_offset)
             chain.has_records |= block.has_records
             chain.has_untyped_markers |= block.has_untyped_markers
-            chain.has_text |= block.has_text
-            chain.has_open_text = block.has_open_text
             self.out.read += block.end - self.out.end
             self.out.end = block.end
         return block
