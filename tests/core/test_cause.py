@@ -199,3 +199,22 @@ def test_only_causes_whose_signature_is_met_are_named(reason, partition, coordin
     found = [cause for _, cause in named(Reason(reason), partition, coordinator)]
     assert len(found) == len(words), found
     assert all(word in cause for word, cause in zip(words, found, strict=True)), found
+
+
+#: Reason, partition, coordinator -> what the records show for the first cause.
+SHOWN = [
+    ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, "after the COMMIT marker at offset 29000, at its epoch 5"),
+    ("WRITTEN_AFTER_MARKER", replace(AFTER, marker_type=None), COMPLETE, "after the end marker at offset 29000"),
+    ("WRITTEN_AFTER_MARKER", replace(PARTITION, topic="__consumer_offsets"), COMPLETE, "last marker of this producer: none"),
+    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, COMPLETE, "no record of bar that holds now lists foo-5"),
+    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, replace(COMPLETE, decision=LOST), "_state-3 has the decision (COMMIT) of bar"),
+    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, replace(COMPLETE, commit_due=LOST), "has the decision (not known) of bar"),
+    ("TRANSACTIONAL_ID_EXPIRED", PARTITION, COMPLETE, "tombstone of bar at offset 77 of __transaction_state-3"),
+    ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, replace(ONGOING, producer_epoch=3), "epoch 5 in the partition, 3 at the coordinator"),
+    ("MARKER_REFUSED", replace(PARTITION, coordinator_epoch=99), PREPARED, "epoch 99 in the partition, 19 is the newest of"),
+]
+
+
+@pytest.mark.parametrize(("reason", "partition", "coordinator", "words"), SHOWN)
+def test_a_cause_shows_the_fields_that_speak_for_it(reason, partition, coordinator, words):
+    assert words in causes(Reason(reason), Evidence(partition, coordinator))[0].evidence
