@@ -1,4 +1,4 @@
-"""The records that a verdict rests on, in words that an operator can look up."""
+"""The records that a verdict rests on, in words for an operator."""
 
 from __future__ import annotations
 
