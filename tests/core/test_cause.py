@@ -105,3 +105,116 @@ def test_old_timestamps_are_told_from_a_coordinator_that_sleeps():
     honest = replace(ONGOING, transaction_start_ms=PARTITION.last_timestamp_ms)
     assert not has(Reason.OVERDUE, PARTITION, honest, "old timestamps")
     assert has(Reason.TIMEOUT_NOT_PASSED, PARTITION, started, "old timestamps")
+
+
+#: Reason -> its candidates, most likely first: words of the cause, likelihood, first version of brokers without the fault.
+GRID = """
+WRITTEN_AFTER_MARKER
+  KAFKA-15784             LIKELY    3.7
+  KAFKA-14402             LIKELY    -
+  KAFKA-19446             POSSIBLE  4.2
+  KAFKA-18957             POSSIBLE  -
+PARTITION_NOT_IN_TRANSACTION
+  KAFKA-15784             LIKELY    3.7
+  marker_is_gone          LIKELY    -
+  KAFKA-12671             LIKELY    -
+  KAFKA-14402             LIKELY    -
+  KAFKA-12671             POSSIBLE  -
+PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR
+  disk_lost               POSSIBLE  -
+  removed_its_tombstone   POSSIBLE  -
+  made_up                 POSSIBLE  -
+TRANSACTIONAL_ID_EXPIRED
+  marker_is_gone          LIKELY    -
+  expired_meanwhile       LIKELY    -
+  KAFKA-14402             POSSIBLE  -
+PRODUCER_ID_ROTATED
+  marker_is_gone          LIKELY    -
+  has_given_up            LIKELY    -
+EPOCH_AHEAD_OF_COORDINATOR
+  never_gave_out          LIKELY    4.0
+  restored_older_copy     POSSIBLE  -
+MARKER_REFUSED
+  newer_producer_epoch    LIKELY    -
+  newer_coordinator_epoch LIKELY    -
+MARKER_OVERDUE
+  not_reachable           POSSIBLE  -
+  KAFKA-16352             POSSIBLE  3.8
+  KAFKA-19999             POSSIBLE  -
+TIMEOUT_NOT_PASSED
+  old_timestamps          LIKELY    -
+OVERDUE
+  old_timestamps          LIKELY    -
+  KAFKA-20090             LIKELY    -
+  timeout_scan            POSSIBLE  -
+"""
+
+
+def grid():
+    rows, candidates = {}, []
+    for line in GRID.strip().splitlines():
+        if line.startswith(" "):
+            words, likelihood, version = line.split()
+            fixed_in = None if version == "-" else tuple(map(int, version.split(".")))
+            candidates.append((words.replace("_", " "), Likelihood[likelihood], fixed_in))
+        else:
+            candidates = rows[Reason(line)] = []
+    return rows
+
+
+def test_the_candidates_are_the_grid():
+    assert [*CAUSES] == [*grid()]
+    for reason, rows in grid().items():
+        found = [(rule.likelihood, rule.fixed_in) for rule in CAUSES[reason]]
+        assert found == [row[1:] for row in rows], reason
+        for rule, (words, _, _) in zip(CAUSES[reason], rows, strict=True):
+            assert words in rule.cause, (reason, rule.cause)
+
+
+#: Reason, partition, coordinator -> the candidates that are named, in order.
+AHEAD = replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1, coordinator_epoch=99)
+NAMED = [
+    ("WRITTEN_AFTER_MARKER", PARTITION, COMPLETE, []),
+    ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-18957"]),
+    ("PARTITION_NOT_IN_TRANSACTION", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-12671"]),
+    ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", PARTITION, NOBODY, ["tombstone", "made up"]),
+    ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", MARKED, NOBODY, ["disk lost", "tombstone"]),
+    ("TRANSACTIONAL_ID_EXPIRED", PARTITION, COMPLETE, ["expired meanwhile"]),
+    ("PRODUCER_ID_ROTATED", PARTITION, COMPLETE, ["has given up"]),
+    ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, ONGOING, ["never gave out", "older copy"]),
+    ("MARKER_REFUSED", PARTITION, PREPARED, []),
+    ("MARKER_REFUSED", AHEAD, PREPARED, ["newer producer epoch", "newer coordinator epoch"]),
+    ("MARKER_OVERDUE", PARTITION, PREPARED, ["not reachable", "KAFKA-16352"]),
+    ("MARKER_OVERDUE", PARTITION, replace(PREPARED, transaction_version=2), ["not reachable", "KAFKA-16352", "KAFKA-19999"]),
+    ("MARKER_OVERDUE", PARTITION, replace(PREPARED, transaction_version=1), ["not reachable", "KAFKA-16352"]),
+    ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None), ["timeout scan"]),
+    ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None, producer_epoch=32766), ["timeout scan"]),
+    ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None, producer_epoch=32767), ["KAFKA-20090", "timeout scan"]),
+    ("EXPECTED", PARTITION, ONGOING, []),
+]
+
+
+@pytest.mark.parametrize(("reason", "partition", "coordinator", "words"), NAMED)
+def test_only_causes_whose_signature_is_met_are_named(reason, partition, coordinator, words):
+    found = [cause for _, cause in named(Reason(reason), partition, coordinator)]
+    assert len(found) == len(words), found
+    assert all(word in cause for word, cause in zip(words, found, strict=True)), found
+
+
+#: Reason, partition, coordinator -> what the records show for the first cause.
+SHOWN = [
+    ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, "after the COMMIT marker at offset 29000, at its epoch 5"),
+    ("WRITTEN_AFTER_MARKER", replace(AFTER, marker_type=None), COMPLETE, "after the end marker at offset 29000"),
+    ("WRITTEN_AFTER_MARKER", replace(PARTITION, topic="__consumer_offsets"), COMPLETE, "last marker of this producer: none"),
+    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, COMPLETE, "no record of bar that holds now lists foo-5"),
+    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, replace(COMPLETE, decision=LOST), "_state-3 has the decision (COMMIT) of bar"),
+    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, replace(COMPLETE, commit_due=LOST), "has the decision (not known) of bar"),
+    ("TRANSACTIONAL_ID_EXPIRED", PARTITION, COMPLETE, "tombstone of bar at offset 77 of __transaction_state-3"),
+    ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, replace(ONGOING, producer_epoch=3), "epoch 5 in the partition, 3 at the coordinator"),
+    ("MARKER_REFUSED", replace(PARTITION, coordinator_epoch=99), PREPARED, "epoch 99 in the partition, 19 is the newest of"),
+]
+
+
+@pytest.mark.parametrize(("reason", "partition", "coordinator", "words"), SHOWN)
+def test_a_cause_shows_the_fields_that_speak_for_it(reason, partition, coordinator, words):
+    assert words in causes(Reason(reason), Evidence(partition, coordinator))[0].evidence
