@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.support.batches import TS, rec
-from tests.support.frames import empty, transaction_log, transaction_log_row
+from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
@@ -45,9 +45,7 @@ def test_the_order_of_the_text_is_kept_and_no_two_records_look_consecutive(spark
     assert offsets == sorted(offsets)
     assert all(offset < 0 for offset in offsets)
     frame = spark.createDataFrame(rows, transaction_log(spark, []).schema)
-    steps = coordinator_states(frame, empty(spark, COVERAGE)).orderBy("offset").collect()
-    assert [row["is_consecutive"] for row in steps] == [False] * 3
-    assert [row["transaction_number"] for row in steps] == [1, 1, 1]
+    assert_rows(coordinator_states(frame, empty(spark, COVERAGE)), [(False, 1)] * 3, "is_consecutive", "transaction_number")
 
 
 @pytest.mark.parametrize(
@@ -85,8 +83,8 @@ def segments_of(spark, records, *unreadable):
 
 def test_each_partition_is_known_until_its_own_newest_record(spark):
     found = segments_of(spark, [printed("pay", 0), printed("ship", 1, updated=TS + 5), printed("pay", 2, updated=TS + 3)])
-    rows = {row["partition"]: (row["kind"], row["batches"], row["newest_broker_ms"]) for row in found.collect()}
-    assert rows == {partition_for("pay", N): (PRINTED, 2, TS + 3), partition_for("ship", N): (PRINTED, 1, TS + 5)}
+    expected = [(partition_for("pay", N), PRINTED, 2, TS + 3), (partition_for("ship", N), PRINTED, 1, TS + 5)]
+    assert_rows(found, expected, "partition", "kind", "batches", "newest_broker_ms")
 
 
 def test_what_was_unreadable_may_have_been_the_newest_record_of_any_partition(spark):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
+from tests.support.frames import assert_rows
 from txnlib.readers import arrow_schemas
 from txnlib.spark.coverage.contradicted_batches import (
     EPOCH,
@@ -78,14 +80,14 @@ def frames(spark):
     return [spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.TABLES[name])) for name, rows in tables.items()]
 
 
+CONTRADICTED = {name: expected for name, (*_, expected) in GRID.items() if expected is not None}
+
+
 def test_what_is_contradicted_at_the_end_of_a_segment(spark):
     record_batches, segments, checkpoints = frames(spark)
-    found = contradicted_batches(epochs_of_segments(record_batches), segments, checkpoints).collect()
-    assert {row["topic"]: (row["base_offset"], row["reason"]) for row in found} == {
-        name: expected for name, (*_, expected) in GRID.items() if expected is not None
-    }
-    assert len(found) == len({row["topic"] for row in found})
-    assert all((row["position"], row["size"]) == (100 * row["base_offset"], 100) for row in found)
+    found = contradicted_batches(epochs_of_segments(record_batches), segments, checkpoints)
+    expected = [(name, offset, reason, 100 * offset, 100) for name, (offset, reason) in CONTRADICTED.items()]
+    assert_rows(found, expected, "topic", "base_offset", "reason", "position", "size")
 
 
 def test_a_contradicted_batch_damages_its_copy_and_is_quarantined(spark):
@@ -94,10 +96,10 @@ def test_a_contradicted_batch_damages_its_copy_and_is_quarantined(spark):
     instants = spark.createDataFrame([], "broker string, folder string, captured_at_ms long")
     expected = spark.createDataFrame([], "topic string, partition int")
     copies = coverage(segments, record_batches, checkpoints, notes, instants, expected).collect()
-    lost = {name: found[0] for name, (*_, found) in GRID.items() if found is not None}
+    lost = {name: offset for name, (offset, _) in CONTRADICTED.items()}
     damaged = {row["topic"]: row for row in copies if row["status"] == "DAMAGED" and not GRID[row["topic"]][3]}
     assert {topic: row["damaged_offset"] - 1 for topic, row in damaged.items()} == lost
     assert {row["unreadable_bytes"] for row in damaged.values()} == {100}
-    rows = quarantine(segments, record_batches, checkpoints).where("length != 9").collect()
-    assert {row["topic"]: row["position"] // 100 for row in rows} == lost
-    assert all((row["length"], row["path"].partition("/")[0]) == (100, row["topic"]) for row in rows)
+    rows = quarantine(segments, record_batches, checkpoints).where("length != 9")
+    expected = [(topic, 100 * offset, 100, topic) for topic, offset in lost.items()]
+    assert_rows(rows, expected, "topic", "position", "length", F.split("path", "/")[0])

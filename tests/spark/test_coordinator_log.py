@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.batches import TS, rec
-from tests.support.frames import empty, transaction_log, transaction_log_row
+from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
 from txnlib.spark.coordinators.coordinator_log import coordinator_log
 from txnlib.spark.schemas import COVERAGE
 
@@ -14,20 +14,20 @@ def row(offset, state="O", *, source="raw:1", epoch=0, start=TS):
 
 
 def read(spark, *rows):
-    found = coordinator_log(transaction_log(spark, list(rows)), empty(spark, COVERAGE)).orderBy("offset").collect()
-    return [(r["offset"], r["source"], r["state"]) for r in found]
+    found = coordinator_log(transaction_log(spark, list(rows)), empty(spark, COVERAGE))
+    return found.select("offset", "source", "state")
 
 
 def test_an_offset_that_compaction_took_from_one_copy_is_read_from_another(spark):
     rows = [row(1), row(3), row(1, source="raw:2"), row(2, source="raw:2")]
-    assert [offset for offset, _, _ in read(spark, *rows)] == [1, 2, 3]
+    assert_rows(read(spark, *rows), [(1,), (2,), (3,)], "offset")
 
 
 def test_where_copies_differ_the_higher_leader_epoch_is_the_history_that_survived(spark):
     rows = [row(1, "PA", source="raw:1", epoch=4), row(1, "PC", source="raw:2", epoch=5)]
-    assert read(spark, *rows) == [(1, "raw:2", "PrepareCommit")]
+    assert_rows(read(spark, *rows), [(1, "raw:2", "PrepareCommit")])
 
 
 def test_raw_files_are_read_before_text_that_does_not_print_the_start(spark):
     rows = [row(1, source="text:a", start=None), row(1, source="raw:9")]
-    assert read(spark, *rows) == [(1, "raw:9", "Ongoing")]
+    assert_rows(read(spark, *rows), [(1, "raw:9", "Ongoing")])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.batches import A, C, T
-from tests.support.frames import batch_row
+from tests.support.frames import assert_rows, batch_row
 from txnlib.readers import arrow_schemas
 from txnlib.spark.findings.copy_findings import copy_findings
 from txnlib.spark.schemas import COVERAGE
@@ -24,7 +24,7 @@ def found(spark, copies, high_watermarks=None):
     marks = high_watermarks or {}
     known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
     coverage = spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in known], COVERAGE)
-    return [(row["name"], row["offset"], row["evidence"]) for row in copy_findings(batches, coverage).collect()]
+    return copy_findings(batches, coverage).select("name", "offset", "evidence")
 
 
 @pytest.mark.parametrize(
@@ -41,32 +41,32 @@ def found(spark, copies, high_watermarks=None):
 )
 def test_a_batch_that_differs_in_one_copy_is_found_with_both_records(spark, at, changed):
     other = [*LOG[:at], replace(LOG[at], **changed), *LOG[at + 1 :]]
-    ((name, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other})
+    ((name, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other}).collect()
     assert (name, offset) == ("COPIES_DISAGREE", LOG[at].base_offset)
     assert "raw:1 {" in evidence
     assert "raw:2 {" in evidence
 
 
 def test_what_only_one_copy_has_is_no_disagreement(spark):
-    assert found(spark, {"raw:1": LOG, "raw:2": LOG[1:3], "raw:3": LOG}) == []
+    assert_rows(found(spark, {"raw:1": LOG, "raw:2": LOG[1:3], "raw:3": LOG}), [])
 
 
 def test_what_a_copy_has_above_its_own_high_watermark_may_be_truncated_yet(spark):
     other = [*LOG[:-1], replace(LOG[-1], producer_id=9)]
-    assert found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9000}) == []
-    assert len(found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9001})) == 1
+    assert_rows(found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9000}), [])
+    assert found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9001}).count() == 1
 
 
 def test_what_a_tool_does_not_print_contradicts_nothing(spark):
-    assert found(spark, {"raw:1": LOG, "text:1": [replace(batch, partition_leader_epoch=-1) for batch in LOG]}) == []
+    assert_rows(found(spark, {"raw:1": LOG, "text:1": [replace(batch, partition_leader_epoch=-1) for batch in LOG]}), [])
 
 
 def test_a_partition_is_one_finding_however_much_differs(spark):
     other = [replace(batch, partition_leader_epoch=7) for batch in LOG]
-    ((_, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other})
+    ((_, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other}).collect()
     assert offset == 0
     assert evidence.endswith("; and 4 more offsets")
 
 
 def test_one_copy_has_nothing_to_disagree_with(spark):
-    assert found(spark, {"raw:1": LOG}) == []
+    assert_rows(found(spark, {"raw:1": LOG}), [])

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from tests.spark.test_producer_windows import _LOG, build
 from tests.support.batches import A, C, D, T
-from tests.support.frames import record_batches
+from tests.support.frames import assert_rows, record_batches
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
@@ -155,8 +155,8 @@ def test_records_that_a_dump_does_not_count_are_unknown_not_none(spark):
     log = [T(1, 0, 0, at=0), C(1, 0, at=1), T(1, 0, 1, at=2), C(1, 0, at=3)]
     uncounted = F.when(F.col("base_offset") != 2, F.col("records_count"))
     batches = record_batches(spark, {("orders", 0): log}).withColumn("records_count", uncounted)
-    found = producer_spans(batches, snapshots(spark, {}, {}), coverage(spark, {0: 0})).orderBy("span").collect()
-    assert [(row["batches"], row["records"]) for row in found] == [(1, 1), (1, None)]
+    found = producer_spans(batches, snapshots(spark, {}, {}), coverage(spark, {0: 0}))
+    assert_rows(found, [(0, 1, 1), (1, 1, None)], "span", "batches", "records")
 
 
 def test_the_open_span_remembers_the_marker_before_it(spark):

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from tests.spark.test_producer_spans import coverage, folded, snapshots
 from tests.spark.test_producer_windows import build
 from tests.support.batches import T
-from tests.support.frames import record_batches
+from tests.support.frames import assert_same, record_batches
 from txnlib.incremental.appended_partitions import GROWN
 from txnlib.incremental.resumed_spans import continued_spans, mark_closed, mark_ended, not_ended_before
 from txnlib.spark.producers.partition_transactions import partition_transactions
@@ -34,10 +34,6 @@ def frayed(batches):
             "timestamp_type": now_and_then("timestamp_type", 3, F.lit("LOG_APPEND_TIME")),
         }
     )
-
-
-def as_told(frame):
-    return sorted(repr(tuple(row)) for row in frame.collect())
 
 
 def gone_on(spark, logs, cuts, states, offsets, firsts):
@@ -78,15 +74,15 @@ def test_windows_that_go_on_tell_what_windows_over_the_whole_log_tell(spark):
         if number % 5:
             cuts[number] = log[cut].base_offset
     earlier, tonight, whole, grown = gone_on(spark, built, cuts, states, offsets, firsts)
-    assert as_told(tonight) == as_told(whole)
+    assert_same(tonight, whole)
 
     ended = mark_ended(partition_transactions(earlier), grown).where("holds").select(*PARTITION_TRANSACTIONS.names)
     told = ended.unionByName(partition_transactions(not_ended_before(tonight, grown)))
-    assert as_told(told) == as_told(partition_transactions(whole))
+    assert_same(told, partition_transactions(whole))
 
 
 def test_a_producer_gone_mad_is_counted_on(spark):
     log = [T(1, 0, 7 * number, at=number) for number in range(2 * SUSPECTS_KEPT)]
     cuts = {0: SUSPECTS_KEPT // 2, 1: SUSPECTS_KEPT + 20}
     _, tonight, whole, _ = gone_on(spark, {0: log, 1: log}, cuts, {}, {}, {0: 0, 1: 0})
-    assert as_told(tonight) == as_told(whole)
+    assert_same(tonight, whole)

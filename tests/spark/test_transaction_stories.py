@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from tests.spark.test_producer_spans import coverage
 from tests.support.batches import TS, A, C, T, rec
-from tests.support.frames import empty, record_batches, transaction_log, transaction_log_row
+from tests.support.frames import assert_rows, empty, record_batches, transaction_log, transaction_log_row
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
@@ -198,10 +198,8 @@ CLAIMS = [("one", 7), ("two", 7), ("three", 8), ("three", 9)]
 
 def test_M22_two_ids_with_one_producer_id_are_named(spark):
     rows = [transaction_log_row(rec("E", pid, 0, id=name), 0, offset, TS) for offset, (name, pid) in enumerate(CLAIMS)]
-    found = of_owners(producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)))).collect()
-    assert [(row["name"], row["producer_id"], row["evidence"]) for row in found] == [
-        ("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")
-    ]
+    found = of_owners(producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE))))
+    assert_rows(found, [("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")], "name", "producer_id", "evidence")
 
 
 #: id -> its records: (state, producer id, epoch); None is a tombstone.
@@ -217,13 +215,14 @@ def test_it_is_told_why_an_id_has_a_producer_id_no_longer(spark):
     records = [(name, record) for name, records in LIVES.items() for record in records]
     entries = [name if record is None else rec(*record, id=name) for name, record in records]
     rows = [transaction_log_row(entry, 0, offset, TS) for offset, entry in enumerate(entries)]
-    found = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE))).collect()
-    assert {row["producer_id"]: (row["owner"], row["given_up"]) for row in found} == {
-        11: ("ROTATED", "EPOCHS_EXHAUSTED"),
-        12: ("CURRENT", None),
-        13: ("ROTATED", "EXPIRED"),
-        14: ("CURRENT", None),
-        15: ("EXPIRED", "EXPIRED"),
-        16: ("ROTATED", "UNKNOWN"),
-        17: ("CURRENT", None),
-    }
+    found = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)))
+    expected = [
+        (11, "ROTATED", "EPOCHS_EXHAUSTED"),
+        (12, "CURRENT", None),
+        (13, "ROTATED", "EXPIRED"),
+        (14, "CURRENT", None),
+        (15, "EXPIRED", "EXPIRED"),
+        (16, "ROTATED", "UNKNOWN"),
+        (17, "CURRENT", None),
+    ]
+    assert_rows(found, expected, "producer_id", "owner", "given_up")
