@@ -159,6 +159,11 @@ def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
     return noted.union(coordinators).union(named).distinct()
 
 
+def damage(run: Run) -> dict[str, bool]:
+    """Whether any copy is damaged: where none is, `quarantine` need not look for contradicted batches."""
+    return {"is_any_damaged": not run.tables.read("coverage").where(F.col("status") == "DAMAGED").isEmpty()}
+
+
 STEPS: Final[tuple[Step, ...]] = (
     Table("record_batches", (), _record_batches),  # first, because it takes longest
     Table("transaction_log", (), _transaction_log),
@@ -171,5 +176,5 @@ STEPS: Final[tuple[Step, ...]] = (
     Decision("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),
     Table("coverage", ("transaction_log", "segments", "record_batches", "checkpoints", "coordinator_partitions"), _coverage),
     Decision("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
-    table_of(quarantine, "segments", "record_batches", "checkpoints"),
+    table_of(quarantine, "segments", "record_batches", "checkpoints", settings=damage, after=("coverage",)),
 )

@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql import functions as F
 
 from txnlib.pipeline.carried_tables import spans_on, transactions_on
+from txnlib.pipeline.ingest_dumps import damage
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, table_of
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
@@ -48,7 +49,7 @@ STEPS: Final[tuple[Step, ...]] = (
     table_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments"),
     Decision("corrupt_batches", ("coverage", "checked_batches"), _lower_coverage),
     # Written again: `ingest_dumps` did not know which batches are corrupt.
-    table_of(quarantine, "segments", "record_batches", "checkpoints", "checked_batches"),
+    table_of(quarantine, "segments", "record_batches", "checkpoints", "checked_batches", settings=damage, after=("coverage",)),
     table_of(producer_id_owners, "coordinator_states"),
     table_of(transactions, "coordinator_states", "producer_spans", "coverage"),
     table_of(

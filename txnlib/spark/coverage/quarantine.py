@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -11,20 +13,28 @@ from txnlib.spark.schemas import COPY, QUARANTINE, conform
 
 
 def quarantine(
-    segments: DataFrame, record_batches: DataFrame, checkpoints: DataFrame, checked_batches: DataFrame | None = None
+    segments: DataFrame,
+    record_batches: DataFrame,
+    checkpoints: DataFrame,
+    checked_batches: DataFrame | None = None,
+    *,
+    is_any_damaged: bool = True,
 ) -> DataFrame:
     """One row per unreadable range of bytes or text, and per batch that its CRC or its surroundings refuted afterwards.
 
-    Columns: QUARANTINE.
+    `is_any_damaged`: whether `coverage` has a DAMAGED copy; without one, no batch is contradicted. Columns: QUARANTINE.
     """
     once = segments.where(F.col("kind") != PRINTED)
     unreadable = conform(once.select(*COPY, "path", F.inline("unreadable")), QUARANTINE)
-    contradicted = contradicted_batches(epochs_of_segments(record_batches), segments, checkpoints)
-    refuted = _of_batches(contradicted.join(paths_of_segments(segments), on=[*COPY, "segment_base_offset"], how="left"))
+    rows = [unreadable]
+    if is_any_damaged:
+        contradicted = contradicted_batches(epochs_of_segments(record_batches), segments, checkpoints)
+        located = contradicted.join(paths_of_segments(segments), on=[*COPY, "segment_base_offset"], how="left")
+        rows.append(_of_batches(located).distinct())
     if checked_batches is not None:
         by_crc = checked_batches.where(~F.col("is_crc_valid")).withColumn("reason", F.lit("CORRUPT_BATCH: its CRC does not fit"))
-        refuted = refuted.unionByName(_of_batches(by_crc))
-    return unreadable.unionByName(refuted.distinct())
+        rows.append(_of_batches(by_crc).distinct())
+    return reduce(DataFrame.unionByName, rows)
 
 
 def _of_batches(refuted: DataFrame) -> DataFrame:
