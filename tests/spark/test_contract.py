@@ -27,6 +27,7 @@ SETTINGS = {
     "transaction_version": None,
     "coordinator_partitions_basis": "GIVEN",
     "clock_tolerance_ms": 300_000,
+    "is_any_damaged": True,
 }
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
