@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from jobs import traces
 from txnlib.errors import BusyError, StepError, TxnlibError
-from txnlib.pipeline import run as stages
+from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
@@ -82,13 +82,13 @@ def request_of(options: Namespace) -> AuditRequest:
 
 def open_run(options: Namespace) -> Run:
     """A run over `--input`. Errors are raised before anything is written."""
-    return stages.open_run(request_of(options), say)
+    return pipeline_run.open_run(request_of(options), say)
 
 
 def reopen_run(options: Namespace) -> Run:
     """The run that an earlier job started: the newest in `audit_runs`, or the one of --cluster and --as-of."""
-    run = stages.reopen_run(request_of(options), say)
-    stages.tune_again(run)
+    run = pipeline_run.reopen_run(request_of(options), say)
+    pipeline_run.tune_again(run)
     return run
 
 
