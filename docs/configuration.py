@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.settings import Settings, SettingsFile, known_keys
+from txnlib.settings import Settings, SettingsFile, known_keys, unit_of
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = (AUDIT, INGEST, RECONSTRUCT, REPORT)
@@ -62,7 +62,7 @@ def default(key: str) -> str:
     if without != KAFKAS:
         return without.rstrip(".")
     if isinstance(number, int):
-        return f"`{number // 60_000 if key.endswith('_minutes') else number:_}`"
+        return f"`{number // unit_of(key):_}`"
     return "none"
 
 

@@ -40,7 +40,12 @@ class SettingOption:
     @property
     def key(self) -> str:
         """Its name in a request for an audit, and among the arguments of the library."""
-        return self.name.removeprefix("--").replace("-", "_")
+        return _key_of(self.name)
+
+
+def _key_of(option: str) -> str:
+    """The name of an option in a request, as argparse makes it."""
+    return option.removeprefix("--").replace("-", "_")
 
 
 def _sets(
@@ -254,10 +259,11 @@ def decide(given: Mapping[str, int | None], file: SettingsFile, notes: Mapping[s
     for key, field in known_keys().items():
         section, _, name = key.partition(".")
         sources = _sources_of(field)
-        values = (given.get(_key_of(sources["option"])), getattr(getattr(file, section), name), notes.get(sources["capture_json"]))
+        option = given.get(_key_of(sources["option"])) if sources["option"] else None
+        values = (option, getattr(getattr(file, section), name), notes.get(sources["capture_json"]))
         value = next((value for value in values if value is not None and value != ()), None)
         if value is not None:
-            decided[sources["setting"]] = value * _unit_of(key) if isinstance(value, int) else value
+            decided[sources["setting"]] = value * unit_of(key) if isinstance(value, int) else value
     return decided
 
 
@@ -274,7 +280,7 @@ def options_of_settings() -> dict[str, SettingOption]:
 def _option_of(key: str, field: FieldInfo) -> SettingOption:
     sources = _sources_of(field)
     limits = {name: value for each in field.metadata for name in ("ge", "le") if (value := getattr(each, name, None)) is not None}
-    about = sources["about"].format(default=default_of(sources["setting"]) // _unit_of(key))
+    about = sources["about"].format(default=default_of(sources["setting"]) // unit_of(key))
     return SettingOption(sources["option"], sources["metavar"], about, limits["ge"], limits["le"])
 
 
@@ -283,11 +289,7 @@ def _sources_of(field: FieldInfo) -> dict[str, Any]:
     return field.json_schema_extra
 
 
-def _key_of(option: str | None) -> str:
-    return (option or "").removeprefix("--").replace("-", "_")
-
-
-def _unit_of(key: str) -> int:
+def unit_of(key: str) -> int:
     """Milliseconds in the unit of a key and of its option; 1 for anything that is no time in minutes."""
     return 60_000 if key.endswith("_minutes") else 1
 
