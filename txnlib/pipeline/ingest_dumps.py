@@ -55,10 +55,9 @@ def _count_coordinator_partitions(run: Run, records: DataFrame) -> int:
     assert run.capture is not None
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return run.settings.coordinator_partitions
-    numbers = [file.partition for file in run.capture.files if file.topic == TRANSACTION_STATE_TOPIC and file.partition is not None]
-    return count_partitions(_owners(records), at_least=max(numbers, default=-1) + 1, default=default_of("coordinator_partitions"))[
-        0
-    ]
+    numbers = [file.partition for file in run.capture.files if file.topic == TRANSACTION_STATE_TOPIC]
+    count, _ = _count_partitions(records, max((number for number in numbers if number is not None), default=None))
+    return count
 
 
 def _segments(run: Run) -> DataFrame:
@@ -107,19 +106,20 @@ def _learn_coordinator_partitions(run: Run) -> None:
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
-    at_least = 0 if highest is None or highest[0] is None else highest[0] + 1
     # Console records were placed by this number, so they cannot prove it.
     records = run.tables.read("transaction_log").where(~F.col("source").startswith("console:"))
-    count, basis = count_partitions(_owners(records), at_least=at_least, default=default_of("coordinator_partitions"))
+    count, basis = _count_partitions(records, None if highest is None else highest[0])
     learned = {"coordinator_partitions": count, "coordinator_partitions_basis": basis.value}
     run.settings = run.settings.model_copy(update=learned)
 
 
-def _owners(records: DataFrame) -> list[tuple[str, int]]:
-    """Some transactional ids, each with the coordinator partition that owns it."""
+def _count_partitions(records: DataFrame, highest: int | None) -> tuple[int, CountBasis]:
+    """The number of coordinator partitions by the ids in some records, at least up to the highest one captured, and its basis."""
     known = records.where(F.col("partition").isNotNull())
     rows = known.select("transactional_id", "partition").distinct().limit(IDS_TO_LEARN_FROM).collect()
-    return [(row[0], row[1]) for row in rows]
+    owners = [(row[0], row[1]) for row in rows]
+    at_least = 0 if highest is None else highest + 1
+    return count_partitions(owners, at_least=at_least, default=default_of("coordinator_partitions"))
 
 
 def _coverage(run: Run) -> DataFrame:
