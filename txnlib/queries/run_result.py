@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.queries.rows import Row, Run, ms
-from txnlib.queries.summary import LONGEST_LAG, MOST_BLOCKING, Summary
+from txnlib.queries.summary import LONGEST_LAG, MOST_BLOCKING, STATUSES, Summary
 
 #: Most rows to list; counts include all. The limit matters because each partition is a time series.
 SHOWN_LAGS: Final = 50
@@ -16,7 +16,6 @@ SHOWN_BROKERS: Final = 1_000
 
 #: Verdicts in the order in which transactions are shown, most urgent first.
 URGENCY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN", "OPEN")
-STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 
 _BROKER: Final = ("broker", "partitions_with_late_transactions", "active_transaction_open_time_max_ms")

@@ -65,7 +65,7 @@ _BEHIND: Final = (
 #: Orders of rows: those that block most first, and partitions that lag longest first.
 MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
 LONGEST_LAG: Final = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
-_STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
+STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
 #: Most groups to read that wait on the shown partitions, and most missing coordinator partitions to name.
 GROUPS: Final = 10_000
 COORDINATORS: Final = 1_000
@@ -255,7 +255,7 @@ def _coverage(run: Run) -> dict[str, Any]:
         **counted,
         "captured_from_ms": ms(counted["captured_from_ms"]),
         "captured_to_ms": ms(counted["captured_to_ms"]),
-        "statuses": {status: statuses.get(status, 0) for status in _STATUSES},
+        "statuses": {status: statuses.get(status, 0) for status in STATUSES},
         "missing_coordinators": tuple(row["partition"] for row in missing),
         "incomplete": tuple(
             run.rows(

@@ -15,7 +15,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from txnlib.core.readable import printable
-from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, STATUSES, URGENCY, Outcome, Results
+from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, URGENCY, Outcome, Results
+from txnlib.queries.summary import STATUSES
 
 #: Values of the labels other than `cluster`, and the value; a value of None is unknown and not written.
 Sample = tuple[tuple[object, ...], float | int | None]

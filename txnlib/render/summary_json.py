@@ -11,8 +11,8 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from txnlib.queries.rows import Row
-from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, STATUSES, URGENCY, Outcome, Results
-from txnlib.queries.summary import SHOWN
+from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, URGENCY, Outcome, Results
+from txnlib.queries.summary import SHOWN, STATUSES
 from txnlib.render.grid import escaped_json
 
 SCHEMA_VERSION: Final = 1
