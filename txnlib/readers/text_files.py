@@ -29,10 +29,10 @@ _ZSTD_BYTES: Final = 1 << 10
 
 
 class _Unpacked:
-    """A text that is unpacked piece by piece. `is_whole`: no error so far."""
+    """A text that is unpacked piece by piece. `problem`: why it ended before its end, if an error did so."""
 
     def __init__(self) -> None:
-        self.is_whole = True
+        self.problem: UnreadableReason | None = None
         self._held = bytearray()
         self._pieces = self._unpack()
 
@@ -49,18 +49,18 @@ class _Unpacked:
 
 
 class _Listed:
-    """A text whose size was listed. `is_whole`: it did not end before that size."""
+    """A text whose size was listed. `problem`: whether it ended before that size."""
 
     def __init__(self, stream: Any, size: int) -> None:
         self._stream, self._position, self._size = stream, 0, size
-        self.is_whole = True
+        self.problem: UnreadableReason | None = None
 
     def read(self, count: int) -> bytes:
         """The next `count` bytes, fewer at the end of the text."""
         taken = bytes(self._stream.read(count))
         self._position += len(taken)
         if count and not taken:
-            self.is_whole = self._position >= self._size
+            self.problem = None if self._position >= self._size else UnreadableReason.FILE_SHRANK
         return taken
 
 
@@ -84,13 +84,13 @@ class _Gunzipped(_Unpacked):
                 piece = member.decompress(packed, _UNPACKED_BYTES)
             except zlib.error:
                 yield _unpack_until_error(before, packed)
-                self.is_whole = False
+                self.problem = UnreadableReason.CANNOT_UNPACK
                 return
             yield piece
             packed = member.unconsumed_tail
             if member.eof:
                 packed, member, has_begun = member.unused_data, zlib.decompressobj(_GZIP), False
-        self.is_whole = not has_begun
+        self.problem = UnreadableReason.CANNOT_UNPACK if has_begun else None
 
 
 def _unpack_until_error(member: Any, packed: bytes) -> bytes:
@@ -117,7 +117,7 @@ class _ZstdUnpacked(_Unpacked):
         except (OSError, pa.ArrowException):
             if self._stream.error is not None:
                 raise self._stream.error from None
-            self.is_whole = False
+            self.problem = UnreadableReason.CANNOT_UNPACK
 
 
 class _Source:
@@ -161,11 +161,8 @@ def open_text(path: str, size: int = 0) -> Iterator[Any]:
 
 def problem_of(stream: Any) -> UnreadableReason | None:
     """Why a stream of `open_text` ended before the end of the text; None if it is complete. Call it after the last byte."""
-    if isinstance(stream, _Unpacked) and not stream.is_whole:
-        return UnreadableReason.CANNOT_UNPACK
-    if isinstance(stream, _Listed) and not stream.is_whole:
-        return UnreadableReason.FILE_SHRANK
-    return None
+    problem: UnreadableReason | None = getattr(stream, "problem", None)
+    return problem
 
 
 def read_text_head(path: str, count: int) -> bytes:
