@@ -48,15 +48,19 @@ def transaction_log_value(entry: TransactionLogEntry) -> bytes:
     head = struct.pack(
         ">hqhib",
         entry.version,
-        entry.producer_id,
-        entry.producer_epoch,
+        _on_disk(entry.producer_id),
+        _on_disk(entry.producer_epoch),
         entry.transaction_timeout_ms,
         entry.transaction_state,
     )
-    times = struct.pack(">qq", entry.last_update_timestamp_ms, entry.start_timestamp_ms)
+    times = struct.pack(">qq", _on_disk(entry.last_update_timestamp_ms), _on_disk(entry.start_timestamp_ms))
     if entry.version == 0:
         return head + _partitions_v0(entry) + times
     return head + _partitions_v1(entry) + times + _tags(entry)
+
+
+def _on_disk(value: int | None) -> int:
+    return -1 if value is None else value
 
 
 def _topics(entry: TransactionLogEntry) -> list[tuple[str, list[int]]]:
@@ -85,7 +89,7 @@ def _tags(entry: TransactionLogEntry) -> bytes:
     written = [
         _uvarint(tag) + _uvarint(size) + int(getattr(entry, name)).to_bytes(size, "big", signed=True)
         for tag, (name, _read, size) in sorted(TAGGED_FIELDS.items())
-        if getattr(entry, name) != _DEFAULTS.get(name, -1)
+        if getattr(entry, name) not in (None, _DEFAULTS.get(name))
     ]
     return _uvarint(len(written)) + b"".join(written)
 

@@ -98,7 +98,7 @@ def coordinator_log(folder: Path, producers: range) -> None:
             transaction_state=TransactionState.EMPTY,
             transaction_partitions=None,
             last_update_timestamp_ms=START_MS,
-            start_timestamp_ms=-1,
+            start_timestamp_ms=None,
             version=0,
         )
         body = encode_record(0, 0, transaction_log_key(entry.transactional_id), transaction_log_value(entry))

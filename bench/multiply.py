@@ -75,8 +75,8 @@ class Copies:
         newest = max((producer for path in capture.rglob("*.log") for producer in _producers_in(path)), default=0)
         self.shift = 10 ** len(str(newest))
 
-    def producer(self, producer: int, number: int) -> int:
-        return producer + number * self.shift if producer >= 0 else producer
+    def producer(self, producer: int | None, number: int) -> int | None:
+        return producer if producer is None or producer < 0 else producer + number * self.shift
 
     def place(self, place: TopicPartition, number: int) -> TopicPartition:
         """Kafka's own topic keeps its name, which means something, and gets more partitions."""
@@ -101,8 +101,8 @@ class Copies:
             entry,
             transactional_id=self.transactional_id(entry.transactional_id, number, partition),
             producer_id=self.producer(entry.producer_id, number),
-            previous_producer_id=self.producer(entry.previous_producer_id or 0, number),
-            next_producer_id=self.producer(entry.next_producer_id or 0, number),
+            previous_producer_id=self.producer(entry.previous_producer_id, number),
+            next_producer_id=self.producer(entry.next_producer_id, number),
             transaction_partitions=None if listed is None else tuple(self.place(place, number) for place in listed),
         )
 

@@ -12,12 +12,7 @@ from txnlib.core.verdicts.find_hanging import DEFAULT_MAX_TRANSACTION_TIMEOUT_MI
 #: name -> value, with where it stands.
 VALUES = {
     "NO_TIMESTAMP": -1,
-    "NO_PRODUCER_ID": -1,
-    "NO_PRODUCER_EPOCH": -1,
-    "NO_SEQUENCE": -1,
     "NO_OFFSET": -1,
-    "NO_COORDINATOR_EPOCH": -1,
-    "NO_PARTITION_LEADER_EPOCH": -1,
     "MAX_INT16": 32767,
     "MAX_INT32": 2147483647,
     "MAX_INT64": 9223372036854775807,

@@ -80,7 +80,7 @@ ODD_STEPS = {
     "start at a retried Prepare": (PREPARED, replace(PREPARED, start_timestamp_ms=TS + 1), [START]),
     "start at Complete": (PREPARED, rec("CC", P, 3, start_timestamp_ms=TS + 1), [START]),
     "start at a retried Complete": (COMMITTED, rec("CC", P, 3, start_timestamp_ms=TS + 1), [START]),
-    "a start that the text does not print": (ONGOING, replace(PREPARED, start_timestamp_ms=None), []),
+    "a start that the text does not print": (ONGOING, replace(PREPARED, start_timestamp_ms=None, version=None), []),
     "a retried Complete of another producer id": (COMMITTED, rec("CC", Q, 3), [ID]),
     "a retried Complete with another timeout": (COMMITTED, rec("CC", P, 3, transaction_timeout_ms=1), [TIMEOUT]),
     "the announced producer id above epoch 0": (replace(EXHAUSTED, next_producer_id=Q), rec("CC", Q, 1), [EPOCH]),

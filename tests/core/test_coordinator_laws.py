@@ -92,13 +92,13 @@ class Coordinator:
     def bump_and_abort(self) -> Record:
         """By a timeout, a fence, or a client of transactions v2."""
         is_announced = self.last.producer_epoch >= EXHAUSTED and self.draw(st.booleans())
-        announced = next(self.producer_ids) if is_announced else -1
+        announced = next(self.producer_ids) if is_announced else None
         return self._then("PA", producer_epoch=self.last.producer_epoch + 1, next_producer_id=announced)
 
     def complete(self) -> Record:
         name = "CC" if self.last.transaction_state is STATES["PC"] else "CA"
-        done = {"transaction_partitions": (), "next_producer_id": -1}
-        if self.last.next_producer_id != -1:
+        done = {"transaction_partitions": (), "next_producer_id": None}
+        if self.last.next_producer_id is not None:
             return self._then(name, producer_id=self.last.next_producer_id, producer_epoch=0, **done)
         if self.last.producer_epoch > EXHAUSTED and self.draw(st.booleans()):
             return self._then(name, producer_id=next(self.producer_ids), producer_epoch=0, **done)

@@ -166,10 +166,10 @@ def test_a_producer_snapshot_is_reproduced_bit_for_bit() -> None:
     producers = {
         4001: ProducerState(3, 1, 1, 1, 7, None, START + 120),
         4002: ProducerState(0, 1, 4, 1, 7, None, START + 900),
-        4003: ProducerState(5, 12, 6, 0, -1, 6, START + 1000),
-        4004: ProducerState(0, 2, 9, 2, -1, None, START + 1102),
+        4003: ProducerState(5, 12, 6, 0, None, 6, START + 1000),
+        4004: ProducerState(0, 2, 9, 2, None, None, START + 1102),
         4005: ProducerState(1, 21, 12, 1, 8, None, START + 1700),
-        4006: ProducerState(10, -1, -1, 0, 8, None, START + 62_000),
+        4006: ProducerState(10, None, None, 0, 8, None, START + 62_000),
     }
 
     assert encode_snapshot(producers) == sample("payments-0.snapshot")

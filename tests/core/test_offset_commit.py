@@ -12,24 +12,25 @@ from tests.support.log_bytes import encode_offset_commit_key, encode_offset_comm
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
 from txnlib.core.kafka.wire import CorruptRecordError
 
-int32, int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+int32 = st.integers(-(2**31), 2**31 - 1)
+some32, some64 = (st.none() | st.integers(0, 2**bits - 1) for bits in (31, 63))
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 #: version -> the fields that only some versions have.
 FIELDS = {
     0: {},
-    1: {"expire_timestamp_ms": int64},
+    1: {"expire_timestamp_ms": some64},
     2: {},
-    3: {"leader_epoch": int32},
-    4: {"leader_epoch": int32},
+    3: {"leader_epoch": some32},
+    4: {"leader_epoch": some32},
 }
 keys = st.builds(OffsetCommitKey, names, names, int32)
 commits = st.one_of(
     st.builds(
         OffsetCommit,
         version=st.just(version),
-        offset=int64,
+        offset=some64,
         metadata=st.binary(max_size=200),  # its length takes two bytes from 127 on
-        commit_timestamp_ms=int64,
+        commit_timestamp_ms=some64,
         **fields,
     )
     for version, fields in FIELDS.items()

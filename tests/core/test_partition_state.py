@@ -30,7 +30,7 @@ def aborted(pid: int, first: int, last: int) -> CompletedTxn:
 def test_B27_a_producer_not_in_the_snapshot_starts_anew() -> None:
     reloaded = replay(D(1, 0, 2, at=2, ts=70_001))
 
-    assert reloaded == PartitionState({1: ProducerState(0, 2, 2, 0, -1, None, 70_001)}, end_offset=3)
+    assert reloaded == PartitionState({1: ProducerState(0, 2, 2, 0, None, None, 70_001)}, end_offset=3)
 
 
 def test_B30_a_snapshot_keeps_producers_whose_data_are_below_the_log_start() -> None:
@@ -48,7 +48,7 @@ def test_B31_an_expired_producer_goes_on_with_any_sequence() -> None:
 
     state.append(D(1, 5, 1, at=2, ts=TS + DAY + 1))
 
-    assert state == PartitionState({1: ProducerState(5, 1, 2, 0, -1, None, TS + DAY + 1)}, end_offset=3)
+    assert state == PartitionState({1: ProducerState(5, 1, 2, 0, None, None, TS + DAY + 1)}, end_offset=3)
 
 
 def test_B32_a_producer_with_an_open_transaction_does_not_expire() -> None:

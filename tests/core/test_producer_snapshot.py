@@ -34,7 +34,7 @@ def test_B24_a_finished_transaction_is_not_open_after_a_restart() -> None:
 
 
 def test_B25_an_empty_transaction_leaves_the_time_of_its_marker() -> None:
-    assert restarted(A(1, 0, 0, at=0, ts=TS + 7)).producers == {1: ProducerState(0, -1, -1, 0, 0, None, TS + 7)}
+    assert restarted(A(1, 0, 0, at=0, ts=TS + 7)).producers == {1: ProducerState(0, None, None, 0, 0, None, TS + 7)}
 
 
 def test_B30_a_snapshot_retains_producers_below_the_log_start() -> None:
@@ -51,7 +51,7 @@ def test_B37_the_coordinator_epoch_survives_a_restart() -> None:
 
 
 def test_B39_what_is_written_is_read() -> None:
-    entries = {1: ProducerState(2, 1, 2, 3, 3, 100, -1), 11: ProducerState(12, -1, -1, 0, 13, None, 123456)}
+    entries = {1: ProducerState(2, 1, 2, 3, 3, 100, None), 11: ProducerState(12, None, None, 0, 13, None, 123456)}
 
     assert read_producer_snapshot(encode_snapshot(entries)) == entries
 
@@ -66,10 +66,10 @@ def test_the_sample_snapshot_is_read_entry_by_entry() -> None:
     assert read_producer_snapshot(sample("payments-0.snapshot")) == {
         4001: ProducerState(3, 1, 1, 1, 7, None, START + 120),
         4002: ProducerState(0, 1, 4, 1, 7, None, START + 900),
-        4003: ProducerState(5, 12, 6, 0, -1, 6, START + 1000),
-        4004: ProducerState(0, 2, 9, 2, -1, None, START + 1102),
+        4003: ProducerState(5, 12, 6, 0, None, 6, START + 1000),
+        4004: ProducerState(0, 2, 9, 2, None, None, START + 1102),
         4005: ProducerState(1, 21, 12, 1, 8, None, START + 1700),
-        4006: ProducerState(10, -1, -1, 0, 8, None, START + 62_000),
+        4006: ProducerState(10, None, None, 0, 8, None, START + 62_000),
     }
 
 
@@ -79,9 +79,9 @@ def test_the_crc_is_that_of_everything_behind_it() -> None:
     assert stored_crc(content) == crc32c(content[CRC_STARTS_AT:]) == struct.unpack_from(">I", content, 2)[0]
 
 
-int16, int32 = st.integers(-(2**15), 2**15 - 1), st.integers(-(2**31), 2**31 - 1)
-int64 = st.integers(-(2**63), 2**63 - 1)
-states = st.builds(ProducerState, int16, int32, int64, int32, int32, st.none() | st.integers(0, 2**63 - 1), int64)
+int32, int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+some16, some32, some64 = (st.none() | st.integers(0, 2**bits - 1) for bits in (15, 31, 63))
+states = st.builds(ProducerState, some16, some32, some64, int32, some32, some64, some64)
 
 
 @given(st.dictionaries(int64, states, max_size=4))

@@ -53,13 +53,13 @@ def test_batches_without_producer_or_marker_change_nothing(before: ProducerState
 #: A group coordinator writes offset commits without sequences; nothing can be out of order then.
 @pytest.mark.parametrize("epoch", [5, 6])
 def test_a_batch_without_a_sequence_is_never_out_of_order(epoch: int) -> None:
-    expected = replace(KNOWN, producer_epoch=epoch, last_sequence=-1, last_offset=52, offset_delta=2)
+    expected = replace(KNOWN, producer_epoch=epoch, last_sequence=None, last_offset=52, offset_delta=2)
 
-    assert append(KNOWN, T(1, epoch, -1, at=50, to=52)) == Appended(replace(expected, current_txn_first_offset=50))
+    assert append(KNOWN, T(1, epoch, None, at=50, to=52)) == Appended(replace(expected, current_txn_first_offset=50))
 
 
 def test_a_stale_batch_without_a_sequence_is_stale() -> None:
-    assert append(KNOWN, T(1, 4, -1, at=50)).findings == (Finding.INVALID_PRODUCER_EPOCH,)
+    assert append(KNOWN, T(1, 4, None, at=50)).findings == (Finding.INVALID_PRODUCER_EPOCH,)
 
 
 #: A group coordinator also writes offset commits that all begin at sequence 0 (Kafka 4.1.1).
@@ -99,7 +99,7 @@ def test_compaction_leaves_the_sequences_of_the_header() -> None:
     for records_count in (2, 0):
         batch = T(1, 0, 0, 3, at=23, records_count=records_count)
 
-        assert append(UNKNOWN_PRODUCER, batch).after == ProducerState(0, 3, 26, 3, -1, 23, TS)
+        assert append(UNKNOWN_PRODUCER, batch).after == ProducerState(0, 3, 26, 3, None, 23, TS)
 
 
 def test_a_marker_that_a_text_dump_does_not_print_ends_a_transaction_in_an_unknown_way() -> None:
@@ -141,7 +141,7 @@ def test_the_expiry_is_a_setting_of_the_broker() -> None:
 def test_L43_a_lower_coordinator_epoch_after_expiry_is_no_finding() -> None:
     first = append(UNKNOWN_PRODUCER, A(1, 0, 5, at=0)).after
 
-    assert append(first, A(1, 0, 4, at=1, ts=TS + DAY)) == Appended(ProducerState(0, -1, -1, 0, 4, None, TS + DAY))
+    assert append(first, A(1, 0, 4, at=1, ts=TS + DAY)) == Appended(ProducerState(0, None, None, 0, 4, None, TS + DAY))
 
 
 def test_only_silence_without_an_open_transaction_expires_a_producer() -> None:
@@ -156,7 +156,7 @@ def test_only_silence_without_an_open_transaction_expires_a_producer() -> None:
 
 
 epochs = st.integers(0, 3)
-sequences = st.sampled_from([-1, 0, 1, 2, 7, 2147483646, 2147483647])
+sequences = st.sampled_from([None, 0, 1, 2, 7, 2147483646, 2147483647])
 data = st.builds(
     lambda epoch, sequence, span, is_transactional, ts: (
         lambda at: D(1, epoch, sequence, at=at, to=at + span, is_transactional=is_transactional, ts=TS + ts)
@@ -171,7 +171,7 @@ markers = st.builds(
     lambda write, epoch, cE, ts: lambda at: write(1, epoch, cE, at=at, ts=TS + ts),
     st.sampled_from([A, C]),
     epochs,
-    st.integers(-1, 3),
+    st.sampled_from([None, 0, 1, 2, 3]),
     st.integers(0, 9),
 )
 
@@ -214,7 +214,7 @@ def test_every_batch_is_accepted_with_its_own_epoch_and_time(log: list[RecordBat
 
         assert (seen.producer_epoch, seen.last_timestamp) == (batch.producer_epoch, batch.max_timestamp)
         if batch.is_control:
-            assert seen.coordinator_epoch == batch.marker.coordinator_epoch
+            assert batch.marker.coordinator_epoch in (None, seen.coordinator_epoch)
         else:
             assert (seen.first_sequence, seen.last_sequence) == (batch.base_sequence, batch.last_sequence)
             assert (seen.first_data_offset, seen.last_offset) == (batch.base_offset, batch.last_offset)

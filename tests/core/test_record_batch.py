@@ -188,7 +188,7 @@ def marker_of(**fields: object) -> EndTxnMarker | None:
 def test_a_marker_has_a_type_and_a_coordinator_epoch(control_type: ControlType, coordinator_epoch: int) -> None:
     found = marker_of(control_type=control_type, coordinator_epoch=coordinator_epoch)
 
-    assert found == EndTxnMarker(control_type, coordinator_epoch)
+    assert found == EndTxnMarker(control_type, None if coordinator_epoch == -1 else coordinator_epoch)
     assert (ControlType.ABORT, ControlType.COMMIT) == (0, 1)
 
 
@@ -239,20 +239,20 @@ def test_a_sequence_goes_forth_and_back(sequence: int, distance: int) -> None:
 def test_a_batch_has_no_producer_and_no_marker_unless_said_otherwise() -> None:
     assert RecordBatch(base_offset=3, last_offset=3) == N(
         at=3,
-        ts=-1,
+        ts=None,
         is_transactional=False,
         is_control=False,
         marker=None,
         records_count=1,
-        partition_leader_epoch=-1,
+        partition_leader_epoch=None,
         timestamp_type=record_batch.TimestampType.CREATE_TIME,
     )
 
 
 def test_the_last_sequence_follows_from_the_header() -> None:
     assert D(1, 0, 2147483637, at=2000, to=2020, records_count=3).last_sequence == 9
-    assert D(1, 0, -1, at=2000, to=2020).last_sequence == -1
-    assert N(at=0, to=9).last_sequence == -1
+    assert D(1, 0, None, at=2000, to=2020).last_sequence is None
+    assert N(at=0, to=9).last_sequence is None
 
 
 def test_an_emptied_batch_is_a_bare_header() -> None:

@@ -25,7 +25,7 @@ OFFSETS_12 = "__consumer_offsets-12"
 
 def of(state: str, *partitions: str, update: int, start: int = 0, **fields: object) -> TransactionLogEntry:
     """orders-app-1 of producer 4001, epoch 3; times count from the start of the samples."""
-    given = {"id": "orders-app-1", "start_timestamp_ms": -1 if state == "E" else START + start} | fields
+    given = {"id": "orders-app-1", "start_timestamp_ms": None if state == "E" else START + start} | fields
     pid, epoch = given.pop("pid", 4001), given.pop("epoch", 3)
     return rec(state, pid, epoch, list(partitions), update=START + update, **given)
 

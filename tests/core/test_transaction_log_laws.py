@@ -20,26 +20,26 @@ from txnlib.core.kafka.transaction_log import (
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka.wire import CorruptRecordError
 
-int16, int32 = st.integers(-(2**15), 2**15 - 1), st.integers(-(2**31), 2**31 - 1)
-int64 = st.integers(-(2**63), 2**63 - 1)
+int32 = st.integers(-(2**31), 2**31 - 1)
+some16, some64 = (st.none() | st.integers(0, 2**bits - 1) for bits in (15, 63))
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 partitions = st.none() | st.lists(st.builds(TopicPartition, names, int32), max_size=5).map(tuple)
 fields = {
     "transactional_id": names,
-    "producer_id": int64,
-    "producer_epoch": int16,
+    "producer_id": some64,
+    "producer_epoch": some16,
     "transaction_timeout_ms": int32,
     "transaction_state": st.sampled_from(TransactionState),
     "transaction_partitions": partitions,
-    "last_update_timestamp_ms": int64,
-    "start_timestamp_ms": int64,
+    "last_update_timestamp_ms": some64,
+    "start_timestamp_ms": some64,
 }
 tagged = {
-    "previous_producer_id": int64,
-    "next_producer_id": int64,
-    "client_transaction_version": int16,
-    "next_producer_epoch": int16,
-    "last_producer_epoch": int16,
+    "previous_producer_id": some64,
+    "next_producer_id": some64,
+    "client_transaction_version": st.integers(0, 2**15 - 1),
+    "next_producer_epoch": some16,
+    "last_producer_epoch": some16,
 }
 entries = st.builds(TransactionLogEntry, version=st.just(0), **fields) | st.builds(
     TransactionLogEntry, version=st.just(1), **fields, **tagged

@@ -79,7 +79,7 @@ def test_M07_the_last_record_alone_still_names_two_of_the_producer_ids() -> None
 
 
 def test_a_field_that_holds_no_producer_id_names_none() -> None:
-    assert rec("O", 7, 0, previous_producer_id=None, next_producer_id=-1).producer_ids == {7}
+    assert rec("O", 7, 0, previous_producer_id=None, next_producer_id=None).producer_ids == {7}
 
 
 @pytest.mark.parametrize("records", [A_, B_])
@@ -90,7 +90,7 @@ def test_M07_the_marker_has_the_producer_id_and_the_epoch_of_the_prepare(records
 
     assert (prepare.producer_id, prepare.producer_epoch) == (42, MAX)
     assert (written.findings, written.open_transactions, len(written.completed)) == ([], {}, 1)
-    assert (written.producers[42].producer_epoch, written.producers[42].last_sequence) == (MAX, -1)
+    assert (written.producers[42].producer_epoch, written.producers[42].last_sequence) == (MAX, None)
 
 
 DECIDED = CoordinatorSide(
@@ -116,7 +116,7 @@ def test_M07_an_abort_at_MAX_ends_the_transaction_too() -> None:
 #: What of an example would be odd without the fields that KIP-939 adds.
 UNANNOUNCED = [
     (KEPT[2], replace(KEPT[3], producer_epoch=103), Finding.UNEXPECTED_PRODUCER_EPOCH),
-    (replace(KEPT[2], next_producer_epoch=-1), KEPT[3], Finding.UNEXPECTED_PRODUCER_EPOCH),
+    (replace(KEPT[2], next_producer_epoch=None), KEPT[3], Finding.UNEXPECTED_PRODUCER_EPOCH),
     (B_[-2], replace(B_[-1], producer_epoch=1), Finding.UNEXPECTED_PRODUCER_EPOCH),
     (B_[-2], replace(B_[-1], producer_id=73), Finding.PRODUCER_ID_CHANGED),
 ]

@@ -21,25 +21,25 @@ L03 = [*L02, D(2, 5, 0, 2, at=6)]
 
 #: id -> log, producers after it.
 PRODUCERS = {
-    "L01": (L01, {1: ProducerState(5, 4, 4, 4, -1, 0, TS)}),
+    "L01": (L01, {1: ProducerState(5, 4, 4, 4, None, 0, TS)}),
     "L02": (L02, {1: ProducerState(5, 4, 4, 4, 15, None, TS)}),
-    "L03": (L03, {1: ProducerState(5, 4, 4, 4, 15, None, TS), 2: ProducerState(5, 2, 8, 2, -1, None, TS)}),
+    "L03": (L03, {1: ProducerState(5, 4, 4, 4, 15, None, TS), 2: ProducerState(5, 2, 8, 2, None, None, TS)}),
     "L09 two of four records are cleaned away": (
         [D(1, 0, 0, 3, at=23, records_count=2)],
-        {1: ProducerState(0, 3, 26, 3, -1, None, TS)},
+        {1: ProducerState(0, 3, 26, 3, None, None, TS)},
     ),
     "L10 an emptied batch": (
         [D(1, 0, 0, 1, at=23, records_count=0)],
-        {1: ProducerState(0, 1, 24, 1, -1, None, TS)},
+        {1: ProducerState(0, 1, 24, 1, None, None, TS)},
     ),
     "L15 the segment in which the log starts is replayed whole": (
         [D(1, 0, 0, at=0), D(2, 0, 0, at=1)],
-        {1: ProducerState(0, 0, 0, 0, -1, None, TS), 2: ProducerState(0, 0, 1, 0, -1, None, TS)},
+        {1: ProducerState(0, 0, 0, 0, None, None, TS), 2: ProducerState(0, 0, 1, 0, None, None, TS)},
     ),
-    "L12 truncated after its first batch": ([D(1, 0, 0, at=0)], {1: ProducerState(0, 0, 0, 0, -1, None, TS)}),
+    "L12 truncated after its first batch": ([D(1, 0, 0, at=0)], {1: ProducerState(0, 0, 0, 0, None, None, TS)}),
     "L24": (
         [D(pid, 0, 0, at=pid - 1) for pid in (1, 2, 3, 4)],
-        {pid: ProducerState(0, 0, pid - 1, 0, -1, None, TS) for pid in (1, 2, 3, 4)},
+        {pid: ProducerState(0, 0, pid - 1, 0, None, None, TS) for pid in (1, 2, 3, 4)},
     ),
 }
 

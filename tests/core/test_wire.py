@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.log_bytes import uvarint, varint
 from txnlib.core.kafka import wire
-from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.core.kafka.wire import CorruptRecordError, optional
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 
@@ -123,3 +123,8 @@ def test_varints_are_read_as_written(value: int) -> None:
 def test_varlongs_and_int64_are_read_as_written(value: int) -> None:
     assert wire.read_varlong(varint(value), 0) == (value, len(varint(value)))
     assert wire.read_int64(struct.pack(">q", value), 0) == (value, 8)
+
+
+@pytest.mark.parametrize(("number", "value"), [(-(2**63), None), (-1, None), (0, 0), (2**63 - 1, 2**63 - 1)])
+def test_a_negative_number_means_none(number: int, value: int | None) -> None:
+    assert optional(number) == value

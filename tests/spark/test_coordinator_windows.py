@@ -24,10 +24,10 @@ _ENTRY = st.builds(
     transaction_state=st.sampled_from([*TransactionState, TransactionState.ONGOING, TransactionState.PREPARE_COMMIT]),
     transaction_partitions=st.one_of(st.none(), st.lists(st.sampled_from(PARTITIONS), unique=True).map(tuple)),
     last_update_timestamp_ms=st.integers(TS, TS + 10),
-    start_timestamp_ms=st.sampled_from([TS, TS, TS + 1, -1]),
+    start_timestamp_ms=st.sampled_from([TS, TS, TS + 1, None]),
     version=st.sampled_from([0, 1]),
-    next_producer_id=st.sampled_from([-1, -1, -1, 7, 8]),
-    next_producer_epoch=st.sampled_from([-1, -1, -1, 0, 1]),
+    next_producer_id=st.sampled_from([None, None, None, 7, 8]),
+    next_producer_epoch=st.sampled_from([None, None, None, 0, 1]),
 )
 #: (an entry, or the id of a tombstone; offsets missing before it; leader epoch)
 _LOG = st.lists(

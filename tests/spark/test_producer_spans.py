@@ -43,10 +43,10 @@ def snapshots(spark, states, offsets):
             "snapshot_offset": offsets[number],
             "producer_id": producer_id,
             "producer_epoch": state.producer_epoch,
-            "last_sequence": known(state.last_sequence),
-            "last_offset": known(state.last_offset),
+            "last_sequence": state.last_sequence,
+            "last_offset": state.last_offset,
             "offset_delta": state.offset_delta,
-            "coordinator_epoch": known(state.coordinator_epoch),
+            "coordinator_epoch": state.coordinator_epoch,
             "current_txn_first_offset": state.current_txn_first_offset,
             "last_timestamp_ms": state.last_timestamp,
         }
@@ -54,10 +54,6 @@ def snapshots(spark, states, offsets):
         for producer_id, state in producers.items()
     ]
     return spark.createDataFrame([[row.get(name) for name in PRODUCER_SNAPSHOTS.names] for row in rows], PRODUCER_SNAPSHOTS)
-
-
-def known(value: int) -> int | None:
-    return None if value < 0 else value
 
 
 def folded(log: list[RecordBatch]) -> dict[int, ProducerState]:
@@ -139,7 +135,7 @@ def test_a_log_read_from_a_snapshot_on_knows_what_the_whole_log_knows(spark, log
         assert (state["producer_epoch"], state["last_timestamp"]) == (whole.producer_epoch, whole.last_timestamp), key
         # A snapshot behind the first batch says nothing of the sequences before it.
         if offsets[key[0]] == firsts[key[0]] or state["last_sequence"] is not None:
-            assert state["last_sequence"] == known(whole.last_sequence), key
+            assert state["last_sequence"] == whole.last_sequence, key
 
 
 def test_a_producer_gone_mad_fills_no_table_but_is_counted(spark):

@@ -32,7 +32,7 @@ _LOG = st.lists(_STEP, min_size=1, max_size=40)
 def build(steps: list[tuple]) -> list[RecordBatch]:
     """A log that goes through the steps; offsets rise, with holes now and then."""
     log: list[RecordBatch] = []
-    sequences: dict[int, int] = {}
+    sequences: dict[int, int | None] = {}
     offset, now = 0, TS
     for kind, pid, epoch, how, coordinator_epoch, later, span in steps:
         now += later
@@ -41,13 +41,14 @@ def build(steps: list[tuple]) -> list[RecordBatch]:
             marker = C if kind == "C" else A
             log.append(marker(pid, epoch, coordinator_epoch, at=offset, ts=now))
         elif kind in "TD":
-            last = sequences.get(pid, -1)
+            last = sequences.get(pid)
+            before = -1 if last is None else last
             first = {
-                "next": increment_sequence(last, 1),
+                "next": increment_sequence(before, 1),
                 "zero": 0,
-                "jump": increment_sequence(last, 7),
-                "repeat": max(last, 0),
-                "none": -1,
+                "jump": increment_sequence(before, 7),
+                "repeat": max(before, 0),
+                "none": None,
                 "wrap": 2**31 - 1,
             }[how]
             data = T if kind == "T" else D
@@ -71,12 +72,7 @@ def folded(log: list[RecordBatch], topic: str) -> dict[int, tuple[ProducerState,
 
 
 def _as_state(row) -> ProducerState:
-    if row is None:
-        return UNKNOWN_PRODUCER
-    fields = row.asDict()
-    first_offset = fields.pop("current_txn_first_offset")
-    known = {name: -1 if value is None else value for name, value in fields.items()}
-    return ProducerState(**known, current_txn_first_offset=first_offset)
+    return UNKNOWN_PRODUCER if row is None else ProducerState(**row.asDict())
 
 
 #: Each example is a Spark job over many logs, so there are few, and none is shrunk: a failing row names its own log.

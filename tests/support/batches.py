@@ -24,9 +24,9 @@ TS = 1_710_000_000_000
 
 
 def D(
-    pid: int,
-    epoch: int,
-    first_seq: int,
+    pid: int | None,
+    epoch: int | None,
+    first_seq: int | None,
     last_seq: int | None = None,
     *,
     at: int,
@@ -34,8 +34,8 @@ def D(
     ts: int = TS,
     **fields: Any,
 ) -> RecordBatch:
-    """A batch of an idempotent producer; sequence -1 is what a group coordinator writes."""
-    span = 0 if last_seq is None else (last_seq - first_seq) % 2**31
+    """A batch of an idempotent producer; a group coordinator writes none of the sequences."""
+    span = 0 if first_seq is None or last_seq is None else (last_seq - first_seq) % 2**31
     last_offset = at + span if to is None else to
     given = {"records_count": last_offset - at + 1, "max_timestamp": ts} | fields
     return RecordBatch(
@@ -43,23 +43,23 @@ def D(
     )
 
 
-def T(pid: int, epoch: int, first_seq: int, last_seq: int | None = None, *, at: int, **fields: Any) -> RecordBatch:
+def T(pid: int, epoch: int, first_seq: int | None, last_seq: int | None = None, *, at: int, **fields: Any) -> RecordBatch:
     """A transactional batch."""
     return D(pid, epoch, first_seq, last_seq, at=at, is_transactional=True, **fields)
 
 
 def N(*, at: int, **fields: Any) -> RecordBatch:
     """A batch of a producer without an id."""
-    return D(-1, -1, -1, at=at, **fields)
+    return D(None, None, None, at=at, **fields)
 
 
-def C(pid: int, epoch: int, coordinator_epoch: int = 0, *, at: int, **fields: Any) -> RecordBatch:
+def C(pid: int, epoch: int, coordinator_epoch: int | None = 0, *, at: int, **fields: Any) -> RecordBatch:
     """A commit marker."""
     control: dict[str, Any] = {"is_control": True, "marker": EndTxnMarker(ControlType.COMMIT, coordinator_epoch)}
-    return T(pid, epoch, -1, at=at, **control | fields)
+    return T(pid, epoch, None, at=at, **control | fields)
 
 
-def A(pid: int, epoch: int, coordinator_epoch: int = 0, *, at: int, **fields: Any) -> RecordBatch:
+def A(pid: int, epoch: int, coordinator_epoch: int | None = 0, *, at: int, **fields: Any) -> RecordBatch:
     """An abort marker."""
     control: dict[str, Any] = {"marker": EndTxnMarker(ControlType.ABORT, coordinator_epoch)}
     return C(pid, epoch, at=at, **control | fields)
@@ -93,7 +93,7 @@ def rec(
     given = {
         "transaction_timeout_ms": 60_000,
         "transaction_partitions": None if is_empty and not listed else listed,
-        "start_timestamp_ms": -1 if is_empty else TS,
+        "start_timestamp_ms": None if is_empty else TS,
         "version": 1,
     } | fields
     return TransactionLogEntry(

@@ -32,9 +32,9 @@ class Entry:
     offset: int = -1
     leader_epoch: int = 0
     #: Of a data log.
-    producer_id: int = -1
-    producer_epoch: int = -1
-    sequence: int = -1
+    producer_id: int = None
+    producer_epoch: int = None
+    sequence: int = None
     stamp: int = 0
     marker: str | None = None
     coordinator_epoch: int = 0
@@ -134,7 +134,7 @@ class Cluster:
             fields: dict[str, object] = {
                 "transaction_timeout_ms": 60_000,
                 "last_update_timestamp_ms": NOON + at,
-                "start_timestamp_ms": -1 if is_empty else NOON + start,
+                "start_timestamp_ms": None if is_empty else NOON + start,
                 "version": 0,
             }
             value = TransactionLogEntry(

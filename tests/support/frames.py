@@ -30,15 +30,11 @@ def empty(spark: SparkSession, schema: StructType) -> DataFrame:
     return spark.createDataFrame([], schema)
 
 
-def _present(value: int) -> int | None:
-    return None if value < 0 else value
-
-
 def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw:1") -> dict[str, Any]:
     """A batch as the raw reader would yield it."""
     marker = batch.marker
     control_type = None if marker is None or marker.control_type is None else marker.control_type.name
-    epoch = None if marker is None or marker.coordinator_epoch is None else _present(marker.coordinator_epoch)
+    epoch = None if marker is None else marker.coordinator_epoch
     return {
         "topic": topic,
         "partition": partition,
@@ -49,17 +45,17 @@ def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw
         "base_offset": batch.base_offset,
         "last_offset": batch.last_offset,
         "records_count": batch.records_count,
-        "producer_id": _present(batch.producer_id),
-        "producer_epoch": _present(batch.producer_epoch),
-        "base_sequence": _present(batch.base_sequence),
-        "last_sequence": _present(batch.last_sequence),
-        "partition_leader_epoch": _present(batch.partition_leader_epoch),
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "base_sequence": batch.base_sequence,
+        "last_sequence": batch.last_sequence,
+        "partition_leader_epoch": batch.partition_leader_epoch,
         "is_transactional": batch.is_transactional,
         "is_control": batch.is_control,
         "control_type": control_type,
         "coordinator_epoch": epoch,
         "timestamp_type": batch.timestamp_type.name,
-        "max_timestamp_ms": _present(batch.max_timestamp),
+        "max_timestamp_ms": batch.max_timestamp,
         "magic": 2,
     }
 

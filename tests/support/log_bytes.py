@@ -23,33 +23,37 @@ Headers = Mapping[int, Sequence[tuple[str, bytes | None]]]
 NO_HEADERS: Headers = {}
 
 
+def on_disk(value: int | None) -> int:
+    """Kafka writes -1 for a value that is missing."""
+    return -1 if value is None else value
+
+
 def to_bytes(batch: RecordBatch) -> bytes:
     """A batch of the notation as a broker stores it; keys and values do not matter."""
     envelope: dict[str, Any] = {
-        "leader_epoch": batch.partition_leader_epoch,
+        "leader_epoch": on_disk(batch.partition_leader_epoch),
         "timestamp_type": batch.timestamp_type,
     }
     if batch.marker is not None:
         assert batch.marker.control_type is not None
-        assert batch.marker.coordinator_epoch is not None
         return encode_marker(
-            batch.producer_id,
-            batch.producer_epoch,
+            on_disk(batch.producer_id),
+            on_disk(batch.producer_epoch),
             batch.marker.control_type,
-            batch.marker.coordinator_epoch,
+            on_disk(batch.marker.coordinator_epoch),
             at=batch.base_offset,
-            ts=batch.max_timestamp,
+            ts=on_disk(batch.max_timestamp),
             **envelope,
         )
     offsets = range(batch.base_offset, batch.base_offset + batch.records_count)
     return encode_batch(
-        [Record(offset, batch.max_timestamp, b"key", b"value") for offset in offsets],
+        [Record(offset, on_disk(batch.max_timestamp), b"key", b"value") for offset in offsets],
         base_offset=batch.base_offset,
         last_offset=batch.last_offset,
-        max_timestamp=batch.max_timestamp,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
+        max_timestamp=on_disk(batch.max_timestamp),
+        producer_id=on_disk(batch.producer_id),
+        producer_epoch=on_disk(batch.producer_epoch),
+        base_sequence=on_disk(batch.base_sequence),
         is_transactional=batch.is_transactional,
         is_control=batch.is_control,
         **envelope,
@@ -203,11 +207,11 @@ NO_TAGS: Mapping[int, bytes] = {}
 
 #: tag -> (field, layout, default, which is not written).
 TAGS = {
-    0: ("previous_producer_id", ">q", -1),
-    1: ("next_producer_id", ">q", -1),
+    0: ("previous_producer_id", ">q", None),
+    1: ("next_producer_id", ">q", None),
     2: ("client_transaction_version", ">h", 0),
-    3: ("next_producer_epoch", ">h", -1),
-    4: ("last_producer_epoch", ">h", -1),
+    3: ("next_producer_epoch", ">h", None),
+    4: ("last_producer_epoch", ">h", None),
 }
 
 
@@ -219,13 +223,13 @@ def encode_transaction_log_value(
     encoded = struct.pack(
         ">hqhib",
         version,
-        entry.producer_id,
-        entry.producer_epoch,
-        entry.transaction_timeout_ms,
+        on_disk(entry.producer_id),
+        on_disk(entry.producer_epoch),
+        on_disk(entry.transaction_timeout_ms),
         entry.transaction_state,
     )
     encoded += (_partitions_v1(entry, topic_tags) if version else _partitions_v0(entry)) + struct.pack(
-        ">qq", entry.last_update_timestamp_ms, -1 if entry.start_timestamp_ms is None else entry.start_timestamp_ms
+        ">qq", on_disk(entry.last_update_timestamp_ms), on_disk(entry.start_timestamp_ms)
     )
     if not version:
         return encoded
@@ -248,13 +252,13 @@ def encode_offset_commit_key(key: OffsetCommitKey, version: int = 1) -> bytes:
 def encode_offset_commit_value(commit: OffsetCommit, tags: Mapping[int, bytes] = NO_TAGS) -> bytes:
     """A value of the commit's version; only version 4 has tags, and only 3 and 4 a leader epoch, only 1 an expiry."""
     version, size = commit.version, len(commit.metadata)
-    encoded = struct.pack(">hq", version, commit.offset)
+    encoded = struct.pack(">hq", version, on_disk(commit.offset))
     if version >= 3:
-        encoded += struct.pack(">i", commit.leader_epoch)
+        encoded += struct.pack(">i", on_disk(commit.leader_epoch))
     encoded += (uvarint(size + 1) if version >= 4 else struct.pack(">h", size)) + commit.metadata
-    encoded += struct.pack(">q", commit.commit_timestamp_ms)
+    encoded += struct.pack(">q", on_disk(commit.commit_timestamp_ms))
     if version == 1:
-        encoded += struct.pack(">q", commit.expire_timestamp_ms)
+        encoded += struct.pack(">q", on_disk(commit.expire_timestamp_ms))
     return encoded + (tag_section(tags) if version >= 4 else b"")
 
 
@@ -294,13 +298,13 @@ def encode_snapshot(producers: Mapping[int, ProducerState], version: int = 1) ->
         struct.pack(
             ">qhiqiqiq",
             producer_id,
-            state.producer_epoch,
-            state.last_sequence,
-            state.last_offset,
+            on_disk(state.producer_epoch),
+            on_disk(state.last_sequence),
+            on_disk(state.last_offset),
             state.offset_delta,
-            state.last_timestamp,
-            state.coordinator_epoch,
-            -1 if state.current_txn_first_offset is None else state.current_txn_first_offset,
+            on_disk(state.last_timestamp),
+            on_disk(state.coordinator_epoch),
+            on_disk(state.current_txn_first_offset),
         )
         for producer_id, state in producers.items()
     )

@@ -24,9 +24,13 @@ LAST_MS: Final = 253_402_300_799_999
 NO_INSTANT_MS: Final = 1 << 62
 
 
-def long_difference(left_ms: int, right_ms: int) -> int:
-    """`left_ms - right_ms` in Java's `long`, which Kafka compares: it wraps around beyond int64."""
-    return (left_ms - right_ms + (1 << 63)) % (1 << 64) - (1 << 63)
+def long_difference(left_ms: int | None, right_ms: int | None) -> int:
+    """`left_ms - right_ms` in Java's `long`, which Kafka compares: it wraps around beyond int64.
+
+    None is no time. Kafka subtracts the -1 that it writes for that.
+    """
+    left, right = (-1 if ms is None else ms for ms in (left_ms, right_ms))
+    return (left - right + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def clock_ms(ms: int | None) -> int | None:

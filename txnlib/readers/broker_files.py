@@ -43,11 +43,11 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
                 **where,
                 "producer_id": producer_id,
                 "producer_epoch": state.producer_epoch,
-                "last_sequence": _present(state.last_sequence),
-                "last_offset": _present(state.last_offset),
+                "last_sequence": state.last_sequence,
+                "last_offset": state.last_offset,
                 "offset_delta": state.offset_delta,
-                "last_timestamp_ms": _present(state.last_timestamp),
-                "coordinator_epoch": _present(state.coordinator_epoch),
+                "last_timestamp_ms": state.last_timestamp,
+                "coordinator_epoch": state.coordinator_epoch,
                 "current_txn_first_offset": state.current_txn_first_offset,
             }
         )

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from txnlib.core.kafka.constants import NO_PARTITION_LEADER_EPOCH
 from txnlib.core.kafka.record_batch import HEADER, Record
 from txnlib.core.kafka.transaction_log import (
     TransactionLogEntry,
@@ -14,7 +13,7 @@ from txnlib.core.kafka.transaction_log import (
     read_transaction_log_key,
     read_transaction_log_value,
 )
-from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.core.kafka.wire import CorruptRecordError, optional
 from txnlib.readers.decoded_records import UnreadableRecord, iter_batch_records
 
 
@@ -80,10 +79,6 @@ def _entry(record: Record | UnreadableRecord) -> CoordinatorEntry | str:
     return CoordinatorEntry(record.offset, record.timestamp, transactional_id, entry)
 
 
-def _present(value: int | None) -> int | None:
-    return None if value is None or value < 0 else value
-
-
 def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
     """The columns of `transaction_log` that come from the record's value; a tombstone has only `is_tombstone`."""
     if entry is None:
@@ -92,18 +87,18 @@ def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
     return {
         "is_tombstone": False,
         "value_version": entry.version,
-        "producer_id": _present(entry.producer_id),
-        "previous_producer_id": _present(entry.previous_producer_id),
-        "next_producer_id": _present(entry.next_producer_id),
-        "producer_epoch": _present(entry.producer_epoch),
-        "next_producer_epoch": _present(entry.next_producer_epoch),
-        "last_producer_epoch": _present(entry.last_producer_epoch),
+        "producer_id": entry.producer_id,
+        "previous_producer_id": entry.previous_producer_id,
+        "next_producer_id": entry.next_producer_id,
+        "producer_epoch": entry.producer_epoch,
+        "next_producer_epoch": entry.next_producer_epoch,
+        "last_producer_epoch": entry.last_producer_epoch,
         "transaction_timeout_ms": entry.transaction_timeout_ms,
         "state": entry.transaction_state.kafka_name,
         # A set: the log and the tools' text list it in different orders.
         "partitions": None if partitions is None else [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)],
-        "last_update_ms": _present(entry.last_update_timestamp_ms),
-        "start_ms": _present(entry.start_timestamp_ms),
+        "last_update_ms": entry.last_update_timestamp_ms,
+        "start_ms": entry.start_timestamp_ms,
         "client_transaction_version": entry.client_transaction_version if entry.version else None,
         "unknown_tags": list(entry.unknown_tags),
     }
@@ -112,14 +107,13 @@ def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
 def entry_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
     """The rows of `transaction_log` from one complete batch, each with the columns of `where`."""
     leader_epoch = HEADER.unpack_from(batch)[2]
-    epoch = None if leader_epoch == NO_PARTITION_LEADER_EPOCH else leader_epoch
     for entry in iter_entries(batch):
         if not isinstance(entry, str):
             yield {
                 **where,
                 "offset": entry.offset,
                 "timestamp_ms": entry.timestamp,
-                "coordinator_epoch": epoch,
+                "coordinator_epoch": optional(leader_epoch),
                 "transactional_id": entry.transactional_id,
                 **entry_row(entry.entry),
             }

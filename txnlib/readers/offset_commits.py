@@ -94,6 +94,6 @@ def _commit_row(commit: OffsetCommit | None) -> dict[str, Any]:
         return {"is_tombstone": True}
     return {
         "is_tombstone": False,
-        "committed_offset": None if commit.offset < 0 else commit.offset,
-        "commit_timestamp_ms": None if commit.commit_timestamp_ms < 0 else commit.commit_timestamp_ms,
+        "committed_offset": commit.offset,
+        "commit_timestamp_ms": commit.commit_timestamp_ms,
     }

@@ -23,7 +23,6 @@ from txnlib.core.kafka.record_batch import (
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
-    ControlType,
     EndTxnMarker,
     read_end_txn_marker,
 )
@@ -406,9 +405,9 @@ def _read_marker(batch: bytes) -> tuple[int, int]:
         marker = _marker(batch)
     except CorruptRecordError:
         marker = None
-    if marker is None or marker.control_type is None or marker.coordinator_epoch is None:
+    if marker is None or marker.control_type is None:
         return _NO_CONTROL_TYPE, -1
-    return ControlType(marker.control_type), marker.coordinator_epoch
+    return marker.control_type, -1 if marker.coordinator_epoch is None else marker.coordinator_epoch
 
 
 def _marker_problems(batch: bytes) -> Iterator[str]:

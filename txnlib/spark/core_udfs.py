@@ -140,20 +140,8 @@ def batch_findings() -> Any:
     return _udf(findings, ArrayType(StringType()))
 
 
-def _present(value: int | None, sentinel: int = -1) -> int:
-    return sentinel if value is None else value
-
-
 def _state(row: Row) -> ProducerState:
-    return ProducerState(
-        producer_epoch=_present(row["producer_epoch"]),
-        last_sequence=_present(row["last_sequence"]),
-        last_offset=_present(row["last_offset"]),
-        offset_delta=_present(row["offset_delta"], 0),
-        coordinator_epoch=_present(row["coordinator_epoch"]),
-        current_txn_first_offset=row["current_txn_first_offset"],
-        last_timestamp=_present(row["last_timestamp"]),
-    )
+    return ProducerState(**row.asDict())
 
 
 def _batch(row: Row, producer_id: int) -> RecordBatch:
@@ -165,9 +153,9 @@ def _batch(row: Row, producer_id: int) -> RecordBatch:
         base_offset=row["base_offset"],
         last_offset=row["last_offset"],
         producer_id=producer_id,
-        producer_epoch=_present(row["producer_epoch"]),
-        base_sequence=_present(row["base_sequence"]),
-        max_timestamp=_present(row["max_timestamp_ms"]),
+        producer_epoch=row["producer_epoch"],
+        base_sequence=row["base_sequence"],
+        max_timestamp=row["max_timestamp_ms"],
         is_transactional=row["is_transactional"],
         is_control=row["is_marker"],
         marker=marker,
@@ -189,22 +177,22 @@ def _record(row: Row) -> CoordinatorRecord:
     entry = None
     if not row["is_tombstone"]:
         partitions = row["partitions"]
-        is_start_printed = row["start_ms"] is not None or row["value_version"] is not None
         entry = TransactionLogEntry(
             transactional_id="",
-            producer_id=_present(row["producer_id"]),
-            producer_epoch=_present(row["producer_epoch"]),
-            transaction_timeout_ms=_present(row["transaction_timeout_ms"]),
+            producer_id=row["producer_id"],
+            producer_epoch=row["producer_epoch"],
+            transaction_timeout_ms=row["transaction_timeout_ms"],
             transaction_state=BY_KAFKA_NAME[row["state"]],
             transaction_partitions=None
             if partitions is None
             else tuple(TopicPartition(p["topic"], p["partition"]) for p in partitions),
-            last_update_timestamp_ms=_present(row["last_update_ms"]),
-            start_timestamp_ms=_present(row["start_ms"]) if is_start_printed else None,
-            next_producer_id=_present(row["next_producer_id"]),
-            next_producer_epoch=_present(row["next_producer_epoch"]),
+            last_update_timestamp_ms=row["last_update_ms"],
+            start_timestamp_ms=row["start_ms"],
+            version=row["value_version"],
+            next_producer_id=row["next_producer_id"],
+            next_producer_epoch=row["next_producer_epoch"],
         )
-    return CoordinatorRecord(entry, _present(row["coordinator_epoch"]))
+    return CoordinatorRecord(entry, row["coordinator_epoch"])
 
 
 @lru_cache
@@ -320,7 +308,7 @@ def _coordinator_side(fields: dict[str, Any]) -> CoordinatorSide:
     return CoordinatorSide(
         **{**fields, "owner": Owner(fields["owner"])},
         state=None if state is None else BY_KAFKA_NAME[state],
-        missing_partitions=tuple(missing or ()),
+        missing_partitions=None if missing is None else tuple(missing),
         role=Role(role),
         end=End(end),
         count_basis=CountBasis(basis),

@@ -66,7 +66,13 @@ def copies_of_partition() -> WindowSpec:
     Order: undamaged, printed in full, the leader's, of the newest leader epoch, longest.
     """
     return Window.partitionBy(*TOPIC_PARTITION).orderBy(
-        "is_damaged", "lacks_records", "is_no_leader", "negative_leader_epoch", "negative_end_offset", "is_text", "source"
+        "is_damaged",
+        "lacks_records",
+        "is_no_leader",
+        F.desc_nulls_last("leader_epoch"),
+        F.desc_nulls_last("survives_until"),
+        "is_text",
+        "source",
     )
 
 
@@ -82,7 +88,7 @@ def higher_leader_epochs() -> WindowSpec:
 
 def copies_of_record() -> WindowSpec:
     """The copies of one coordinator record. The highest leader epoch survived, and raw files have more fields than text."""
-    return Window.partitionBy("partition", "offset").orderBy("negative_coordinator_epoch", "lacks_start", "source")
+    return Window.partitionBy("partition", "offset").orderBy(F.desc_nulls_last("coordinator_epoch"), "lacks_start", "source")
 
 
 def texts_of_coordinator() -> WindowSpec:
@@ -147,5 +153,5 @@ def records_of_id() -> WindowSpec:
 def owners_of_open_transaction() -> WindowSpec:
     """The ids that claim the producer id of an open transaction, the best claim first."""
     return Window.partitionBy(*TOPIC_PARTITION, "producer_id", "start_offset").orderBy(
-        "is_not_listed", "rank", "negative_last_record_offset", "transactional_id"
+        "is_not_listed", "rank", F.desc("last_record_offset"), "transactional_id"
     )

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 NO_TIMESTAMP: Final = -1
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
-NO_SEQUENCE: Final = -1
 NO_OFFSET: Final = -1
-NO_COORDINATOR_EPOCH: Final = -1
-NO_PARTITION_LEADER_EPOCH: Final = -1
 
 MAX_INT16: Final = 2**15 - 1
 MAX_INT32: Final = 2**31 - 1

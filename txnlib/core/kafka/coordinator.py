@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
+from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import (
     COMPLETE_STATES,
@@ -33,7 +34,7 @@ class CoordinatorRecord:
     """One record of an id: its value (None: tombstone) and the leader epoch of the batch around it."""
 
     entry: TransactionLogEntry | None
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH
+    partition_leader_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def transition(before: CoordinatorRecord | None, after: CoordinatorRecord, *, is
     findings = list(_findings_of_record(after.entry))
     if before is None:
         return Transition(None, tuple(findings))
-    if after.partition_leader_epoch < before.partition_leader_epoch:
+    if is_ahead(before.partition_leader_epoch, of=after.partition_leader_epoch):
         findings.append(Finding.COORDINATOR_EPOCH_WENT_BACK)
     step = None
     if is_consecutive:
@@ -73,12 +74,18 @@ def _findings_of_record(entry: TransactionLogEntry | None) -> tuple[Finding, ...
     return tuple(finding for finding, is_odd in RECORD_CHECKS.items() if is_odd(entry))
 
 
+def _epoch(entry: TransactionLogEntry) -> int:
+    """The producer epoch. No broker writes a record without one; 0 stands in for it."""
+    return entry.producer_epoch or 0
+
+
 def _starts(entry: TransactionLogEntry) -> bool:
     return entry.transaction_state in PREPARED_STATES | COMPLETE_STATES | {_S.ONGOING}
 
 
-def _has_start(entry: TransactionLogEntry) -> bool:
-    return entry.start_timestamp_ms is not None and entry.start_timestamp_ms >= 0
+def _is_start_known(entry: TransactionLogEntry) -> bool:
+    """Whether the start of the transaction, or that there is none, is known. Text without a version may not print it."""
+    return entry.start_timestamp_ms is not None or entry.version is not None
 
 
 def _is_with_client(entry: TransactionLogEntry) -> bool:
@@ -88,10 +95,10 @@ def _is_with_client(entry: TransactionLogEntry) -> bool:
 #: Finding -> predicate on one record.
 RECORD_CHECKS: Final[Mapping[Finding, Callable[[TransactionLogEntry], bool]]] = {
     Finding.STATE_NEVER_WRITTEN: lambda e: e.transaction_state in NEVER_WRITTEN_STATES,
-    Finding.START_TIMESTAMP_MISSING: lambda e: _starts(e) and e.start_timestamp_ms is not None and e.start_timestamp_ms < 0,
-    Finding.START_TIMESTAMP_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and _has_start(e),
+    Finding.START_TIMESTAMP_MISSING: lambda e: _starts(e) and e.start_timestamp_ms is None and _is_start_known(e),
+    Finding.START_TIMESTAMP_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and e.start_timestamp_ms is not None,
     Finding.PARTITIONS_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and bool(e.transaction_partitions),
-    Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: _is_with_client(e) and e.producer_epoch > EXHAUSTED_EPOCH,
+    Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: _is_with_client(e) and _epoch(e) > EXHAUSTED_EPOCH,
 }
 
 
@@ -139,8 +146,8 @@ def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) 
 def _initialises_instead(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
     """Whether an Empty record may follow in place of a transaction that never began."""
     if before.producer_id == after.producer_id:
-        return after.producer_epoch >= before.producer_epoch
-    return before.producer_epoch >= EXHAUSTED_EPOCH and after.producer_epoch == 0
+        return _epoch(after) >= _epoch(before)
+    return _epoch(before) >= EXHAUSTED_EPOCH and _epoch(after) == 0
 
 
 def _begins(entry: TransactionLogEntry) -> bool:
@@ -172,10 +179,10 @@ def _goes_on_as_before_initialisation(before: TransactionLogEntry, after: Transa
     """An initialisation timed out, and the previous client continues: one epoch back, or with the exhausted producer id."""
     if before.transaction_state is not _S.EMPTY:
         return False
-    client_epoch = after.producer_epoch - 1 if _aborts_nothing(after) else after.producer_epoch
+    client_epoch = _epoch(after) - 1 if _aborts_nothing(after) else _epoch(after)
     if before.producer_id == after.producer_id:
-        return before.producer_epoch - client_epoch == 1
-    return before.producer_epoch == 0 and client_epoch >= EXHAUSTED_EPOCH
+        return _epoch(before) - client_epoch == 1
+    return _epoch(before) == 0 and client_epoch >= EXHAUSTED_EPOCH
 
 
 def _goes_on_as_before_prepare(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
@@ -198,7 +205,7 @@ def _partitions(entry: TransactionLogEntry) -> frozenset[object]:
 
 def _rose(before: TransactionLogEntry, after: TransactionLogEntry) -> int:
     """The increase of the epoch; 0 if the producer id changed."""
-    return after.producer_epoch - before.producer_epoch if before.producer_id == after.producer_id else 0
+    return _epoch(after) - _epoch(before) if before.producer_id == after.producer_id else 0
 
 
 def _epoch_went_back(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
@@ -214,9 +221,7 @@ def _changed_timeout(before: TransactionLogEntry, after: TransactionLogEntry) ->
 
 
 def _changed_start(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """Old text dumps print no start."""
-    starts = (before.start_timestamp_ms, after.start_timestamp_ms)
-    return None not in starts and starts[0] != starts[1]
+    return _is_start_known(before) and _is_start_known(after) and before.start_timestamp_ms != after.start_timestamp_ms
 
 
 def _changed_partitions(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
@@ -230,26 +235,25 @@ def _completed_as_another(before: TransactionLogEntry, after: TransactionLogEntr
     """
     if before.producer_id == after.producer_id:
         return False
-    if before.next_producer_id not in (None, NO_PRODUCER_ID):
+    if before.next_producer_id is not None:
         return after.producer_id != before.next_producer_id
-    return not (before.producer_epoch > EXHAUSTED_EPOCH and after.producer_epoch == 0)
+    return not (_epoch(before) > EXHAUSTED_EPOCH and _epoch(after) == 0)
 
 
 def _completed_at_another_epoch(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
     """A Complete has the epoch of its Prepare, or the announced one, which is 0 unless KIP-939 names it."""
     is_announced = after.producer_id == before.next_producer_id
-    is_epoch_announced = before.next_producer_epoch not in (None, NO_PRODUCER_EPOCH)
-    if is_announced and is_epoch_announced:
-        return after.producer_epoch != before.next_producer_epoch
+    if is_announced and before.next_producer_epoch is not None:
+        return _epoch(after) != before.next_producer_epoch
     if before.producer_id == after.producer_id:
         return _rose(before, after) > 0
-    return is_announced and after.producer_epoch != 0
+    return is_announced and _epoch(after) != 0
 
 
 def _initialised_at_another_epoch(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
     if before.producer_id == after.producer_id:
         return _rose(before, after) > 1
-    return after.producer_epoch != 0
+    return _epoch(after) != 0
 
 
 _States = frozenset[TransactionState]

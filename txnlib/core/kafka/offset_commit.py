@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.kafka.constants import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
 from txnlib.core.kafka.wire import (
     CorruptRecordError,
+    optional,
     read_bytes,
     read_int16,
     read_int32,
@@ -40,11 +40,11 @@ class OffsetCommit:
     """The value of one commit. `metadata` belongs to the client and is bytes, because it need not be text."""
 
     version: int
-    offset: int
+    offset: int | None
     metadata: bytes
-    commit_timestamp_ms: int
-    leader_epoch: int = NO_PARTITION_LEADER_EPOCH
-    expire_timestamp_ms: int = NO_TIMESTAMP
+    commit_timestamp_ms: int | None
+    leader_epoch: int | None = None
+    expire_timestamp_ms: int | None = None
 
 
 def read_offset_commit_key(key: bytes) -> OffsetCommitKey | None:
@@ -70,7 +70,7 @@ def read_offset_commit_value(value: bytes) -> OffsetCommit:
         raise CorruptRecordError(0, f"offset commit value of version {version} is not known")
     layout = _LAYOUTS[version]
     offset, position = read_int64(value, position)
-    leader_epoch, expire_ms = NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+    leader_epoch, expire_ms = -1, -1
     if layout.has_leader_epoch:
         leader_epoch, position = read_int32(value, position)
     metadata, position = layout.read_metadata(value, position)
@@ -83,11 +83,11 @@ def read_offset_commit_value(value: bytes) -> OffsetCommit:
         raise CorruptRecordError(position, "bytes are left after the value")
     return OffsetCommit(
         version=version,
-        offset=offset,
+        offset=optional(offset),
         metadata=metadata,
-        commit_timestamp_ms=commit_ms,
-        leader_epoch=leader_epoch,
-        expire_timestamp_ms=expire_ms,
+        commit_timestamp_ms=optional(commit_ms),
+        leader_epoch=optional(leader_epoch),
+        expire_timestamp_ms=optional(expire_ms),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import long_difference
-from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, NO_PRODUCER_ID, PRODUCER_ID_EXPIRATION_MS
+from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, PRODUCER_ID_EXPIRATION_MS
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, AppendOrigin, CompletedTxn, ProducerState, append
 from txnlib.core.kafka.record_batch import RecordBatch
 
@@ -33,7 +33,7 @@ class PartitionState:
     def append(self, batch: RecordBatch) -> None:
         """Applies one batch."""
         self.end_offset = batch.last_offset + 1
-        if batch.producer_id == NO_PRODUCER_ID:
+        if batch.producer_id is None:
             return
         before = self.producers.get(batch.producer_id, UNKNOWN_PRODUCER)
         appended = append(before, batch, origin=self.origin, producer_id_expiration_ms=self.producer_id_expiration_ms)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from txnlib.core.kafka.constants import NO_OFFSET
 from txnlib.core.kafka.producer_state import ProducerState
-from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.core.kafka.wire import CorruptRecordError, optional
 
 VERSION: Final = 1
 HEADER: Final = struct.Struct(">hIi")  # version, CRC-32C of everything from the count on, count
@@ -46,12 +45,12 @@ def read_producer_snapshot(content: bytes) -> dict[int, ProducerState]:
     for fields in ENTRY.iter_unpack(content[HEADER.size :]):
         producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset = fields
         producers[producer_id] = ProducerState(
-            producer_epoch=epoch,
-            last_sequence=last_sequence,
-            last_offset=last_offset,
+            producer_epoch=optional(epoch),
+            last_sequence=optional(last_sequence),
+            last_offset=optional(last_offset),
             offset_delta=offset_delta,
-            coordinator_epoch=coordinator_epoch,
-            current_txn_first_offset=None if first_offset == NO_OFFSET else first_offset,
-            last_timestamp=timestamp,
+            coordinator_epoch=optional(coordinator_epoch),
+            current_txn_first_offset=optional(first_offset),
+            last_timestamp=optional(timestamp),
         )
     return producers

@@ -14,53 +14,48 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import long_difference
 from txnlib.core.kafka.constants import (
     GROUP_METADATA_TOPIC,
-    NO_COORDINATOR_EPOCH,
-    NO_OFFSET,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
     PRODUCER_ID_EXPIRATION_MS,
 )
+from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch, decrement_sequence, increment_sequence
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """One producer in one partition: the fields of a `.snapshot` entry.
+    """One producer in one partition: the fields of a `.snapshot` entry. None: none yet, or not known.
 
     A broker remembers five batches. Only the newest is kept here, because the others only serve to answer retries.
     """
 
-    producer_epoch: int = NO_PRODUCER_EPOCH
-    last_sequence: int = NO_SEQUENCE
-    last_offset: int = NO_OFFSET
+    producer_epoch: int | None = None
+    last_sequence: int | None = None
+    last_offset: int | None = None
     offset_delta: int = 0
-    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    coordinator_epoch: int | None = None
     current_txn_first_offset: int | None = None
-    last_timestamp: int = NO_TIMESTAMP
+    last_timestamp: int | None = None
 
     @property
     def is_known(self) -> bool:
         """Whether any batch or marker of the producer was seen. Nothing is checked against an unknown state."""
-        return self.producer_epoch != NO_PRODUCER_EPOCH
+        return self.producer_epoch is not None
 
     @property
-    def first_sequence(self) -> int:
+    def first_sequence(self) -> int | None:
         """First sequence of the newest remembered batch."""
-        return NO_SEQUENCE if self.last_sequence == NO_SEQUENCE else decrement_sequence(self.last_sequence, self.offset_delta)
+        return None if self.last_sequence is None else decrement_sequence(self.last_sequence, self.offset_delta)
 
     @property
-    def first_data_offset(self) -> int:
-        return NO_OFFSET if self.last_offset == NO_OFFSET else self.last_offset - self.offset_delta
+    def first_data_offset(self) -> int | None:
+        return None if self.last_offset is None else self.last_offset - self.offset_delta
 
 
 class AppendOrigin(Enum):
     """The origin of a batch, which decides what is checked. Kafka: `AppendOrigin`."""
 
     CLIENT = "CLIENT"
-    #: Transactional offset commits, written by the group coordinator: their sequences are not checked (and are -1, or
-    #: always 0: Kafka 4.1.1).
+    #: Transactional offset commits, written by the group coordinator: their sequences are not checked (and are
+    #: missing, or always 0: Kafka 4.1.1).
     COORDINATOR = "COORDINATOR"
 
 
@@ -104,7 +99,7 @@ def append(
     Batches without a producer id, and control batches without a marker, have no effect.
     Kafka: `ProducerAppendInfo.append`, `appendDataBatch`, `appendEndTxnMarker`.
     """
-    if batch.producer_id == NO_PRODUCER_ID:
+    if batch.producer_id is None:
         return Appended(before)
     checks_apply = not has_expired(before, batch.max_timestamp, producer_id_expiration_ms)
     if not batch.is_control:
@@ -114,7 +109,7 @@ def append(
     return _append_marker(before, batch, batch.marker, checks_apply)
 
 
-def has_expired(before: ProducerState, now: int, producer_id_expiration_ms: int) -> bool:
+def has_expired(before: ProducerState, now: int | None, producer_id_expiration_ms: int) -> bool:
     """Whether a broker may have forgotten the producer by `now`, and so accepts any batch from it.
 
     Never while it has an open transaction. Kafka: `ProducerStateManager.isProducerExpired`.
@@ -125,12 +120,9 @@ def has_expired(before: ProducerState, now: int, producer_id_expiration_ms: int)
 def _append_data(before: ProducerState, batch: RecordBatch, checks_apply: bool, origin: AppendOrigin) -> Appended:
     findings = []
     if before.is_known and checks_apply:
-        if batch.producer_epoch < before.producer_epoch:
+        if is_ahead(before.producer_epoch, of=batch.producer_epoch):
             findings.append(Finding.INVALID_PRODUCER_EPOCH)
-        elif origin is AppendOrigin.CLIENT and batch.base_sequence not in (
-            NO_SEQUENCE,
-            _next_sequence(before, batch.producer_epoch),
-        ):
+        elif origin is AppendOrigin.CLIENT and batch.base_sequence not in (None, _next_sequence(before, batch.producer_epoch)):
             findings.append(Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)
     if before.current_txn_first_offset is not None and not batch.is_transactional:
         findings.append(Finding.INVALID_TXN_STATE)
@@ -149,9 +141,9 @@ def _append_data(before: ProducerState, batch: RecordBatch, checks_apply: bool, 
     return Appended(after, tuple(findings))
 
 
-def _next_sequence(before: ProducerState, epoch: int) -> int:
+def _next_sequence(before: ProducerState, epoch: int | None) -> int:
     """The sequence that a leader requires: 0 in a new epoch, or if a marker cleared the batches of the epoch."""
-    if epoch != before.producer_epoch or before.last_sequence == NO_SEQUENCE:
+    if epoch != before.producer_epoch or before.last_sequence is None:
         return 0
     return increment_sequence(before.last_sequence, 1)
 
@@ -159,20 +151,20 @@ def _next_sequence(before: ProducerState, epoch: int) -> int:
 def _append_marker(before: ProducerState, batch: RecordBatch, marker: EndTxnMarker, checks_apply: bool) -> Appended:
     findings = []
     if before.is_known and checks_apply:
-        if batch.producer_epoch < before.producer_epoch:
+        if is_ahead(before.producer_epoch, of=batch.producer_epoch):
             findings.append(Finding.INVALID_PRODUCER_EPOCH)
-        if marker.coordinator_epoch is not None and marker.coordinator_epoch < before.coordinator_epoch:
+        if is_ahead(before.coordinator_epoch, of=marker.coordinator_epoch):
             findings.append(Finding.TRANSACTION_COORDINATOR_FENCED)
     completed = None
-    if before.current_txn_first_offset is not None:
+    if batch.producer_id is not None and before.current_txn_first_offset is not None:
         is_aborted = None if marker.control_type is None else marker.control_type is ControlType.ABORT
         completed = CompletedTxn(batch.producer_id, before.current_txn_first_offset, batch.last_offset, is_aborted)
     forgets_batches = batch.producer_epoch != before.producer_epoch
     coordinator_epoch = before.coordinator_epoch if marker.coordinator_epoch is None else marker.coordinator_epoch
     after = ProducerState(
         producer_epoch=batch.producer_epoch,
-        last_sequence=NO_SEQUENCE if forgets_batches else before.last_sequence,
-        last_offset=NO_OFFSET if forgets_batches else before.last_offset,
+        last_sequence=None if forgets_batches else before.last_sequence,
+        last_offset=None if forgets_batches else before.last_offset,
         offset_delta=0 if forgets_batches else before.offset_delta,
         coordinator_epoch=coordinator_epoch,
         current_txn_first_offset=None,

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from txnlib.core.kafka.constants import MAX_SEQUENCE, NO_PRODUCER_ID, NO_SEQUENCE
+from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.wire import (
     MAX_INT64,
     MIN_INT64,
     CorruptRecordError,
+    optional,
     read_bytes,
     read_int8,
     read_int16,
@@ -79,7 +80,7 @@ class ControlType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndTxnMarker:
-    """Kafka: `EndTransactionMarker`. None if a text dump does not show the field."""
+    """Kafka: `EndTransactionMarker`. None: a text dump does not show the field, or the marker has no coordinator epoch."""
 
     control_type: ControlType | None
     coordinator_epoch: int | None
@@ -87,26 +88,26 @@ class EndTxnMarker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
-    """One batch, with the fields that are relevant for transactions."""
+    """One batch, with the fields that are relevant for transactions. None: the batch has no such value."""
 
     base_offset: int
     last_offset: int
-    producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = -1
-    base_sequence: int = NO_SEQUENCE
-    max_timestamp: int = -1
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    base_sequence: int | None = None
+    max_timestamp: int | None = None
     is_transactional: bool = False
     is_control: bool = False
     marker: EndTxnMarker | None = None
     records_count: int = 1
-    partition_leader_epoch: int = -1
+    partition_leader_epoch: int | None = None
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
 
     @property
-    def last_sequence(self) -> int:
+    def last_sequence(self) -> int | None:
         """Sequence of the last record, from the header. Compaction may have removed that record."""
-        if self.base_sequence == NO_SEQUENCE:
-            return NO_SEQUENCE
+        if self.base_sequence is None:
+            return None
         return increment_sequence(self.base_sequence, self.last_offset - self.base_offset)
 
 
@@ -206,4 +207,4 @@ def read_end_txn_marker(record: Record) -> EndTxnMarker | None:
         return None
     _version, position = read_int16(record.value, 0)
     coordinator_epoch, _ = read_int32(record.value, position)
-    return EndTxnMarker(ControlType(control_type), coordinator_epoch)
+    return EndTxnMarker(ControlType(control_type), optional(coordinator_epoch))

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.kafka.constants import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka.wire import (
     CorruptRecordError,
+    optional,
     read_compact_string,
     read_int8,
     read_int16,
@@ -52,25 +53,26 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLogEntry:
-    """The value of one record; None if a text dump does not show the field.
+    """The value of one record. None: the record has no such value, or a text dump does not show it.
 
-    `transaction_partitions` is None for Empty (null on disk), and the empty tuple for Complete.
+    `transaction_partitions` is None for Empty (null on disk), and the empty tuple for Complete. `version` is None for a text dump.
     """
 
     transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    transaction_timeout_ms: int
+    producer_id: int | None
+    producer_epoch: int | None
+    #: In ms. -1 is a timeout that never passes (KIP-939).
+    transaction_timeout_ms: int | None
     transaction_state: TransactionState
     transaction_partitions: tuple[TopicPartition, ...] | None
-    last_update_timestamp_ms: int
+    last_update_timestamp_ms: int | None
     start_timestamp_ms: int | None
     version: int | None = None
-    previous_producer_id: int | None = NO_PRODUCER_ID
-    next_producer_id: int | None = NO_PRODUCER_ID
+    previous_producer_id: int | None = None
+    next_producer_id: int | None = None
     client_transaction_version: int | None = 0
-    next_producer_epoch: int | None = NO_PRODUCER_EPOCH
-    last_producer_epoch: int | None = NO_PRODUCER_EPOCH
+    next_producer_epoch: int | None = None
+    last_producer_epoch: int | None = None
     unknown_tags: tuple[int, ...] = field(default=())
 
     @property
@@ -81,7 +83,7 @@ class TransactionLogEntry:
     def producer_ids(self) -> frozenset[int]:
         """All producer ids of the transactional id in the record."""
         named = (getattr(self, name) for name in PRODUCER_ID_FIELDS)
-        return frozenset(pid for pid in named if pid not in (None, NO_PRODUCER_ID))
+        return frozenset(producer_id for producer_id in named if producer_id is not None)
 
 
 def read_transaction_log_key(key: bytes) -> str:
@@ -112,7 +114,7 @@ def read_transaction_log_value(transactional_id: str, value: bytes) -> Transacti
     partitions, position = _PARTITION_READERS[version](value, position)
     last_update_ms, position = read_int64(value, position)
     start_ms, position = read_int64(value, position)
-    tags: dict[str, int] = {}
+    tags: dict[str, int | None] = {}
     unknown: tuple[int, ...] = ()
     if version >= 1:
         tags, unknown, position = _read_tags(value, position)
@@ -120,13 +122,13 @@ def read_transaction_log_value(transactional_id: str, value: bytes) -> Transacti
         raise CorruptRecordError(position, "bytes are left after the value")
     return TransactionLogEntry(
         transactional_id=transactional_id,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
+        producer_id=optional(producer_id),
+        producer_epoch=optional(producer_epoch),
         transaction_timeout_ms=timeout_ms,
         transaction_state=TransactionState(code),
         transaction_partitions=partitions,
-        last_update_timestamp_ms=last_update_ms,
-        start_timestamp_ms=start_ms,
+        last_update_timestamp_ms=optional(last_update_ms),
+        start_timestamp_ms=optional(start_ms),
         version=version,
         unknown_tags=unknown,
         **tags,
@@ -188,14 +190,14 @@ TAGGED_FIELDS: Final[Mapping[int, tuple[str, Callable[[bytes, int], tuple[int, i
 }
 
 
-def _read_tags(value: bytes, position: int, *, known: bool = True) -> tuple[dict[str, int], tuple[int, ...], int]:
+def _read_tags(value: bytes, position: int, *, known: bool = True) -> tuple[dict[str, int | None], tuple[int, ...], int]:
     tagged, position = read_tagged_fields(value, position)
-    fields: dict[str, int] = {}
+    fields: dict[str, int | None] = {}
     unknown: list[int] = []
     for tag, content in tagged:
         if known and tag in TAGGED_FIELDS and TAGGED_FIELDS[tag][2] == len(content):
             name, read, _size = TAGGED_FIELDS[tag]
-            fields[name], _ = read(content, 0)
+            fields[name] = optional(read(content, 0)[0])
         else:
             unknown.append(tag)
     return fields, tuple(unknown), position

@@ -30,6 +30,14 @@ class CorruptRecordError(Exception):
         return f"byte {self.position}: {self.problem}"
 
 
+def optional(value: int) -> int | None:
+    """A number of which Kafka writes -1 (any number below 0, if damaged) for "none", as None.
+
+    Decoders call this, so that all other code sees None only.
+    """
+    return None if value < 0 else value
+
+
 def _fixed(layout: struct.Struct, name: str) -> Callable[[bytes, int], tuple[int, int]]:
     def read(buffer: bytes, offset: int) -> tuple[int, int]:
         end = offset + layout.size

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final, NamedTuple
 
-from txnlib.core.kafka.constants import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, TransactionState
+from txnlib.core.kafka.wire import optional
 
 
 class TransactionLogText(NamedTuple):
@@ -102,20 +102,15 @@ def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> T
         return None
     return TransactionLogEntry(
         transactional_id=transactional_id,
-        producer_id=numbers[0],
-        producer_epoch=numbers[1],
+        producer_id=optional(numbers[0]),
+        producer_epoch=optional(numbers[1]),
         transaction_timeout_ms=numbers[3],
         transaction_state=state,
         # The text prints null as an empty list; on disk the list is null exactly for Empty.
         transaction_partitions=listed if listed or state is not TransactionState.EMPTY else None,
-        last_update_timestamp_ms=numbers[2],
-        start_timestamp_ms=None if start is None else numbers[4],
-        version=None,
-        previous_producer_id=None,
-        next_producer_id=None,
+        last_update_timestamp_ms=optional(numbers[2]),
+        start_timestamp_ms=None if start is None else optional(numbers[4]),
         client_transaction_version=None,
-        next_producer_epoch=None,
-        last_producer_epoch=None,
     )
 
 
@@ -165,31 +160,31 @@ def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]
         (data["transactionTimeoutMs"], 31),
         (data["transactionLastUpdateTimestampMs"], 63),
         (data["transactionStartTimestampMs"], 63),
-        (data.get("previousProducerId", NO_PRODUCER_ID), 63),
-        (data.get("nextProducerId", NO_PRODUCER_ID), 63),
+        (data.get("previousProducerId", -1), 63),
+        (data.get("nextProducerId", -1), 63),
         (data.get("clientTransactionVersion", 0), 15),
-        (data.get("nextProducerEpoch", NO_PRODUCER_EPOCH), 15),
-        (data.get("lastProducerEpoch", NO_PRODUCER_EPOCH), 15),
+        (data.get("nextProducerEpoch", -1), 15),
+        (data.get("lastProducerEpoch", -1), 15),
         (version, 15),
     )
     if state is None or numbers is None:
         return None
     return TransactionLogEntry(
         transactional_id=transactional_id,
-        producer_id=numbers[0],
-        producer_epoch=numbers[1],
+        producer_id=optional(numbers[0]),
+        producer_epoch=optional(numbers[1]),
         transaction_timeout_ms=numbers[2],
         transaction_state=state,
         transaction_partitions=None if topics is None else _read_json_partitions(topics),
-        last_update_timestamp_ms=numbers[3],
-        start_timestamp_ms=numbers[4],
+        last_update_timestamp_ms=optional(numbers[3]),
+        start_timestamp_ms=optional(numbers[4]),
         version=version,
-        previous_producer_id=numbers[5],
-        next_producer_id=numbers[6],
+        previous_producer_id=optional(numbers[5]),
+        next_producer_id=optional(numbers[6]),
         # Version 0 has no tagged fields, so it does not show the client's version.
         client_transaction_version=numbers[7] if version >= 1 else None,
-        next_producer_epoch=numbers[8],
-        last_producer_epoch=numbers[9],
+        next_producer_epoch=optional(numbers[8]),
+        last_producer_epoch=optional(numbers[9]),
     )
 
 

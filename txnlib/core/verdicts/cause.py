@@ -15,11 +15,11 @@ from typing import Final
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
+from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.kafka.kafka_version import is_from
 from txnlib.core.verdicts.evidence import Evidence
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.standing import is_ahead
 
 
 class Likelihood(IntEnum):

@@ -10,11 +10,12 @@ from typing import Final
 
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.verdicts.ages import is_old_enough, known_at_ms, lateness
 from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.evidence import Crc, Evidence, Owner, Thresholds
 from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.standing import cluster_version, is_ahead
+from txnlib.core.verdicts.standing import cluster_version
 
 #: Standings that mean that no coordinator will end the transaction. They become a verdict only if there is no doubt.
 NOBODY_ENDS_IT: Final = frozenset(
@@ -54,7 +55,7 @@ def _owner_may_be_missing(evidence: Evidence, reason: Reason, _thresholds: Thres
     """Rule 3: a producer id has no owner only if every coordinator partition was searched."""
     coordinator = evidence.at_coordinator
     is_uncounted = coordinator.count_basis is CountBasis.AMBIGUOUS
-    return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and (bool(coordinator.missing_partitions) or is_uncounted)
+    return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and (coordinator.are_partitions_missing or is_uncounted)
 
 
 def _newer_record_is_lost(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:

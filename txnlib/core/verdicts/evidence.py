@@ -147,8 +147,8 @@ class CoordinatorSide:
     is_capture_instant_assumed: bool = False
     #: Records at or below this offset of the coordinator partition are lost to damage.
     damaged_offset: int | None = None
-    #: Coordinator partitions that were not captured, or not completely.
-    missing_partitions: tuple[int, ...] = ()
+    #: Coordinator partitions that were not captured, or not completely; None if none was captured.
+    missing_partitions: tuple[int, ...] | None = ()
     #: The newest decision about this producer id that lists the partition.
     decision: Decided | None = None
     #: The newest COMMIT decision without a known marker in the partition, after the newest decision that has one.
@@ -173,6 +173,11 @@ class CoordinatorSide:
     def is_log_current(self) -> bool:
         """Whether the coordinator's log is known up to the instant at which it was copied."""
         return KNOWN_BY[self.role, self.end] is KnownBy.CAPTURE
+
+    @property
+    def are_partitions_missing(self) -> bool:
+        """Whether any coordinator partition was not captured, or not completely."""
+        return self.missing_partitions != ()
 
     @property
     def has_id(self) -> bool:

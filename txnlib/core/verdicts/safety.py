@@ -118,7 +118,7 @@ def _currency(case: Case) -> str | None:
         return f"the copy of {which} is not known to be current: copy its leader's"
     if coordinator.damaged_offset is not None:
         return f"{_coordinators(case)} is damaged below offset {coordinator.damaged_offset}: copy another replica of it"
-    if coordinator.owner is Owner.NOBODY and coordinator.missing_partitions:
+    if coordinator.owner is Owner.NOBODY and coordinator.are_partitions_missing:
         return "coordinator partitions are missing: copy them"
     return None
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.kafka.marker_acceptance import Acceptance, acceptance
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, PartitionSide
@@ -145,11 +146,6 @@ def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -
     if marked_ms is not None and updated_ms is not None:
         agrees &= marked_ms >= updated_ms - CLOCKS_DIFFER_MS
     return agrees
-
-
-def is_ahead(seen: int | None, held: int | None) -> bool:
-    """Whether an epoch on a partition is newer than that of its coordinator. An unknown epoch is not."""
-    return seen is not None and held is not None and seen > held
 
 
 def follows_last_transaction(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 from txnlib.core.durations import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
 from txnlib.core.verdicts.ages import LateBy, is_old_enough, known_at_ms, last_write_ms, lateness, proven_age_ms, proven_since_ms
 from txnlib.core.verdicts.copies import ROLES, End
@@ -20,7 +21,7 @@ from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, doubt
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
 from txnlib.core.verdicts.find_hanging import find_hanging, is_candidate
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
-from txnlib.core.verdicts.standing import Holds, holds, is_ahead, is_decision_marker, standing
+from txnlib.core.verdicts.standing import Holds, holds, is_decision_marker, standing
 
 #: (verdict, whether `find-hanging` prints it), if they differ -> why, as the end of a sentence.
 DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
@@ -156,7 +157,7 @@ def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
         is_candidate=is_candidate(partition.last_timestamp_ms, thresholds.as_of_ms, thresholds.max_transaction_timeout_ms),
         is_id_known=coordinator.is_current,
         is_partition_listed=is_listed,
-        are_coordinators_complete=not coordinator.missing_partitions,
+        are_coordinators_complete=not coordinator.are_partitions_missing,
     )
 
 
@@ -197,7 +198,9 @@ def _loss(partition: PartitionSide) -> str:
 
 
 def _missing(coordinator: CoordinatorSide) -> str:
-    if not coordinator.missing_partitions and coordinator.count_basis is CountBasis.AMBIGUOUS:
+    if not coordinator.are_partitions_missing and coordinator.count_basis is CountBasis.AMBIGUOUS:
         return "how many partitions __transaction_state has is not known (give --coordinator-partitions)"
+    if coordinator.missing_partitions is None:
+        return "no partition of __transaction_state was captured"
     named = ", ".join(str(number) for number in coordinator.missing_partitions) or "none"
     return f"__transaction_state partition(s) {named} are missing or incomplete"

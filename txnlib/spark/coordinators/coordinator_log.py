@@ -33,12 +33,7 @@ def coordinator_log(transaction_log: DataFrame, coverage: DataFrame) -> DataFram
     history = located.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())
     ranked = (
         history.where(F.col("offset").isNotNull())
-        .withColumns(
-            {
-                "negative_coordinator_epoch": -F.coalesce("coordinator_epoch", F.lit(-1)),
-                "lacks_start": F.col("start_ms").isNull(),
-            }
-        )
+        .withColumn("lacks_start", F.col("start_ms").isNull())
         .withColumns(
             {
                 "rank": F.row_number().over(windows.copies_of_record()),

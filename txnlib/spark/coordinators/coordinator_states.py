@@ -47,7 +47,7 @@ def coordinator_states(transaction_log: DataFrame, coverage: DataFrame) -> DataF
     window = windows.records_of_id()
     # Offset minus rank: equal for two records exactly if nothing is missing between them.
     dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
-    log = coordinator_log(transaction_log, coverage).withColumns({"dense": dense, "offset_before": _offset_before()})
+    log = coordinator_log(transaction_log, coverage).withColumns({"dense": dense, "expected_offset": _expected_offset()})
     log = log.withColumn("newest_ms", F.max(clock_ms("timestamp_ms")).over(windows.whole(windows.records_of_coordinator())))
     log = log.withColumn("hole_ms", F.max(F.when(_follows_hole(), _written_by())).over(_so_far()))
     log = log.withColumnRenamed("partition", "coordinator_partition")
@@ -81,15 +81,15 @@ def _so_far() -> WindowSpec:
     return windows.until_now(windows.records_of_coordinator())
 
 
-def _offset_before() -> Column:
-    """Offset of the previous record in the log; -1 for the first record, and after records from console text."""
+def _expected_offset() -> Column:
+    """The offset after the previous record in the log; 0 for the first record, and after records from console text."""
     before = F.lag("offset").over(windows.records_of_coordinator())
-    return F.when(before >= 0, before).otherwise(F.lit(-1).cast("long"))
+    return F.when(before >= 0, before + 1).otherwise(F.lit(0).cast("long"))
 
 
 def _follows_hole() -> Column:
     """Whether records are missing directly before this one. These are older than this record."""
-    return (F.col("offset") >= 0) & (F.col("offset") > F.col("offset_before") + 1)
+    return (F.col("offset") >= 0) & (F.col("offset") > F.col("expected_offset"))
 
 
 def _written_by() -> Column:

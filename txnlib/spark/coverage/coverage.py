@@ -150,7 +150,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
             F.bool_or(F.col("kind") == PRINTED).alias("is_printed"),
             F.max("bytes").alias("bytes"),
             F.max("batches").alias("batches"),
-            F.max_by("tail", F.coalesce("end_offset", F.lit(-1))).alias("tail"),
+            F.max_by("tail", F.struct("end_offset")).alias("tail"),
             F.bool_and("is_decoded").alias("is_decoded"),
             F.max(clock_ms("newest_broker_ms")).alias("newest_broker_ms"),
             F.flatten(F.collect_list("unreadable")).alias("unreadable"),
@@ -336,9 +336,8 @@ def _with_role(copies: DataFrame) -> DataFrame:
     )
     copies = copies.withColumn("ends", end.otherwise(End.TORN.value))
     whole = windows.whole_partition()
-    epoch = F.coalesce("leader_epoch", F.lit(-1))
-    reach = F.struct(epoch, F.coalesce("survives_until", F.lit(0).cast("long")))
-    is_furthest = reach == F.max(reach).over(whole)
+    reach = F.struct("leader_epoch", F.coalesce("survives_until", F.lit(0).cast("long")))
+    is_furthest = reach.eqNullSafe(F.max(reach).over(whole))
     held_by = F.collect_set("broker").over(whole)
     is_replicated = F.coalesce(F.size(F.array_except("replicas", held_by)) == 0, F.lit(False)) & (F.size("replicas") > 0)
     is_only_replica = F.coalesce(F.col("replicas") == F.array("leader"), F.lit(False))
@@ -405,8 +404,6 @@ def _with_judged(copies: DataFrame) -> DataFrame:
     keys = {
         "lacks_records": ~F.col("is_decoded") | F.col("is_printed"),
         "is_no_leader": ~is_led,
-        "negative_leader_epoch": -F.coalesce("leader_epoch", F.lit(-1)),
-        "negative_end_offset": -F.coalesce("survives_until", F.lit(0).cast("long")),
         "is_text": ~F.col("source").startswith("raw:"),
     }
     return copies.withColumns(keys).withColumn("is_judged", F.row_number().over(windows.copies_of_partition()) == 1)

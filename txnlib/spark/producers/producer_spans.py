@@ -185,8 +185,7 @@ SUMS: Final = ("batches", "records", "uncounted", "bytes", "client_clocks")
 def _end() -> dict[str, Column]:
     """The columns of a span, at its last batch."""
     is_marker = F.col("is_marker")
-    start = F.when(is_marker, F.col("start_before")).otherwise(now("start"))
-    first_offset = F.when(start >= 0, start)
+    first_offset = F.when(is_marker, F.col("start_before")).otherwise(now("start"))
     has_transaction = first_offset.isNotNull()
     last_offset = now("newest_offset")
 

@@ -26,8 +26,8 @@ from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE
 from txnlib.spark import windows
 from txnlib.spark.schemas import STATE_FIELDS
 
-#: In a `_change` column: from here on the value is unknown, or nothing is open. NULL in a `_change` column: no change.
-NOTHING: Final = -1
+#: In a `_change` column: from here on there is no value. A running `last` skips NULL, which means no change.
+RESET: Final = -1
 #: Column of batches after those of an earlier run: what that run remembered of their producer (`incremental.resumed_spans.memory`).
 EARLIER: Final = "earlier"
 
@@ -71,7 +71,8 @@ def _neighboured(batches: DataFrame) -> DataFrame:
     marked = seen.withColumns({"is_weak": is_weak & F.col("is_seed"), "is_void": is_void & F.col("is_seed")})
     unknown = ("producer_epoch", "base_sequence", "last_sequence", "last_offset", "coordinator_epoch")
     is_opened_by_void = is_void & (F.col("last_opening") < F.col("first_batch"))
-    is_open = (F.col("last_opening") > F.coalesce("last_marker", F.lit(-1))) & ~F.coalesce(is_opened_by_void, F.lit(False))
+    is_ended = F.coalesce(F.col("last_marker") >= F.col("last_opening"), F.lit(False))
+    is_open = F.col("last_opening").isNotNull() & ~is_ended & ~F.coalesce(is_opened_by_void, F.lit(False))
     # A dump may print a part twice: the same offset is the same batch.
     is_repeat = F.coalesce(F.col("offset_before") == F.col("base_offset"), F.lit(False))
     follows_weak = is_weak & F.col("is_seed_before")
@@ -83,7 +84,7 @@ def _neighboured(batches: DataFrame) -> DataFrame:
             "has_before": F.col("offset_before").isNotNull() & ~(is_void & F.col("is_seed_before")),
             "is_batch": ~is_repeat & ~F.col("is_void"),
             "is_newest": F.col("base_offset") == F.col("newest_batch"),
-            "opens": is_opening & ~F.col("is_void") & ~F.coalesce(is_open, F.lit(False)),
+            "opens": is_opening & ~F.col("is_void") & ~is_open,
             "begins_span": F.col("offset_before").isNull() | F.col("is_marker_before") | follows_weak,
         }
     )
@@ -97,16 +98,16 @@ def _remembered(batches: DataFrame) -> DataFrame:
     in_transaction = F.col("opens_at").isNotNull() & ~F.col("is_marker")
     is_counted = in_transaction & ~F.col("is_seed") & F.col("is_batch")
     delta = (F.col("last_offset") - F.col("base_offset")).cast("int")
-    nothing = F.lit(NOTHING)
+    reset = F.lit(RESET)
     changes = {
-        "sequence": F.when(is_data, F.coalesce("last_sequence", nothing)).when(is_new_epoch, nothing),
-        "data_offset": F.when(is_data, F.coalesce("last_offset", nothing)).when(is_new_epoch, nothing),
+        "sequence": F.when(is_data, F.coalesce("last_sequence", reset)).when(is_new_epoch, reset),
+        "data_offset": F.when(is_data, F.coalesce("last_offset", reset)).when(is_new_epoch, reset),
         "delta": F.when(is_data, delta).when(is_new_epoch, F.lit(0)),
         "coordinator": F.col("coordinator_epoch"),
-        "start": F.when(F.col("is_marker"), nothing.cast("long")).when(F.col("opens"), F.col("opens_at")),
+        "start": F.when(F.col("is_marker"), reset.cast("long")).when(F.col("opens"), F.col("opens_at")),
         "first_epoch": F.when(F.col("begins_span"), F.col("producer_epoch")),
-        "first_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", nothing)),
-        "newest_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", nothing)).when(
+        "first_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", reset)),
+        "newest_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", reset)).when(
             in_transaction, F.col("max_timestamp_ms")
         ),
         "newest_offset": F.when(is_counted, F.col("last_offset")),
@@ -124,7 +125,10 @@ def _remembered(batches: DataFrame) -> DataFrame:
         | {f"{name}_here": F.coalesce(amount.cast("long"), F.lit(0)) for name, amount in amounts.items()}
     )
     return changed.withColumns(
-        {f"{name}_before": F.coalesce(F.last(f"{name}_change", ignorenulls=True).over(before), earlier(name)) for name in changes}
+        {
+            f"{name}_before": _value(F.coalesce(F.last(f"{name}_change", ignorenulls=True).over(before), earlier(name)))
+            for name in changes
+        }
         | {f"{name}_before": _or_zero(F.sum(f"{name}_here").over(before)) + _or_zero(earlier(name)) for name in amounts}
     )
 
@@ -142,7 +146,7 @@ def earlier_of(rows: DataFrame) -> Callable[[str], Column]:
 
 def now(name: str) -> Column:
     """The value directly after a batch; NULL if it is unknown or nothing is open."""
-    return _known(F.coalesce(f"{name}_change", f"{name}_before"))
+    return _value(F.coalesce(f"{name}_change", f"{name}_before"))
 
 
 def sum_until_now(name: str) -> Column:
@@ -150,18 +154,19 @@ def sum_until_now(name: str) -> Column:
     return F.col(f"{name}_before") + F.col(f"{name}_here")
 
 
-def _known(value: Column) -> Column:
-    return F.when(value != NOTHING, value)
+def _value(change: Column) -> Column:
+    """The value after a change; NULL after a reset."""
+    return F.when(change != RESET, change)
 
 
 def _before() -> Column:
     state = F.struct(
         F.col("epoch_before").alias("producer_epoch"),
-        _known(F.col("sequence_before")).alias("last_sequence"),
-        _known(F.col("data_offset_before")).alias("last_offset"),
+        F.col("sequence_before").alias("last_sequence"),
+        F.col("data_offset_before").alias("last_offset"),
         F.coalesce("delta_before", F.lit(0)).alias("offset_delta"),
         F.col("coordinator_before").alias("coordinator_epoch"),
-        _known(F.col("start_before")).alias("current_txn_first_offset"),
+        F.col("start_before").alias("current_txn_first_offset"),
         F.col("timestamp_before").alias("last_timestamp"),
     )
     return F.when(F.col("has_before"), state.cast(STATE_FIELDS))
@@ -183,11 +188,11 @@ def _is_suspect() -> Column:
     """Whether a batch could have a finding. The core decides about these; a property test shows that all others have none."""
     epoch_before, sequence_before = F.col("epoch_before"), F.col("sequence_before")
     went_back = F.col("producer_epoch") < epoch_before
-    begins = (F.col("producer_epoch") != epoch_before) | sequence_before.isNull() | (sequence_before == NOTHING)
+    begins = (F.col("producer_epoch") != epoch_before) | sequence_before.isNull()
     expected = F.when(begins, F.lit(0)).otherwise((sequence_before.cast("long") + 1).bitwiseAND(MAX_SEQUENCE))
     sequence_jumped = F.col("base_sequence").isNotNull() & (F.col("base_sequence") != expected)
     is_checked = F.col("topic") != GROUP_METADATA_TOPIC
-    outside = (F.col("start_before") >= 0) & ~F.col("is_transactional")
+    outside = F.col("start_before").isNotNull() & ~F.col("is_transactional")
     fenced = F.col("coordinator_epoch") < F.col("coordinator_before")
     odd_data = ~F.col("is_marker") & (sequence_jumped & is_checked | F.coalesce(outside, F.lit(False)))
     odd_marker = F.col("is_marker") & fenced

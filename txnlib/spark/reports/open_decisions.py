@@ -87,7 +87,7 @@ def decisions(opened: DataFrame, transactions: DataFrame) -> DataFrame:
         F.max(of_commit).alias("commit_offset"),
         newest_marked.alias("marked_offset"),
     )
-    is_due = F.col("commit_offset") > F.coalesce("marked_offset", F.lit(-1))
+    is_due = F.coalesce(F.col("commit_offset") > F.col("marked_offset"), F.col("commit_offset").isNotNull())
     return summed.withColumn("commit_due", F.when(is_due, F.col("last_commit"))).drop(
         "last_commit", "commit_offset", "marked_offset"
     )

@@ -206,7 +206,7 @@ def _owned(opened: DataFrame, producer_id_owners: DataFrame, coordinator_states:
                 "rank": ranks[F.col("owner")],
             }
         )
-        .withColumns({"is_not_listed": ~F.col("is_listed"), "negative_last_record_offset": -F.col("last_record_offset")})
+        .withColumn("is_not_listed", ~F.col("is_listed"))
     )
     return claimed.withColumn("claim", F.row_number().over(windows.owners_of_open_transaction())).where("claim = 1")
 
@@ -230,17 +230,16 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
             F.max(F.when(shows_absence(), F.unix_millis("captured_at"))).alias("coordinator_captured_ms"),
             F.bool_and("is_instant_assumed").alias("is_coordinator_assumed"),
             # A copy without damage at that offset makes up for the others.
-            F.min(F.coalesce("damaged_offset", F.lit(-1))).alias("damage"),
+            F.when(F.bool_and(F.col("damaged_offset").isNotNull()), F.min("damaged_offset")).alias("damaged_offset"),
         )
     )
-    healed = captured.withColumn("damaged_offset", F.when(F.col("damage") >= 0, F.col("damage"))).drop("damage")
-    return healed.join(newest_epochs, on="coordinator_partition", how="left")
+    return captured.join(newest_epochs, on="coordinator_partition", how="left")
 
 
 def _standing_of_copy() -> Column:
     """Sort key of copies by trust: current ones, complete ones, the judged one."""
     is_current, is_whole = F.coalesce("is_current", F.lit(False)), F.coalesce(F.col("ends") == End.WHOLE.value, F.lit(False))
-    return F.struct(is_current, is_whole, F.coalesce("is_judged", F.lit(False)), F.coalesce("end_offset", F.lit(-1).cast("long")))
+    return F.struct(is_current, is_whole, F.coalesce("is_judged", F.lit(False)), "end_offset")
 
 
 def _all_coordinators(coverage: DataFrame) -> DataFrame:
@@ -330,8 +329,7 @@ def _coordinator_side(count_basis: str, transaction_version: int | None) -> Colu
         "captured_at_ms": F.when(is_owned, F.col("coordinator_known_ms")).otherwise(F.col("all_coordinators_known_ms")),
         "is_capture_instant_assumed": F.coalesce("is_coordinator_assumed", F.lit(True)),
         "damaged_offset": F.col("damaged_offset"),
-        # Without any coordinator log, every partition is missing; -1 means "all of them".
-        "missing_partitions": F.when(no_coordinator, F.array(F.lit(-1))).otherwise(F.col("missing_partitions")),
+        "missing_partitions": F.when(~no_coordinator, F.col("missing_partitions")),
         "ended_ms": _ended_ms(),
         "decision": F.when(F.col("decision").isNotNull(), _decided("decision")),
         "commit_due": F.when(F.col("commit_due").isNotNull(), _decided("commit_due")),
