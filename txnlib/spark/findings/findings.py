@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
+from inspect import signature
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -26,26 +26,6 @@ from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, newest_spans, o
 from txnlib.spark.schemas import FINDINGS, PRODUCER, conform
 
 
-@dataclass(frozen=True, slots=True)
-class Logs:
-    """What the rules read: the tables of both sides, and settings of the audit."""
-
-    record_batches: DataFrame
-    producer_spans: DataFrame
-    coordinator_states: DataFrame
-    transactions: DataFrame
-    producer_id_owners: DataFrame
-    aborted_transactions: DataFrame
-    coverage: DataFrame
-    checked_batches: DataFrame
-    producer_id_expiration_ms: int
-    coordinator_partitions: int
-    as_of_ms: int
-    transaction_max_timeout_ms: int
-    clock_tolerance_ms: int
-    application_patterns: tuple[str, ...]
-
-
 def findings(
     record_batches: DataFrame,
     producer_spans: DataFrame,
@@ -63,46 +43,21 @@ def findings(
     clock_tolerance_ms: int,
     application_patterns: tuple[str, ...] = (),
 ) -> DataFrame:
-    """One row per finding. Columns: FINDINGS. `core.finding_catalogue.FINDINGS` has the names, severities and meanings."""
-    logs = Logs(
-        record_batches,
-        producer_spans,
-        coordinator_states,
-        transactions,
-        producer_id_owners,
-        aborted_transactions,
-        coverage,
-        checked_batches,
-        producer_id_expiration_ms,
-        coordinator_partitions,
-        as_of_ms,
-        transaction_max_timeout_ms,
-        clock_tolerance_ms,
-        application_patterns,
-    )
-    rows = reduce(DataFrame.unionByName, [rule(logs) for rule in RULES])
+    """One row per finding. Columns: FINDINGS. `core.finding_catalogue.FINDINGS` has the names, severities and meanings.
+
+    The parameters are what rules may read: each rule gets those that it names.
+    """
+    inputs = locals()
+    found = [rule(**{name: inputs[name] for name in signature(rule).parameters}) for rule in RULES]
+    rows = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), found)
     severities = F.create_map(*[F.lit(x) for f, rule in CATALOGUE.items() for x in (f.name, rule.severity.name)])
     meanings = F.create_map(*[F.lit(x) for f, rule in CATALOGUE.items() for x in (f.name, rule.meaning)])
     severity = F.coalesce("severity", severities[F.col("name")])
     return conform(rows.withColumns({"severity": severity, "message": meanings[F.col("name")]}), FINDINGS)
 
 
-def _row(name: Column, *, evidence: Column, topic: Column, partition: Column, **known: Column) -> list[Column]:
-    columns = {
-        "offset": F.lit(None).cast("long"),
-        "producer_id": F.lit(None).cast("long"),
-        "transactional_id": F.lit(None).cast("string"),
-        # Set by findings that count something; else the severity of the rule.
-        "severity": F.lit(None).cast("string"),
-        **known,
-    }
-    return [
-        name.alias("name"),
-        topic.alias("topic"),
-        partition.alias("partition"),
-        *[value.alias(key) for key, value in columns.items()],
-        evidence.alias("evidence"),
-    ]
+def _row(name: Column, **columns: Column) -> list[Column]:
+    return [name.alias("name"), *[value.alias(column) for column, value in columns.items()]]
 
 
 def _of_partitions(producer_spans: DataFrame, producer_id_expiration_ms: int) -> DataFrame:
@@ -190,11 +145,11 @@ def _of_corrupt_batches(checked_batches: DataFrame) -> DataFrame:
     )
 
 
-def _of_timestamps(producer_spans: DataFrame, latest_ms: int) -> DataFrame:
-    """Producers with an open transaction whose last write is stamped later than `latest_ms`."""
+def _of_timestamps(producer_spans: DataFrame, as_of_ms: int, clock_tolerance_ms: int) -> DataFrame:
+    """Producers with an open transaction whose last write is stamped later than the audit."""
     return (
         open_spans(producer_spans)
-        .where(clock_ms("state.last_timestamp") > latest_ms)
+        .where(clock_ms("state.last_timestamp") > as_of_ms + clock_tolerance_ms)
         .select(
             *_row(
                 F.lit(Finding.TIMESTAMP_IN_FUTURE.name),
@@ -287,35 +242,21 @@ def _of_hashes(coordinator_states: DataFrame, coordinator_partitions: int) -> Da
     )
 
 
-def _located(found: DataFrame) -> DataFrame:
-    known = {name: F.col(name) for name in ("transactional_id", "severity") if name in found.columns}
-    return found.select(
-        *_row(
-            F.col("name"),
-            evidence=F.col("evidence"),
-            topic=F.col("topic"),
-            partition=F.col("partition"),
-            offset=F.col("offset"),
-            producer_id=F.col("producer_id"),
-            **known,
-        )
-    )
-
-
-#: Every rule: what it reads -> rows with the name of a finding, its place and its evidence.
-RULES: Final[tuple[Callable[[Logs], DataFrame], ...]] = (
-    lambda logs: _of_partitions(logs.producer_spans, logs.producer_id_expiration_ms),
-    lambda logs: _of_coordinators(logs.coordinator_states),
-    lambda logs: of_owners(logs.producer_id_owners),
-    lambda logs: _of_hashes(logs.coordinator_states, logs.coordinator_partitions),
-    lambda logs: _of_timeouts(logs.coordinator_states, logs.transaction_max_timeout_ms),
-    lambda logs: _of_corrupt_batches(logs.checked_batches),
-    lambda logs: _of_timestamps(logs.producer_spans, logs.as_of_ms + logs.clock_tolerance_ms),
-    lambda logs: _of_unshown_timestamps(logs.producer_spans),
-    lambda logs: _of_unshown_records(logs.coordinator_states),
-    lambda logs: _located(marker_findings(logs.transactions, logs.producer_spans, logs.coordinator_states, logs.coverage)),
-    lambda logs: _located(deleted_topic_findings(logs.coordinator_states, logs.coverage)),
-    lambda logs: _located(churn_findings(logs.coordinator_states, logs.producer_spans, logs.application_patterns)),
-    lambda logs: _located(copy_findings(logs.record_batches, logs.coverage)),
-    lambda logs: _located(transaction_index_findings(logs.producer_spans, logs.aborted_transactions, logs.coverage)),
+#: Every rule: tables and settings, by their names -> one row per finding, with name, topic, partition and evidence, and where known
+#: offset, producer_id and transactional_id. `severity` is only set by a rule whose findings differ in it.
+RULES: Final[tuple[Callable[..., DataFrame], ...]] = (
+    _of_partitions,
+    _of_coordinators,
+    of_owners,
+    _of_hashes,
+    _of_timeouts,
+    _of_corrupt_batches,
+    _of_timestamps,
+    _of_unshown_timestamps,
+    _of_unshown_records,
+    marker_findings,
+    deleted_topic_findings,
+    churn_findings,
+    copy_findings,
+    transaction_index_findings,
 )
