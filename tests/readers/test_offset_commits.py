@@ -85,7 +85,7 @@ def test_commits_of_groups_and_transactions_and_tombstones_are_told_apart_and_ot
 
 
 def test_sentinels_are_null():
-    value = encode_offset_commit_value(OffsetCommit(version=3, offset=-1, metadata=b"", commit_timestamp_ms=-1))
+    value = encode_offset_commit_value(OffsetCommit(version=3, offset=None, metadata=b"", commit_timestamp_ms=None))
     (row,) = rows(encode_batch([Record(0, TS, encode_offset_commit_key(AT), value)]))
     assert (row["committed_offset"], row["commit_timestamp_ms"], row["is_tombstone"]) == (None, None, False)
 

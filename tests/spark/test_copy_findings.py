@@ -58,7 +58,7 @@ def test_what_a_copy_has_above_its_own_high_watermark_may_be_truncated_yet(spark
 
 
 def test_what_a_tool_does_not_print_contradicts_nothing(spark):
-    assert_rows(found(spark, {"raw:1": LOG, "text:1": [replace(batch, partition_leader_epoch=-1) for batch in LOG]}), [])
+    assert_rows(found(spark, {"raw:1": LOG, "text:1": [replace(batch, partition_leader_epoch=None) for batch in LOG]}), [])
 
 
 def test_a_partition_is_one_finding_however_much_differs(spark):

@@ -32,9 +32,9 @@ class Entry:
     offset: int = -1
     leader_epoch: int = 0
     #: Of a data log.
-    producer_id: int = None
-    producer_epoch: int = None
-    sequence: int = None
+    producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
     stamp: int = 0
     marker: str | None = None
     coordinator_epoch: int = 0
