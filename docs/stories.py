@@ -69,7 +69,7 @@ class Story:
             first_timestamp_ms=since * MINUTE,
             last_timestamp_ms=max(self.writes) * MINUTE,
             is_broker_clock=True,
-            captured_at_ms=NOW * MINUTE,
+            known_until_ms=NOW * MINUTE,
             marker_offset=self.offsets[self.marker[0]] if self.marker else None,
             marker_type=self.marker[1] if self.marker else None,
             marker_epoch=4 if self.marker else None,
@@ -92,7 +92,7 @@ class Story:
             record_coordinator_epoch=2,
             newest_coordinator_epoch=2,
             is_listed=state in ACTIVE_STATES,
-            captured_at_ms=NOW * MINUTE,
+            known_until_ms=NOW * MINUTE,
             ended_ms=last * MINUTE if state in COMPLETE_STATES else None,
             decision=self._decision(prepared[-1]) if prepared else None,
         )

@@ -39,17 +39,17 @@ def test_a_partition_that_cannot_be_believed_makes_every_standing_unknown(coordi
 
 
 def test_a_copy_that_is_not_current_still_shows_what_hung_before_its_newest_stamp():
-    old = replace(PARTITION, role=Role.OTHER, captured_at_ms=NOON + 30 * MINUTE)
+    old = replace(PARTITION, role=Role.OTHER, known_until_ms=NOON + 30 * MINUTE)
     assert judged(old, NOBODY)[0] is Verdict.HANGING
     # A quarter of an hour at the newest stamp is not enough, whatever the audit's instant is.
-    assert judged(replace(old, captured_at_ms=NOON + 15 * MINUTE), NOBODY)[:2] == (
+    assert judged(replace(old, known_until_ms=NOON + 15 * MINUTE), NOBODY)[:2] == (
         Verdict.UNKNOWN,
         Reason.PARTITION_COPY_NOT_CURRENT,
     )
 
 
 def test_what_was_decided_after_the_newest_stamp_of_an_old_disk_is_not_hanging():
-    old = replace(PARTITION, role=Role.OTHER, captured_at_ms=NOON + 30 * MINUTE)
+    old = replace(PARTITION, role=Role.OTHER, known_until_ms=NOON + 30 * MINUTE)
     assert judged(old, replace(COMPLETE, ended_ms=NOON + 30 * MINUTE + 1))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
 
 
@@ -105,14 +105,14 @@ def test_a_commit_younger_than_the_last_record_of_an_id_shows_that_its_coordinat
 
 
 def test_what_the_coordinator_began_after_an_older_copy_of_the_partition_is_another_transaction():
-    older = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    older = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     assert judged(older, LONG)[0] is Verdict.LATE
     later = replace(LONG, transaction_start_ms=NOON + 31 * MINUTE)
     assert judged(older, later)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
 
 
 def test_a_decision_just_before_an_older_copy_may_be_later_by_another_clock():
-    older = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    older = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     decided = replace(COMPLETE, ended_ms=NOON + 30 * MINUTE - 999, decision=COMMITTED)
     assert judged(older, decided)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
     assert judged(older, replace(decided, ended_ms=NOON + 30 * MINUTE - 1_000))[0] is Verdict.HANGING
@@ -123,14 +123,14 @@ def test_a_decision_just_before_an_older_copy_may_be_later_by_another_clock():
 
 @pytest.mark.parametrize("coordinator", [NOBODY, COMPLETE, EXPIRED, ROTATED])
 def test_records_that_compaction_removed_after_the_partitions_copy_may_have_ended_it(coordinator):
-    taken = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    taken = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     cleaned = replace(coordinator, compacted_ms=NOON + 30 * MINUTE + 1)
     assert judged(taken, cleaned)[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_RECORDS_COMPACTED)
     assert judged(taken, replace(cleaned, compacted_ms=NOON + 30 * MINUTE - 1_000))[0] is Verdict.HANGING
 
 
 def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
-    taken = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    taken = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     cleaned = replace(COMPLETE, compacted_ms=ONE, transaction_version=2, cluster_transaction_version=2)
     assert judged(taken, cleaned)[0] is Verdict.HANGING
     assert judged(taken, replace(cleaned, producer_epoch=6))[0] is Verdict.UNKNOWN
@@ -148,10 +148,10 @@ def test_an_id_whose_last_record_the_current_copy_has_cleaned_away_has_expired_s
 
 @pytest.mark.parametrize("later", [0, 10 * MINUTE])
 def test_a_decision_is_as_old_as_the_copies_not_as_the_audit(later):
-    second = replace(PREPARED, record_ms=NOON, captured_at_ms=NOON + 1_000)
-    taken = replace(PARTITION, captured_at_ms=NOON + 1_000)
+    second = replace(PREPARED, record_ms=NOON, known_until_ms=NOON + 1_000)
+    taken = replace(PARTITION, known_until_ms=NOON + 1_000)
     assert judged(taken, second, replace(AT_ONE, as_of_ms=NOON + 1_000 + later))[:2] == (Verdict.OPEN, Reason.MARKER_PENDING)
-    overdue = replace(taken, captured_at_ms=NOON + 6 * MINUTE), replace(second, captured_at_ms=NOON + 6 * MINUTE)
+    overdue = replace(taken, known_until_ms=NOON + 6 * MINUTE), replace(second, known_until_ms=NOON + 6 * MINUTE)
     assert judged(*overdue)[1] is Reason.MARKER_OVERDUE
 
 
@@ -213,7 +213,7 @@ def test_the_newest_decision_says_whether_its_marker_is_here(is_marked, reason):
 # Order of precedence.
 
 #: Doubts in order of precedence: the reason, and evidence for it. Each is alone in what it changes.
-OLD = {"captured_at_ms": NOON + 10 * MINUTE, "end": End.TORN}
+OLD = {"known_until_ms": NOON + 10 * MINUTE, "end": End.TORN}
 DOUBTFUL = [
     (Reason.CORRUPT_MESSAGE, {"crc": Crc.INVALID}, {}),
     (Reason.PARTITION_LOG_INCOMPLETE, {"is_tail_lost": True}, {}),
@@ -225,7 +225,7 @@ DOUBTFUL = [
     (Reason.COORDINATOR_RECORDS_COMPACTED, {}, {"compacted_ms": ONE + 1}),
     (Reason.PARTITION_COPY_NOT_CURRENT, OLD, {}),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, OLD),
-    (Reason.CAPTURE_SKEW, {"captured_at_ms": NOON + 10 * MINUTE, "is_capture_instant_assumed": True}, {}),
+    (Reason.CAPTURE_SKEW, {"known_until_ms": NOON + 10 * MINUTE, "is_capture_instant_assumed": True}, {}),
 ]
 #: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is missing.
 IMPOSSIBLE = {"NOBODY": 5, "CURRENT": 3, "EXPIRED": 3}

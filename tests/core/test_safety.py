@@ -147,7 +147,7 @@ def test_not_yet_safe_says_from_when_on():
     assert found.safe_from_ms == ONE + 5 * MINUTE + 1
     assert "safe from 2024-03-09T17:05:01Z on" in found.do_not_abort_because
     assert not cure(half, NOBODY, replace(AT_ONE, as_of_ms=ONE)).safe_to_abort
-    later = replace(half, captured_at_ms=found.safe_from_ms), replace(NOBODY, captured_at_ms=found.safe_from_ms)
+    later = replace(half, known_until_ms=found.safe_from_ms), replace(NOBODY, known_until_ms=found.safe_from_ms)
     assert cure(*later, replace(AT_ONE, as_of_ms=found.safe_from_ms)).safe_to_abort
 
 

@@ -32,9 +32,9 @@ PARTITION = PartitionSide(
     last_timestamp_ms=NOON,
     first_timestamp_ms=NOON,
     stamped_after_ms=NOON + 30 * MINUTE,
-    captured_at_ms=AT_ONE.as_of_ms,
+    known_until_ms=AT_ONE.as_of_ms,
 )
-NOBODY = CoordinatorSide(captured_at_ms=AT_ONE.as_of_ms)
+NOBODY = CoordinatorSide(known_until_ms=AT_ONE.as_of_ms)
 ONGOING = CoordinatorSide(
     owner=Owner.CURRENT,
     transactional_id="bar",
@@ -49,7 +49,7 @@ ONGOING = CoordinatorSide(
     record_coordinator_epoch=19,
     newest_coordinator_epoch=19,
     is_listed=True,
-    captured_at_ms=AT_ONE.as_of_ms,
+    known_until_ms=AT_ONE.as_of_ms,
 )
 COMPLETE = replace(ONGOING, state=TransactionState.COMPLETE_ABORT, is_listed=False)
 PREPARED = replace(ONGOING, state=TransactionState.PREPARE_COMMIT)
@@ -313,20 +313,20 @@ def test_lost_records_behind_the_last_one_of_its_id_may_change_everything():
 
 
 def test_M18_a_completion_after_the_partitions_copy_may_have_brought_the_marker():
-    captured = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    captured = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     ended = replace(COMPLETE, ended_ms=NOON + 31 * MINUTE)
     assert judged(captured, ended)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
 
 
 def test_M19_a_completion_long_before_the_partitions_copy_brought_no_marker():
-    captured = replace(PARTITION, captured_at_ms=NOON + 30 * MINUTE)
+    captured = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     ended = replace(COMPLETE, ended_ms=NOON + MINUTE)
     assert judged(captured, ended)[0] is Verdict.HANGING
 
 
 def test_a_copy_that_is_known_until_no_instant_may_lack_any_marker():
     ended = replace(COMPLETE, ended_ms=NOON + MINUTE)
-    torn = replace(PARTITION, captured_at_ms=None)
+    torn = replace(PARTITION, known_until_ms=None)
     assert judged(torn, ended)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
     assert judged(torn, COMPLETE)[0] is Verdict.HANGING
 
@@ -334,12 +334,12 @@ def test_a_copy_that_is_known_until_no_instant_may_lack_any_marker():
 @pytest.mark.parametrize(("taken", "verdict"), [(30, Verdict.UNKNOWN), (20, Verdict.HANGING)])
 def test_what_stands_behind_the_newest_stamp_of_a_torn_copy_may_be_as_young_as_the_copy(taken, verdict):
     """The coordinator was copied 20 minutes after noon, and the limit is 5 minutes here."""
-    torn = replace(PARTITION, captured_at_ms=NOON + 10 * MINUTE, stamped_after_ms=None, first_timestamp_ms=None)
+    torn = replace(PARTITION, known_until_ms=NOON + 10 * MINUTE, stamped_after_ms=None, first_timestamp_ms=None)
     quick = replace(AT_ONE, max_transaction_timeout_ms=5 * MINUTE)
-    assert judged(replace(torn, taken_at_ms=NOON + taken * MINUTE), EARLIER_COORDINATOR, quick)[0] is verdict
+    assert judged(replace(torn, captured_at_ms=NOON + taken * MINUTE), EARLIER_COORDINATOR, quick)[0] is verdict
 
 
-EARLIER_COORDINATOR = replace(COMPLETE, captured_at_ms=NOON + 20 * MINUTE)
+EARLIER_COORDINATOR = replace(COMPLETE, known_until_ms=NOON + 20 * MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_it_must_be_known_to_have_begun_before_the_coordinators_copy(known, verd
 
 
 def test_without_any_instant_of_the_coordinator_nothing_is_hanging():
-    assert judged(PARTITION, replace(NOBODY, captured_at_ms=None))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+    assert judged(PARTITION, replace(NOBODY, known_until_ms=None))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
 
 
 # What can be done.

@@ -33,7 +33,7 @@ LATE_BY: Final[Mapping[tuple[bool, bool], LateBy | None]] = {
 
 def known_at_ms(evidence: Evidence, thresholds: Thresholds) -> int:
     """The instant at which absence is judged: the earliest of `as_of` and the instants up to which both copies are known."""
-    known = (evidence.on_partition.captured_at_ms, evidence.at_coordinator.captured_at_ms)
+    known = (evidence.on_partition.known_until_ms, evidence.at_coordinator.known_until_ms)
     return min([thresholds.as_of_ms, *[each for each in known if each is not None]])
 
 

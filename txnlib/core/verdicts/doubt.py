@@ -97,14 +97,14 @@ def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bo
 
 def _ended_after_coordinator(evidence: Evidence) -> bool:
     """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has ended."""
-    marked, copied = latest_ms(evidence.on_partition.newest_marker_ms), evidence.at_coordinator.captured_at_ms
+    marked, copied = latest_ms(evidence.on_partition.newest_marker_ms), evidence.at_coordinator.known_until_ms
     return marked is not None and copied is not None and marked > copied - evidence.on_partition.clocks_differ_ms
 
 
 def _is_another_transaction(evidence: Evidence) -> bool:
     """The transaction in an older copy of the partition need not be the one that the coordinator began after that copy."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    known, copied, start = partition.captured_at_ms, coordinator.captured_at_ms, latest_ms(coordinator.transaction_start_ms)
+    known, copied, start = partition.known_until_ms, coordinator.known_until_ms, latest_ms(coordinator.transaction_start_ms)
     if known is None or copied is None or start is None or copied <= known:
         return known is None and not partition.is_current
     return start > known - partition.clocks_differ_ms
@@ -112,7 +112,7 @@ def _is_another_transaction(evidence: Evidence) -> bool:
 
 def _ended_after_capture(evidence: Evidence) -> bool:
     """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the marker."""
-    ended, known = latest_ms(evidence.at_coordinator.ended_ms), evidence.on_partition.captured_at_ms
+    ended, known = latest_ms(evidence.at_coordinator.ended_ms), evidence.on_partition.known_until_ms
     # If it is unknown up to when the copy is complete, it may lack any marker.
     return ended is not None and (known is None or ended > known - _margin(evidence))
 
@@ -123,7 +123,7 @@ def _margin(evidence: Evidence) -> int:
     If the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared.
     """
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    known, copied, decision = partition.captured_at_ms, coordinator.captured_at_ms, coordinator.decision
+    known, copied, decision = partition.known_until_ms, coordinator.known_until_ms, coordinator.decision
     is_older = known is not None and copied is not None and known < copied
     is_marked = decision is not None and decision.is_marked is True
     return partition.clocks_differ_ms if is_older and not is_marked else 0
@@ -132,10 +132,10 @@ def _margin(evidence: Evidence) -> int:
 def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
     """Whether the transaction is known to have begun before the coordinator's log was copied."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    copied = coordinator.captured_at_ms
+    copied = coordinator.known_until_ms
     if copied is None:
         return False
-    taken = partition.captured_at_ms if partition.taken_at_ms is None else partition.taken_at_ms
+    taken = partition.known_until_ms if partition.captured_at_ms is None else partition.captured_at_ms
     if taken is not None and copied >= taken:
         return True
     proofs = map(clock_ms, (partition.stamped_after_ms, partition.checkpointed_ms, partition.first_seen_ms))
@@ -160,14 +160,19 @@ def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -
     compacted = latest_ms(coordinator.compacted_ms)
     if reason not in NOBODY_ENDS_IT or compacted is None or _kept_its_epoch(evidence):
         return False
-    return partition.captured_at_ms is None or compacted > partition.captured_at_ms - _margin(evidence)
+    return partition.known_until_ms is None or compacted > partition.known_until_ms - _margin(evidence)
 
 
 def _kept_its_epoch(evidence: Evidence) -> bool:
     """Whether the coordinator still has the epoch of the open records: under transactions v2 every end raises it."""
     coordinator = evidence.at_coordinator
     is_same = coordinator.producer_epoch == evidence.on_partition.producer_epoch
-    return coordinator.is_current and is_same and (coordinator.transaction_version or 0) >= 2 and cluster_version(coordinator) == 2
+    return (
+        coordinator.owns_producer_id
+        and is_same
+        and (coordinator.transaction_version or 0) >= 2
+        and cluster_version(coordinator) == 2
+    )
 
 
 def _is_too_old_a_copy(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:

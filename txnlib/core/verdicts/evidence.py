@@ -77,9 +77,9 @@ class PartitionSide:
     #: Whether the copy has a hole above the start, which may contain a marker.
     gap_offset: int | None = None
     #: The instant up to which the copy shows everything.
-    captured_at_ms: int | None = None
+    known_until_ms: int | None = None
     #: When the copy was taken, so that nothing in it is younger. None: the same as above.
-    taken_at_ms: int | None = None
+    captured_at_ms: int | None = None
     is_capture_instant_assumed: bool = False
     #: Role of the copy among the copies of the partition, and how it ends (`core.verdicts.copies`).
     role: Role = Role.LEADER
@@ -143,7 +143,7 @@ class CoordinatorSide:
     #: Transaction version in the last record that contains one.
     transaction_version: int | None = None
     #: The instant up to which the coordinator's log is known; for a producer id without an owner, the logs of all coordinators.
-    captured_at_ms: int | None = None
+    known_until_ms: int | None = None
     is_capture_instant_assumed: bool = False
     #: Records at or below this offset of the coordinator partition are lost to damage.
     damaged_offset: int | None = None
@@ -189,16 +189,17 @@ class CoordinatorSide:
         return self.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS
 
     @property
-    def is_current(self) -> bool:
+    def owns_producer_id(self) -> bool:
+        """Whether the producer id is the current one of the transactional id."""
         return self.owner is Owner.CURRENT
 
     @property
     def is_active(self) -> bool:
-        return self.is_current and self.state in ACTIVE_STATES
+        return self.owns_producer_id and self.state in ACTIVE_STATES
 
     @property
     def is_prepared(self) -> bool:
-        return self.is_current and self.state in PREPARED_STATES
+        return self.owns_producer_id and self.state in PREPARED_STATES
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
         is_listed = not is_decision_marker(partition, coordinator)
     return find_hanging(
         is_candidate=is_candidate(partition.last_timestamp_ms, thresholds.as_of_ms, thresholds.max_transaction_timeout_ms),
-        is_id_known=coordinator.is_current,
+        is_id_known=coordinator.owns_producer_id,
         is_partition_listed=is_listed,
         are_coordinators_complete=not coordinator.are_partitions_missing,
     )
@@ -178,8 +178,8 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
         missing=_missing(coordinator),
         role=ROLES[partition.role],
         coordinator_role=ROLES[coordinator.role],
-        known_until=instant(partition.captured_at_ms),
-        coordinator_known_until=instant(coordinator.captured_at_ms),
+        known_until=instant(partition.known_until_ms),
+        coordinator_known_until=instant(coordinator.known_until_ms),
         write_age=_age(last_write_ms(evidence), at_ms),
         start_age=_age(clock_ms(coordinator.transaction_start_ms), at_ms),
         timeout=duration(coordinator.transaction_timeout_ms),
