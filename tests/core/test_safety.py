@@ -52,7 +52,7 @@ UNSAFE = [
 def test_each_condition_alone_makes_an_abort_unsafe(partition, coordinator, condition, said):
     found = cure(replace(PARTITION, **partition), replace(NOBODY, **coordinator))
     assert not found.safe_to_abort
-    assert [check.condition for check in found.checks if check.problem is not None] == [condition]
+    assert [check.condition for check in found.safety if not check.holds] == [condition]
     assert said in found.do_not_abort_because
     is_wrong = condition in NEVER_WITHOUT and partition.get("crc") is not Crc.NOT_CHECKED
     assert (found.abort_command is None) == is_wrong
@@ -82,7 +82,7 @@ def test_conditions_are_in_order_of_precedence_and_told_in_their_own_words():
 
 def test_every_condition_is_asked_in_order_and_holds_for_a_safe_abort():
     found = cure(PARTITION, NOBODY)
-    assert [check.condition.value for check in found.checks] == list(IN_ORDER)
+    assert [check.condition.value for check in found.safety] == list(IN_ORDER)
     assert found.safe_to_abort
     assert {condition for _, _, condition, _ in UNSAFE} | {C.VERDICT_IS_HANGING, C.NO_COORDINATOR_HOLDS_IT} == set(Condition)
 

@@ -6,6 +6,8 @@ UDFs see few rows: those that a native predicate could not clear, and those that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import lru_cache, wraps
 from typing import Any
 
@@ -31,35 +33,22 @@ from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.copies import KNOWN_BY, End, Role
 from txnlib.core.verdicts.evidence import CoordinatorSide, Crc, Decided, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records
-from txnlib.core.verdicts.remedy import remedy
-from txnlib.core.verdicts.safety import CONDITIONS
-from txnlib.core.verdicts.verdict import judge
+from txnlib.core.verdicts.remedy import Remedy, remedy
+from txnlib.core.verdicts.verdict import Judgement, judge
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.batch_headers import is_crc_valid
 from txnlib.readers.storage.files import read_range
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import CAUSE, CHECK, EVIDENCE_RECORD
+from txnlib.spark.schemas import OPEN_TRANSACTIONS
 from txnlib.spark.schemas import STEPS as PLAN_STEPS
 
 NO_STATE = "none"
 
+#: The fields of the core's `Judgement` and `Remedy`, causes and evidence. Instants in ms are not columns of the table.
 JUDGEMENT = StructType(
     [
-        StructField("verdict", StringType()),
-        StructField("reason", StringType()),
-        StructField("explanation", StringType()),
-        StructField("kafka_find_hanging", BooleanType()),
-        StructField("late_by", StringType()),
-        StructField("age_basis", StringType()),
-        StructField("broker_clock_age_ms", LongType()),
-        StructField("proven_since_ms", LongType()),
-        StructField("safe_to_abort", BooleanType()),
-        StructField("abort_command", StringType()),
-        StructField("do_not_abort_because", StringType()),
-        StructField("causes", ArrayType(CAUSE)),
-        StructField("evidence", ArrayType(EVIDENCE_RECORD)),
-        StructField("safe_from_ms", LongType()),
-        StructField("safety", ArrayType(CHECK)),
+        OPEN_TRANSACTIONS[name] if name in OPEN_TRANSACTIONS.names else StructField(name, LongType())
+        for name in (*(field.name for of in (Judgement, Remedy) for field in fields(of)), "causes", "evidence")
     ]
 )
 
@@ -267,46 +256,31 @@ def judgement() -> Any:
         thresholds = Thresholds(**limits.asDict())
         judgement = judge(evidence, thresholds, kafka_version)
         cure = remedy(evidence, judgement, thresholds, kafka_version)
-        return {
-            "verdict": judgement.verdict.value,
-            "reason": judgement.reason.value,
-            "explanation": judgement.explanation,
-            "kafka_find_hanging": judgement.kafka_find_hanging,
-            "late_by": None if judgement.late_by is None else judgement.late_by.value,
-            "age_basis": judgement.age_basis,
-            "broker_clock_age_ms": judgement.broker_clock_age_ms,
-            "proven_since_ms": judgement.proven_since_ms,
-            "safe_to_abort": cure.safe_to_abort,
-            "abort_command": cure.abort_command,
-            "do_not_abort_because": cure.do_not_abort_because,
-            "causes": [
-                {"cause": c.cause, "likelihood": c.likelihood, "evidence": c.evidence}
-                for c in causes(judgement.reason, evidence, kafka_version)
-            ],
-            "evidence": [
-                {"topic": r.topic, "partition": r.partition, "offset": r.offset, "record": r.record, "says": r.says}
-                for r in evidence_records(evidence)
-            ],
-            "safe_from_ms": cure.safe_from_ms,
-            "safety": [
-                {"condition": c.condition.value, "holds": c.problem is None, "says": c.problem or CONDITIONS[c.condition]}
-                for c in cure.checks
-            ],
-        }
+        why = causes(judgement.reason, evidence, kafka_version)
+        return {**_plain(judgement), **_plain(cure), "causes": _plain(why), "evidence": _plain(evidence_records(evidence))}
 
     return _udf(judged, JUDGEMENT)
 
 
-def _partition_side(fields: dict[str, Any]) -> PartitionSide:
-    alarms, role, end, crc = (fields.pop(name) for name in ("alarms", "role", "end", "crc"))
-    return PartitionSide(**fields, role=Role(role), end=End(end), crc=Crc(crc), alarms=tuple(sorted(alarms or ())))
+def _plain(value: Any) -> Any:
+    """A value of the core as Spark takes it: dataclasses as dictionaries, enums by value."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)} if is_dataclass(value) else value
 
 
-def _coordinator_side(fields: dict[str, Any]) -> CoordinatorSide:
-    state, missing, role, end = (fields.pop(name) for name in ("state", "missing_partitions", "role", "end"))
-    decision, due, basis = (fields.pop(name) for name in ("decision", "commit_due", "count_basis"))
+def _partition_side(given: dict[str, Any]) -> PartitionSide:
+    alarms, role, end, crc = (given.pop(name) for name in ("alarms", "role", "end", "crc"))
+    return PartitionSide(**given, role=Role(role), end=End(end), crc=Crc(crc), alarms=tuple(sorted(alarms or ())))
+
+
+def _coordinator_side(given: dict[str, Any]) -> CoordinatorSide:
+    state, missing, role, end = (given.pop(name) for name in ("state", "missing_partitions", "role", "end"))
+    decision, due, basis = (given.pop(name) for name in ("decision", "commit_due", "count_basis"))
     return CoordinatorSide(
-        **{**fields, "owner": Owner(fields["owner"])},
+        **{**given, "owner": Owner(given["owner"])},
         state=None if state is None else BY_KAFKA_NAME[state],
         missing_partitions=None if missing is None else tuple(missing),
         role=Role(role),

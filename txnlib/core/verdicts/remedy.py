@@ -29,7 +29,7 @@ class Remedy:
     abort_command: str | None
     do_not_abort_because: str | None
     safe_from_ms: int | None
-    checks: tuple[Check, ...]
+    safety: tuple[Check, ...]
 
 
 #: Whether the tool has forceTerminateTransaction (None if unknown) -> how to end a transaction at its coordinator.
@@ -77,7 +77,7 @@ def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kaf
     case = Case(evidence, judgement.verdict, judgement.reason, thresholds)
     found = checks(case)
     safe_from = safe_from_ms(case, found)
-    problems = {check.condition: check.problem for check in found if check.problem is not None}
+    problems = {check.condition: check.says for check in found if not check.holds}
     refusal = REFUSALS[judgement.verdict]
     if refusal is not None:
         # A marker by hand would write the same as the refused ABORT.

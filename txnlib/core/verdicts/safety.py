@@ -50,10 +50,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One condition, and why it is not met; None if it is met."""
+    """One condition of a safe abort: whether it holds, and what it means, or why it does not hold."""
 
     condition: Condition
-    problem: str | None
+    holds: bool
+    says: str
 
 
 #: Condition, in order of precedence -> what it means.
@@ -76,7 +77,8 @@ CONDITIONS: Final[Mapping[Condition, str]] = {
 
 def checks(case: Case) -> tuple[Check, ...]:
     """All conditions, in order, each with the reason why it is not met. An abort is safe if all are met."""
-    return tuple(Check(condition, _PROBLEMS[condition](case)) for condition in CONDITIONS)
+    problems = {condition: _PROBLEMS[condition](case) for condition in CONDITIONS}
+    return tuple(Check(condition, problem is None, problem or CONDITIONS[condition]) for condition, problem in problems.items())
 
 
 def safe_from_ms(case: Case, found: Sequence[Check]) -> int | None:
@@ -84,7 +86,7 @@ def safe_from_ms(case: Case, found: Sequence[Check]) -> int | None:
 
     If nothing else proves an age, this audit does: the transaction was open at its instant. `found`: the checks of the case.
     """
-    missing = [check.condition for check in found if check.problem is not None]
+    missing = [check.condition for check in found if not check.holds]
     if missing not in ([Condition.AGE_IS_PROVEN], [Condition.VERDICT_IS_HANGING], _YOUNG) or case.verdict not in _MAY_AGE:
         return None
     since = proven_since_ms(case.evidence)
