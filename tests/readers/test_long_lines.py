@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import consoles
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, marker, print_dump
 from txnlib.core.text.long_line import HEAD_BYTES, LONGEST_LINE, LongLine, size_of
 from txnlib.readers import dump
@@ -174,3 +176,22 @@ def test_a_payload_of_50_mib_is_one_range_of_a_dump(tmp_path, ending):
     assert [row["base_offset"] for row in batches] == [0, 1, 3, 4, 5]
     assert unreadable_in(segments) == [(REASON, start, length)]
     assert max(peak_of_batches, peak_of_segments) < MOST_MEMORY
+
+
+CONSOLES: Final[dict[str, Callable[[consoles.Record], bytes]]] = {"lines": consoles.as_line, "JSON": consoles.as_json}
+
+
+@ENDINGS
+@pytest.mark.parametrize("form", CONSOLES)
+def test_a_line_of_50_mib_is_one_range_of_console_text(tmp_path, ending, form):
+    path = tmp_path / f"console.txt{ending}"
+    record = CONSOLES[form](consoles.Record("billing"))
+    before = b"" if form == "lines" else b'{"key":{"type":0,"data":{"transactionalId":"'
+    write_packed(path, record + before, b"x, producerId=1 ", 50 * MIB, b"\n" + record)
+
+    printed, peak_of_printed = peak_of(path, "console_log")
+    segments, peak_of_segments = peak_of(path, "segments")
+
+    assert [row["transactional_id"] for row in printed] == ["billing"] * 2
+    assert unreadable_in(segments) == [(REASON, len(record), len(before) + 50 * MIB + 1)]
+    assert max(peak_of_printed, peak_of_segments) < MOST_MEMORY + 40 * MIB
