@@ -87,8 +87,11 @@ def test_what_tools_print_is_read_whole(name: str) -> None:
     assert find_console_record(console_text(name)) == (114 if name == "real-4.3.0-hostile" else 0)
 
 
-@FORMS
-@pytest.mark.parametrize("hostile", [*ONE_LINE, *LONG])
+#: An id with line feeds can be told from imitations in JSON only.
+DECIDABLE = [(as_line, name) for name in ONE_LINE] + [(as_json, name) for name in (*ONE_LINE, *LONG)]
+
+
+@pytest.mark.parametrize(("print_record", "hostile"), DECIDABLE)
 def test_an_id_may_hold_anything(print_record, hostile: str) -> None:
     around = Record("plain"), tombstone("gone")
     text = b"".join(map(print_record, (*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9))))
@@ -99,8 +102,19 @@ def test_an_id_may_hold_anything(print_record, hostile: str) -> None:
     assert unreadable(printed) == []
 
 
-@FORMS
-@pytest.mark.parametrize("hostile", [*ONE_LINE, *LONG])
+@pytest.mark.parametrize("hostile", LONG)
+def test_lines_of_an_id_with_line_feeds_are_ambiguous_and_harm_no_other(hostile: str) -> None:
+    before, after = [Record("plain"), tombstone("gone")], [Record("plain", 9), tombstone("gone")]
+    ambiguous = b"".join(map(as_line, (Record(hostile, 7), Record(hostile, 8), tombstone(hostile))))
+    start = b"".join(map(as_line, before))
+
+    printed = read(start + ambiguous + b"".join(map(as_line, after)))
+
+    assert records(printed) == before + after
+    assert unreadable(printed) == [("AMBIGUOUS_RECORD", len(start), len(ambiguous))]
+
+
+@pytest.mark.parametrize(("print_record", "hostile"), DECIDABLE)
 def test_the_first_id_does_not_decide_of_which_form_a_text_is(print_record, hostile: str) -> None:
     text = print_record(Record(hostile, 7))
 
@@ -108,7 +122,12 @@ def test_the_first_id_does_not_decide_of_which_form_a_text_is(print_record, host
     assert find_console_record(text) == 0 or len(text) > 1 << 16
 
 
-@pytest.mark.parametrize("hostile", [*ONE_LINE, *LONG])
+@pytest.mark.parametrize("hostile", LONG)
+def test_an_ambiguous_first_record_shows_of_which_form_a_text_is(hostile: str) -> None:
+    assert find_console_record(as_line(Record(hostile, 7))) == 0
+
+
+@pytest.mark.parametrize("hostile", ONE_LINE)
 def test_a_tombstone_is_told_or_named(hostile: str) -> None:
     text = b"".join(map(as_line, (Record(hostile, 7), tombstone(hostile), tombstone("gone"))))
 
@@ -133,12 +152,17 @@ def test_a_tombstone_behind_what_is_no_record_may_be_of_a_longer_id(hostile: str
 
 def test_a_tombstone_that_ends_two_known_ids_is_of_neither() -> None:
     short, long = "::NULL\n", "a::NULL\n::NULL\n"
-    given = [Record(short), Record(long), tombstone(long)]
+    text = b"".join(map(as_line, (Record(short), Record(long), tombstone(long))))
 
-    printed = read(b"".join(map(as_line, given)))
+    assert records(read(text)) == []
+    assert unreadable(read(text)) == [("AMBIGUOUS_RECORD", 0, len(text))]
 
-    assert records(printed) == given[:2]
-    assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+
+def test_ids_that_overlap_hide_no_imitation() -> None:
+    """A genuine line, and an id that begins with the same line."""
+    given = [tombstone("x"), Record("plain"), Record(f"x::NULL\n{IMITATION}\nrest"), Record("plain")]
+
+    assert records(read(b"".join(map(as_line, given)))) == [tombstone("x"), Record("plain"), Record("plain")]
 
 
 def test_what_reads_as_one_record_and_as_three_is_neither() -> None:
@@ -223,7 +247,7 @@ def test_what_the_id_of_a_damaged_record_imitates_is_no_record(hostile: str, new
     printed = read(as_line(Record("a")) + damaged + as_line(tombstone("b")))
 
     assert records(printed) == [Record("a"), tombstone("b")]
-    assert [(reason, length) for reason, _position, length in unreadable(printed)] == [("UNDECODABLE_RECORD", len(damaged))]
+    assert [(reason, length) for reason, _position, length in unreadable(printed)] == [("AMBIGUOUS_RECORD", len(damaged))]
 
 
 @pytest.mark.parametrize("at", [3, 30, 60, 150])
@@ -266,7 +290,7 @@ def test_line_ends_and_the_mark_of_an_editor_make_no_difference(name: str) -> No
     assert unreadable(read(converted)) == []
 
 
-def test_converted_line_ends_leave_an_id_with_line_feeds_open() -> None:
+def test_an_id_with_line_feeds_is_ambiguous_with_converted_line_ends_too() -> None:
     text = b"".join(map(as_line, (Record("a"), Record("b\nc"), Record("d")))).replace(b"\n", b"\r\n")
 
     printed = read(text)
@@ -344,8 +368,8 @@ def test_any_bytes_are_accounted_for(text: bytes) -> None:
 
 
 def test_what_is_as_long_as_no_record_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_line_form, "LONGEST_RECORD", 1000)
-    monkeypatch.setattr(console_json_form, "LONGEST_RECORD", 1000)
+    monkeypatch.setattr(console_line_form, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(console_json_form, "LONGEST_LINE", 1000)
     long = b"x" * 5_000 + as_line(tombstone(VICTIM))
 
     for print_record in (as_line, as_json):
@@ -361,9 +385,12 @@ def read_in_pieces(text: bytes, print_record) -> list[Printed]:
 
 def test_records_a_window_apart_are_told_in_order() -> None:
     long = "a\n" * 16_000 + "b"
-    given = [Record(long, 1), *(Record(f"id-{number}", number) for number in range(2_000)), Record(long, 2), tombstone(long)]
+    between = [Record(f"id-{number}", number) for number in range(2_000)]
 
-    assert records(read(b"".join(map(as_line, given)), 4096)) == given
+    printed = read(b"".join(map(as_line, [Record(long, 1), *between, Record(long, 2), tombstone(long)])), 4096)
+
+    assert records(printed) == between
+    assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"] * 2
 
 
 @pytest.mark.parametrize(

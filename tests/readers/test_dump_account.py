@@ -19,7 +19,8 @@ import pytest
 from tests.readers.test_dump_hostile import HOSTILE
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, marker, print_dump, rows, unreadable
 from txnlib.core.text.dump_events import Unreadable
-from txnlib.readers.dump import iter_lines, open_dump
+from txnlib.readers.dump import iter_lines
+from txnlib.readers.dump_stream import DumpStream
 
 Line = bytes
 TABLES: Final = ("record_batches", "transaction_log", "segments", "producer_snapshots")
@@ -111,12 +112,13 @@ def damaged(name: str, damage: str, seeds: range) -> Iterator[bytes]:
 
 def accounted(text: bytes) -> tuple[int, int, int]:
     """Bytes read, known to be payload, and in unreadable stretches, as these tell."""
-    reader = open_dump(iter_lines(io.BytesIO(text)), None)
-    stretches = sorted((v.position, v.length) for v in reader.read_all() if type(v) is Unreadable)
+    stream = DumpStream(iter_lines(io.BytesIO(text)), None)
+    stretches = sorted((v.position, v.length) for v in stream if type(v) is Unreadable)
     ends = [(position, position + length) for position, length in stretches if length]
     assert all(end <= after for (_start, end), (after, _end) in pairwise(ends)), "stretches overlap"
-    assert sum(length for _position, length in stretches) == reader.out.quarantined
-    return reader.out.read, reader.out.payload, reader.out.quarantined
+    out = stream.reader.out
+    assert sum(length for _position, length in stretches) == out.quarantined
+    return out.read, out.payload, out.quarantined
 
 
 def told(text: bytes) -> Counter[tuple[Any, ...]]:

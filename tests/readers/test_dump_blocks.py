@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.dumps import new_chain, read_in_blocks, same_both_ways
 from txnlib.readers.dump_blocks import read_plain_batches
+from txnlib.readers.dump_stream import BlockTaker
 from txnlib.readers.text_lines import TextLines
 
 TABLES = ["record_batches", "segments", "transaction_log"]
@@ -51,10 +52,11 @@ def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     assert body[size:].startswith(b"baseOffset: ")
     lines = TextLines(io.BytesIO(body))
     chain, held = new_chain(is_deep=False), deque()
-    taken = lines.take_plain(held, chain)
-    assert (len(taken.columns), taken.end, held) == (59, size, deque())
-    chain.append_all(taken.last, None)
-    assert lines.take_plain(held, chain) is None
+    blocks = BlockTaker(lines)
+    taken = blocks.take(held, chain)
+    assert (len(taken.columns), taken.size, held) == (59, size, deque())
+    chain.append_all(taken.chained)
+    assert blocks.take(held, chain) is None
     assert [*held, *lines] == [(size, body[size:])]
 
 

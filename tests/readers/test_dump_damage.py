@@ -24,9 +24,9 @@ from tests.support.dumps import (
 )
 from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
-from txnlib.core.text.dump_reader import read_dump
 from txnlib.core.text.tool_messages import Tail
 from txnlib.readers.dump import iter_lines
+from txnlib.readers.dump_stream import DumpStream
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 LOG = (
@@ -60,7 +60,12 @@ SMALL_DUMPS = {
 
 
 def values(text: bytes, kind: type) -> list[Any]:
-    return [value for value in read_dump(iter_lines(io.BytesIO(text))) if type(value) is kind]
+    return [value for value in events(text) if type(value) is kind]
+
+
+def events(text: bytes) -> list[Any]:
+    """Line by line."""
+    return list(DumpStream(iter(list(iter_lines(io.BytesIO(text)))), None))
 
 
 @pytest.mark.parametrize("name", SMALL_DUMPS)
@@ -72,7 +77,7 @@ def test_a_cut_loses_nothing_before_it_and_invents_nothing(name: str) -> None:
     ends = [match.end() for match in is_whole.finditer(text)]
 
     for cut in range(len(text)):
-        found = list(read_dump(iter_lines(io.BytesIO(text[:cut]))))
+        found = events(text[:cut])
         found_batches, found_records, found_producers = ([v for v in found if type(v) is kind] for kind in RESULTS)
         # What records tell of a batch may be missing, and a CRC at the end of a line.
         assert len(found_batches) == sum(end <= cut for end in ends)

@@ -23,10 +23,10 @@ from tests.support.dumps import (
 )
 from txnlib.core.kafka.record_batch import ControlType
 from txnlib.core.text.batch_chain import Chain
-from txnlib.core.text.dump_events import DumpedBatches
-from txnlib.readers import dump, text_lines
-from txnlib.readers.dump_blocks import field_of
+from txnlib.readers import dump, dump_stream
+from txnlib.readers.dump_blocks import BatchBlock, field_of
 from txnlib.readers.dump_record_blocks import read_plain_records
+from txnlib.readers.dump_stream import BlockTaker, DumpStream
 from txnlib.readers.text_lines import TextLines
 
 TABLES = ["record_batches", "segments", "transaction_log"]
@@ -73,14 +73,14 @@ def test_blocks_are_really_taken_up_to_the_last_batch_line_with_the_types_of_mar
     assert record_offset == field_of(found, "last_offset")[-1]
     assert field_of(found, "control_type")[:4].tolist() == [-1, ControlType.COMMIT, -1, ControlType.COMMIT]
     assert field_of(found, "coordinator_epoch")[:4].tolist() == [-1, 7, -1, 7]
-    taken = TextLines(io.BytesIO(body)).take_plain(deque(), new_chain(is_deep=True))
-    assert (len(taken.columns), taken.end, taken.has_untyped_markers) == (len(LOG) - 1, size, False)
-    assert TextLines(io.BytesIO(body)).take_plain(deque(), new_chain(is_deep=False)) is None, "no records in a shallow dump"
+    taken = BlockTaker(TextLines(io.BytesIO(body))).take(deque(), new_chain(is_deep=True))
+    assert (len(taken.columns), taken.size, taken.chained.has_untyped_markers) == (len(LOG) - 1, size, False)
+    assert BlockTaker(TextLines(io.BytesIO(body))).take(deque(), new_chain(is_deep=False)) is None, "no records in a shallow dump"
 
 
 def test_the_head_of_a_dump_does_not_keep_what_follows_from_being_taken():
-    reader = dump.open_dump(TextLines(io.BytesIO(print_dump(*LOG * 20))), "orders")
-    blocks = [value for value in reader.read_all() if type(value).__name__ == "DumpedBatches"]
+    stream = DumpStream(TextLines(io.BytesIO(print_dump(*LOG * 20))), "orders")
+    blocks = [value for value in stream if type(value) is BatchBlock]
     assert sum(len(block.columns) for block in blocks) > 0.9 * 20 * len(LOG)
 
 
@@ -168,7 +168,7 @@ def test_an_imitated_file_with_missing_offsets_behind_it_is_told_apart_the_same_
 @pytest.mark.parametrize("contents", [False, True], ids=["many records a batch", "contents"])
 def test_text_that_is_not_for_blocks_is_looked_at_as_one_only_now_and_then(monkeypatch, contents):
     looked_at = []
-    monkeypatch.setattr(text_lines, "_read_plain", lambda block, *_: looked_at.append(len(block)))
+    monkeypatch.setattr(dump_stream, "_read_block", lambda block, *_: looked_at.append(len(block)))
     record = Record(header_keys=(b"trace",), value=b"ab\n" * 10 if contents else b"v")
     text = print_dump(*[Batch((record,) * 3_000)] * 30, contents=contents)
     list(dump.read_record_batches(dump.iter_lines(io.BytesIO(text)), "text:1", "dump.txt", ("orders", 0)))
@@ -242,10 +242,10 @@ def test_contents_are_for_the_line_reader():
 
 def test_after_header_keys_blocks_are_read_again():
     log = [*LOG, Batch((Record(header_keys=KEYS_OF_A_TRACE),)), *LOG * 20]
-    reader = dump.open_dump(TextLines(io.BytesIO(print_dump(*log)), 1 << 12), "orders")
-    blocks = [value for value in reader.read_all() if type(value) is DumpedBatches]
+    stream = DumpStream(TextLines(io.BytesIO(print_dump(*log)), 1 << 12), "orders")
+    blocks = [value for value in stream if type(value) is BatchBlock]
     assert sum(len(block.columns) for block in blocks) > 0.2 * len(log)
-    assert reader.chain.has_text
+    assert stream.reader.chain.has_text
 
 
 def test_a_control_record_whose_time_is_of_another_type_is_for_the_line_reader():

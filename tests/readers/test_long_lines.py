@@ -1,29 +1,36 @@
-"""Very long lines, read with bounded memory."""
+"""Very long lines: one row of `quarantine` each, read with bounded memory."""
 
 from __future__ import annotations
 
+import gzip
 import io
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
 
+import cramjam
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import consoles
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, marker, print_dump
-from txnlib.core.text.long_line import LongLine, behind, find_last, size_of
-from txnlib.readers import console, dump
+from txnlib.core.text.long_line import HEAD_BYTES, LONGEST_LINE, LongLine, size_of
+from txnlib.readers import dump
+from txnlib.readers.capture import list_capture
+from txnlib.readers.table_readers import read_table
 from txnlib.readers.text_lines import TextLines
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 MIB = 1 << 20
+REASON = "LINE_TOO_LONG: more than 16 MiB"
 
 
-def rows(text: bytes, longest: int, chunk: int = 1 << 20) -> list[list[dict]]:
-    """The rows of all readers, where no longer line is held."""
-    return [
-        [
+def rows(text: bytes, longest: int, chunk: int = 1 << 20) -> dict[str, list[dict[str, Any]]]:
+    """The rows of all readers, where no longer line is read."""
+    return {
+        table: [
             row
             for batch in getattr(dump, f"read_{table}")(
                 TextLines(io.BytesIO(text), chunk, longest=longest), "text:1", "d.txt", None
@@ -31,7 +38,12 @@ def rows(text: bytes, longest: int, chunk: int = 1 << 20) -> list[list[dict]]:
             for row in batch.to_pylist()
         ]
         for table in TABLES
-    ]
+    }
+
+
+def unreadable_in(segments: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    ranges = [unreadable for row in segments for unreadable in row["unreadable"]]
+    return [(unreadable["reason"], unreadable["position"], unreadable["length"]) for unreadable in ranges]
 
 
 @given(
@@ -41,108 +53,145 @@ def rows(text: bytes, longest: int, chunk: int = 1 << 20) -> list[list[dict]]:
     st.integers(1, 20),
     st.integers(1, 20),
 )
-def test_a_long_line_keeps_its_beginning_its_end_and_its_size(lines, line_end, last_end, longest, chunk):
+def test_a_line_is_whole_or_too_long_in_chunks_of_any_size(lines, line_end, last_end, longest, chunk):
     text = line_end.join(lines) + last_end
     expected, position = [], 0
     for line in io.BytesIO(text).readlines():
-        expected.append((position, len(line), line[:longest], line[-2:]))
+        is_long = len(line) > longest
+        expected.append((position, len(line), b"" if is_long else line, line if is_long else None))
         position += len(line)
-    found = list(TextLines(io.BytesIO(text), chunk, longest=longest))
-    assert [
-        (at, size_of(line), line[:longest], (line.tail if type(line) is LongLine else line)[-2:]) for at, line in found
-    ] == expected
-    for _at, line in found:
-        assert len(line) <= longest + 2
-        assert line[longest:] in (b"", b"\n", b"\r\n") or size_of(line) <= longest + 2
+    printed = list(TextLines(io.BytesIO(text), chunk, longest=longest))
+    assert [(at, size_of(line), line, line.head if type(line) is LongLine else None) for at, line in printed] == expected
 
 
-def test_the_rest_of_a_long_line_is_as_long_as_it_would_be():
-    whole = b"offset: 1 " + b"x" * 100 + b"baseOffset: 7\n"
-    (_, line), *_ = TextLines(io.BytesIO(whole), longest=20)
-    assert type(line) is LongLine
-    assert (size_of(behind(line, 10)), behind(line, 10)[:5]) == (len(whole) - 10, b"xxxxx")
-    assert find_last(line, b"baseOffset: ") == (110, b"baseOffset: 7\n") == find_last(whole, b"baseOffset: ")
-    assert find_last(line, b"offset: ") is None
-    assert find_last(whole, b"offset: ") is None
+def test_only_the_head_of_a_long_line_is_kept():
+    ((_, line),) = TextLines(io.BytesIO(b"x" * 9_000), 500, longest=640)
+    assert (type(line), line.head, size_of(line)) == (LongLine, b"x" * HEAD_BYTES, 9_000)
 
 
-_TEXT = st.sampled_from([b"", b"x", b"]", b"payload: ", b"x" * 700, b"y" * 1_500, b"\n", b"\r", b"z" * 641])
-_CONTENTS = st.none() | st.lists(_TEXT, max_size=6).map(b"".join)
-_RECORD = st.builds(Record, _CONTENTS, _CONTENTS, st.sampled_from([(), (b"trace",), (b"h" * 300, b"]")]))
-_BATCH = st.lists(_RECORD, min_size=1, max_size=3).map(lambda records: Batch(tuple(records))) | st.just(marker("COMMIT"))
+LOG: Final = [Batch(), Batch((Record(value=b"V"), Record())), marker("COMMIT"), Batch(), Batch()]
 
 
-@settings(deadline=None)
-@given(st.lists(_BATCH, min_size=1, max_size=6), st.booleans(), st.integers(0, 400), st.integers(100, 3_000))
-def test_payloads_are_measured_off_however_little_of_them_is_held(batches, is_converted, cut, chunk):
-    text = print_dump(*batches, contents=True)
-    text = text.replace(b"\n", b"\r\n") if is_converted else text
-    text = text[: len(text) - cut] if cut < 100 else text
-    assert rows(text, longest=640, chunk=chunk) == rows(text, longest=MIB)
+def with_value(value: bytes) -> bytes:
+    """A dump in which one record has this value."""
+    place = b"valueSize: %d sequence: 1 headerKeys: [] key: k payload: %b"
+    return print_dump(*LOG, contents=True).replace(place % (1, b"V"), place % (len(value), value))
 
 
-def test_a_genuine_line_behind_a_piece_of_a_long_one_is_found():
-    text = b"v" * 9_000 + print_dump(Batch(), path="/d/b-1/" + "0" * 20 + ".log")
-    assert rows(text, longest=640) == rows(text, longest=MIB)
-    assert [row["topic"] for row in rows(text, longest=640)[0]] == ["b"]
+@pytest.mark.parametrize("chunk", [100, 1 << 20])
+@pytest.mark.parametrize("is_deep", [True, False])
+def test_a_line_that_is_too_long_is_one_range_and_costs_no_other_line(chunk, is_deep):
+    text = print_dump(*LOG, contents=is_deep, deep=is_deep)
+    place = text.index(b"baseOffset: 3 ")
+    expected = rows(text, MIB)
+    for junk in (b"x" * 2_000 + b"\n", b"\0" * 700 + b"\r\n"):
+        tables = rows(text[:place] + junk + text[place:], 640, chunk)
+        assert tables["record_batches"] == expected["record_batches"]
+        assert unreadable_in(tables["segments"]) == [(REASON, place, len(junk))]
+        assert tables["segments"][0]["tail"] == "CLEAN"
 
 
-def test_a_coordinator_record_of_many_partitions_is_held():
-    partitions = b",".join(b"a-rather-long-name-of-a-topic-%d" % number for number in range(300))
+@pytest.mark.parametrize("chunk", [100, 1 << 20])
+def test_a_record_that_is_too_long_is_one_range_and_costs_no_batch(chunk):
+    text = with_value(b"V" * 2_000)
+    tables = rows(text, 640, chunk)
+    start = text.index(b"| offset: 1 ")
+    assert tables["record_batches"] == rows(text, MIB)["record_batches"]
+    assert unreadable_in(tables["segments"]) == [(REASON, start, text.index(b"\n", start) + 1 - start)]
+    assert unreadable_in(rows(text, MIB)["segments"]) == []
+
+
+@pytest.mark.parametrize("value", [b"a\n" + b"b" * 2_000 + b"\nc", b"b" * 2_000 + b"\nc\nd", b"a\n" + b"b" * 2_000])
+def test_a_long_line_inside_a_payload_costs_no_batch(value):
+    text = with_value(value)
+    tables = rows(text, 640)
+    assert tables["record_batches"] == rows(text, MIB)["record_batches"]
+    assert [length for reason, _at, length in unreadable_in(tables["segments"]) if reason == REASON] == [
+        max(len(line) for line in io.BytesIO(text).readlines())
+    ]
+
+
+def test_a_coordinator_record_of_many_partitions_is_whole():
+    partitions = b",".join(b"a-rather-long-name-of-a-topic-%d" % number for number in range(60_000))
     value = b"producerId:1,producerEpoch:0,state=Ongoing,partitions=[%b],txnLastUpdateTimestamp=5,txnTimeoutMs=60000" % partitions
     record = Record(b"\0\0\0\1a", b"v", printed_key=b"transaction_metadata::transactionalId=a", printed_value=value)
     text = print_dump(Batch((record,)), path=COORDINATOR_PATH, contents=True)
-    ((_, (row,), _, _), whole) = rows(text, longest=640), rows(text, longest=MIB)
-    assert len(row["partitions"]) == 300
-    assert rows(text, longest=640) == whole
+    assert len(text) > 2 * MIB
+    (row,) = rows(text, LONGEST_LINE)["transaction_log"]
+    assert len(row["partitions"]) == 60_000
 
 
-def big_dump(path: Path, value_size: int) -> None:
-    """A record of one long line between others, of which the sizes tell: the readers see a short one as they see this."""
-    log = [Batch(), Batch((Record(value=b"V"), Record())), marker("COMMIT"), Batch()]
-    before, behind_it = print_dump(*log, contents=True).split(b"valueSize: 1 sequence: 1 headerKeys: [] key: k payload: V")
-    with path.open("wb") as stream:
-        stream.write(before + b"valueSize: %d sequence: 1 headerKeys: [] key: k payload: " % value_size)
-        for _ in range(value_size // MIB):
-            stream.write(b"V" * MIB)
-        stream.write(b"V" * (value_size % MIB) + behind_it)
+def write_packed(path: Path, before: bytes, filling: bytes, size: int, after: bytes) -> None:
+    """Writes a text with `size` bytes of `filling` in the middle, compressed according to the name."""
+
+    def pieces() -> Any:
+        yield before
+        for _ in range(size // MIB):
+            yield filling * (MIB // len(filling))
+        yield after
+
+    if path.name.endswith(".gz"):
+        with gzip.open(path, "wb", compresslevel=1) as stream:
+            stream.writelines(pieces())
+    elif path.name.endswith(".zst"):
+        compressor = cramjam.zstd.Compressor()
+        path.write_bytes(
+            b"".join(
+                [*(bytes(compressor.compress(piece) and compressor.flush()) for piece in pieces()), bytes(compressor.finish())]
+            )
+        )
+    else:
+        with path.open("wb") as stream:
+            stream.writelines(pieces())
 
 
-def peak_of(path: Path, table: str) -> tuple[list[dict], int]:
+def peak_of(path: Path, table: str) -> tuple[list[dict[str, Any]], int]:
+    """The rows of a file, and the most memory taken for them."""
+    (file,) = list_capture([str(path)]).files
     tracemalloc.start()
     try:
-        with path.open("rb", buffering=0) as stream:
-            batches = list(getattr(dump, f"read_{table}")(dump.iter_lines(stream), "text:1", "d.txt", None))
-        found = [row for batch in batches for row in batch.to_pylist()]
-        return found, tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize("table", ["record_batches", "segments"])
-def test_a_payload_of_50_mb_takes_a_few(tmp_path, table):
-    big_dump(tmp_path / "long", 50 * MIB)
-    big_dump(tmp_path / "short", 1)
-    found, peak = peak_of(tmp_path / "long", table)
-    assert found == peak_of(tmp_path / "short", table)[0]
-    assert found[-1].get("base_offset", 4) == 4
-    assert peak < 10 * MIB
-
-
-def test_a_line_of_50_mb_among_console_text_is_held_no_further_than_a_record(tmp_path):
-    path = tmp_path / "console.txt"
-    record = consoles.as_line(consoles.Record("billing"))
-    with path.open("wb") as stream:
-        stream.write(record)
-        for _ in range(50):
-            stream.write(b"x" * MIB)
-        stream.write(b"\n" + record)
-    tracemalloc.start()
-    try:
-        with path.open("rb", buffering=0) as stream:
-            batches = list(console.read_transaction_log(console.iter_chunks(stream), "text:1", "c.txt"))
+        batches = list(read_table(table, file))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert [row["transactional_id"] for batch in batches for row in batch.to_pylist()] == ["billing"] * 2
-    assert peak < 60 * MIB, peak / MIB
+    return [row for batch in batches for row in batch.to_pylist()], peak
+
+
+ENDINGS: Final = pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+#: A line of 16 MiB, a copy of it, and the chunk that ends it.
+MOST_MEMORY: Final = 60 * MIB
+
+
+@ENDINGS
+def test_a_payload_of_50_mib_is_one_range_of_a_dump(tmp_path, ending):
+    path = tmp_path / f"orders-0.txt{ending}"
+    before, after = with_value(b"V").replace(b"valueSize: 1 sequence: 1", b"valueSize: %d sequence: 1" % (50 * MIB)).split(b"V", 1)
+    write_packed(path, before, b"V", 50 * MIB, after)
+
+    batches, peak_of_batches = peak_of(path, "record_batches")
+    segments, peak_of_segments = peak_of(path, "segments")
+
+    start = before.rindex(b"\n") + 1
+    length = len(before) - start + 50 * MIB + after.index(b"\n") + 1
+    assert [row["base_offset"] for row in batches] == [0, 1, 3, 4, 5]
+    assert unreadable_in(segments) == [(REASON, start, length)]
+    assert max(peak_of_batches, peak_of_segments) < MOST_MEMORY
+
+
+CONSOLES: Final[dict[str, Callable[[consoles.Record], bytes]]] = {"lines": consoles.as_line, "JSON": consoles.as_json}
+
+
+@ENDINGS
+@pytest.mark.parametrize("form", CONSOLES)
+def test_a_line_of_50_mib_is_one_range_of_console_text(tmp_path, ending, form):
+    path = tmp_path / f"console.txt{ending}"
+    record = CONSOLES[form](consoles.Record("billing"))
+    before = b"" if form == "lines" else b'{"key":{"type":0,"data":{"transactionalId":"'
+    write_packed(path, record + before, b"x, producerId=1 ", 50 * MIB, b"\n" + record)
+
+    printed, peak_of_printed = peak_of(path, "console_log")
+    segments, peak_of_segments = peak_of(path, "segments")
+
+    assert [row["transactional_id"] for row in printed] == ["billing"] * 2
+    assert unreadable_in(segments) == [(REASON, len(record), len(before) + 50 * MIB + 1)]
+    assert max(peak_of_printed, peak_of_segments) < MOST_MEMORY + 40 * MIB

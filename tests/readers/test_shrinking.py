@@ -125,9 +125,9 @@ def in_three_parts(tmp_path: Path) -> tuple[CaptureFile, list[Part]]:
     assert first is not None
     assert second is not None
     parts = [
-        Part(0, first.known.position, None),
-        Part(first.known.position, second.known.position, first.known),
-        Part(second.known.position, None, second.known),
+        Part(0, first.state.position, None),
+        Part(first.state.position, second.state.position, first.state),
+        Part(second.state.position, None, second.state),
     ]
     return file, parts
 

@@ -36,7 +36,7 @@ from txnlib.readers.header_columns import (
     leader_epochs,
     read_int64,
 )
-from txnlib.readers.resume_after_damage import BEGINNING, SCAN, Known, Pause, find_boundary, is_denied, is_torn, is_zeros
+from txnlib.readers.resume_after_damage import BEGINNING, SCAN, BatchChecks, Pause, find_boundary, is_denied, is_torn, is_zeros
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 
 __all__ = [
@@ -45,8 +45,8 @@ __all__ = [
     "Block",
     "Buffer",
     "Pause",
-    "Stretch",
     "Tail",
+    "UnreadableRange",
     "find_boundary",
     "gather",
     "is_crc_valid",
@@ -77,7 +77,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class UnreadableRange:
     """A range of unreadable bytes. `next_offset` is the base offset of the batch after it; None if no batch follows."""
 
     position: int
@@ -102,7 +102,7 @@ def read_blocks(
     check_all: bool,
     start: Pause = BEGINNING,
     until: int | None = None,
-) -> Iterator[Block | Stretch | Tail | Pause]:
+) -> Iterator[Block | UnreadableRange | Tail | Pause]:
     """Yields the batches of a segment in order, the unreadable ranges between them, and last how the file ends.
 
     `check_all` checks the CRC of every batch, whatever its size. After damage, reading resumes at the next batch that its CRC,
@@ -111,9 +111,9 @@ def read_blocks(
     whatever the file contains.
     """
     position, last_offset, leader_epoch = start.position, start.last_offset, start.leader_epoch
-    known = Known(buffer, size, segment_base_offset)
+    checks = BatchChecks(buffer, size, segment_base_offset)
     if last_offset is not None:
-        known.floor = last_offset
+        checks.floor = last_offset
     most, resumed = BLOCK, None
     while True:
         if until is not None and position >= until:
@@ -125,14 +125,14 @@ def read_blocks(
         if len(positions):
             headers = gather(buffer, positions, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
             chain = _Chain(positions, headers, leader_epoch, is_first=position == 0, is_full=is_full)
-            good, reason = _count_believable(known, chain, check_all, is_before_damage=stop < size and not is_full)
+            good, reason = _count_believable(checks, chain, check_all, is_before_damage=stop < size and not is_full)
             if good == 1 and position == resumed:
-                good = 0 if is_denied(known, headers, stop if len(positions) == 1 else int(positions[1])) else 1
+                good = 0 if is_denied(checks, headers, stop if len(positions) == 1 else int(positions[1])) else 1
             # The next batch shows whether the last one is valid, so the last one is read again together with it.
             kept = good - 1 if is_full and good == len(positions) else good
             if kept:
                 yield Block(positions[:kept], headers[:kept], last_offset)
-                known.floor = last_offset = int(last_offsets(headers[:kept])[-1])
+                checks.floor = last_offset = int(last_offsets(headers[:kept])[-1])
                 leader_epoch = int(leader_epochs(headers[:kept])[-1])
         is_whole_block = good == len(positions)
         if is_whole_block and is_full:
@@ -145,14 +145,14 @@ def read_blocks(
         if is_zeros(buffer, bad, size):
             yield Tail("ZEROS", bad)
             return
-        resumed = known.next_believable(bad)
+        resumed = checks.next_believable(bad)
         reason = "CORRUPT_LENGTH" if is_whole_block else reason
         if resumed is None:
-            how = "TORN" if is_whole_block and is_torn(known, bad) else "CORRUPT"
-            yield Stretch(bad, size - bad, "INCOMPLETE_BATCH" if how == "TORN" else reason, None)
+            how = "TORN" if is_whole_block and is_torn(checks, bad) else "CORRUPT"
+            yield UnreadableRange(bad, size - bad, "INCOMPLETE_BATCH" if how == "TORN" else reason, None)
             yield Tail(how, bad)
             return
-        yield Stretch(bad, resumed - bad, reason, read_int64(buffer, resumed))
+        yield UnreadableRange(bad, resumed - bad, reason, read_int64(buffer, resumed))
         position, most = resumed, min(BLOCK_AFTER_DAMAGE, BLOCK)
 
 
@@ -209,13 +209,13 @@ def _walk(
     return np.array(positions, dtype=np.int64), position, is_full
 
 
-def _count_believable(known: Known, chain: _Chain, check_all: bool, *, is_before_damage: bool) -> tuple[int, str]:
+def _count_believable(checks: BatchChecks, chain: _Chain, check_all: bool, *, is_before_damage: bool) -> tuple[int, str]:
     """How many batches, counted from the first, are valid, and why the next one is not."""
     positions, headers = chain.positions, chain.headers
     sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
     last = last_offsets(headers)
-    plausible = is_plausible(headers) & (headers["base_offset"] <= known.ceiling) & (last <= known.ceiling)
-    plausible[0] &= headers["base_offset"][0] > known.floor
+    plausible = is_plausible(headers) & (headers["base_offset"] <= checks.ceiling) & (last <= checks.ceiling)
+    plausible[0] &= headers["base_offset"][0] > checks.floor
     plausible[1:] &= headers["base_offset"][1:] > last[:-1]
     is_control = headers["attributes"] & CONTROL_FLAG != 0
     checked = is_control | (sizes <= PAGE) | (headers["magic"] != 2)
@@ -230,11 +230,11 @@ def _count_believable(known: Known, chain: _Chain, check_all: bool, *, is_before
         checked[-1] = True
     bad = np.flatnonzero(~plausible)
     first = int(bad[0]) if len(bad) else len(positions)
-    refuted = _first_refuted(known, positions, sizes, headers, np.flatnonzero(checked[:first]))
+    refuted = _first_refuted(checks, positions, sizes, headers, np.flatnonzero(checked[:first]))
     first = first if refuted is None else refuted
-    if first < len(positions) and _is_offset_misplaced(headers, last, first, known.floor):
+    if first < len(positions) and _is_offset_misplaced(headers, last, first, checks.floor):
         first -= 1
-    contradicted = (_contradicted(known, chain, fall, first) for fall in falls.tolist())
+    contradicted = (_contradicted(checks, chain, fall, first) for fall in falls.tolist())
     index = next((index for index in contradicted if index is not None), None)
     return (first, CORRUPT_BATCH) if index is None else (index, CONTRADICTED_EPOCH)
 
@@ -250,7 +250,7 @@ def _falls(chain: _Chain) -> Positions:
     return np.flatnonzero((epochs > NO_LEADER_EPOCH) & (epochs < before))
 
 
-def _contradicted(known: Known, chain: _Chain, fall: int, end: int) -> int | None:
+def _contradicted(checks: BatchChecks, chain: _Chain, fall: int, end: int) -> int | None:
     """Index of the one batch, before index `end`, whose leader epoch is wrong where epochs fall; None if no single batch is wrong.
 
     No CRC covers leader epochs. If a single batch disagrees with neighbours that agree with each other, its epoch is wrong. If the
@@ -260,7 +260,7 @@ def _contradicted(known: Known, chain: _Chain, fall: int, end: int) -> int | Non
     epochs = leader_epochs(chain.headers)
     if fall >= end:
         return None
-    if fall > 0 and _is_raised(known, chain, epochs, fall):
+    if fall > 0 and _is_raised(checks, chain, epochs, fall):
         return fall - 1
     if fall == len(epochs) - 1 and chain.is_full:
         return None  # read again, together with the next batches
@@ -269,7 +269,7 @@ def _contradicted(known: Known, chain: _Chain, fall: int, end: int) -> int | Non
     return fall if is_isolated else None
 
 
-def _is_raised(known: Known, chain: _Chain, epochs: Positions, fall: int) -> bool:
+def _is_raised(checks: BatchChecks, chain: _Chain, epochs: Positions, fall: int) -> bool:
     """Whether the batch before a fall has a higher epoch than its two neighbours, which are equal.
 
     For the first batch of a file, these are the two batches after it.
@@ -277,22 +277,22 @@ def _is_raised(known: Known, chain: _Chain, epochs: Positions, fall: int) -> boo
     if fall > 1 or chain.leader_epoch is not None:
         return bool(epochs[fall] == (epochs[fall - 2] if fall > 1 else chain.leader_epoch))
     second = int(chain.positions[1]) + int(chain.headers["batch_length"][1]) + LOG_OVERHEAD
-    if not chain.is_first or second + HEADER.size > known.size:
+    if not chain.is_first or second + HEADER.size > checks.size:
         return False
-    return bool(leader_epochs(header_at(known.buffer, second))[0] == epochs[fall])
+    return bool(leader_epochs(header_at(checks.buffer, second))[0] == epochs[fall])
 
 
-def _first_refuted(known: Known, positions: Positions, sizes: Positions, headers: Headers, indexes: Any) -> int | None:
+def _first_refuted(checks: BatchChecks, positions: Positions, sizes: Positions, headers: Headers, indexes: Any) -> int | None:
     """Index of the first batch among `indexes` whose CRC does not match; None if all match. The only loop that costs time."""
     starts = positions[indexes]
     ends = (starts + sizes[indexes]).tolist()
-    is_plain = (headers["magic"][indexes] == 2).all() and not known.is_damaged and (sizes[indexes] <= SCAN).all()
+    is_plain = (headers["magic"][indexes] == 2).all() and not checks.is_damaged and (sizes[indexes] <= SCAN).all()
     if not is_plain:
         for number, (start, end) in enumerate(zip(starts.tolist(), ends, strict=True)):
-            if not known.is_crc_valid(start, end):
+            if not checks.is_crc_valid(start, end):
                 return int(indexes[number])
         return None
-    buffer, crcs, value = known.buffer, headers["crc"][indexes].tolist(), google_crc32c.value
+    buffer, crcs, value = checks.buffer, headers["crc"][indexes].tolist(), google_crc32c.value
     content: Any = b""
     begin, reach = 0, -1
     for start, end, crc in zip((starts + CRC_STARTS_AT).tolist(), ends, crcs, strict=True):

@@ -11,13 +11,14 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from txnlib.core.text.batch_chain import Line
-from txnlib.core.text.dump_events import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
+from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
-from txnlib.core.text.dump_reader import DumpReader
 from txnlib.core.text.record_lines import read_record_line
 from txnlib.core.text.tool_messages import Tail
 from txnlib.readers import arrow_schemas
+from txnlib.readers.dump_blocks import BatchBlock
 from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
+from txnlib.readers.dump_stream import DumpStream, Event
 from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
 
 
@@ -41,30 +42,19 @@ def _is_record_line(line: bytes) -> bool:
     return line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line) is not None
 
 
-def open_dump(lines: Iterable[Line], topic: str | None) -> DumpReader:
-    """A reader of the lines. From `TextLines` it takes whole blocks where possible.
-
-    `topic` is the topic of files whose path does not contain it.
-    """
-    if isinstance(lines, TextLines):
-        return DumpReader(lines, topic, lines.take_plain, lambda: lines.problem)
-    return DumpReader(lines, topic)
-
-
 def _read_located(
     lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None
-) -> Iterator[tuple[Place | None, Dumped]]:
+) -> Iterator[tuple[Place | None, Event]]:
     """Yields the events of the text, each with its place; None for text outside any file.
 
     Folders that Kafka is deleting are left out. The first log directory belongs to the source itself; further ones become sources
     of their own, named `<source>:<log directory>`.
     """
     topic, partition = topic_partition or (None, None)
-    reader = open_dump(lines, topic)
     place: Place | None = None
     last: Place | None = None
     first_directory: str | None = None
-    for value in reader.read_all():
+    for value in DumpStream(lines, topic):
         if type(value) is FileStart:
             file = value.file
             if file.path is None and last is not None and last.file.topic is not None and last[:2] != (topic, partition):
@@ -97,8 +87,8 @@ def read_record_batches(
             rows.add(value)
             if len(rows) >= arrow_schemas.ROWS_PER_BATCH:
                 yield rows.take()
-        elif type(value) is DumpedBatches:
-            rows.add_all(value.columns)
+        elif type(value) is BatchBlock:
+            rows.add_block(value)
             if len(rows) >= arrow_schemas.ROWS_PER_BATCH:
                 yield rows.take()
         elif type(value) is FileStart and place is not None:

@@ -14,6 +14,7 @@ from pyarrow import csv
 
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import HEADER
+from txnlib.core.text.batch_chain import ChainedBatches
 from txnlib.core.text.dump_lines import BOOLEANS, CODECS, NOT_PRINTED, NUMBERS, TIMESTAMP_TYPES, WORDS, DumpedBatch, read_batch_line
 
 START: Final = b"baseOffset: "
@@ -46,7 +47,7 @@ def field_of(columns: Any, name: str) -> Any:
     return columns[:, DumpedBatch._fields.index(name)]
 
 
-class PlainBatches(NamedTuple):
+class BatchBlock(NamedTuple):
     """The batches of a block as a matrix of `DumpedBatch` fields, and the number of bytes of their lines and record lines.
 
     For a deep dump also the offset of the last record.
@@ -56,8 +57,22 @@ class PlainBatches(NamedTuple):
     size: int
     record_offset: int | None = None
 
+    @property
+    def last(self) -> DumpedBatch:
+        """The last batch, as its batch line shows it."""
+        last = DumpedBatch._make(map(int, self.columns[-1]))
+        return last._replace(control_type=NOT_PRINTED, coordinator_epoch=NOT_PRINTED)
 
-def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> PlainBatches | None:
+    @property
+    def chained(self) -> ChainedBatches:
+        """The changes of the block to its chain."""
+        count, control_type = field_of(self.columns, "records_count"), field_of(self.columns, "control_type")
+        is_marker = (field_of(self.columns, "is_control") != 0) & (field_of(self.columns, "producer_id") >= 0) & (count != 0)
+        has_untyped_markers = (is_marker & (control_type == NOT_PRINTED)).any()
+        return ChainedBatches(self.last, bool((count != 0).any()), bool(has_untyped_markers), self.record_offset)
+
+
+def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> BatchBlock | None:
     """The batches of complete lines; None if the block contains any other line.
 
     Control batches at the end are left out, because their record lines may follow.
@@ -71,7 +86,7 @@ def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> Pl
     while count and control[count - 1]:
         count -= 1
         size = block.rindex(b"\n", 0, size - 1) + 1 if count else 0
-    return PlainBatches(columns[:count], size) if count else None
+    return BatchBlock(columns[:count], size) if count else None
 
 
 def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
@@ -90,18 +105,6 @@ def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
     if columns is None or not _is_believable(columns) or not _is_chained(columns, next_position, last_offset):
         return None
     return columns
-
-
-def has_records(columns: Any) -> bool:
-    """Whether any batch has a record, or does not print its number of records."""
-    return bool((field_of(columns, "records_count") != 0).any())
-
-
-def has_untyped_markers(columns: Any) -> bool:
-    """Whether any marker's type was not printed."""
-    is_marker = (field_of(columns, "is_control") != 0) & (field_of(columns, "producer_id") >= 0)
-    is_marker &= (field_of(columns, "records_count") != 0) & (field_of(columns, "control_type") == NOT_PRINTED)
-    return bool(is_marker.any())
 
 
 def _parsed(block: bytes, labels: list[bytes]) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from txnlib.core.text.dump_lines import TIMESTAMP_TYPES, DumpedBatch
 from txnlib.core.text.record_lines import CONTROL_TYPES, contents_of, read_marker, read_record_line
 from txnlib.readers.batch_headers import gather
-from txnlib.readers.dump_blocks import START, PlainBatches, field_of, read_batch_lines
+from txnlib.readers.dump_blocks import START, BatchBlock, field_of, read_batch_lines
 
 _RECORD: Final = np.frombuffer(b"| offset: ", dtype=np.uint8)
 _HEADER_KEYS: Final = b"headerKeys: ["
@@ -32,7 +32,7 @@ _MARKER: Final = re.compile(
 _CONTROL_TYPE, _COORDINATOR_EPOCH = (DumpedBatch._fields.index(name) for name in ("control_type", "coordinator_epoch"))
 
 
-def read_plain_records(block: bytes, next_position: int, last_offset: int) -> PlainBatches | None:
+def read_plain_records(block: bytes, next_position: int, last_offset: int) -> BatchBlock | None:
     """The batches of complete lines, each with all its records; None if the block contains anything else.
 
     The last batch line and all lines after it are left out, because more of its records may follow the block.
@@ -60,7 +60,7 @@ def read_plain_records(block: bytes, next_position: int, last_offset: int) -> Pl
     if not _are_without_text(block, starts[records], stops[records], of_batch, columns):
         return None
     last = int(offsets[-1]) if counts[-1] else int(field_of(columns, "base_offset")[-1]) - 1
-    return PlainBatches(columns, end, last)
+    return BatchBlock(columns, end, last)
 
 
 def _joined(block: bytes, starts: Any, stops: Any) -> bytes:
@@ -86,8 +86,8 @@ def _offsets(block: bytes, starts: Any) -> Any:
 def _are_held(offsets: Any, of_batch: Any, columns: Any) -> bool:
     """Whether each record is within its batch's offsets and above the previous record of the batch (`Chain.holds`)."""
     is_in = (offsets >= field_of(columns, "base_offset")[of_batch]) & (offsets <= field_of(columns, "last_offset")[of_batch])
-    is_behind = (offsets[1:] > offsets[:-1]) | (of_batch[1:] != of_batch[:-1])
-    return bool(is_in.all() and is_behind.all())
+    is_higher = (offsets[1:] > offsets[:-1]) | (of_batch[1:] != of_batch[:-1])
+    return bool(is_in.all() and is_higher.all())
 
 
 def _have_one_list_each(block: bytes, end: int, lines: int) -> bool:

@@ -11,11 +11,13 @@ import pyarrow as pa
 from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.constants import NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CompressionType, ControlType, TimestampType
-from txnlib.core.text.dump_events import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileEnd, Unreadable
+from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd, Unreadable
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
 from txnlib.core.text.tool_messages import UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
+from txnlib.readers.dump_blocks import BatchBlock, field_of
+from txnlib.readers.dump_stream import Event
 
 
 class Place(NamedTuple):
@@ -66,13 +68,13 @@ class BatchRows:
         self.gaps.append(batch.base_offset - self.end_offset if is_gap_known else _UNKNOWN)
         self.end_offset = batch.last_offset + 1
 
-    def add_all(self, matrix: Any) -> None:
-        """Adds the rows of a block: a matrix with the fields of `DumpedBatch` as columns."""
+    def add_block(self, block: BatchBlock) -> None:
+        """Adds the rows of a block."""
         if not self.is_known:
             return
-        self.fields.frombytes(np.ascontiguousarray(matrix).tobytes())
-        base, last = matrix[:, 0], matrix[:, 1]
-        gaps = np.empty(len(matrix), dtype=np.int64)
+        self.fields.frombytes(np.ascontiguousarray(block.columns).tobytes())
+        base, last = field_of(block.columns, "base_offset"), field_of(block.columns, "last_offset")
+        gaps = np.empty(len(base), dtype=np.int64)
         gaps[0] = base[0] - self.end_offset if self.end_offset >= 0 else _UNKNOWN
         gaps[1:] = base[1:] - last[:-1] - 1
         self.gaps.frombytes(gaps.tobytes())
@@ -170,11 +172,11 @@ class Seen:
         self.bytes = self.batches = 0
         self.unreadable: list[dict[str, Any]] = []
 
-    def add(self, value: Dumped) -> None:
+    def add(self, value: Event) -> None:
         if type(value) is DumpedBatch:
             self.add_batch(value)
-        elif type(value) is DumpedBatches:
-            self.add_all(DumpedBatch._make(value.columns.T), value.last)
+        elif type(value) is BatchBlock:
+            self.add_block(DumpedBatch._make(value.columns.T), value.last)
         elif type(value) is Unreadable:
             self.add_unreadable(*value)
 
@@ -188,7 +190,7 @@ class Seen:
         if self.is_stamped(batch) and FIRST_MS <= batch.max_timestamp <= LAST_MS:
             self.newest_broker_ms = max(batch.max_timestamp, self.newest_broker_ms or 0)
 
-    def add_all(self, columns: Any, last: DumpedBatch) -> None:
+    def add_block(self, columns: Any, last: DumpedBatch) -> None:
         """The same for a block: a `DumpedBatch` of columns, and its last row."""
         base, ends = columns.base_offset, columns.last_offset + 1
         self.batches += len(base) - 1
@@ -208,10 +210,10 @@ class Seen:
         """Sets `next_offset` of the unreadable ranges before this batch and, for the first batch, the first offset of the file."""
         if self.first_offset is None:
             self.first_offset = offset
-        for stretch in reversed(self.unreadable):
-            if stretch["next_offset"] is not None:
+        for unreadable in reversed(self.unreadable):
+            if unreadable["next_offset"] is not None:
                 break
-            stretch["next_offset"] = offset
+            unreadable["next_offset"] = offset
 
     def is_stamped(self, batch: DumpedBatch) -> Any:
         """Whether a batch's timestamp is on a broker's clock: markers, LogAppendTime, and everything that coordinators write.
@@ -222,8 +224,8 @@ class Seen:
         return is_marker | (batch.timestamp_type == int(TimestampType.LOG_APPEND_TIME)) | self.is_coordinator
 
     def add_unreadable(self, position: int, length: int, reason: str, sample: str) -> None:
-        stretch = {"position": position, "length": length, "reason": str(reason), "sample": sample, "next_offset": None}
-        self.unreadable.append(stretch)
+        unreadable = {"position": position, "length": length, "reason": str(reason), "sample": sample, "next_offset": None}
+        self.unreadable.append(unreadable)
 
     def row(self, path: str, end: FileEnd) -> dict[str, Any]:
         """A row of `segments`."""

@@ -15,12 +15,12 @@ from txnlib.readers.segment_fingerprint import landmarks_of
 class Part:
     """The bytes from `start` to before `stop` (None: to the end of the file).
 
-    `known` is the reader's state at `start`; None at the beginning of the file.
+    `state` is the reader's state at `start`; None at the beginning of the file.
     """
 
     start: int
     stop: int | None
-    known: Pause | None
+    state: Pause | None
 
 
 def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -53,11 +53,11 @@ def _unreadable(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     has_commit = False
     for number, row in enumerate(rows):
         following = _first(later["first_offset"] for later in rows[number + 1 :])
-        for stretch in row["unreadable"]:
-            is_commit = stretch["reason"].startswith(UNDECODABLE_COMMIT)
+        for unreadable in row["unreadable"]:
+            is_commit = unreadable["reason"].startswith(UNDECODABLE_COMMIT)
             if not (is_commit and has_commit):
-                next_offset = stretch["next_offset"]
-                kept.append({**stretch, "next_offset": following if next_offset is None else next_offset})
+                next_offset = unreadable["next_offset"]
+                kept.append({**unreadable, "next_offset": following if next_offset is None else next_offset})
             has_commit |= is_commit
     return kept
 

@@ -58,7 +58,7 @@ class Reached:
     """The chunk whose boundary was confirmed by the reader of an earlier chunk, and the reader's state there."""
 
     number: int
-    known: Pause
+    state: Pause
 
 
 def chunks_of(capture: Capture, split_bytes: int | None = None) -> list[Chunk]:
@@ -90,11 +90,11 @@ def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
     """The parts of a file, in order. `reached`: the number of a chunk -> the boundary reached from it."""
     parts: list[Part] = []
     number, start = 0, 0
-    known: Pause | None = None
+    state: Pause | None = None
     while (step := reached.get(number)) is not None:
-        parts.append(Part(start, step.known.position, known))
-        number, start, known = step.number, step.known.position, step.known
-    return (*parts, Part(start, None, known))
+        parts.append(Part(start, step.state.position, state))
+        number, start, state = step.number, step.state.position, step.state
+    return (*parts, Part(start, None, state))
 
 
 def _reach(chunk: Chunk) -> Reached | None:

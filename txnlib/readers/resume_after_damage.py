@@ -50,8 +50,8 @@ class Pause:
 BEGINNING: Final = Pause(0, None)
 
 
-class Known:
-    """The reader's knowledge about a file at its current position: which offsets may follow, and CRCs."""
+class BatchChecks:
+    """Checks of the batches of a file: which offsets may follow the current position, and CRCs."""
 
     def __init__(self, buffer: Buffer, size: int, segment_base_offset: int) -> None:
         self.buffer, self.size = buffer, size
@@ -106,47 +106,47 @@ def is_zeros(buffer: Buffer, position: int, size: int) -> bool:
     return all(not any(buffer[start:end]) for start, end in _growing_ranges(position, size))
 
 
-def is_torn(known: Known, position: int) -> bool:
+def is_torn(checks: BatchChecks, position: int) -> bool:
     """Whether the file ends inside a batch with a plausible start, as copies of a log that is being written do."""
-    buffer, size = known.buffer, known.size
+    buffer, size = checks.buffer, checks.size
     if size - position <= MAGIC_POSITION:
         return True
     length = read_int32(buffer, position + 8)
     is_cut = length >= MIN_LENGTH and position + length + LOG_OVERHEAD > size
-    return is_cut and known.floor < read_int64(buffer, position) <= known.ceiling and buffer[position + MAGIC_POSITION] <= 2
+    return is_cut and checks.floor < read_int64(buffer, position) <= checks.ceiling and buffer[position + MAGIC_POSITION] <= 2
 
 
-def _next_believable(known: Known, bad: int) -> int | None:
+def _next_believable(checks: BatchChecks, bad: int) -> int | None:
     """Position of the first batch after `bad` that CRC, length and offset prove; None if there is none."""
-    if known.size - bad > MAGIC_POSITION:
-        length = read_int32(known.buffer, bad + 8)
+    if checks.size - bad > MAGIC_POSITION:
+        length = read_int32(checks.buffer, bad + 8)
         after = bad + length + LOG_OVERHEAD
-        if length >= MIN_LENGTH and _first_believable(known, after, after + 1) is not None:
+        if length >= MIN_LENGTH and _first_believable(checks, after, after + 1) is not None:
             return after
-    return _first_believable(known, bad + 1, known.size)
+    return _first_believable(checks, bad + 1, checks.size)
 
 
-def _first_believable(known: Known, start: int, end: int) -> int | None:
+def _first_believable(checks: BatchChecks, start: int, end: int) -> int | None:
     """Position of the first batch in [start, end) that CRC, length and offset prove; None if there is none."""
     for look in _growing_ranges(start, end):
-        for position, after in _candidates(known, *look):
-            if known.is_crc_valid(position, after):
+        for position, after in _candidates(checks, *look):
+            if checks.is_crc_valid(position, after):
                 return position
     return None
 
 
-def is_denied(known: Known, headers: Headers, bad: int) -> bool:
+def is_denied(checks: BatchChecks, headers: Headers, bad: int) -> bool:
     """Whether a batch between two damaged ranges has a wrong offset: the next valid batch has no higher offset.
 
     After damage, only the floor confirms an offset. A wrong offset would make all following batches seem invalid.
     """
-    following = known.next_believable(bad)
-    return following is not None and read_int64(known.buffer, following) <= int(last_offsets(headers)[0])
+    following = checks.next_believable(bad)
+    return following is not None and read_int64(checks.buffer, following) <= int(last_offsets(headers)[0])
 
 
-def _candidates(known: Known, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _candidates(checks: BatchChecks, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Start and end of each possible batch that starts in [start, end). The caller checks the CRC."""
-    buffer, size = known.buffer, known.size
+    buffer, size = checks.buffer, checks.size
     count = min(end, size - MAGIC_POSITION) - start
     if count <= 0:
         return
@@ -155,19 +155,19 @@ def _candidates(known: Known, start: int, end: int) -> Iterator[tuple[int, int]]
     length = sum(window[i : i + count] << (8 * (11 - i)) for i in range(8, 12))
     after = np.arange(start, start + count) + length + LOG_OVERHEAD
     is_possible = (window[MAGIC_POSITION:] <= 2) & (length >= MIN_LENGTH) & (after <= size)
-    is_possible &= (offset > known.floor) & (offset <= known.ceiling)
+    is_possible &= (offset > checks.floor) & (offset <= checks.ceiling)
     indexes = np.flatnonzero(is_possible)
     for some in np.split(indexes, range(_TOGETHER, len(indexes), _TOGETHER)) if len(indexes) else ():
         headers = gather(buffer, start + some, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
-        likely = some[is_plausible(headers) & (last_offsets(headers) <= known.ceiling)]
+        likely = some[is_plausible(headers) & (last_offsets(headers) <= checks.ceiling)]
         yield from zip((start + likely).tolist(), after[likely].tolist(), strict=True)
 
 
 def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> Pause | None:
     """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or no more bytes."""
-    known = Known(buffer, size, segment_base_offset)
-    known.begin_damage(start)
-    position = _first_believable(known, start, end)
+    checks = BatchChecks(buffer, size, segment_base_offset)
+    checks.begin_damage(start)
+    position = _first_believable(checks, start, end)
     if position is None:
         return None
     header = header_at(buffer, position)

@@ -28,7 +28,7 @@ from txnlib.core.kafka.record_batch import (
 )
 from txnlib.core.kafka.wire import CorruptRecordError
 from txnlib.readers import arrow_schemas
-from txnlib.readers.batch_headers import BEGINNING, Block, Buffer, Pause, Stretch, Tail, gather, read_blocks
+from txnlib.readers.batch_headers import BEGINNING, Block, Buffer, Pause, Tail, UnreadableRange, gather, read_blocks
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
 from txnlib.readers.decoded_records import MAX_BATCH_BYTES, UnreadableRecord, iter_batch_records, named
 from txnlib.readers.header_columns import leader_epochs
@@ -71,7 +71,7 @@ class Segment:
     def has_commits(self) -> bool:
         return self.topic == GROUP_METADATA_TOPIC
 
-    def blocks(self) -> Iterator[Block | Stretch | Tail | Pause]:
+    def blocks(self) -> Iterator[Block | UnreadableRange | Tail | Pause]:
         """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
 
         If the file shrinks meanwhile: what is left of it, and an unreadable range for the rest.
@@ -88,7 +88,7 @@ class Segment:
                     if isinstance(event, Block):
                         end = int(event.positions[-1]) + int(event.headers["batch_length"][-1]) + LOG_OVERHEAD
                         start = Pause(end, int(event.last_offsets[-1]), int(leader_epochs(event.headers)[-1]))
-                    elif isinstance(event, Stretch):
+                    elif isinstance(event, UnreadableRange):
                         start = Pause(event.position + event.length, start.last_offset, start.leader_epoch)
                 return
             except FileShrunk as shrunk:
@@ -101,18 +101,18 @@ class Segment:
         """The largest size of the file that was seen, in bytes."""
         return max(self.listed_size or 0, self.size)
 
-    def _blocks(self, start: Pause, size: int) -> Iterator[Block | Stretch | Tail | Pause]:
+    def _blocks(self, start: Pause, size: int) -> Iterator[Block | UnreadableRange | Tail | Pause]:
         check_all = self.is_coordinator or self.has_commits
         return read_blocks(self.buffer, size, self.base_offset, check_all=check_all, start=start, until=self.until)
 
-    def _lost(self, size: int, begin: int) -> Iterator[Stretch | Tail]:
+    def _lost(self, size: int, begin: int) -> Iterator[UnreadableRange | Tail]:
         """An unreadable range for the bytes that a truncated file no longer has.
 
         It starts at `begin`, because earlier ranges already report the bytes before.
         """
         end = self.whole_size if self.until is None else self.until
         position = min(max(begin, self.start.position), end)
-        yield Stretch(position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None)
+        yield UnreadableRange(position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None)
         yield Tail("CORRUPT", position)
 
 
@@ -168,8 +168,8 @@ def read_segments(segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) 
         if isinstance(part, Block):
             seen.add_block(segment, part)
             segment.forget(int(part.positions[-1]))
-        elif isinstance(part, Stretch):
-            seen.add_stretch(segment, part)
+        elif isinstance(part, UnreadableRange):
+            seen.add_unreadable(segment, part)
         elif isinstance(part, Tail):
             seen.tail = part.how
     yield pa.RecordBatch.from_pylist([seen.row(segment)], schema=schema)
@@ -237,11 +237,9 @@ class _Seen:
                 self.has_undecodable_commits = True
                 return
 
-    def add_stretch(self, segment: Segment, stretch: Stretch) -> None:
-        sample = (
-            b"" if stretch.reason.startswith(FILE_SHRANK) else segment.buffer[stretch.position : stretch.position + SAMPLE_BYTES]
-        )
-        self.unreadable.append(_unreadable(sample, stretch.position, stretch.length, stretch.reason, stretch.next_offset))
+    def add_unreadable(self, segment: Segment, damage: UnreadableRange) -> None:
+        sample = b"" if damage.reason.startswith(FILE_SHRANK) else segment.buffer[damage.position : damage.position + SAMPLE_BYTES]
+        self.unreadable.append(_unreadable(sample, damage.position, damage.length, damage.reason, damage.next_offset))
 
     def row(self, segment: Segment) -> dict[str, Any]:
         return {

@@ -55,7 +55,7 @@ def _without_samples(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows without samples, for a file outside the input: nothing permits keeping its content."""
     if "unreadable" not in batch.schema.names:
         return batch
-    rows = [{**row, "unreadable": [{**stretch, "sample": ""} for stretch in row["unreadable"] or ()]} for row in batch.to_pylist()]
+    rows = [{**row, "unreadable": [{**one, "sample": ""} for one in row["unreadable"] or ()]} for row in batch.to_pylist()]
     return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
 
@@ -67,7 +67,7 @@ def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batc
 def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
     """The segment in a file, or the part of it that `file.part` gives."""
     topic, partition, part = file.topic or "", file.partition or 0, file.part
-    start = part.known if part is not None and part.known is not None else BEGINNING
+    start = part.state if part is not None and part.state is not None else BEGINNING
     until = None if part is None else part.stop
     where = (file.path, file.source, topic, partition, file.offset)
     return Segment(*where, opened.buffer, opened.size, opened.forget, start, until, file.size)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from txnlib.core.text.dump_reader import DumpReader
-from txnlib.core.text.dump_events import FileStart, FileEnd, DumpedBatches, DumpedTransactionLogRecord, Dumped, Unreadable
+from txnlib.core.text.dump_events import FileStart, FileEnd, DumpedTransactionLogRecord, Dumped, Unreadable
 from txnlib.core.text.dump_lines import DumpedFile, DumpedBatch, DumpedSnapshotEntry, read_file_line, read_batch_line
 from txnlib.core.text.record_lines import read_record_line, read_marker
-from txnlib.core.text.batch_chain import Chain
+from txnlib.core.text.batch_chain import Chain, ChainedBatches
 from txnlib.core.text.tool_messages import UnreadableReason, Tail
 from txnlib.core.text.console_reader import read_console_text, find_console_record
 from txnlib.core.text.console_events import ConsoleRecord, ConsoleEnd
-from txnlib.core.text.long_line import LongLine
+from txnlib.core.text.long_line import LONGEST_LINE, LongLine
 
 __all__ = [
     "DumpReader",
     "FileStart",
     "FileEnd",
-    "DumpedBatches",
     "DumpedTransactionLogRecord",
     "Dumped",
     "Unreadable",
@@ -28,11 +27,13 @@ __all__ = [
     "read_record_line",
     "read_marker",
     "Chain",
+    "ChainedBatches",
     "UnreadableReason",
     "Tail",
     "read_console_text",
     "find_console_record",
     "ConsoleRecord",
     "ConsoleEnd",
+    "LONGEST_LINE",
     "LongLine",
 ]

@@ -91,6 +91,18 @@ class _Link(NamedTuple):
     files: int
 
 
+class ChainedBatches(NamedTuple):
+    """Valid batches that continue a chain, with all their records if records are printed.
+
+    `last`: the last batch, as its batch line shows it. `record_offset`: the offset of the last record, if records are printed.
+    """
+
+    last: DumpedBatch
+    has_records: bool
+    has_untyped_markers: bool
+    record_offset: int | None
+
+
 class Chain:
     """The state of reading the dump of one file."""
 
@@ -165,18 +177,21 @@ class Chain:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the current batch is complete and nothing is in doubt, so that the next lines may be read as a block."""
+        """Whether the current batch is complete and nothing is in doubt, so that the next batches may be read as a block."""
         batch = self.batch
         if self.kind != "log" or batch is None or not batch.is_valid or self.is_bare or self.has_doubt or self.is_torn:
             return False
         return self.records >= batch.records_count if self.is_deep else not self.has_text
 
-    def append_all(self, last: DumpedBatch, record_offset: int | None) -> None:
-        """Continues the chain after a block of valid batches that continue it, with all their records if records are printed."""
+    def append_all(self, batches: ChainedBatches) -> None:
+        """Continues the chain after batches that continue it."""
+        last = batches.last
         self.next_position, self.last_offset = last.position, last.base_offset - 1
         self.append(last)
-        if record_offset is not None:
-            self.records, self.record_offset = last.records_count, record_offset
+        self.has_records |= batches.has_records
+        self.has_untyped_markers |= batches.has_untyped_markers
+        if batches.record_offset is not None:
+            self.records, self.record_offset = last.records_count, batches.record_offset
 
     def open_text(self, text: OpenText | None = None) -> None:
         """Notes that free text of unknown extent follows this line."""

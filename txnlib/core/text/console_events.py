@@ -75,6 +75,11 @@ class ConsoleOutput:
         self.end = 0
         self.is_torn = self.is_ended_early = False
 
+    @property
+    def last_reason(self) -> UnreadableReason | None:
+        """The reason if the text so far ends with an unreadable range, else None."""
+        return self._last.reason if type(self._last) is Unreadable else None
+
     def record(self, position: int, length: int, transactional_id: str, entry: TransactionLogEntry | None) -> None:
         self._settle()
         self.values.append(ConsoleRecord(position, length, transactional_id, entry))

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from txnlib.core.kafka.transaction_log import KEY_VERSION, TransactionLogEntry
 from txnlib.core.text.console_events import ConsoleOutput, Printed, is_blank, is_chatter
-from txnlib.core.text.coordinator_text import LONGEST_RECORD, read_json_value
+from txnlib.core.text.coordinator_text import read_json_value
+from txnlib.core.text.long_line import LONGEST_LINE
 from txnlib.core.text.tool_messages import UnreadableReason
 
 #: Accepts the white space that `jq` prints.
@@ -47,33 +48,34 @@ def read_json_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Print
     for chunk in chunks:
         buffer += chunk
         while start := OBJECT_START.search(buffer, searched):
-            _read_element(out, bytes(buffer[: start.start()]), is_last=False)
+            _read_element(out, bytes(buffer[: start.start()]), UnreadableReason.BROKEN_LINE)
             del buffer[: start.start()]
             # The beginning of this object is not that of the next.
             searched = 1
         searched = max(1 if OBJECT_START.match(buffer) else 0, len(buffer) - _LONGEST_START)
-        if len(buffer) > LONGEST_RECORD:
-            _read_element(out, bytes(buffer), is_last=False)
-            buffer.clear()
+        if len(buffer) > LONGEST_LINE:
+            end = buffer.rfind(b"\n") + 1 or len(buffer) - _LONGEST_START
+            _read_element(out, bytes(buffer[:end]), UnreadableReason.LINE_TOO_LONG)
+            del buffer[:end]
             searched = 0
         yield from out.values
         out.values.clear()
-    _read_element(out, bytes(buffer), is_last=True)
+    _read_element(out, bytes(buffer), UnreadableReason.CUT_LINE)
     out.finish()
     yield from out.values
 
 
-def _read_element(out: ConsoleOutput, element: bytes, *, is_last: bool) -> None:
-    """Reads an object and the text after it, up to the next object."""
+def _read_element(out: ConsoleOutput, element: bytes, unfinished: UnreadableReason) -> None:
+    """Reads an object and the text after it, up to the next object. `unfinished`: why an object or a line may have no end."""
     if not OBJECT_START.match(element):
-        _read_gap(out, element, is_last)
+        _read_gap(out, element, unfinished)
         return
     start = out.end
     text = element.decode("utf-8", "surrogateescape")
     try:
         printed, end = _JSON.raw_decode(text)
     except (JSONDecodeError, RecursionError, ValueError):
-        out.unreadable(start, element, UnreadableReason.CUT_LINE if is_last else UnreadableReason.BROKEN_LINE)
+        out.unreadable(start, element, unfinished)
         return
     length = len(text[:end].encode("utf-8", "surrogateescape"))
     try:
@@ -83,17 +85,23 @@ def _read_element(out: ConsoleOutput, element: bytes, *, is_last: bool) -> None:
         out.unreadable(start, element[:length], UnreadableReason.UNDECODABLE_RECORD)
     except _NotARecord as error:
         out.unreadable(start, element[:length], error.reason)
-    _read_gap(out, element[length:], is_last)
+    _read_gap(out, element[length:], unfinished)
 
 
-def _read_gap(out: ConsoleOutput, text: bytes, is_last: bool) -> None:
+def _read_gap(out: ConsoleOutput, text: bytes, unfinished: UnreadableReason) -> None:
+    if out.last_reason is UnreadableReason.LINE_TOO_LONG:
+        # The rest of it.
+        out.unreadable(out.end, text, UnreadableReason.LINE_TOO_LONG)
+        return
     for line in text.splitlines(keepends=True):
         if is_blank(line) or (is_chatter(line) and line.endswith(b"\n")):
             out.chatter(out.end, line)
+        elif unfinished is UnreadableReason.LINE_TOO_LONG and not line.endswith(b"\n"):
+            out.unreadable(out.end, line, unfinished)
         elif _PIECE.search(line):
             out.unreadable(out.end, line, UnreadableReason.BROKEN_LINE)
         else:
-            is_cut = is_last and not line.endswith(b"\n")
+            is_cut = unfinished is UnreadableReason.CUT_LINE and not line.endswith(b"\n")
             out.unreadable(out.end, line, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.NOT_DUMP_TEXT)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from txnlib.core.text.console_events import Chatter, ConsoleEnd, ConsoleRecord, Printed
 from txnlib.core.text.console_json_form import OBJECT_START, read_json_form
-from txnlib.core.text.console_line_form import read_text_form
+from txnlib.core.text.console_line_form import ECHO_LABEL, read_text_form
 from txnlib.core.text.dump_events import Unreadable
 from txnlib.core.text.tool_messages import UnreadableReason
 
@@ -50,7 +50,8 @@ def read_console_text(chunks: Iterable[bytes]) -> Iterator[Printed]:
 def find_console_record(head: bytes) -> int | None:
     """The position of the first record in the beginning of a file; None if it is no console consumer text.
 
-    If there are only tombstones, they count only if all other text is chatter, because `::NULL` occurs in other texts, too.
+    A record of an id with line feeds counts, although it is ambiguous. Tombstones count only if all other text is chatter, because
+    `::NULL` occurs in other texts, too.
     """
     if head.startswith(b"\0"):
         return None
@@ -61,6 +62,8 @@ def find_console_record(head: bytes) -> int | None:
                 return printed.position
             first_tombstone = printed.position if first_tombstone is None else first_tombstone
         elif type(printed) is Unreadable and printed.reason is not UnreadableReason.CUT_LINE:
+            if printed.reason is UnreadableReason.AMBIGUOUS_RECORD and head.find(ECHO_LABEL, printed.position, printed.end) >= 0:
+                return printed.position
             first_tombstone = None
             break
     return first_tombstone

@@ -24,8 +24,6 @@ class TransactionLogText(NamedTuple):
     entry: TransactionLogEntry | None
 
 
-#: Maximum size of a record's text: on disk a record may have a megabyte, and its text repeats each topic for every partition.
-LONGEST_RECORD: Final = 1 << 24
 #: Labels before a transactional id: from 2.4.1, and earlier.
 ID_LABELS: Final = (b"transaction_metadata::transactionalId=", b"transactionalId=")
 _JSON_KEY: Final = b'{"type":'

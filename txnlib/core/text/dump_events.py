@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.text.batch_chain import Chain
@@ -17,6 +17,11 @@ class Unreadable(NamedTuple):
     length: int
     reason: UnreadableReason
     sample: str
+
+    @property
+    def end(self) -> int:
+        """The position after the range."""
+        return self.position + self.length
 
 
 class DumpedTransactionLogRecord(NamedTuple):
@@ -43,21 +48,7 @@ class FileEnd(NamedTuple):
     is_decoded: bool
 
 
-class DumpedBatches(NamedTuple):
-    """The batches of a block of plain lines. `columns` is the reader's matrix of their fields.
-
-    `end` is the position in the text after them. `record_offset` is the offset of the last record, if records are printed.
-    """
-
-    columns: Any
-    last: DumpedBatch
-    has_records: bool
-    has_untyped_markers: bool
-    end: int
-    record_offset: int | None
-
-
-Dumped = FileStart | FileEnd | DumpedBatch | DumpedBatches | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
+Dumped = FileStart | FileEnd | DumpedBatch | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
 
 
 def sample_of(text: bytes) -> str:
@@ -69,6 +60,7 @@ def sample_of(text: bytes) -> str:
 _CORRUPT: Final = frozenset(
     {
         UnreadableReason.BROKEN_LINE,
+        UnreadableReason.LINE_TOO_LONG,
         UnreadableReason.CRC_MISMATCH,
         UnreadableReason.OUT_OF_CHAIN,
         UnreadableReason.SIZE_MISMATCH,
@@ -78,7 +70,7 @@ _CORRUPT: Final = frozenset(
     }
 )
 #: Maximum number of consecutive ranges to keep separate. Further ones are merged whatever their reason.
-_STRETCHES: Final = 256
+_MOST_RANGES: Final = 256
 _SAMPLE_BYTES: Final = 160
 
 
@@ -89,7 +81,7 @@ class Output:
         self.values: list[Dumped] = []
         #: A batch whose record line may add its marker, and the unreadable ranges since the last genuine line.
         self.pending: DumpedBatch | None = None
-        self.stretches: list[Unreadable] = []
+        self.ranges: list[Unreadable] = []
         #: Current position in the text.
         self.end = 0
         #: Number of bytes that were read, that are payload, and that are in unreadable ranges.
@@ -100,25 +92,25 @@ class Output:
     def unreadable(self, position: int, text: bytes, reason: UnreadableReason, length: int | None = None) -> None:
         """Adds an unreadable range of `length` bytes (None: up to the current position), or extends the last range to its end."""
         length = self.end - position if length is None else length
-        last = self.stretches[-1] if self.stretches else None
-        if last is not None and (last.reason is reason or len(self.stretches) == _STRETCHES):
+        last = self.ranges[-1] if self.ranges else None
+        if last is not None and (last.reason is reason or len(self.ranges) == _MOST_RANGES):
             between = position - last.position - last.length
-            self.stretches[-1] = last._replace(length=last.length + between + length)
+            self.ranges[-1] = last._replace(length=last.length + between + length)
             self.read, self.payload = self._before
             self.quarantined += between + length
         else:
-            self.stretches.append(Unreadable(position, length, reason, sample_of(text)))
+            self.ranges.append(Unreadable(position, length, reason, sample_of(text)))
             self.quarantined += length
         self._before = self.read, self.payload
 
     def missing(self, position: int) -> None:
         """Notes that genuine lines are missing here, unless an unreadable range already shows it."""
-        if all(stretch.reason is UnreadableReason.NOT_DUMP_TEXT for stretch in self.stretches):
+        if all(unreadable.reason is UnreadableReason.NOT_DUMP_TEXT for unreadable in self.ranges):
             self.note(position, UnreadableReason.OUT_OF_CHAIN)
 
     def note(self, position: int, reason: UnreadableReason, text: bytes = b"") -> None:
         """Adds an empty range."""
-        self.stretches.append(Unreadable(position, 0, reason, sample_of(text)))
+        self.ranges.append(Unreadable(position, 0, reason, sample_of(text)))
         self._before = self.read, self.payload
 
     def settle(self, chain: Chain | None) -> None:
@@ -129,15 +121,15 @@ class Output:
             is_marker = batch.is_control and batch.producer_id >= 0 and batch.records_count != 0
             if chain is not None and is_marker and batch.control_type == NOT_PRINTED:
                 chain.has_untyped_markers = True
-        if self.stretches:
-            self.values += self.stretches
-            self.stretches.clear()
+        if self.ranges:
+            self.values += self.ranges
+            self.ranges.clear()
 
     def end_file(self, chain: Chain | None, position: int) -> None:
         """Releases all remaining events of a file and its end. `chain` None: text outside any file."""
         if chain is not None and chain.has_doubt:
             self.missing(position)
-        is_corrupt = not _CORRUPT.isdisjoint(stretch.reason for stretch in self.stretches)
+        is_corrupt = not _CORRUPT.isdisjoint(unreadable.reason for unreadable in self.ranges)
         self.settle(chain)
         if chain is None:
             return

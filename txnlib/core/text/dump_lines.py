@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import CompressionType, TimestampType
-from txnlib.core.text.long_line import LongLine
 
 #: The value of a field that a version of the tool does not print. For all of these numbers, this is also Kafka's "none".
 NOT_PRINTED: Final = -1
+#: Far above the size of a line without free text. Longer lines are not split into words, which would take much memory.
+LONGEST_METADATA: Final = 1 << 14
 
 
 class DumpedFile(NamedTuple):
@@ -173,7 +174,7 @@ _DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9
 
 def read_file_line(line: bytes) -> DumpedFile | None:
     """The file in a line `Dumping <path>`, and the fields in its path (formats.md 3.11); None for any other line."""
-    if not line.startswith(b"Dumping ") or type(line) is LongLine:
+    if not line.startswith(b"Dumping ") or len(line) > LONGEST_METADATA:
         return None
     path = line[len(b"Dumping ") :].decode(errors="replace").rstrip("\r\n")
     parent, _, name = path.replace("\\", "/").rpartition("/")
@@ -192,7 +193,7 @@ def read_file_line(line: bytes) -> DumpedFile | None:
 
 def read_batch_line(line: bytes) -> DumpedBatch | None:
     """The batch in a line `baseOffset: …`, or `offset: … size: …` of formats 0 and 1; None for any other line."""
-    if type(line) is LongLine:
+    if len(line) > LONGEST_METADATA:
         return None
     tokens = line.split()
     layout = _layout(tuple(tokens[0::2]))
@@ -241,6 +242,8 @@ def is_believable(batch: DumpedBatch) -> bool:
 
 def read_snapshot_line(line: bytes) -> DumpedSnapshotEntry | None:
     """The producer in a line of a `.snapshot` dump; None for any other line."""
+    if len(line) > LONGEST_METADATA:
+        return None
     head, _label, queue = line.partition(b" cachedMetadata: ")
     tokens = head.split()
     fields = dict(zip(tokens[0::2], tokens[1::2], strict=False))

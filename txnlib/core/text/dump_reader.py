@@ -7,16 +7,15 @@ Rule 2: text never raises. Text that no tool prints, and text that is truncated 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
-from txnlib.core.text.batch_chain import Chain, Line, Lines, offset_of
+from txnlib.core.text.batch_chain import Chain, ChainedBatches, Line, Lines, offset_of
 from txnlib.core.text.coordinator_text import DECODED, UNDECODED
-from txnlib.core.text.dump_events import Dumped, DumpedBatches, DumpedTransactionLogRecord, FileStart, Output, Unreadable, sample_of
+from txnlib.core.text.dump_events import Dumped, DumpedTransactionLogRecord, FileStart, Output, Unreadable, sample_of
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line, read_file_line, read_snapshot_line
 from txnlib.core.text.free_text import FileLine, OpenText
-from txnlib.core.text.long_line import LongLine, behind, find_last, size_of
+from txnlib.core.text.long_line import LongLine, size_of
 from txnlib.core.text.record_lines import (
     KEY,
     RecordLine,
@@ -44,73 +43,45 @@ _LARGEST_BATCH: Final = (1 << 31) - 1
 _NOTED_IN_A_FILE: Final = 16
 
 
-#: Takes the next lines as a block if they continue a chain. The first of them may already be kept for reading.
-TakePlain = Callable[[deque[Line], Chain], DumpedBatches | None]
-
-
-def read_dump(lines: Iterable[Line], topic: str | None = None, take_plain: TakePlain | None = None) -> Iterator[Dumped]:
-    """The events of a dump, in order. Each line comes with its position in the text and with its line end.
-
-    `topic` is the topic of files whose path does not contain it: only `__transaction_state` is searched for coordinator records.
-    `take_plain` takes from the same lines.
-    """
-    return DumpReader(lines, topic, take_plain).read_all()
-
-
 class DumpReader:
-    """Reads one line after the other. The `read_…` methods return whether a line is what it looks like.
+    """Reads one line after the other. Each line comes with its position in the text and with its line end.
 
-    Between two lines, its state is its chain and the events waiting to be yielded.
+    Between two lines, its state is its chain and the events waiting to be taken. The other `read_…` methods return whether a line
+    is what it looks like.
     """
 
-    def __init__(
-        self,
-        lines: Iterable[Line],
-        topic: str | None,
-        take_plain: TakePlain | None = None,
-        problem: Callable[[], UnreadableReason | None] = lambda: None,
-    ) -> None:
-        """`problem`: called after the last line; returns the reason if the text is incomplete, else None."""
-        self.lines, self.topic, self.take_plain, self.problem = Lines(lines), topic, take_plain, problem
+    def __init__(self, lines: Iterable[Line], topic: str | None) -> None:
+        """`topic`: that of files whose path does not contain it. Only `__transaction_state` has coordinator records."""
+        self.lines, self.topic = Lines(lines), topic
         self.out = Output()
         self.chain: Chain | None = None
 
-    def read_all(self) -> Iterator[Dumped]:
-        """The events of the text, including the end of its last file."""
-        values = self.out.values
-        while True:
-            if self.take_plain is not None and (block := self.pass_plain(self.take_plain)):
-                yield from values
-                values.clear()
-                yield block
-                continue
-            line = self.lines.next()
-            if line is None:
-                self.close_text(self.out.end)
-                if (problem := self.problem()) is not None:
-                    self.out.note(self.out.end, problem)
-                self.out.end_file(self.chain, self.out.end)
-                yield from values
-                values.clear()
-                return
+    def read_line(self) -> bool:
+        """Reads the next line; False at the end of the text."""
+        line = self.lines.next()
+        if line is not None:
             self.read(*line)
-            if values:
-                yield from values
-                values.clear()
+        return line is not None
 
-    def pass_plain(self, take_plain: TakePlain) -> DumpedBatches | None:
-        chain = self.chain
-        if chain is None or not chain.is_plain:
-            return None
-        block = take_plain(self.lines.held, chain)
-        if block is not None:
-            self.out.settle(chain)
-            chain.append_all(block.last, block.record_offset)
-            chain.has_records |= block.has_records
-            chain.has_untyped_markers |= block.has_untyped_markers
-            self.out.read += block.end - self.out.end
-            self.out.end = block.end
-        return block
+    def skip_batches(self, batches: ChainedBatches, size: int) -> None:
+        """Continues after batches that the caller has read, `size` bytes of text. `Chain.is_plain` says whether it may."""
+        assert self.chain is not None
+        self.out.settle(self.chain)
+        self.chain.append_all(batches)
+        self.out.read += size
+        self.out.end += size
+
+    def end_text(self, problem: UnreadableReason | None) -> None:
+        """Ends the last file. `problem`: why the text is incomplete; None if it is complete."""
+        self.close_text(self.out.end)
+        if problem is not None:
+            self.out.note(self.out.end, problem)
+        self.out.end_file(self.chain, self.out.end)
+
+    def take_events(self) -> list[Dumped]:
+        """Returns the events since the last call."""
+        events, self.out.values = self.out.values, []
+        return events
 
     def read(self, position: int, line: bytes) -> None:
         out = self.out
@@ -118,6 +89,9 @@ class DumpReader:
         if line == b"\n" and (self.chain is None or (not self.chain.has_open_text and self.chain.doubted is None)):
             # Empty lines mean nothing in any tool, and there may be millions.
             out.read += 1
+            return
+        if type(line) is LongLine:
+            self.skip_long_line(position, line, self.chain)
             return
         elsewhere = out.payload + out.quarantined
         if self.chain is not None and self.chain.doubted is not None and not line.startswith(b"Dumping "):
@@ -139,15 +113,23 @@ class DumpReader:
         else:
             self.read_other(position, line)
 
+    def skip_long_line(self, position: int, line: LongLine, chain: Chain | None) -> None:
+        """Reports a line that is too long. If it may be part of contents, the next lines may be, too."""
+        self.out.unreadable(position, line.head, UnreadableReason.LINE_TOO_LONG, line.size)
+        if chain is None:
+            return
+        if chain.doubted is not None:
+            chain.doubted.add_text(line)
+        elif chain.has_text or may_have_contents(line.head):
+            chain.open_text(OpenText(self.out.end, is_damage=True))
+
     def read_file(self, position: int, line: bytes) -> bool:
         file, chain = read_file_line(line), self.chain
         if chain is not None and chain.doubted is not None:
             return self.read_file_in_doubt(position, line, file, chain.doubted)
         if file is None:
             return False
-        verdict = (
-            FileLine.GENUINE if chain is None else chain.judge_file(file, position, self.lines, is_cut=bool(self.out.stretches))
-        )
+        verdict = FileLine.GENUINE if chain is None else chain.judge_file(file, position, self.lines, is_cut=bool(self.out.ranges))
         if chain is None or verdict is FileLine.GENUINE:
             self.close_text(position)
             self.start_file(position, file)
@@ -216,7 +198,7 @@ class DumpReader:
         self.close_text(position)
         if not is_next or (chain.is_deep and chain.lacks_records):
             self.out.missing(position)
-        if self.out.pending is not None or self.out.stretches:
+        if self.out.pending is not None or self.out.ranges:
             self.out.settle(chain)
         chain.append(batch)
         # Tools end every line.
@@ -240,7 +222,7 @@ class DumpReader:
         has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
         if chain.open is not None and chain.open.size is not None and not chain.open.may_end and not chain.open.is_damage:
             return False
-        if chain.batch.is_control or not has_no_contents or type(line) is LongLine:
+        if chain.batch.is_control or not has_no_contents:
             record = read_record_line(line)
             if record is None or record.timestamp_type != chain.batch.timestamp_type:
                 return False
@@ -253,7 +235,7 @@ class DumpReader:
             # The records before the first printed one are lost.
             self.out.missing(position)
         chain.records, chain.record_offset, chain.is_deep = chain.records + 1, offset, True
-        if self.out.pending is not None or self.out.stretches:
+        if self.out.pending is not None or self.out.ranges:
             self.out.settle(chain)
         return True
 
@@ -291,7 +273,7 @@ class DumpReader:
         for contents in contents_of(record):
             if batch.is_control:
                 return self.read_marker(contents)
-            text = behind(contents, len(KEY)) if contents.startswith(KEY) else contents
+            text = contents.removeprefix(KEY)
             if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
                 self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
                 return True
@@ -314,7 +296,7 @@ class DumpReader:
                     text_open.add(contents)
             elif record.text.startswith(b"]") or not record.has_header_keys:
                 # No header keys, so that no other text is possible here.
-                return not contents.strip() and type(contents) is not LongLine
+                return not contents.strip()
         # Header keys are free text, too, and their size is not printed.
         if text_open is None:
             text_open = OpenText(self.out.end, is_list=record.has_header_keys)
@@ -338,7 +320,7 @@ class DumpReader:
         if offset > batch.last_offset or chain.records >= batch.records_count != NOT_PRINTED:
             return False
         chain.is_bare = True
-        text = behind(line, len(_BARE_KEY)) if line.startswith(_BARE_KEY) else line
+        text = line.removeprefix(_BARE_KEY)
         if chain.may_hold_coordinator_records and len(text) < len(line) and text.startswith(DECODED):
             timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED
             self.read_coordinator_record(position, offset, timestamp, text, NOT_PRINTED, batch)
@@ -372,7 +354,7 @@ class DumpReader:
         """A line without its line end does not count, because its last number may be truncated."""
         if not line.startswith(b"producerId: ") or not line.endswith(b"\n") or (self.chain and self.chain.kind == "log"):
             return False
-        entry = None if type(line) is LongLine else read_snapshot_line(line)
+        entry = read_snapshot_line(line)
         if entry is None:
             return False
         chain = self.chain or self.start_file(position, DumpedFile(kind="snapshot"))
@@ -391,12 +373,12 @@ class DumpReader:
             self.read_open_text(position, line, chain)
             return
         if remark is not None or is_of_index:
-            self.out.read += size_of(line)
+            self.out.read += len(line)
             return
         for start, read in _STARTS.items():
-            last = find_last(line, start)
-            if last is not None and read(last[1]):
-                index, rest = last
+            index = line.rfind(start, 1)
+            rest = line[index:]
+            if index > 0 and read(rest):
                 self.out.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE, index)
                 self.read(position + index, rest)
                 return
@@ -415,7 +397,7 @@ class DumpReader:
             self.out.unreadable(position, line, UnreadableReason.BROKEN_LINE)
             return
         chain.add_text(line)
-        self.out.payload += size_of(line)
+        self.out.payload += len(line)
 
     def pass_contents(self, line: bytes) -> bool:
         """Skips the contents of a record that is not part of the batch, over several lines; False if they cannot be measured."""

@@ -6,7 +6,6 @@ from enum import Enum
 from typing import Final
 
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch
-from txnlib.core.text.long_line import size_of
 
 
 class FileLine(Enum):
@@ -49,7 +48,7 @@ class OpenText:
         """Adds a line of the text, or the rest of its first line."""
         self._line_end = 2 if line.endswith(b"\r\n") else 1 if line.endswith(b"\n") else 0
         self.first_line = self.first_line or line
-        self._printed += size_of(line)
+        self._printed += len(line)
         self._missing += line.count(_MISSING)
         self._replaced += line.count(_REPLACED) + line.count(b"\r\n")
         # Charsets other than UTF-8 have fewer bytes for these.

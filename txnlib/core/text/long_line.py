@@ -1,47 +1,30 @@
-"""A line that is too long for memory: its beginning, its end and its length.
-
-Only a payload makes a line that long, and only the size of a payload matters. So a reader may pass on such a line shortened, as
-long as all code that measures or splits text uses the functions of this module.
-"""
+"""Lines that are too long to be read, each an unreadable range. The lines around them are read as usual."""
 
 from __future__ import annotations
 
+from typing import Final, Self
+
+#: Maximum size of a line in bytes, including its line end. Far above a coordinator record: on disk it may have a megabyte, and its
+#: text repeats each topic for every partition.
+LONGEST_LINE: Final = 1 << 24
+#: Number of bytes kept of a longer line.
+HEAD_BYTES: Final = 4_096
+
 
 class LongLine(bytes):
-    """The first bytes of a line, and its line end; `hidden` bytes between them are left out. `tail` is its actual end."""
+    """Empty, so that no code takes it for a line of a tool. `size` and `head`: its size in bytes, and its beginning."""
 
-    hidden: int
-    tail: bytes
+    size: int
+    head: bytes
 
-
-def shortened(head: bytes, size: int, tail: bytes) -> LongLine:
-    """A line of `size` bytes, reduced to `head`. `tail`, its last bytes, includes the line end."""
-    line_end = b"\r\n" if tail.endswith(b"\r\n") else b"\n" if tail.endswith(b"\n") else b""
-    line = LongLine(head + line_end)
-    line.hidden, line.tail = size - len(line), tail
-    return line
-
-
-def size_of(text: bytes) -> int:
-    """The size of a line, or of the rest of one, in bytes, including hidden bytes."""
-    return len(text) + text.hidden if type(text) is LongLine else len(text)
+    @classmethod
+    def of(cls, beginning: bytes, size: int) -> Self:
+        """A line of `size` bytes with this beginning."""
+        line = cls()
+        line.size, line.head = size, beginning[:HEAD_BYTES]
+        return line
 
 
-def behind(text: bytes, start: int) -> bytes:
-    """The rest of a line, from a position in its first bytes."""
-    if type(text) is not LongLine:
-        return text[start:]
-    rest = LongLine(text[start:])
-    rest.hidden, rest.tail = text.hidden, text.tail
-    return rest
-
-
-def find_last(line: bytes, word: bytes) -> tuple[int, bytes] | None:
-    """The last position of a word in a line, after its first byte, and the line from there on; None if there is none."""
-    if type(line) is LongLine:
-        hidden = size_of(line) - len(line.tail)
-        index = line.tail.rfind(word, 0 if hidden else 1)
-        if index >= 0:
-            return hidden + index, line.tail[index:]
-    index = line.rfind(word, 1)
-    return (index, behind(line, index)) if index > 0 else None
+def size_of(line: bytes) -> int:
+    """The size of a line in bytes."""
+    return line.size if type(line) is LongLine else len(line)

@@ -14,13 +14,12 @@ from txnlib.core.kafka.record_batch import CompressionType, ControlType
 from txnlib.core.text.batch_chain import Line, Lines
 from txnlib.core.text.coordinator_text import (
     ID_LABELS,
-    LONGEST_RECORD,
     TransactionLogText,
     read_transaction_log_text,
     shortest_text,
 )
-from txnlib.core.text.dump_lines import BOOLEANS, CODECS, NOT_PRINTED, TIMESTAMP_TYPES, DumpedBatch, is_believable
-from txnlib.core.text.long_line import LongLine, behind, size_of
+from txnlib.core.text.dump_lines import BOOLEANS, CODECS, LONGEST_METADATA, NOT_PRINTED, TIMESTAMP_TYPES, DumpedBatch, is_believable
+from txnlib.core.text.long_line import LONGEST_LINE, LongLine
 
 
 class RecordLine(NamedTuple):
@@ -76,13 +75,13 @@ _TIMESTAMPS: Final = range(-(1 << 63), 1 << 63)
 def read_record_line(line: bytes) -> RecordLine | None:
     """The record in a line `| offset: …`, or `offset: … keysize: …` before 2.2; None for any other line."""
     head, header_keys, text = line.partition(b" headerKeys: [")
-    if type(line) is LongLine and header_keys:
-        text = behind(line, len(line) - len(text))
-    elif not header_keys:
+    if not header_keys:
         # Formats 0 and 1 have no headers.
         ends = [end for end in (line.find(KEY), line.find(PAYLOAD)) if end >= 0]
         end = min(ends, default=len(line.rstrip(b"\r\n")))
-        head, text = line[:end], behind(line, end)
+        head, text = line[:end], line[end:]
+    if len(head) > LONGEST_METADATA:
+        return None
     tokens = head.removeprefix(b"| ").split()
     labels = [label.lower() for label in tokens[0::2]]
     fields = dict(zip(labels, tokens[1::2], strict=False))
@@ -156,7 +155,7 @@ def contents_of(record: RecordLine) -> Iterator[bytes]:
     # An empty list ends at once.
     tries = 1 if end == 0 else _BRACKETS
     while end >= 0 and tries:
-        yield behind(record.text, end + 1)
+        yield record.text[end + 1 :]
         end, tries = record.text.find(b"]", end + 1), tries - 1
 
 
@@ -175,8 +174,6 @@ def may_have_contents(line: bytes) -> bool:
 
 def read_marker(contents: bytes) -> tuple[int, int] | None:
     """Control type and coordinator epoch, -1 if they are not printed; None for a broken line."""
-    if type(contents) is LongLine:
-        return None
     if not contents.strip() or contents.startswith(_OTHER_CONTROL):
         return NOT_PRINTED, NOT_PRINTED
     if not contents.startswith(_END_TXN_MARKER):
@@ -198,7 +195,7 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]
     """
     held: list[Line] = []
     room = _ROOM
-    length, converted, line = size_of(contents), 0, contents
+    length, converted, line = len(contents), 0, contents
     while True:
         line_end = 2 if line.endswith(b"\r\n") else 1 if line.endswith(b"\n") else 0
         # A carriage return may also be the last character of a payload.
@@ -208,21 +205,21 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]
         ahead = lines.next() if may_go_on else None
         if ahead is None:
             lines.give_back(held)
-            lines.in_vain += length - size_of(contents)
+            lines.in_vain += length - len(contents)
             return None
         if not held:
             room = min(room, _IN_VAIN + _IN_VAIN_PER_BYTE * ahead[0] - lines.in_vain)
         held.append(ahead)
         converted += line_end - 1
         line = ahead[1]
-        length += size_of(line)
+        length += len(line)
         room -= len(line) + _COST_OF_A_LINE
     if held and (ahead := lines.next()) is not None:
         lines.give_back([ahead])
         if not ahead[1].startswith(AFTER_A_RECORD):
             lines.give_back(held)
             return None
-    return length - size_of(contents), [line for line in held if line[1].startswith(b"Dumping ")]
+    return length - len(contents), [line for line in held if line[1].startswith(b"Dumping ")]
 
 
 def read_coordinator_text(lines: Lines, text: bytes, key_size: int) -> tuple[TransactionLogText, int] | None:
@@ -232,14 +229,12 @@ def read_coordinator_text(lines: Lines, text: bytes, key_size: int) -> tuple[Tra
     payload.
     """
     sizes = (key_size, None) if key_size >= 0 else (None,)
-    return next((found for size in sizes if (found := _read_joined(lines, text, size)) is not None), None)
+    return next((record for size in sizes if (record := _read_joined(lines, text, size)) is not None), None)
 
 
 def _read_joined(lines: Lines, text: bytes, key_size: int | None) -> tuple[TransactionLogText, int] | None:
     held: list[Line] = []
     joined = text
-    if type(text) is LongLine:
-        return None
     while True:
         body = joined.removesuffix(b"\n").removesuffix(b"\r")
         decoded = read_transaction_log_text(body, key_size)
@@ -254,7 +249,7 @@ def _read_joined(lines: Lines, text: bytes, key_size: int | None) -> tuple[Trans
         ahead = lines.next() if may_go_on else None
         if ahead is not None:
             held.append(ahead)
-        is_over = ahead is None or type(ahead[1]) is LongLine or len(joined) > LONGEST_RECORD
+        is_over = ahead is None or type(ahead[1]) is LongLine or len(joined) > LONGEST_LINE
         if ahead is None or is_over or (key_size is None and ahead[1].startswith(AFTER_A_RECORD)):
             lines.give_back(held)
             return None

@@ -15,6 +15,8 @@ class UnreadableReason(StrEnum):
     NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
     #: A part of a line, or a line with other text in its middle.
     BROKEN_LINE = "BROKEN_LINE"
+    #: A line above the limit, or what is left of a console record above it. No part of it is read.
+    LINE_TOO_LONG = "LINE_TOO_LONG: more than 16 MiB"
     #: The last line of the text, without its end.
     CUT_LINE = "CUT_LINE"
     #: A batch that the tool calls invalid, with its records.
