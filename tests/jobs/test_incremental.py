@@ -35,7 +35,7 @@ def same_tables(incremental, full, names):
 
 
 def positions_read(tables):
-    return {segment.path: segment.position for segment in tables.run.capture.continued}
+    return {segment.path: segment.position for segment in tables.run.capture.resumed}
 
 
 def test_two_nights_read_on_are_two_nights_read_whole(spark, captures):

@@ -52,11 +52,11 @@ def go_on_from(spark: SparkSession, capture: Capture, earlier: RunStore) -> Capt
 
 def read_new(spark: SparkSession, capture: Capture, table: str, earlier: RunStore | None) -> DataFrame:
     """`read_capture`; for `segments`, including what an earlier run has already read."""
-    is_partly_read = table == "segments" and earlier is not None and capture.continued
+    is_partly_read = table == "segments" and earlier is not None and capture.resumed
     held = continued_parts(earlier.read(table), frame_of(spark, capture)) if earlier is not None and is_partly_read else None
     return read_capture(spark, capture, table, held)
 
 
 def frame_of(spark: SparkSession, capture: Capture) -> DataFrame:
     """The segments that an earlier run has read in part. Columns: CONTINUED."""
-    return spark.createDataFrame([astuple(segment) for segment in capture.continued], CONTINUED)
+    return spark.createDataFrame([astuple(segment) for segment in capture.resumed], CONTINUED)

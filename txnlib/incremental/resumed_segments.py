@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.readers.batch_headers import Pause
-from txnlib.readers.capture import Capture, Continued, FileKind
+from txnlib.readers.capture import Capture, FileKind, ResumedSegment
 from txnlib.readers.file_parts import Part
-from txnlib.readers.segment_fingerprint import go_on
+from txnlib.readers.segment_fingerprint import resume_position
 from txnlib.readers.snapshot_start import READ_WHOLE
 from txnlib.readers.storage import files
 from txnlib.readers.text_files import READ_ERRORS
@@ -29,7 +29,7 @@ from txnlib.spark.schemas import COPY, SEGMENT_PARTS, conform
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
 _FILES_PER_TASK: Final = 64
-#: Columns of `readers.capture.Continued`.
+#: Columns of `readers.capture.ResumedSegment`.
 CONTINUED: Final = (
     "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long, "
     "leader_epoch int"
@@ -55,12 +55,12 @@ def continue_segments(spark: SparkSession, capture: Capture, segments: DataFrame
     resumed = tasks.select(*_SEGMENT, "path", "landmarks", "last_offset_before").mapInArrow(_find_positions, CONTINUED).collect()
     # If a segment is listed twice, it is unknown which one the rows belong to.
     times = Counter(row[: len(_SEGMENT)] for row in resumed)
-    once = (Continued(*row) for row in resumed if times[row[: len(_SEGMENT)]] == 1)
+    once = (ResumedSegment(*row) for row in resumed if times[row[: len(_SEGMENT)]] == 1)
     continued = tuple(sorted(once, key=lambda segment: segment.path))
     parts = {
         each.path: (Part(each.position, None, Pause(each.position, each.last_offset, each.leader_epoch)),) for each in continued
     }
-    return replace(capture, parts={**capture.parts, **parts}, continued=continued)
+    return replace(capture, parts={**capture.parts, **parts}, resumed=continued)
 
 
 def _resumable(segments: DataFrame) -> DataFrame:
@@ -94,7 +94,7 @@ def _resume(path: str, landmarks: list[dict[str, int]], last_offset_before: int 
     """The position in a file after its fingerprint. None for a file that cannot be read: the table readers report it."""
     try:
         with files.open_buffer(path) as opened:
-            return go_on(opened.buffer, opened.size, landmarks, last_offset_before)
+            return resume_position(opened.buffer, opened.size, landmarks, last_offset_before)
     except READ_ERRORS:
         return None
 

@@ -24,7 +24,7 @@ WORTH_GOING_ON: Final = 64 << 20
 
 def batches_on(run: Run) -> Grown | None:
     """`record_batches`: the batches of known segments, and those appended since."""
-    if run.earlier is None or run.capture is None or not run.capture.continued:
+    if run.earlier is None or run.capture is None or not run.capture.resumed:
         return None
     continued = frame_of(run.spark, run.capture)
     held = Held(run.earlier, partial(mark_continued, continued=continued), _not_whole(run.earlier, continued))
@@ -61,7 +61,7 @@ def spans_on(run: Run) -> Grown | None:
     grown = run.spark.createDataFrame(run.grown, GROWN)
     # In all other partitions every batch is new, unless the run resumed some of their segments.
     grew = _grew(run)
-    are_new = all((each.topic, each.partition) in grew for each in run.capture.continued)
+    are_new = all((each.topic, each.partition) in grew for each in run.capture.resumed)
     new = run.tables.read_own("record_batches")
     made = continued_spans(
         new if are_new else run.tables.read("record_batches"),

@@ -119,7 +119,7 @@ def _continued(
         newest_ms = _newest_stamp(found, store.spark, earlier) if known_ms is None else None
         if newest_ms is not None and newest_ms <= as_of_ms:
             continue  # this is an audit of the same capture
-        say(f"resuming from {earlier.run_id}: reading only what was appended to {len(found.continued)} segments")
+        say(f"resuming from {earlier.run_id}: reading only what was appended to {len(found.resumed)} segments")
         return found, earlier, newest_ms
     say("no earlier audit to resume from: reading everything")
     return capture, None, None
@@ -219,5 +219,5 @@ def tune_again(run: Run) -> None:
 
 def reading_text(capture: Capture) -> str:
     """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if it resumes from another."""
-    new = "" if not capture.continued else f", of which {size(capture.size_to_read)} are new"
+    new = "" if not capture.resumed else f", of which {size(capture.size_to_read)} are new"
     return f"reading {len(capture.files)} files, {size(capture.size)}{new}"
