@@ -70,7 +70,7 @@ def position_in(path: Path, segment: dict[str, Any]) -> Pause | None:
 
 
 def earlier_part(segment: dict[str, Any], at: Pause) -> dict[str, Any]:
-    """As `incremental.resumed_segments.continued_parts` makes it."""
+    """As `incremental.resumed_segments.resumed_parts` makes it."""
     is_last_unchanged = segment["landmarks"][-1]["position"] < at.position
     return {
         **segment,
