@@ -156,7 +156,7 @@ def audit(
         run = open_run(request, _told(progress))
         carry_out_all(run, take_over=take_over)
         summary = close(run)
-    return _audit(replace(run, capture=None, earlier=None), summary, folder)
+    return _audit(replace(run, capture=None, resumption=None), summary, folder)
 
 
 def open_audit(

@@ -45,7 +45,7 @@ FORBIDDEN_MODULES = {
     "random": set(),
     "secrets": set(),
     "subprocess": set(),
-    "uuid": {"txnlib/delta/linked_files.py"},
+    "uuid": {"txnlib/incremental/linked_files.py"},
 }
 #: Who may read the environment: whatever opens files in stores, and sessions.
 READS_THE_ENVIRONMENT = {

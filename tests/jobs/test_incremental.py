@@ -10,10 +10,9 @@ import pytest
 
 from jobs.main import open_run
 from jobs.options import AUDIT, parse
-from tests.support.memory import audited, audited_on
-from txnlib.delta import store
-from txnlib.delta.linked_files import files_of
-from txnlib.pipeline import carried_tables
+from tests.support.memory import audited, resumed_audit
+from txnlib.incremental import linked_tables, resumption
+from txnlib.incremental.linked_files import files_of
 from txnlib.pipeline.audit import STEPS
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.spark.schemas import TABLES
@@ -24,9 +23,9 @@ READ = ("record_batches", "segments", "coverage", "quarantine", "producer_spans"
 
 
 @pytest.fixture(autouse=True)
-def little_is_worth_it(monkeypatch):
-    monkeypatch.setattr(carried_tables, "WORTH_GOING_ON", 0)
-    monkeypatch.setattr(store, "WORTH_LINKING", 0)
+def small_runs_resume_and_link(monkeypatch):
+    monkeypatch.setattr(resumption, "MIN_RESUMED_BYTES", 0)
+    monkeypatch.setattr(linked_tables, "MIN_LINKED_BYTES", 0)
 
 
 def same_tables(incremental, full, names):
@@ -35,26 +34,26 @@ def same_tables(incremental, full, names):
 
 
 def positions_read(tables):
-    return {segment.path: segment.position for segment in tables.run.capture.continued}
+    return {segment.path: segment.position for segment in tables.run.capture.resumed}
 
 
-def test_two_nights_read_on_are_two_nights_read_whole(spark, captures):
+def test_two_resumed_nights_equal_full_audits(spark, captures):
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
-    second = audited_on(spark, audited(spark, nights[0]), nights[1])
+    second = resumed_audit(spark, audited(spark, nights[0]), nights[1])
     assert len(positions_read(second)) >= 6
     same_tables(second, audited(spark, nights[1]), SAME)
 
 
 @pytest.mark.slow
-def test_three_nights_read_on_are_three_nights_read_whole(spark, captures):
+def test_three_resumed_nights_equal_full_audits(spark, captures):
     """Segments that rolled, were deleted and grew; a topic that was deleted and made again under its name."""
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2, 3)]
-    second = audited_on(spark, audited(spark, nights[0]), nights[1])
-    third = audited_on(spark, second, nights[2])
+    second = resumed_audit(spark, audited(spark, nights[0]), nights[1])
+    third = resumed_audit(spark, second, nights[2])
     assert len(positions_read(second)) >= 6
     assert len(positions_read(third)) >= 10
     same_tables(third, audited(spark, nights[2]), SAME)
-    assert third.run.grown
+    assert third.run.resumption.appended
 
 
 @pytest.mark.slow
@@ -76,7 +75,7 @@ def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
             if content:
                 content[chance.randrange(len(content))] ^= 0x10
             segment.write_bytes(content)
-    tables = audited_on(spark, audited(spark, night), whole)
+    tables = resumed_audit(spark, audited(spark, night), whole)
     same_tables(tables, audited(spark, whole), READ)
 
 
@@ -88,17 +87,17 @@ def test_what_was_damaged_the_night_before_is_read_again(spark, captures, tmp_pa
     content = bytearray(segment.read_bytes())
     content[len(content) // 3 : len(content) // 3 + 200] = bytes(200)
     segment.write_bytes(content)
-    tables = audited_on(spark, audited(spark, night), whole)
+    tables = resumed_audit(spark, audited(spark, night), whole)
     assert str(whole / segment.relative_to(night)) not in positions_read(tables)
     same_tables(tables, audited(spark, whole), READ)
 
 
-#: What of an earlier run is taken over, file by file.
+#: The tables of which files are linked.
 LINKED = ("record_batches", "producer_spans", "partition_transactions")
 
 
 def written(capture, output, *options):
-    """A run whose tables are real, as far as those are needed that are taken over."""
+    """A run with the real tables that are linked, and those they need."""
     run = open_run(parse(AUDIT, "", ["--input", str(capture), "--output", str(output), "--cluster", "eu", *options]))
     carry_out(run, [step for step in STEPS if step.name in NEEDED])
     run.note("DONE")
@@ -106,7 +105,7 @@ def written(capture, output, *options):
 
 
 NEEDED = {*LINKED, "transaction_log", "segments", "producer_snapshots", "coordinator_partitions", "console_records", "coverage"}
-NEEDED |= {"grown_partitions", "audit_runs"}
+NEEDED |= {"appended_partitions", "audit_runs"}
 
 
 @pytest.mark.slow
@@ -122,10 +121,10 @@ def test_nights_that_link_files_have_the_rows_of_a_full_audit(spark, captures, t
     linked = set()
     for as_of in ("2000", "3000"):
         run = written(whole, out, "--as-of", as_of, "--mode", "incremental")
-        assert run.grown
+        assert run.resumption.appended
         for name in LINKED:
-            told = run.tables.read(name).toArrow().to_pylist()
-            assert sorted(map(repr, told)) == sorted(map(repr, full.rows(name))), name
+            found = run.tables.read(name).toArrow().to_pylist()
+            assert sorted(map(repr, found)) == sorted(map(repr, full.rows(name))), name
             linked |= {name for known in inodes(before, name) if known in inodes(run, name)}
         before = run
     assert linked == set(LINKED)

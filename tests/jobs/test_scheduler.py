@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import AnalysisException
 
-from txnlib.delta.carried_rows import Grown
 from txnlib.delta.commits import MANY_FILES, Commit
 from txnlib.errors import StepError, UnreadableInputError
 from txnlib.pipeline import audit, ingest_dumps, reconstruct_state, report_transactions
@@ -22,7 +21,7 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
     """A run whose tables only note that they are written and put together."""
     lock = threading.Lock()
 
-    def note(name: str, frame: object = None, held: object = None) -> None:
+    def note(name: str, frame: object = None) -> None:
         with lock:
             written.append(name)
 
@@ -30,6 +29,7 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
     begun: list[str] = []
     return SimpleNamespace(
         tables=tables,
+        resumption=None,
         written={},
         scattered=[],
         say=lambda text: print(text, file=sys.stderr),
@@ -52,7 +52,7 @@ def test_the_jobs_write_every_table_once():
     twice = ["quarantine"]
     claimed = {"audit_runs"}  # before the first step
     assert sorted(names) == sorted(
-        [*(TABLES.keys() - claimed), *twice, "coordinator_partitions", "grown_partitions", "corrupt_batches"]
+        [*(TABLES.keys() - claimed), *twice, "coordinator_partitions", "appended_partitions", "corrupt_batches"]
     )
     audited = [step.name for step in audit.STEPS]
     assert len(audited) == len(set(audited)) == len(names) - len(twice)
@@ -98,12 +98,14 @@ def test_a_decision_writes_no_table():
     assert run.begun == ["number", "a"]
 
 
-def test_rows_that_a_run_holds_are_handed_on_with_those_it_makes():
-    handed: list[object] = []
-    run = run_of([])
-    run.tables.write = lambda *given: handed.append(given)
-    carry_out(run, [Table("a", (), lambda run: Grown("made", "held")), Table("b", ("a",), lambda run: "all")])
-    assert handed == [("a", "made", "held"), ("b", "all", None)]
+def test_a_resumed_table_is_written_by_the_resumption_and_not_made_in_full():
+    written: list[str] = []
+    resumed: list[str] = []
+    run = run_of(written)
+    run.resumption = SimpleNamespace(write=lambda name: name == "a" and not resumed.append(name))
+    made: list[str] = []
+    carry_out(run, [Table(name, (), lambda run, name=name: made.append(name)) for name in ("a", "b")])
+    assert (resumed, made, written) == (["a"], ["b"], ["b"])
 
 
 def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):

@@ -11,7 +11,7 @@ from tests.support.log_bytes import encode_legacy, to_bytes
 from txnlib.readers import batch_headers
 from txnlib.readers.batch_headers import Pause
 from txnlib.readers.segment import Segment, read_record_batches, read_segments
-from txnlib.readers.segment_fingerprint import go_on
+from txnlib.readers.segment_fingerprint import resume_position
 
 
 def read(batches: list[bytes], base_offset: int = 0) -> tuple[list[int], list[tuple[int, str]]]:
@@ -135,12 +135,12 @@ def noted(batches: list[bytes]) -> dict[str, Any]:
     return row
 
 
-def test_reading_goes_on_with_the_epoch_of_the_last_batch_unless_the_next_denies_it():
+def test_reading_resumes_with_the_epoch_of_the_last_batch_unless_the_next_denies_it():
     first, higher, lower = log_of([5, 5]), log_of([6], first=2), log_of([4, 4], first=2)
     row = noted(first)
     for more, expected in (([], 5), (higher, 5), ([bytes(200)], 5), (lower, None)):
         content = b"".join([*first, *more])
-        at = go_on(content, len(content), row["landmarks"], row["last_offset_before"])
+        at = resume_position(content, len(content), row["landmarks"], row["last_offset_before"])
         assert at == (None if expected is None else Pause(len(b"".join(first)), 1, expected))
 
 

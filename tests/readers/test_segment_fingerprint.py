@@ -1,4 +1,4 @@
-"""Fingerprints of segments, and reading on from them."""
+"""Fingerprints of segments, and the positions from which to resume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from txnlib.readers import arrow_schemas, segment_fingerprint
 from txnlib.readers.batch_headers import Pause
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.file_parts import Part, put_together
-from txnlib.readers.segment_fingerprint import go_on
+from txnlib.readers.segment_fingerprint import resume_position
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
 
@@ -64,44 +64,44 @@ def night_of(path: Path, content: bytes) -> tuple[list[dict[str, Any]], dict[str
     return rows("record_batches", path), segment
 
 
-def gone_on(path: Path, segment: dict[str, Any]) -> Pause | None:
+def position_in(path: Path, segment: dict[str, Any]) -> Pause | None:
     with files.open_buffer(str(path)) as opened:
-        return go_on(opened.buffer, opened.size, segment["landmarks"], segment["last_offset_before"])
+        return resume_position(opened.buffer, opened.size, segment["landmarks"], segment["last_offset_before"])
 
 
-def held_of(segment: dict[str, Any], at: Pause) -> dict[str, Any]:
-    """As `incremental.resumed_segments.continued_parts` makes it."""
-    is_last_held = segment["landmarks"][-1]["position"] < at.position
+def earlier_part(segment: dict[str, Any], at: Pause) -> dict[str, Any]:
+    """As `incremental.resumed_segments.resumed_parts` makes it."""
+    is_last_unchanged = segment["landmarks"][-1]["position"] < at.position
     return {
         **segment,
         "end_offset": at.last_offset + 1,
-        "batches": segment["batches"] - (not is_last_held),
+        "batches": segment["batches"] - (not is_last_unchanged),
         "tail": None,
         "is_decoded": None,
         "unreadable": [stretch for stretch in segment["unreadable"] if stretch["position"] < at.position],
         "landmarks": [mark for mark in segment["landmarks"] if mark["position"] < at.position],
-        "last_offset_before": segment["last_offset_before"] if is_last_held else None,
+        "last_offset_before": segment["last_offset_before"] if is_last_unchanged else None,
         "part_position": 0,
     }
 
 
 def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, Any], at: Pause) -> None:
     part = Part(at.position, None, at)
-    held = [row for row in before if row["position"] < at.position]
-    assert held + rows("record_batches", path, part) == rows("record_batches", path)
+    kept = [row for row in before if row["position"] < at.position]
+    assert kept + rows("record_batches", path, part) == rows("record_batches", path)
     (new,) = rows(SEGMENT_PARTS_TABLE, path, part)
-    together = put_together([new, held_of(segment, at)])
+    together = put_together([new, earlier_part(segment, at)])
     assert pa.RecordBatch.from_pylist([together], schema=arrow_schemas.SEGMENTS).to_pylist() == rows("segments", path)
 
 
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), first=st.integers(1, 25), more=st.integers(0, 25), torn=st.integers(0, 60))
-def test_a_segment_that_grew_is_read_on(path, seed, first, more, torn):
+def test_a_segment_that_grew_is_resumed(path, seed, first, more, torn):
     log = batches(seed, first + more)
     content = b"".join(log[:first])
     before, segment = night_of(path, content + (b"".join(log[first:])[:torn]))
     path.write_bytes(b"".join(log))
-    at = gone_on(path, segment)
+    at = position_in(path, segment)
     assert at is not None
     assert at.position == len(content)
     same_as_whole(path, before, segment, at)
@@ -109,7 +109,7 @@ def test_a_segment_that_grew_is_read_on(path, seed, first, more, torn):
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), seed=st.integers(0, 2**32), count=st.integers(3, 25))
-def test_a_segment_that_was_written_again_is_read_on_only_if_that_changes_nothing(path, data, seed, count):
+def test_a_segment_that_was_written_again_is_resumed_only_if_that_changes_nothing(path, data, seed, count):
     log = batches(seed, count)
     before, segment = night_of(path, b"".join(log))
     cut = data.draw(st.integers(0, count))
@@ -122,7 +122,7 @@ def test_a_segment_that_was_written_again_is_read_on_only_if_that_changes_nothin
     elif how == "recreated":
         log = batches(seed + 1, count + cut)
     path.write_bytes(b"".join(log) + (bytes(data.draw(st.integers(1, 200))) if how == "zeros" else b""))
-    at = gone_on(path, segment)
+    at = position_in(path, segment)
     if at is not None:
         same_as_whole(path, before, segment, at)
     assert (at is None) or how in ("zeros", "truncated")
@@ -136,17 +136,17 @@ def test_a_batch_that_changed_in_place_is_seen_at_its_landmark(path):
         content[mark["position"] + 30] ^= 1  # inside the header: the CRC that stands there still fits nothing
         content[mark["position"] + 17] ^= 1
         path.write_bytes(content)
-        assert gone_on(path, segment) is None
+        assert position_in(path, segment) is None
         content = bytearray(b"".join(log))
 
 
-def test_a_last_batch_that_is_damaged_since_is_no_place_to_go_on(path):
+def test_a_last_batch_that_is_damaged_since_is_no_place_to_resume(path):
     log = batches(7, 10)
     _, segment = night_of(path, b"".join(log))
     content = bytearray(b"".join(log))
     content[-1] ^= 1
     path.write_bytes(content)
-    assert gone_on(path, segment) is None
+    assert position_in(path, segment) is None
 
 
 def test_a_last_batch_that_the_next_one_denies_is_read_again(path):
@@ -155,7 +155,7 @@ def test_a_last_batch_that_the_next_one_denies_is_read_again(path):
     log = [to_bytes(N(at=at, ts=TS)) for at in (*range(end), end + 9)]
     before, segment = night_of(path, b"".join(log))
     path.write_bytes(b"".join([*log, to_bytes(N(at=end + 1, ts=TS))]))
-    at = gone_on(path, segment)
+    at = position_in(path, segment)
     assert at == Pause(segment["landmarks"][-1]["position"], end - 1)
     same_as_whole(path, before, segment, at)
 
@@ -164,7 +164,7 @@ def test_a_segment_that_shrank_is_read_whole(path):
     log = batches(7, 10)
     _, segment = night_of(path, b"".join(log))
     path.write_bytes(b"".join(log)[:-1])
-    assert gone_on(path, segment) is None
+    assert position_in(path, segment) is None
 
 
 def test_landmarks_stand_where_they_were_asked_to(path):

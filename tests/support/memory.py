@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.main import open_run
 from jobs.options import AUDIT, parse
-from txnlib.delta.carried_rows import Held
 from txnlib.delta.commits import Commit
 from txnlib.errors import MissingTableError
-from txnlib.incremental.earlier_run import go_on_from
+from txnlib.incremental.earlier_run import resume_from
+from txnlib.incremental.resumption import Resumption
 from txnlib.pipeline.audit import STEPS
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import carry_out
@@ -47,12 +47,11 @@ class MemoryTables:
 
     run_id: str = "kept"
 
-    def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
-        rows = conform(frame, TABLES[name])
-        self.tables[name] = (rows if held is None else rows.unionByName(held.rows(name))).toArrow()
+    #: No folder: nothing can be linked.
+    folder: None = None
 
-    def read_own(self, name: str) -> DataFrame:
-        return self.read(name)
+    def write(self, name: str, frame: DataFrame) -> None:
+        self.tables[name] = conform(frame, TABLES[name]).toArrow()
 
     def commit(self, name: str) -> Commit:
         return Commit(self.tables[name].num_rows)
@@ -115,18 +114,19 @@ def _audit(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTabl
     return tables
 
 
-#: Of an earlier run, what a later one looks at.
-TAKEN_OVER = ("segments", "coverage", "producer_snapshots", "record_batches", "producer_spans", "partition_transactions")
+#: The tables of an earlier run that a later one reads.
+READ_AGAIN = ("segments", "coverage", "producer_snapshots", "record_batches", "producer_spans", "partition_transactions")
 
 
-def audited_on(spark: SparkSession, earlier: MemoryTables, capture: Path, *options: str) -> MemoryTables:
-    """The same of an incremental audit that goes on from an earlier one, whatever their instants."""
+def resumed_audit(spark: SparkSession, earlier: MemoryTables, capture: Path, *options: str) -> MemoryTables:
+    """The same of an incremental audit that resumes from an earlier one, whatever their instants."""
     tables = _audit(spark, [capture], *options)
     assert tables.run is not None
     assert tables.run.capture is not None
-    for name in TAKEN_OVER:
+    for name in READ_AGAIN:
         earlier.made(name)
-    found = go_on_from(spark, tables.run.capture, earlier)  # type: ignore[arg-type]
+    found = resume_from(spark, tables.run.capture, earlier)  # type: ignore[arg-type]
     assert found is not None
-    tables.run.capture, tables.run.earlier = found, earlier  # type: ignore[assignment]
+    tables.run.capture = found
+    tables.run.resumption = Resumption(spark, found, earlier, tables)  # type: ignore[arg-type]
     return tables

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from txnlib.delta.session import delta_session
 from txnlib.delta.store import Store, RunStore
-from txnlib.delta.carried_rows import Grown, Held
 from txnlib.delta.commits import Commit
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.views import create_views
@@ -13,8 +12,6 @@ __all__ = [
     "delta_session",
     "Store",
     "RunStore",
-    "Grown",
-    "Held",
     "Commit",
     "forget_runs",
     "create_views",

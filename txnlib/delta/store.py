@@ -7,11 +7,8 @@ was interrupted, and never duplicates rows.
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from deltalake.exceptions import CommitFailedError
@@ -22,10 +19,8 @@ from pyspark.sql.types import StringType, StructType
 from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from txnlib.delta.carried_rows import Held, rows_in
 from txnlib.delta.commits import Commit, commit_notes, newest_commit, quoted
 from txnlib.delta.constraints import options_of
-from txnlib.delta.linked_files import DataFile, files_of, link, move, partition_columns, replace_run
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES, column, conform
 
@@ -68,10 +63,6 @@ NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id",
 APART: Final = {"producer_spans": ("is_newest",)}
 #: Error message of Delta if a table has other partition columns.
 OTHER_PARTITIONS: Final = "Partition columns do not match"
-#: Fewest bytes of a table for which files are linked. Below this, writing them again takes no longer and makes fewer files.
-WORTH_LINKING: Final = 32 << 20
-#: Folder next to the tables for the new rows of a run that also links files.
-ASIDE: Final = "_aside"
 
 
 def stored_schema(name: str) -> StructType:
@@ -166,8 +157,7 @@ class RunStore:
     run_id: str
     #: Tables read since they were last written. Opening a table again would read its log.
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
-    #: For tables with linked files: the files that were not linked.
-    _own: dict[str, list[DataFile]] = field(default_factory=dict, repr=False, compare=False)
+    #: Newest commits of this run by other writers (`note_commit`).
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
@@ -195,20 +185,17 @@ class RunStore:
         """The notes on the newest commits to a table, of all runs, newest first."""
         return commit_notes(self.store.spark, self.store.sql_name(name), folder=self._folder_of(name))
 
-    def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
+    def write(self, name: str, frame: DataFrame, *, partition_columns: Sequence[str] = ()) -> None:
         """Replaces the rows of this run in a table in one commit. Creates the table, with comments, if necessary.
 
-        `held`: rows of an earlier run to carry over.
+        `partition_columns`: those of a new table, if not the usual ones.
         """
-        if held is not None and self._link(name, frame, held):
-            return
-        rows = frame if held is None else conform(frame, TABLES[name]).unionByName(held.rows(name))
-        self._save(name, rows, "overwrite")
+        self._save(name, frame, "overwrite", partition_columns)
 
-    def read_own(self, name: str) -> DataFrame:
-        """The rows of this run that are not in linked files. Some of them may be carried over, too."""
-        own = self._own.get(name)
-        return self.read(name) if own is None else rows_in(self.store.spark, name, own)
+    def note_commit(self, name: str, commit: Commit) -> None:
+        """Notes that another writer replaced the rows of this run in a table: `read` opens it again, `commit` returns this one."""
+        self._forget(name)
+        self._commits[name] = commit
 
     def commit(self, name: str) -> Commit:
         """The last commit of this run to a table, from its log."""
@@ -222,55 +209,17 @@ class RunStore:
         self._forget(name)
         self.store.spark.sql(f"OPTIMIZE {self.store.sql_name(name)} WHERE run_id = {quoted(self.run_id)}")
 
-    def _link(self, name: str, frame: DataFrame, held: Held) -> bool:
-        """Writes a table and links the unchanged files of an earlier run. Returns False, without writing, if that is impossible."""
-        self._forget(name)
-        if self.store.folder is None:
-            return False
-        table = Path(self.store.folder, name)
-        known = files_of(table, held.earlier.run_id)
-        if known is None or sum(file.bytes for file in known) < WORTH_LINKING or files_of(table, self.run_id) is None:
-            return False
-        taken, beside = held.in_files(self.store.spark, name, known)
-        rows = conform(frame, TABLES[name]).unionByName(beside)
-        with self._aside(name) as store:
-            RunStore(store, self.cluster, self.run_id)._save(name, rows, "overwrite", partition_columns(table))
-            written = files_of(Path(str(store.folder), name), self.run_id)
-            assert written is not None
-            own = [move(file, table, self.run_id) for file in written]
-        files = [*own, *(link(file, table, self.run_id) for file in taken)]
-        again_after_conflicts(replace_run)(table, self.run_id, files)
-        self._own[name] = own
-        self._commits[name] = Commit(sum(file.rows for file in files), len(files), sum(file.bytes for file in files))
-        return True
-
-    def sweep(self) -> None:
-        """Removes temporary files of this run that an interrupted attempt left behind."""
-        if self.store.folder is not None:
-            shutil.rmtree(Path(self.store.folder, ASIDE, self.run_id), ignore_errors=True)
-
-    @contextmanager
-    def _aside(self, name: str) -> Iterator[Store]:
-        """A temporary store for one table, next to the tables."""
-        folder = Path(str(self.store.folder), ASIDE, self.run_id, name)
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            yield Store(self.store.spark, str(folder))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            with suppress(OSError):
-                folder.parent.rmdir()
-                folder.parent.parent.rmdir()
-
     def _folder_of(self, name: str) -> str | None:
         return None if self.store.folder is None else f"{self.store.folder}/{name}"
 
     def _forget(self, name: str) -> None:
         """Clears the caches for a table that is written."""
-        for known in (self._opened, self._own, self._commits):
+        for known in (self._opened, self._commits):
             known.pop(name, None)
 
-    def _save(self, name: str, frame: DataFrame, mode: str, by: Sequence[str] = (), *, commit_note: str = "") -> None:
+    def _save(
+        self, name: str, frame: DataFrame, mode: str, partition_columns: Sequence[str] = (), *, commit_note: str = ""
+    ) -> None:
         self._forget(name)
         stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
         noted = ",".join(column for column in NOTED if column in TABLES[name].names) or "cluster"
@@ -287,7 +236,7 @@ class RunStore:
         if mode == "overwrite":
             writer = writer.option("replaceWhere", f"run_id = {quoted(self.run_id)}")
         try:
-            self._commit(writer.partitionBy(*by or ("run_id", *APART.get(name, ()))), name)
+            self._commit(writer.partitionBy(*partition_columns or ("run_id", *APART.get(name, ()))), name)
         except AnalysisException as error:
             if OTHER_PARTITIONS not in str(error):
                 raise

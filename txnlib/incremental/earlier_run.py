@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import astuple
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +11,8 @@ from pyspark.sql import functions as F
 
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
-from txnlib.incremental.resumed_segments import CONTINUED, continue_segments, continued_parts
+from txnlib.incremental.carried_rows import RunTables
+from txnlib.incremental.resumed_segments import resume_segments, resumed_frame, resumed_parts
 from txnlib.readers.capture import Capture
 from txnlib.readers.snapshot_start import BEGINNING
 from txnlib.spark.capture_source import read_capture
@@ -41,22 +41,17 @@ def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator
             yield RunStore(store, cluster, row["run_id"]), row["as_of_ms"]
 
 
-def go_on_from(spark: SparkSession, capture: Capture, earlier: RunStore) -> Capture | None:
+def resume_from(spark: SparkSession, capture: Capture, earlier: RunTables) -> Capture | None:
     """The capture, with the segments that an earlier run has already read; None if its tables cannot be used."""
     try:
         segments = earlier.read("segments")
     except MissingTableError:
         return None
-    return continue_segments(spark, capture, segments, read_capture(spark, capture, "checkpoints"))
+    return resume_segments(spark, capture, segments, read_capture(spark, capture, "checkpoints"))
 
 
-def read_new(spark: SparkSession, capture: Capture, table: str, earlier: RunStore | None) -> DataFrame:
-    """`read_capture`; for `segments`, including what an earlier run has already read."""
-    is_partly_read = table == "segments" and earlier is not None and capture.continued
-    held = continued_parts(earlier.read(table), frame_of(spark, capture)) if earlier is not None and is_partly_read else None
-    return read_capture(spark, capture, table, held)
-
-
-def frame_of(spark: SparkSession, capture: Capture) -> DataFrame:
-    """The segments that an earlier run has read in part. Columns: CONTINUED."""
-    return spark.createDataFrame([astuple(segment) for segment in capture.continued], CONTINUED)
+def read_segments(spark: SparkSession, capture: Capture, earlier: RunTables) -> DataFrame:
+    """`segments` of a capture, including what an earlier run has already read."""
+    if not capture.resumed:
+        return read_capture(spark, capture, "segments")
+    return read_capture(spark, capture, "segments", resumed_parts(earlier.read("segments"), resumed_frame(spark, capture)))

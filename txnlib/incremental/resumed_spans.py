@@ -7,11 +7,10 @@ starting from that state.
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.incremental.carried_rows import IS_UNCHANGED
 from txnlib.spark.producers.producer_spans import (
     END_OF_SPAN,
     batches_of,
@@ -24,24 +23,21 @@ from txnlib.spark.producers.producer_spans import (
 from txnlib.spark.producers.producer_steps import EARLIER, with_states
 from txnlib.spark.schemas import MARKER_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, conform
 
-#: The boolean column that `mark_closed` adds.
-_HOLDS: Final = "holds"
 
-
-def continued_spans(
+def resumed_spans(
     record_batches: DataFrame,
     new_batches: DataFrame,
     producer_snapshots: DataFrame,
     coverage: DataFrame,
     earlier_spans: DataFrame,
-    grown: DataFrame,
+    appended: DataFrame,
 ) -> DataFrame:
-    """The rows of `producer_spans` without those carried over from the earlier run (`mark_closed`). Columns: PRODUCER_SPANS.
+    """The rows of `producer_spans` without those carried over from the earlier run (`flag_closed_spans`). Columns: PRODUCER_SPANS.
 
-    `new_batches`: the rows of `record_batches` that are not in the earlier run, and possibly others. `grown`: see
-    `grown_partitions`.
+    `new_batches`: the rows of `record_batches` that are not in the earlier run, and possibly others. `appended`: the partitions to
+    which batches were only appended (`appended_partitions.APPENDED`).
     """
-    copies = F.broadcast(grown)
+    copies = F.broadcast(appended)
     judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
     others = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="left_anti")
     added = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner")
@@ -52,45 +48,45 @@ def continued_spans(
     whole = batches_of(record_batches, producer_snapshots, others)
     steps = with_states(resumed.unionByName(whole, allowMissingColumns=True))
     spans = located_spans(spans_of(steps), judged)
-    return spans.unionByName(_left_behind(newest, new))
+    return spans.unionByName(_earlier_newest_spans(newest, new))
 
 
 def _is_new() -> Column:
-    return F.col("base_offset") >= F.col("grows_at")
+    return F.col("base_offset") >= F.col("appended_from")
 
 
-def _left_behind(known: DataFrame, new: DataFrame) -> DataFrame:
+def _earlier_newest_spans(newest: DataFrame, new: DataFrame) -> DataFrame:
     """The newest spans of the earlier run, as of this run: those of producers with new batches are no longer the newest."""
     wrote = new.select(*PRODUCER).distinct().withColumn("wrote", F.lit(True))
-    joined = known.join(wrote, on=list(PRODUCER), how="left").withColumn("wrote", F.coalesce("wrote", F.lit(False)))
-    is_closed, wrote_on = F.col("marker_offset").isNotNull(), F.col("wrote")
-    left = joined.where(~wrote_on | is_closed | F.col("suspect").isNotNull())
-    is_over = {name: F.when(~wrote_on | is_closed, F.col(name)).alias(name) for name in END_OF_SPAN}
-    is_newest = {name: F.when(~wrote_on, F.col(name)).alias(name) for name in ("state", "suspects_count")}
-    return conform(left.withColumns({**is_over, **is_newest, "is_newest": ~wrote_on}), PRODUCER_SPANS)
+    joined = newest.join(wrote, on=list(PRODUCER), how="left").withColumn("wrote", F.coalesce("wrote", F.lit(False)))
+    is_closed, wrote_since = F.col("marker_offset").isNotNull(), F.col("wrote")
+    kept = joined.where(~wrote_since | is_closed | F.col("suspect").isNotNull())
+    end = {name: F.when(~wrote_since | is_closed, F.col(name)).alias(name) for name in END_OF_SPAN}
+    state = {name: F.when(~wrote_since, F.col(name)).alias(name) for name in ("state", "suspects_count")}
+    return conform(kept.withColumns({**end, **state, "is_newest": ~wrote_since}), PRODUCER_SPANS)
 
 
-def mark_closed(spans: DataFrame, grown: DataFrame) -> DataFrame:
-    """Rows of `producer_spans` of the earlier run, with a boolean column `holds`: whether this run has the same row."""
-    return _in_grown(spans, grown, F.col("state").isNull())
+def flag_closed_spans(spans: DataFrame, appended: DataFrame) -> DataFrame:
+    """Rows of `producer_spans` of the earlier run, with a boolean column `is_unchanged`: whether this run has the same row."""
+    return _flag(spans, appended, F.col("state").isNull())
 
 
-def mark_ended(partition_transactions: DataFrame, grown: DataFrame) -> DataFrame:
+def flag_ended_transactions(partition_transactions: DataFrame, appended: DataFrame) -> DataFrame:
     """The same for rows of `partition_transactions`."""
-    return _in_grown(partition_transactions, grown, F.col("marker_offset").isNotNull())
+    return _flag(partition_transactions, appended, F.col("marker_offset").isNotNull())
 
 
-def not_ended_before(spans: DataFrame, grown: DataFrame) -> DataFrame:
-    """The spans of this run whose transactions `mark_ended` does not find."""
-    copies = F.broadcast(grown.select(*TOPIC_PARTITION, "grows_at"))
-    is_known = F.coalesce(F.col("marker_offset") < F.col("grows_at"), F.lit(False))
-    return spans.join(copies, on=list(TOPIC_PARTITION), how="left").where(~is_known).drop("grows_at")
+def not_ended_before(spans: DataFrame, appended: DataFrame) -> DataFrame:
+    """The spans of this run whose transactions had not ended in the earlier run."""
+    copies = F.broadcast(appended.select(*TOPIC_PARTITION, "appended_from"))
+    had_ended = F.coalesce(F.col("marker_offset") < F.col("appended_from"), F.lit(False))
+    return spans.join(copies, on=list(TOPIC_PARTITION), how="left").where(~had_ended).drop("appended_from")
 
 
-def _in_grown(rows: DataFrame, grown: DataFrame, is_closed: Column) -> DataFrame:
-    copies = F.broadcast(grown.select(*TOPIC_PARTITION, F.lit(True).alias("grew")))
+def _flag(rows: DataFrame, appended: DataFrame, is_closed: Column) -> DataFrame:
+    copies = F.broadcast(appended.select(*TOPIC_PARTITION, F.lit(True).alias("is_appended")))
     joined = rows.join(copies, on=list(TOPIC_PARTITION), how="left")
-    return joined.withColumn(_HOLDS, F.coalesce("grew", F.lit(False)) & is_closed)
+    return joined.withColumn(IS_UNCHANGED, F.coalesce("is_appended", F.lit(False)) & is_closed)
 
 
 def memory() -> Column:

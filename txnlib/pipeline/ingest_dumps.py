@@ -10,9 +10,6 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions
-from txnlib.delta.carried_rows import Grown
-from txnlib.incremental.earlier_run import read_new
-from txnlib.pipeline.carried_tables import batches_on, learn_grown
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
 from txnlib.readers.capture import FileKind, topic_partition_of
@@ -27,15 +24,10 @@ from txnlib.spark.coverage.quarantine import quarantine
 IDS_TO_LEARN_FROM = 200
 
 
-def _record_batches(run: Run) -> DataFrame | Grown:
-    assert run.capture is not None
-    return batches_on(run) or read_capture(run.spark, run.capture, "record_batches")
-
-
 def _read(table: str) -> Table:
     def transform(run: Run) -> DataFrame:
         assert run.capture is not None
-        return read_new(run.spark, run.capture, table, run.earlier)
+        return read_capture(run.spark, run.capture, table)
 
     return Table(table, (), transform)
 
@@ -63,18 +55,13 @@ def _count_coordinator_partitions(run: Run, records: DataFrame) -> int:
 def _segments(run: Run) -> DataFrame:
     """What was read of each file, and, of console text, of each coordinator partition."""
     assert run.capture is not None
-    segments = read_new(run.spark, run.capture, "segments", run.earlier)
+    segments = read_capture(run.spark, run.capture, "segments") if run.resumption is None else run.resumption.read_segments()
     texts = run.capture.of_kind(FileKind.CONSOLE)
     if not texts:
         return segments
     of_texts = read_capture(run.spark, replace(run.capture, files=texts, parts={}), "segments")
     records = run.tables.read("transaction_log").where(F.col("source").startswith("console:"))
     return segments.unionByName(console_segments(of_texts, records))
-
-
-def _checkpoints(run: Run) -> DataFrame:
-    assert run.capture is not None
-    return read_capture(run.spark, run.capture, "checkpoints")
 
 
 def _committed_offsets(run: Run) -> DataFrame:
@@ -159,22 +146,28 @@ def _expected(run: Run, notes: CaptureNotes) -> DataFrame:
     return noted.union(coordinators).union(named).distinct()
 
 
+def _find_appended_partitions(run: Run) -> None:
+    """Finds the partitions whose windows resume from the earlier run."""
+    if run.resumption is not None:
+        run.resumption.find_appended_partitions()
+
+
 def damage(run: Run) -> dict[str, bool]:
     """Whether any copy is damaged: where none is, `quarantine` need not look for contradicted batches."""
     return {"is_any_damaged": not run.tables.read("coverage").where(F.col("status") == "DAMAGED").isEmpty()}
 
 
 STEPS: Final[tuple[Step, ...]] = (
-    Table("record_batches", (), _record_batches),  # first, because it takes longest
+    _read("record_batches"),  # first, because it takes longest
     Table("transaction_log", (), _transaction_log),
     Table("committed_offsets", (), _committed_offsets),
-    Table("checkpoints", (), _checkpoints),
+    _read("checkpoints"),
     # After the tables of the same files, so that it shows those that shrank meanwhile.
     Table("segments", ("record_batches", "transaction_log", "committed_offsets"), _segments),
     _read("producer_snapshots"),
     _read("aborted_transactions"),
     Decision("coordinator_partitions", ("transaction_log", "segments"), _learn_settings),
     Table("coverage", ("transaction_log", "segments", "record_batches", "checkpoints", "coordinator_partitions"), _coverage),
-    Decision("grown_partitions", ("segments", "coverage", "producer_snapshots"), learn_grown),
+    Decision("appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions),
     table_of(quarantine, "segments", "record_batches", "checkpoints", settings=damage, after=("coverage",)),
 )

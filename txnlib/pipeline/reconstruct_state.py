@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import functions as F
 
-from txnlib.pipeline.carried_tables import spans_on, transactions_on
 from txnlib.pipeline.ingest_dumps import damage
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, table_of
@@ -39,12 +37,9 @@ def _lower_coverage(run: Run) -> None:
         run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
 
 
-#: The steps of a run that does not resume from another.
-_SPANS: Final = table_of(producer_spans, "record_batches", "producer_snapshots", "coverage", after=("grown_partitions",))
-_TRANSACTIONS: Final = table_of(partition_transactions, "producer_spans", after=("grown_partitions",))
-
 STEPS: Final[tuple[Step, ...]] = (
-    replace(_SPANS, transform=lambda run: spans_on(run) or _SPANS.transform(run)),  # first, because it takes longest
+    # First, because it takes longest.
+    table_of(producer_spans, "record_batches", "producer_snapshots", "coverage", after=("appended_partitions",)),
     table_of(coordinator_states, "transaction_log", "coverage"),
     table_of(checked_batches, "record_batches", "producer_spans", "coverage", "segments"),
     Decision("corrupt_batches", ("coverage", "checked_batches"), _lower_coverage),
@@ -72,7 +67,7 @@ STEPS: Final[tuple[Step, ...]] = (
         },
         after=("coordinator_partitions", "corrupt_batches"),
     ),
-    replace(_TRANSACTIONS, transform=lambda run: transactions_on(run) or _TRANSACTIONS.transform(run)),
+    table_of(partition_transactions, "producer_spans", after=("appended_partitions",)),
     table_of(producer_states, "producer_spans", settings=lambda run: {"as_of_ms": run.settings.as_of_ms, **_expiration(run)}),
     table_of(transactional_ids, "coordinator_states", "producer_spans", settings=_applications),
 )

@@ -16,7 +16,8 @@ from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.incremental.earlier_run import finished_runs, go_on_from, read_new
+from txnlib.incremental.earlier_run import finished_runs, read_segments, resume_from
+from txnlib.incremental.resumption import Resumption
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
@@ -26,6 +27,7 @@ from txnlib.readers.capture import Capture, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
 from txnlib.render.report_text import size
 from txnlib.settings import Settings, SettingsFile, decide, read_settings_file
+from txnlib.spark.capture_source import read_capture
 from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import AUDIT_RUNS
@@ -46,10 +48,8 @@ class Run:
     started_at: datetime
     inputs: tuple[str, ...] = ()
     capture: Capture | None = None
-    #: The run from which an incremental run resumes.
-    earlier: RunStore | None = None
-    #: The partitions that have only grown since then, as rows of `grown_partitions.GROWN`.
-    grown: tuple[tuple[str, int, str, int], ...] = ()
+    #: How an incremental run resumes from an earlier one.
+    resumption: Resumption | None = None
     #: The process that carries out the run: host, process id, start.
     owner: str = field(default_factory=this_process)
     #: Called with each line of progress.
@@ -97,15 +97,16 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     spark = delta_session("txnlib")
     tune_for(spark, capture.size)
     store = _store(request, spark)
-    capture, earlier, newest_ms = _continued(request, given, capture, store, say)
+    capture, earlier, newest_ms = _resume(request, given, capture, store, say)
     tune_for(spark, capture.size_to_read, capture.size - capture.size_to_read)
     capture = split_large_files(spark, capture)
     settings = _decide(request, given, capture, spark, earlier, newest_ms)
     tables = RunStore(store, settings.cluster, settings.run_id)
-    return Run(spark, tables, settings, started_at, capture.inputs, capture, earlier, say=say)
+    resumption = None if earlier is None else Resumption(spark, capture, earlier, tables)
+    return Run(spark, tables, settings, started_at, capture.inputs, capture, resumption, say=say)
 
 
-def _continued(
+def _resume(
     request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
 ) -> tuple[Capture, RunStore | None, int | None]:
     """The part of the capture to read, the run to resume from, and the newest broker-stamped time, if it was searched for."""
@@ -113,13 +114,13 @@ def _continued(
         return capture, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
     for earlier, as_of_ms in finished_runs(store, _cluster(request, given, capture), known_ms):
-        found = go_on_from(store.spark, capture, earlier)
+        found = resume_from(store.spark, capture, earlier)
         if found is None:
             continue
-        newest_ms = _newest_stamp(found, store.spark, earlier) if known_ms is None else None
+        newest_ms = _newest_stamp(found, read_segments(store.spark, found, earlier)) if known_ms is None else None
         if newest_ms is not None and newest_ms <= as_of_ms:
             continue  # this is an audit of the same capture
-        say(f"resuming from {earlier.run_id}: reading only what was appended to {len(found.continued)} segments")
+        say(f"resuming from {earlier.run_id}: reading only what was appended to {len(found.resumed)} segments")
         return found, earlier, newest_ms
     say("no earlier audit to resume from: reading everything")
     return capture, None, None
@@ -174,13 +175,13 @@ def _as_of(request: AuditRequest, capture: Capture, spark: SparkSession, newest_
     noted = capture.notes.newest_instant_ms
     if noted is not None:
         return noted, "newest capture instant"
-    found = _newest_stamp(capture, spark, None) if newest_ms is None else newest_ms
+    found = _newest_stamp(capture, read_capture(spark, capture, "segments")) if newest_ms is None else newest_ms
     return found, "newest broker-stamped time in the capture (no capture.json)"
 
 
-def _newest_stamp(capture: Capture, spark: SparkSession, earlier: RunStore | None) -> int:
-    """The newest broker-stamped time in a capture. Raises UnreadableInputError if there is none."""
-    newest = read_new(spark, capture, "segments", earlier).agg(F.max(clock_ms("newest_broker_ms")).alias("newest")).first()
+def _newest_stamp(capture: Capture, segments: DataFrame) -> int:
+    """The newest broker-stamped time in the segments of a capture. Raises UnreadableInputError if there is none."""
+    newest = segments.agg(F.max(clock_ms("newest_broker_ms")).alias("newest")).first()
     if newest is None or newest["newest"] is None:
         raise UnreadableInputError(
             ", ".join(capture.inputs), "contains no time at which it was taken", "Give --as-of, or add a capture.json"
@@ -219,5 +220,5 @@ def tune_again(run: Run) -> None:
 
 def reading_text(capture: Capture) -> str:
     """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if it resumes from another."""
-    new = "" if not capture.continued else f", of which {size(capture.size_to_read)} are new"
+    new = "" if not capture.resumed else f", of which {size(capture.size_to_read)} are new"
     return f"reading {len(capture.files)} files, {size(capture.size)}{new}"

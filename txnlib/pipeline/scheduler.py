@@ -14,7 +14,6 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from txnlib.delta.carried_rows import Grown
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
@@ -27,11 +26,11 @@ AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a run, what it waits for, and the transform that makes it: all rows, or new rows and those carried over."""
+    """A table of a run, what it waits for, and the transform that makes it."""
 
     name: str
     reads: tuple[str, ...]
-    transform: Callable[[Run], DataFrame | Grown]
+    transform: Callable[[Run], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,8 @@ def _take(run: Run, step: Step) -> None:
 
 def _write(run: Run, table: Table) -> None:
     begun = now()
-    made = table.transform(run)
-    frame, carried = (made.made, made.held) if isinstance(made, Grown) else (made, None)
-    run.tables.write(table.name, frame, carried)
+    if run.resumption is None or not run.resumption.write(table.name):
+        run.tables.write(table.name, table.transform(run))
     commit = run.tables.commit(table.name)
     run.written[table.name] = Written(commit.rows, (now() - begun).total_seconds())
     if commit.is_scattered:

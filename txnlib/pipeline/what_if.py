@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.delta.carried_rows import Held
 from txnlib.delta.commits import Commit
 from txnlib.delta.store import RUN_COLUMNS, RunStore, Store
 from txnlib.spark.schemas import TABLES, conform
@@ -39,14 +38,9 @@ class UnwrittenTables:
         stamps = {"cluster": F.lit(self.written.cluster), "run_id": F.lit(self.run_id)}
         return self.frames[name].withColumns(stamps).select(*[field.name for field in RUN_COLUMNS], *TABLES[name].names)
 
-    def write(self, name: str, frame: DataFrame, held: Held | None = None) -> None:
+    def write(self, name: str, frame: DataFrame) -> None:
         """Replaces a table by a frame."""
-        rows = conform(frame, TABLES[name])
-        self.frames[name] = rows if held is None else rows.unionByName(held.rows(name))
-
-    def read_own(self, name: str) -> DataFrame:
-        """The rows of this run in a table. No files are carried over."""
-        return self.read(name)
+        self.frames[name] = conform(frame, TABLES[name])
 
     def commit(self, name: str) -> Commit:
         """An unknown number of rows, and no files."""

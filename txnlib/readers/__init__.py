@@ -7,7 +7,7 @@ from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
 from txnlib.readers.snapshot_start import start_at_snapshots
 from txnlib.readers.file_parts import Part, put_together
 from txnlib.readers.file_splits import chunks_of, reach, parts_of
-from txnlib.readers.segment_fingerprint import go_on
+from txnlib.readers.segment_fingerprint import resume_position
 from txnlib.readers.table_readers import may_hold, read_table
 from txnlib.readers.arrow_schemas import TABLES
 
@@ -24,7 +24,7 @@ __all__ = [
     "chunks_of",
     "reach",
     "parts_of",
-    "go_on",
+    "resume_position",
     "may_hold",
     "read_table",
     "TABLES",

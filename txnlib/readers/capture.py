@@ -71,7 +71,7 @@ class CaptureFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Continued:
+class ResumedSegment:
     """A segment that an earlier run has read up to `position`. See `segment_fingerprint.py`.
 
     `last_offset` and `leader_epoch` are those of the batch before that position.
@@ -97,7 +97,7 @@ class Capture:
     #: path -> its parts, for each large file that is read in parts.
     parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
     #: Segments to resume: only their appended bytes are read, as `parts` says.
-    continued: tuple[Continued, ...] = ()
+    resumed: tuple[ResumedSegment, ...] = ()
 
     @property
     def size(self) -> int:
@@ -107,7 +107,7 @@ class Capture:
     @property
     def size_to_read(self) -> int:
         """Total size of all files, in bytes, without what an earlier run has read."""
-        return self.size - sum(segment.position for segment in self.continued)
+        return self.size - sum(segment.position for segment in self.resumed)
 
     def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:
         """The files of any of these kinds."""

@@ -71,7 +71,9 @@ def _in_order(landmarks: Sequence[Mapping[str, int]]) -> list[Any]:
     )
 
 
-def go_on(buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], last_offset_before: int | None) -> Pause | None:
+def resume_position(
+    buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], last_offset_before: int | None
+) -> Pause | None:
     """Where to resume reading a segment with these landmarks; None if a landmark has changed.
 
     Reading resumes after the last landmark. It resumes at the last landmark if its offset, which no CRC covers, may be wrong

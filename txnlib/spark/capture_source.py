@@ -65,22 +65,21 @@ def tasks_of(spark: SparkSession) -> int:
     return max(int(configured), 1) if configured.isdecimal() else _MANY_TASKS  # Databricks may say "auto"
 
 
-def read_capture(spark: SparkSession, capture: Capture, table: str, held: DataFrame | None = None) -> DataFrame:
+def read_capture(spark: SparkSession, capture: Capture, table: str, earlier_parts: DataFrame | None = None) -> DataFrame:
     """The rows of one table in a capture, with the columns of `readers.arrow_schemas.TABLES[table]`; one task per bundle.
 
-    The rows do not depend on how the capture's files are split (`capture_splits`). `held`: what an earlier run has read of its
-    segments, as rows of the table; for `segments`, as rows of SEGMENT_PARTS (`incremental.resumed_segments`).
+    The rows do not depend on how the capture's files are split (`capture_splits`). `earlier_parts`: for `segments`, what an
+    earlier run has read of its files, as rows of SEGMENT_PARTS.
     """
     schema = READ_ONLY[table] if table in READ_ONLY else TABLES[table]
     files = [file for file in capture.files if may_hold(table, file)]
     if table != "segments" or not capture.parts:
-        new = _read(spark, table, [part for file in files for part in _parts_of(capture, file)], schema)
-        return new if held is None else held.unionByName(new)
+        return _read(spark, table, [part for file in files for part in _parts_of(capture, file)], schema)
     # One row per file, however many tasks read it.
     whole = _read(spark, table, [file for file in files if file.path not in capture.parts], schema)
     split = [part for file in files if file.path in capture.parts for part in _parts_of(capture, file)]
     new = _read(spark, SEGMENT_PARTS_TABLE, split, SEGMENT_PARTS)
-    parts = new if held is None else held.unionByName(new)
+    parts = new if earlier_parts is None else earlier_parts.unionByName(new)
     return whole.unionByName(parts.groupBy("path").applyInArrow(_put_together, schema))
 
 

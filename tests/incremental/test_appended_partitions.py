@@ -1,11 +1,11 @@
-"""Partitions that only grew at their end since the earlier run."""
+"""Partitions to which batches were only appended since the earlier run."""
 
 from __future__ import annotations
 
 import pytest
 
-from txnlib.incremental.appended_partitions import grown_partitions
-from txnlib.incremental.resumed_segments import CONTINUED
+from txnlib.incremental.appended_partitions import appended_partitions
+from txnlib.incremental.resumed_segments import RESUMED
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, SEGMENTS
 
 COPY = {"topic": "orders", "partition": 0, "source": "raw:1"}
@@ -17,7 +17,7 @@ def segment(base, end, last_position=500, **more):
     return COPY | known | {"landmarks": landmarks} | more
 
 
-def read_on(base, position=600):
+def read_from(base, position=600):
     return (*COPY.values(), base, f"{base}.log", position, 1, 0)
 
 
@@ -30,14 +30,14 @@ def snapshot(offset, **more):
 
 
 #: Two segments, the second of which grew and was followed by a third: as it should be.
-GREW = {
+APPENDED_TO = {
     "segments": [segment(0, 100), segment(100, 250), segment(250, 300)],
     "coverage": [judged()],
     "snapshots": [],
     "earlier_segments": [segment(0, 100), segment(100, 200)],
     "earlier_coverage": [judged()],
     "earlier_snapshots": [],
-    "continued": [read_on(0), read_on(100)],
+    "resumed": [read_from(0), read_from(100)],
 }
 LATE = judged(first_offset=20, log_start_offset=20)
 LATER_START = {"coverage": [LATE], "earlier_coverage": [LATE]}
@@ -45,14 +45,14 @@ LATER_START = {"coverage": [LATE], "earlier_coverage": [LATE]}
 CASES = {
     "grew": ({}, 200),
     "did not grow": ({"segments": [segment(0, 100), segment(100, 200)]}, 200),
-    "lost its first segment": ({"segments": GREW["segments"][1:], "continued": [read_on(100)]}, None),
-    "a segment was read whole again": ({"continued": [read_on(0)]}, None),
-    "a last batch is read again": ({"continued": [read_on(0), read_on(100, 500)]}, None),
+    "lost its first segment": ({"segments": APPENDED_TO["segments"][1:], "resumed": [read_from(100)]}, None),
+    "a segment was read whole again": ({"resumed": [read_from(0)]}, None),
+    "a last batch is read again": ({"resumed": [read_from(0), read_from(100, 500)]}, None),
     "an old segment grew": ({"segments": [segment(0, 110), segment(100, 250)]}, None),
-    "an older segment came to be": ({"segments": [*GREW["segments"], segment(50, 60)]}, None),
-    "a new segment is empty": ({"segments": [*GREW["segments"], segment(300, None, first_offset=None)]}, 200),
-    "a segment was given twice": ({"segments": [*GREW["segments"], segment(250, 300)]}, None),
-    "a segment had been given twice": ({"earlier_segments": [*GREW["earlier_segments"], segment(0, 100)]}, None),
+    "an older segment came to be": ({"segments": [*APPENDED_TO["segments"], segment(50, 60)]}, None),
+    "a new segment is empty": ({"segments": [*APPENDED_TO["segments"], segment(300, None, first_offset=None)]}, 200),
+    "a segment was given twice": ({"segments": [*APPENDED_TO["segments"], segment(250, 300)]}, None),
+    "a segment had been given twice": ({"earlier_segments": [*APPENDED_TO["earlier_segments"], segment(0, 100)]}, None),
     "the newest segment did not end last": (
         {"earlier_segments": [segment(0, 300), segment(100, 200)], "segments": [segment(0, 300), segment(100, 250)]},
         None,
@@ -72,11 +72,11 @@ CASES = {
         LATER_START | {"snapshots": [snapshot(20)], "earlier_snapshots": [snapshot(20, producer_epoch=1)]},
         None,
     ),
-    "the snapshot lies behind what was read": (
+    "the snapshot is after what was read": (
         LATER_START | {"snapshots": [snapshot(230)], "earlier_snapshots": [snapshot(230)]},
         None,
     ),
-    "was text": ({"earlier_segments": [segment(0, 100, kind="text"), segment(100, 200)], "continued": [read_on(100)]}, None),
+    "was text": ({"earlier_segments": [segment(0, 100, kind="text"), segment(100, 200)], "resumed": [read_from(100)]}, None),
 }
 
 
@@ -85,25 +85,25 @@ def found(spark):
     """By case, what is found of its partition: each has one of its own, so that all cases are one question."""
 
     def frame(schema, name):
-        cases = ((number, (GREW | given)[name]) for number, (given, _) in enumerate(CASES.values()))
+        cases = ((number, (APPENDED_TO | given)[name]) for number, (given, _) in enumerate(CASES.values()))
         rows = [row | {"partition": number} for number, found in cases for row in found]
         return spark.createDataFrame([[row.get(column) for column in schema.names] for row in rows], schema)
 
     tonight = [frame(SEGMENTS, "segments"), frame(COVERAGE, "coverage"), frame(PRODUCER_SNAPSHOTS, "snapshots")]
     before = [frame(SEGMENTS, "earlier_segments"), frame(COVERAGE, "earlier_coverage")]
-    continued = [
+    resumed = [
         (topic, number, *rest)
         for number, (given, _) in enumerate(CASES.values())
-        for topic, _, *rest in (GREW | given)["continued"]
+        for topic, _, *rest in (APPENDED_TO | given)["resumed"]
     ]
-    grown = grown_partitions(
-        *tonight, *before, frame(PRODUCER_SNAPSHOTS, "earlier_snapshots"), spark.createDataFrame(continued, CONTINUED)
+    rows = appended_partitions(
+        *tonight, *before, frame(PRODUCER_SNAPSHOTS, "earlier_snapshots"), spark.createDataFrame(resumed, RESUMED)
     )
-    return {row["partition"]: (row["topic"], row["source"], row["grows_at"]) for row in grown.collect()}
+    return {row["partition"]: (row["topic"], row["source"], row["appended_from"]) for row in rows.collect()}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_partition_only_grew_if_all_it_held_stands(found, case):
-    _, grows_at = CASES[case]
-    expected = None if grows_at is None else (COPY["topic"], COPY["source"], grows_at)
+def test_batches_were_only_appended_if_all_earlier_ones_are_unchanged(found, case):
+    _, appended_from = CASES[case]
+    expected = None if appended_from is None else (COPY["topic"], COPY["source"], appended_from)
     assert found.get(list(CASES).index(case)) == expected

@@ -10,8 +10,8 @@ from tests.spark.test_producer_spans import coverage, folded, snapshots
 from tests.spark.test_producer_windows import build
 from tests.support.batches import T
 from tests.support.frames import assert_same, record_batches
-from txnlib.incremental.appended_partitions import GROWN
-from txnlib.incremental.resumed_spans import continued_spans, mark_closed, mark_ended, not_ended_before
+from txnlib.incremental.appended_partitions import APPENDED
+from txnlib.incremental.resumed_spans import flag_closed_spans, flag_ended_transactions, not_ended_before, resumed_spans
 from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
 from txnlib.spark.schemas import PARTITION_TRANSACTIONS, PRODUCER_SPANS
@@ -36,18 +36,20 @@ def frayed(batches):
     )
 
 
-def gone_on(spark, logs, cuts, states, offsets, firsts):
-    """What the run before told, what is made tonight, the whole log's: spans and transactions, each as rows."""
+def resume(spark, logs, cuts, states, offsets, firsts):
+    """The spans of the earlier run, of the resumed run, and of the whole log; and the appended partitions."""
     seeds, known = snapshots(spark, states, offsets), coverage(spark, firsts)
     whole = frayed(record_batches(spark, {("orders", number): log for number, log in logs.items()}))
-    grown = spark.createDataFrame([("orders", number, "raw:1", at) for number, at in cuts.items()], GROWN)
-    before = whole.join(grown, on=["topic", "partition", "source"], how="left").where("grows_at is null or base_offset < grows_at")
+    appended = spark.createDataFrame([("orders", number, "raw:1", at) for number, at in cuts.items()], APPENDED)
+    before = whole.join(appended, on=["topic", "partition", "source"], how="left").where(
+        "appended_from is null or base_offset < appended_from"
+    )
     earlier = producer_spans(before.select(whole.columns), seeds, known)
     earlier = spark.createDataFrame(earlier.collect(), PRODUCER_SPANS)
-    made = continued_spans(whole, whole, seeds, known, earlier, grown)
-    held = mark_closed(earlier, grown).where("holds").select(*PRODUCER_SPANS.names)
-    tonight = spark.createDataFrame(held.unionByName(made).collect(), PRODUCER_SPANS)
-    return earlier, tonight, producer_spans(whole, seeds, known), grown
+    new = resumed_spans(whole, whole, seeds, known, earlier, appended)
+    carried = flag_closed_spans(earlier, appended).where("is_unchanged").select(*PRODUCER_SPANS.names)
+    resumed = spark.createDataFrame(carried.unionByName(new).collect(), PRODUCER_SPANS)
+    return earlier, resumed, producer_spans(whole, seeds, known), appended
 
 
 def steps(chance):
@@ -58,8 +60,8 @@ def steps(chance):
     return [tuple(map(chance.choice, ranges)) for _ in range(chance.randint(5, 45))]
 
 
-def test_windows_that_go_on_tell_what_windows_over_the_whole_log_tell(spark):
-    """Each second log begins at a snapshot, or before one; one in five did not only grow, and begins anew."""
+def test_windows_that_resume_give_the_rows_of_windows_over_the_whole_log(spark):
+    """Each second log begins at a snapshot, or before one. One in five is not resumed, and is judged from its beginning."""
     chance = random.Random(1)
     built, cuts, states, offsets, firsts = {}, {}, {}, {}, {}
     for number in range(80):
@@ -73,16 +75,20 @@ def test_windows_that_go_on_tell_what_windows_over_the_whole_log_tell(spark):
             offsets[number], states[number] = log[seeded].base_offset, folded(log[:seeded])
         if number % 5:
             cuts[number] = log[cut].base_offset
-    earlier, tonight, whole, grown = gone_on(spark, built, cuts, states, offsets, firsts)
-    assert_same(tonight, whole)
+    earlier, resumed, whole, appended = resume(spark, built, cuts, states, offsets, firsts)
+    assert_same(resumed, whole)
 
-    ended = mark_ended(partition_transactions(earlier), grown).where("holds").select(*PARTITION_TRANSACTIONS.names)
-    told = ended.unionByName(partition_transactions(not_ended_before(tonight, grown)))
-    assert_same(told, partition_transactions(whole))
+    ended = (
+        flag_ended_transactions(partition_transactions(earlier), appended)
+        .where("is_unchanged")
+        .select(*PARTITION_TRANSACTIONS.names)
+    )
+    transactions = ended.unionByName(partition_transactions(not_ended_before(resumed, appended)))
+    assert_same(transactions, partition_transactions(whole))
 
 
-def test_a_producer_gone_mad_is_counted_on(spark):
+def test_suspects_are_counted_across_runs(spark):
     log = [T(1, 0, 7 * number, at=number) for number in range(2 * SUSPECTS_KEPT)]
     cuts = {0: SUSPECTS_KEPT // 2, 1: SUSPECTS_KEPT + 20}
-    _, tonight, whole, _ = gone_on(spark, {0: log, 1: log}, cuts, {}, {}, {0: 0, 1: 0})
-    assert_same(tonight, whole)
+    _, resumed, whole, _ = resume(spark, {0: log, 1: log}, cuts, {}, {}, {0: 0, 1: 0})
+    assert_same(resumed, whole)
