@@ -18,8 +18,8 @@ from table import Ratio, Table
 
 from jobs.report_transactions import finish
 from jobs.result_files import telling
-from txnlib.pipeline import reconstruct_state, report_transactions
 from txnlib.pipeline.scheduler import AT_ONCE, carry_out
+from txnlib.pipeline.tables import RECONSTRUCT, REPORT
 from txnlib.spark.producers.producer_spans import producer_batches
 from txnlib.spark.producers.producer_steps import with_states
 
@@ -51,7 +51,7 @@ def table(ratios: list[Ratio]) -> Table:
 
 def main() -> None:
     given, run = reopened(sys.argv[1])
-    steps = (*report_transactions.STEPS, *reconstruct_state.STEPS)  # as an audit does
+    steps = (*REPORT, *RECONSTRUCT)  # as an audit does
 
     def judge() -> None:
         carry_out(run, steps)

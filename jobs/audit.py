@@ -6,23 +6,25 @@ import sys
 from collections.abc import Sequence
 
 from jobs import options
-from jobs.main import main, open_run, plan_text
+from jobs.main import main, plan_text, say
 from jobs.progress import told_while_reading
 from jobs.report_transactions import finish
 from jobs.result_files import telling
-from txnlib.pipeline.audit import carry_out_all
+from txnlib.pipeline.audit import carry_out_steps
+from txnlib.pipeline.run import open_run
+from txnlib.pipeline.tables import AUDIT
 
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.AUDIT, __doc__ or "", argv)
     with telling(given) as to:
-        run = to.run = open_run(given)
+        run = to.run = open_run(options.request_of(given), say)
         assert run.capture is not None
         if given.dry_run:
             print(plan_text(run.inputs, run.capture, run.settings))
             return 0
         with told_while_reading(run):
-            carry_out_all(run, take_over=given.take_over)
+            carry_out_steps(run, AUDIT, take_over=given.take_over)
         return finish(run, given, to)
 
 

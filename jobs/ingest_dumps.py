@@ -6,21 +6,22 @@ import sys
 from collections.abc import Sequence
 
 from jobs import options
-from jobs.main import main, open_run, plan_text
+from jobs.main import main, plan_text, say
 from jobs.progress import told_while_reading
-from txnlib.pipeline.audit import carry_out_stage
-from txnlib.pipeline.ingest_dumps import STEPS
+from txnlib.pipeline.audit import carry_out_steps
+from txnlib.pipeline.run import open_run
+from txnlib.pipeline.tables import INGEST
 
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.INGEST, __doc__ or "", argv)
-    run = open_run(given)
+    run = open_run(options.request_of(given), say)
     assert run.capture is not None
     if given.dry_run:
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
     with told_while_reading(run):
-        carry_out_stage(run, STEPS, take_over=given.take_over)
+        carry_out_steps(run, INGEST, take_over=given.take_over)
     run.note("INGESTED")
     return 0
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime
 
 from jobs import traces
+from jobs.options import request_of
 from txnlib.errors import BusyError, StepError, TxnlibError
 from txnlib.pipeline import run as pipeline_run
-from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
 from txnlib.readers.capture import Capture, FileKind
-from txnlib.settings import Settings, options_of_settings
+from txnlib.settings import Settings
 
 
 def say(text: str) -> None:
@@ -68,21 +67,6 @@ def _traces_of(error: Exception, argv: Sequence[str]) -> str:
         say(traces.text_of(error).rstrip())
         return ""
     return f". Traces: {file}"
-
-
-def request_of(options: Namespace) -> AuditRequest:
-    """The request of a command line. Raises UsageError for options that are mutually exclusive."""
-    given = {field.name: getattr(options, field.name) for field in fields(AuditRequest) if hasattr(options, field.name)}
-    if "input" in given:
-        given["input"] = tuple(given["input"])
-    if not given["output"] and not given["schema"]:
-        given["output"] = "nowhere"  # a dry run writes nothing
-    return AuditRequest(**given, settings={key: getattr(options, key, None) for key in options_of_settings()})
-
-
-def open_run(options: Namespace) -> Run:
-    """A run over `--input`. Errors are raised before anything is written."""
-    return pipeline_run.open_run(request_of(options), say)
 
 
 def reopen_run(options: Namespace) -> Run:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, NoReturn
 
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
-from txnlib.pipeline.audit_request import FULL, MODES, check_number
+from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
 from txnlib.readers.snapshot_start import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
 from txnlib.render.atomic_file import check_whole_file
@@ -170,3 +170,13 @@ def parse_fail_on(given: str | None) -> frozenset[str]:
     if unknown:
         raise UsageError(f"--fail-on {','.join(unknown)}: expected some of {', '.join(VERDICT_NAMES)}")
     return frozenset(name.upper() for name in names)
+
+
+def request_of(options: argparse.Namespace) -> AuditRequest:
+    """The request of a command line. Raises UsageError for options that are mutually exclusive."""
+    given = {field.name: getattr(options, field.name) for field in fields(AuditRequest) if hasattr(options, field.name)}
+    if "input" in given:
+        given["input"] = tuple(given["input"])
+    if not given["output"] and not given["schema"]:
+        given["output"] = "nowhere"  # a dry run writes nothing
+    return AuditRequest(**given, settings={key: getattr(options, key, None) for key in options_of_settings()})

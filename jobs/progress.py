@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from pyspark.sql.utils import is_remote
 
-from txnlib.core.durations import duration
+from txnlib.core.display import duration, size
 from txnlib.pipeline.run import Run
-from txnlib.render.report_text import size
 
 #: The step that takes longest to read the capture. Others read it at the same time.
 WALK: Final = "record_batches"

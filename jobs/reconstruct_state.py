@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from jobs import options
 from jobs.main import main, reopen_run
-from txnlib.pipeline.audit import carry_out_stage
-from txnlib.pipeline.reconstruct_state import STEPS
+from txnlib.pipeline.audit import carry_out_steps
+from txnlib.pipeline.tables import RECONSTRUCT
 
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.RECONSTRUCT, __doc__ or "", argv)
     run = reopen_run(given)
-    carry_out_stage(run, STEPS, take_over=given.take_over)
+    carry_out_steps(run, RECONSTRUCT, take_over=given.take_over)
     run.note("RECONSTRUCTED")
     return 0
 

@@ -13,9 +13,9 @@ from jobs.main import main, reopen_run, say
 from jobs.page import write_page
 from jobs.result_files import Telling, telling
 from txnlib.delta.retention import forget_runs
-from txnlib.pipeline.audit import carry_out_stage, close
-from txnlib.pipeline.report_transactions import STEPS
+from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.run import Run
+from txnlib.pipeline.tables import REPORT
 from txnlib.render.styled_text import page
 
 MS_PER_DAY: Final = 86_400_000
@@ -51,7 +51,7 @@ def job(argv: Sequence[str]) -> int:
     given = options.parse(options.REPORT, __doc__ or "", argv)
     with telling(given) as to:
         run = to.run = reopen_run(given)
-        carry_out_stage(run, STEPS, take_over=given.take_over)
+        carry_out_steps(run, REPORT, take_over=given.take_over)
         return finish(run, given, to)
 
 

@@ -14,12 +14,12 @@ from txnlib.core.instants import parse_instant
 from txnlib.delta.session import delta_session, settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
-from txnlib.pipeline import report_transactions
-from txnlib.pipeline.audit import carry_out_all, close
+from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.audit_request import FULL, AuditRequest, check_number
 from txnlib.pipeline.run import Run, open_run, reopen_run, silent
 from txnlib.pipeline.run_tables import asked_of
 from txnlib.pipeline.scheduler import carry_out
+from txnlib.pipeline.tables import AUDIT, REPORT
 from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries import story
 from txnlib.queries.summary import Summary, summarise
@@ -154,7 +154,7 @@ def audit(
     )
     with settings_kept(delta_session("txnlib")):
         run = open_run(request, _told(progress))
-        carry_out_all(run, take_over=take_over)
+        carry_out_steps(run, AUDIT, take_over=take_over)
         summary = close(run)
     return _audit(replace(run, capture=None, resumption=None), summary, folder)
 
@@ -207,7 +207,7 @@ def judge(
     before = audit._run
     written = before.tables.written if isinstance(before.tables, UnwrittenTables) else before.tables
     run = replace(before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written), say=silent)
-    carry_out(run, report_transactions.STEPS)
+    carry_out(run, REPORT)
     return replace(audit, _run=run, _summary=None)
 
 

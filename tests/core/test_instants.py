@@ -11,7 +11,7 @@ import pytest
 
 from tests.core.test_find_hanging import NOW
 from tests.core.test_verdict import AT_ONE, NOBODY, NOON, ONGOING, PARTITION
-from txnlib.core.durations import duration, instant
+from txnlib.core.display import duration, instant
 from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, latest_ms, long_difference
 from txnlib.core.kafka.partition_state import has_late_transaction
 from txnlib.core.kafka.transaction_state import TransactionState

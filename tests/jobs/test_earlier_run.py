@@ -13,8 +13,8 @@ from tests.support import live
 from tests.support.frames import empty
 from tests.support.memory import audited
 from txnlib.delta.store import stored_schema
-from txnlib.pipeline.report_transactions import ENDED_BY, STEPS
 from txnlib.pipeline.run import Run
+from txnlib.pipeline.tables import ENDED_BY, REPORT
 from txnlib.settings import Settings
 from txnlib.spark.reports.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.schemas import TABLES
@@ -64,7 +64,7 @@ def told(spark, statuses, night_of_warning):
     )
     as_of_ms = round((NIGHT + timedelta(days=len(statuses))).timestamp() * 1000)
     run = Run(spark, tables, Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given"), NIGHT)
-    return next(step for step in STEPS if step.name == "ended_transactions").transform(run).collect()
+    return next(step for step in REPORT if step.name == "ended_transactions").transform(run).collect()
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs.main import open_run
-from jobs.options import AUDIT, parse
+from jobs.options import AUDIT, parse, request_of
 from tests.support.memory import audited, resumed_audit
 from txnlib.incremental import linked_tables, resumption
 from txnlib.incremental.linked_files import files_of
-from txnlib.pipeline.audit import STEPS
+from txnlib.pipeline.run import open_run
 from txnlib.pipeline.scheduler import carry_out
+from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.spark.schemas import TABLES
 
 #: All but the run's own row, which says how it was made.
@@ -98,8 +98,8 @@ LINKED = ("record_batches", "producer_spans", "partition_transactions")
 
 def written(capture, output, *options):
     """A run with the real tables that are linked, and those they need."""
-    run = open_run(parse(AUDIT, "", ["--input", str(capture), "--output", str(output), "--cluster", "eu", *options]))
-    carry_out(run, [step for step in STEPS if step.name in NEEDED])
+    run = open_run(request_of(parse(AUDIT, "", ["--input", str(capture), "--output", str(output), "--cluster", "eu", *options])))
+    carry_out(run, [step for step in AUDIT_STEPS if step.name in NEEDED])
     run.note("DONE")
     return run
 

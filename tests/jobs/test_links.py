@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.main import open_run
-from jobs.options import AUDIT, parse
+from jobs.options import AUDIT, parse, request_of
 from tests.support.batches import T
 from tests.support.log_bytes import to_bytes
 from tests.support.memory import audited
 from txnlib.errors import UsageError
 from txnlib.pipeline import run
-from txnlib.pipeline.ingest_dumps import STEPS
+from txnlib.pipeline.run import open_run
+from txnlib.pipeline.tables import INGEST
 from txnlib.readers.capture import FileKind, list_capture
 
 AS_OF = ("--as-of", "2026-11-21T07:46:12Z")
@@ -70,11 +70,11 @@ def test_links_are_followed_if_that_is_asked_for(capture, monkeypatch, options, 
 
     monkeypatch.setattr(run, "list_capture", read)
     with pytest.raises(UsageError, match="that is all"):
-        open_run(parse(AUDIT, "", ["--input", str(capture), "--output", "unused", *options]))
+        open_run(request_of(parse(AUDIT, "", ["--input", str(capture), "--output", "unused", *options])))
     assert ((1, 1) in {(file.partition, file.offset) for file in opened}) == is_read
 
 
 def test_segments_are_read_after_all_that_is_read_from_them():
     """So that no table says more was read than is in the others, whatever shrinks meanwhile."""
-    (segments,) = (step for step in STEPS if step.name == "segments")
+    (segments,) = (step for step in INGEST if step.name == "segments")
     assert {"record_batches", "transaction_log", "committed_offsets"} <= set(segments.reads)

@@ -12,8 +12,9 @@ from pyspark.errors import AnalysisException
 
 from txnlib.delta.commits import MANY_FILES, Commit
 from txnlib.errors import StepError, UnreadableInputError
-from txnlib.pipeline import audit, ingest_dumps, reconstruct_state, report_transactions
+from txnlib.pipeline import audit
 from txnlib.pipeline.scheduler import Decision, Table, carry_out
+from txnlib.pipeline.tables import AUDIT, INGEST, RECONSTRUCT, REPORT
 from txnlib.spark.schemas import TABLES
 
 
@@ -40,21 +41,21 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
 
 def test_every_step_comes_after_the_steps_it_reads():
     written: list[str] = []
-    carry_out(run_of(written), [Table(step.name, step.reads, lambda run: object()) for step in audit.STEPS])
-    assert sorted(written) == sorted(step.name for step in audit.STEPS)
-    for step in audit.STEPS:
+    carry_out(run_of(written), [Table(step.name, step.reads, lambda run: object()) for step in AUDIT])
+    assert sorted(written) == sorted(step.name for step in AUDIT)
+    for step in AUDIT:
         assert all(written.index(read) < written.index(step.name) for read in step.reads), step.name
 
 
 def test_the_jobs_write_every_table_once():
-    names = [step.name for job in (ingest_dumps, reconstruct_state, report_transactions) for step in job.STEPS]
+    names = [step.name for steps in (INGEST, RECONSTRUCT, REPORT) for step in steps]
     # What was refuted afterwards is added to the quarantine by the job that refutes it.
     twice = ["quarantine"]
     claimed = {"audit_runs"}  # before the first step
     assert sorted(names) == sorted(
-        [*(TABLES.keys() - claimed), *twice, "coordinator_partitions", "appended_partitions", "corrupt_batches"]
+        [*(TABLES.keys() - claimed), *twice, "infer_settings", "find_appended_partitions", "lower_coverage"]
     )
-    audited = [step.name for step in audit.STEPS]
+    audited = [step.name for step in AUDIT]
     assert len(audited) == len(set(audited)) == len(names) - len(twice)
 
 
@@ -140,5 +141,5 @@ def test_an_audit_is_done_though_its_files_cannot_be_put_together(capsys):
 
 
 def test_only_decisions_write_no_table_of_their_name():
-    for step in audit.STEPS:
+    for step in AUDIT:
         assert isinstance(step, Table) == (step.name in TABLES), step.name

@@ -14,8 +14,8 @@ from tests.support.log_bytes import encode_batch, encode_offset_commit_key, enco
 from tests.support.memory import MemoryTables, audited
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import Record
-from txnlib.pipeline.report_transactions import STEPS
 from txnlib.pipeline.run import Run
+from txnlib.pipeline.tables import REPORT
 from txnlib.spark.reports.offset_commits import group_offsets
 
 #: Where the clients of the capture left their groups: ten commits, all in transactions, three of them aborted.
@@ -92,6 +92,6 @@ def test_a_waiting_group_is_told_who_blocks_it(audit):
 
 
 def test_in_tables_from_before_commits_were_read_nobody_waits(spark):
-    step = next(step for step in STEPS if step.name == "blocked_groups")
+    step = next(step for step in REPORT if step.name == "blocked_groups")
     run = Run(spark, MemoryTables(spark), settings=None, started_at=None)
     assert step.transform(run).collect() == []

@@ -13,9 +13,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
 from tests.support.outcomes import AS_OF, lag, outcome, results
+from txnlib.core.display import printable
 from txnlib.queries.run_result import URGENCY
 from txnlib.render.metrics import METRICS, render_metrics
-from txnlib.render.report_text import printable
 from txnlib.render.summary_json import Numbers, render_numbers
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

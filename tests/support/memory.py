@@ -13,15 +13,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.main import open_run
-from jobs.options import AUDIT, parse
+from jobs.options import AUDIT, parse, request_of
 from txnlib.delta.commits import Commit
 from txnlib.errors import MissingTableError
 from txnlib.incremental.earlier_run import resume_from
 from txnlib.incremental.resumption import Resumption
-from txnlib.pipeline.audit import STEPS
-from txnlib.pipeline.run import Run
+from txnlib.pipeline.run import Run, open_run
 from txnlib.pipeline.scheduler import carry_out
+from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.spark.schemas import TABLES, conform
 
 
@@ -67,7 +66,7 @@ class MemoryTables:
 
     def made(self, name: str) -> pa.Table:
         """The table, made now if it was not yet."""
-        steps = [step for step in STEPS if step.name in _needed_for(name) - self.taken]
+        steps = [step for step in AUDIT_STEPS if step.name in _needed_for(name) - self.taken]
         if steps and self.run is not None:
             carry_out(self.run, steps)
             self.taken |= {step.name for step in steps}
@@ -84,7 +83,7 @@ class MemoryTables:
 
 def _needed_for(name: str) -> set[str]:
     """The step of a table, and all that it is made from."""
-    reads = {step.name: set(step.reads) for step in STEPS}
+    reads = {step.name: set(step.reads) for step in AUDIT_STEPS}
     found, last = {name}, set[str]()
     while found != last:
         last, found = found, found.union(*(reads[step] for step in found if step in reads))
@@ -107,7 +106,7 @@ def audited(spark: SparkSession, capture: Path | list[Path], *options: str) -> M
 def _audit(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTables:
     argv = [word for path in inputs for word in ("--input", str(path))]
     given = parse(AUDIT, "", [*argv, "--output", "unused", *options])
-    opened = open_run(given)
+    opened = open_run(request_of(given))
     tables = MemoryTables(spark)
     run = Run(spark, tables, opened.settings, opened.started_at, opened.inputs, opened.capture)  # type: ignore[arg-type]
     tables.run = run

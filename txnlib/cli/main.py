@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from txnlib.cli.commands import COMMANDS, PROGRAM, Reads, parser
-from txnlib.core.readable import printable
+from txnlib.core.display import printable
 from txnlib.errors import TxnlibError
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.pipeline.run import Run, open_run, reopen_run
 from txnlib.pipeline.scheduler import Table, Decision, carry_out
-from txnlib.pipeline.audit import carry_out_all, carry_out_stage
+from txnlib.pipeline.tables import INGEST, RECONSTRUCT, REPORT, AUDIT
+from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.run_lock import claim
 from txnlib.pipeline.what_if import UnwrittenTables
 
@@ -17,8 +18,12 @@ __all__ = [
     "Table",
     "Decision",
     "carry_out",
-    "carry_out_all",
-    "carry_out_stage",
+    "INGEST",
+    "RECONSTRUCT",
+    "REPORT",
+    "AUDIT",
+    "carry_out_steps",
+    "close",
     "claim",
     "UnwrittenTables",
 ]

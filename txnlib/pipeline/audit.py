@@ -1,37 +1,21 @@
-"""An audit: the tables of all three stages, and the row that marks it as done."""
+"""The beginning and the end of an audit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
 
 from pyspark.errors import PySparkException
 
 from txnlib.delta.views import create_views
-from txnlib.pipeline import ingest_dumps, reconstruct_state, report_transactions
 from txnlib.pipeline.run import Run, reading_text
 from txnlib.pipeline.run_lock import claim
 from txnlib.pipeline.run_tables import asked_of
 from txnlib.pipeline.scheduler import Step, carry_out
 from txnlib.queries.summary import Summary, summarise
 
-#: The three stages as one list: a table is written as soon as the tables it reads are, whatever its stage. Tables on which most
-#: others depend come first.
-_LATER: Final = (*report_transactions.STEPS, *reconstruct_state.STEPS)
-#: If two stages write a table, the later stage does.
-STEPS: Final[tuple[Step, ...]] = (
-    *_LATER,
-    *[step for step in ingest_dumps.STEPS if step.name not in {later.name for later in _LATER}],
-)
 
-
-def carry_out_all(run: Run, *, take_over: bool = False) -> None:
-    """Writes every table of the run, as `carry_out_stage` does."""
-    carry_out_stage(run, STEPS, take_over=take_over)
-
-
-def carry_out_stage(run: Run, steps: Sequence[Step], *, take_over: bool = False) -> None:
+def carry_out_steps(run: Run, steps: Sequence[Step], *, take_over: bool = False) -> None:
     """Writes the tables of some steps. A failure is recorded in the row of the run in `audit_runs`.
 
     Raises BusyError if another audit of the cluster is running in these tables, unless `take_over` is set.

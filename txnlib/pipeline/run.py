@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from txnlib.core.display import size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.delta.session import delta_session, tune_for
@@ -25,7 +26,6 @@ from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries.run_result import Written
 from txnlib.readers.capture import Capture, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
-from txnlib.render.report_text import size
 from txnlib.settings import Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.capture_splits import split_large_files

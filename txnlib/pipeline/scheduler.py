@@ -6,10 +6,11 @@ small machine does four at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from inspect import signature
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -19,6 +20,7 @@ from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
 from txnlib.queries.run_result import Written
+from txnlib.spark.schemas import TABLES
 
 #: Steps at a time: enough to keep two cores busy while commits wait for the file system.
 AT_ONCE: Final = 4
@@ -45,17 +47,20 @@ class Decision:
 Step = Table | Decision
 
 
-def table_of(
-    transform: Callable[..., DataFrame],
-    *reads: str,
-    settings: Callable[[Run], Mapping[str, object]] = lambda run: {},
-    after: tuple[str, ...] = (),
-) -> Table:
-    """The table of the transform's name, made of the tables that it reads, in the order of its parameters, and of settings.
+def table_of(transform: Callable[..., DataFrame], *, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]) -> Table:
+    """The table of the transform's name. Each parameter of the transform gets the table, or else the setting, of its name.
 
-    `after`: decisions to wait for, because they change the settings or a table.
+    `arguments`: what other parameters get. `after`: other steps to wait for, because they change the settings or a table.
     """
-    return Table(transform.__name__, (*reads, *after), lambda run: transform(*map(run.tables.read, reads), **settings(run)))
+    names = signature(transform).parameters.keys()
+    reads = tuple(name for name in names if name in TABLES and name not in arguments)
+
+    def argument(run: Run, name: str) -> object:
+        if name in arguments:
+            return arguments[name](run)
+        return run.tables.read(name) if name in reads else getattr(run.settings, name)
+
+    return Table(transform.__name__, (*reads, *after), lambda run: transform(**{name: argument(run, name) for name in names}))
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

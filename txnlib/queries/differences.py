@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.readable import utc_time
+from txnlib.core.display import utc_time
 from txnlib.errors import MissingTableError
 from txnlib.queries.rows import Row, Run, ms
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from txnlib.core.display import printable
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.readable import printable
 from txnlib.queries.rows import Row
 from txnlib.queries.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVER, Key, Place, limits, lists
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.durations import duration
+from txnlib.core.display import duration
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.queries.rows import Row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from txnlib.core.readable import printable
+from txnlib.core.display import printable
 from txnlib.queries.abort_plan import CHECKS, COLUMNS
 from txnlib.queries.rows import Row
 from txnlib.render.command_output import CommandOutput

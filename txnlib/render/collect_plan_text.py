@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from txnlib.core.display import printable
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.readable import printable
 from txnlib.core.verdicts.shell_words import option, refusal
 from txnlib.queries.collect_plan import COLUMNS
 from txnlib.queries.rows import Row

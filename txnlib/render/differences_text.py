@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from txnlib.core.durations import duration
-from txnlib.core.readable import printable, utc_time
+from txnlib.core.display import duration, printable, utc_time
 from txnlib.queries.differences import CHANGES, COLUMNS, Differences, Place, RunSide
 from txnlib.queries.rows import Row
 from txnlib.render.command_output import CommandOutput

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from txnlib.core.readable import printable
+from txnlib.core.display import printable
 from txnlib.queries.rows import Row
 
 TABLE: Final = "table"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from txnlib.core.display import printable
 from txnlib.core.kafka.coordinator_partition import java_string_hash
-from txnlib.core.readable import printable
 from txnlib.core.verdicts.find_hanging import duration_minutes
 from txnlib.queries.rows import Row
 from txnlib.render.kafka_order import hash_order, long_hash, partition_hash

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from txnlib.core.readable import printable
+from txnlib.core.display import printable
 from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, URGENCY, Outcome, Results
 from txnlib.queries.summary import STATUSES
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from txnlib.core.durations import duration
-from txnlib.core.readable import printable, utc_time
+from txnlib.core.display import duration, printable, size, utc_time
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
 from txnlib.queries import page_rows
 from txnlib.queries.needed_copies import needed_for
@@ -161,7 +160,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "plot": plot,
     "producer": report_text.producer,
     "seen": report_text.seen,
-    "size": report_text.size,
+    "size": size,
     "squares": page_charts.squares,
     "story_of": story_of,
     "waiting": report_text.waiting,

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.durations import duration
-from txnlib.core.readable import utc_time
+from txnlib.core.display import duration, utc_time
 from txnlib.queries.page_rows import Page
 from txnlib.queries.summary import PREPARED, SECTIONS
 from txnlib.render.report_text import HEADLINES, where

@@ -9,8 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-from txnlib.core.durations import duration
-from txnlib.core.readable import printable, utc_time
+from txnlib.core.display import duration, printable, size, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
@@ -61,18 +60,6 @@ def _wrapped(line: Line, width: int) -> list[str]:
         return [line]
     text, indent = line
     return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
-
-
-def size(count: int | None) -> str:
-    """Bytes in KiB, MiB, GiB."""
-    if count is None:
-        return "an unknown number of bytes"
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} GiB"
 
 
 def _head(summary: Summary) -> list[Line]:

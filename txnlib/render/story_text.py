@@ -11,13 +11,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from txnlib.core.durations import duration
-from txnlib.core.readable import printable, utc_time
+from txnlib.core.display import duration, printable, size, utc_time
 from txnlib.queries.rows import Row
 from txnlib.queries.story import Explained
 from txnlib.queries.story_steps import StoryStep
 from txnlib.render.command_output import CommandOutput
-from txnlib.render.report_text import WIDTH, size
+from txnlib.render.report_text import WIDTH
 
 _LABEL: Final = 9
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from txnlib.core.durations import duration
-from txnlib.core.readable import printable, utc_time
+from txnlib.core.display import duration, printable, utc_time
 from txnlib.queries.rows import Row
 from txnlib.queries.timeline import Timeline
 from txnlib.queries.timeline_events import CLIENT, COLUMNS, Event

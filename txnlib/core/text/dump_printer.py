@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from txnlib.core.display import printable
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
-from txnlib.core.readable import printable
 
 Row = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.durations import instant
+from txnlib.core.display import instant
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.evidence import Crc, Evidence, Thresholds
 from txnlib.core.verdicts.kafka_commands import (

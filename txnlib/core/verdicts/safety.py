@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.durations import duration, instant
+from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import TransactionState

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.durations import duration, instant
+from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.epochs import is_ahead

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from txnlib.spark.reports.open_transactions import open_transactions
-from txnlib.spark.reports.hanging_transactions import hanging_transactions
-from txnlib.spark.reports.late_transactions import late_transactions
+from txnlib.spark.reports.open_transactions import open_transactions, hanging_transactions, late_transactions
 from txnlib.spark.reports.ended_transactions import ended_transactions
 from txnlib.spark.reports.abort_plan import abort_plan
 from txnlib.spark.reports.partitions import partitions

@@ -16,6 +16,7 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPI
 from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.evidence import Owner, Thresholds
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
+from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.batch_headers import PAGE
 from txnlib.spark import windows
 from txnlib.spark.coordinators.transactional_ids import is_two_phase_commit, last_records
@@ -26,7 +27,15 @@ from txnlib.spark.offset_buckets import stretch_of
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.reports.open_decisions import committed_siblings, decisions, sibling_commit_ms, siblings
 from txnlib.spark.reports.open_evidence import alarms, start_checks
-from txnlib.spark.schemas import OPEN_TRANSACTION, OPEN_TRANSACTIONS, PRODUCER, TOPIC_PARTITION, conform
+from txnlib.spark.schemas import (
+    HANGING_TRANSACTIONS,
+    LATE_TRANSACTIONS,
+    OPEN_TRANSACTION,
+    OPEN_TRANSACTIONS,
+    PRODUCER,
+    TOPIC_PARTITION,
+    conform,
+)
 
 
 def open_transactions(
@@ -79,6 +88,16 @@ def open_transactions(
     )
     reported = _reported(judged, thresholds).withColumn("application", application_of(application_patterns)("transactional_id"))
     return conform(reported, OPEN_TRANSACTIONS)
+
+
+def hanging_transactions(open_transactions: DataFrame) -> DataFrame:
+    """The open transactions that no coordinator will end. Columns: HANGING_TRANSACTIONS."""
+    return conform(open_transactions.where(F.col("verdict") == Verdict.HANGING.value), HANGING_TRANSACTIONS)
+
+
+def late_transactions(open_transactions: DataFrame) -> DataFrame:
+    """The open transactions that their coordinator should have ended by now. Columns: LATE_TRANSACTIONS."""
+    return conform(open_transactions.where(F.col("verdict") == Verdict.LATE.value), LATE_TRANSACTIONS)
 
 
 def vars_of(thresholds: Thresholds) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Spans of time and instants in words."""
+"""Durations, instants, sizes and text from logs, as people read them."""
 
 from __future__ import annotations
 
@@ -25,3 +25,25 @@ def instant(ms: int | None) -> str:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
+
+
+def utc_time(ms: int | None) -> str:
+    """2026-11-21 07:46:12Z; a dash for None, the number if it is outside of the calendar."""
+    return "-" if ms is None else instant(ms).replace("T", " ")
+
+
+def size(count: int | None) -> str:
+    """Bytes in KiB, MiB, GiB."""
+    if count is None:
+        return "an unknown number of bytes"
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
+def printable(text: object) -> str:
+    """Text from a log, safe to print: control characters and line feeds of a transactional id must not forge lines."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))

@@ -1,0 +1,232 @@
+"""The tables of a run: what each reads, and the transform that makes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.errors import MissingTableError
+from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
+from txnlib.readers.capture import Capture, FileKind, topic_partition_of
+from txnlib.readers.capture_notes import DEFAULT_INSTANT
+from txnlib.spark.capture_source import read_capture
+from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
+from txnlib.spark.coordinators.console_copies import console_records, console_segments
+from txnlib.spark.coverage import coverage, quarantine
+from txnlib.spark.coverage.coverage import lowered
+from txnlib.spark.findings import findings
+from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
+from txnlib.spark.reports import (
+    abort_plan,
+    blocked_groups,
+    brokers,
+    ended_transactions,
+    hanging_transactions,
+    late_transactions,
+    open_transactions,
+    partitions,
+)
+from txnlib.spark.reports.ended_transactions import warned_of
+from txnlib.spark.schemas import TABLES
+
+# Ingest
+
+
+def _capture(run: Run) -> Capture:
+    assert run.capture is not None
+    return run.capture
+
+
+def _read(table: str) -> Table:
+    def transform(run: Run) -> DataFrame:
+        return read_capture(run.spark, _capture(run), table)
+
+    return Table(table, (), transform)
+
+
+def _transaction_log(run: Run) -> DataFrame:
+    """The coordinators' records: of segments, of their dumps, and of console text, which prints no partition."""
+    records = read_capture(run.spark, _capture(run), "transaction_log")
+    if not _capture(run).of_kind(FileKind.CONSOLE):
+        return records
+    printed = read_capture(run.spark, _capture(run), "console_log")
+    return records.unionByName(console_records(printed, records, count_coordinator_partitions(run, records)))
+
+
+def _segments(run: Run) -> DataFrame:
+    """What was read of each file, and, of console text, of each coordinator partition."""
+    segments = read_capture(run.spark, _capture(run), "segments") if run.resumption is None else run.resumption.read_segments()
+    texts = _capture(run).of_kind(FileKind.CONSOLE)
+    if not texts:
+        return segments
+    of_texts = read_capture(run.spark, replace(_capture(run), files=texts, parts={}), "segments")
+    records = run.tables.read("transaction_log").where(F.col("source").startswith("console:"))
+    return segments.unionByName(console_segments(of_texts, records))
+
+
+def _committed_offsets(run: Run) -> DataFrame:
+    """Reads only `__consumer_offsets`, so it costs nothing if that was not captured."""
+    files = tuple(file for file in _capture(run).files if file.topic == GROUP_METADATA_TOPIC)
+    return read_capture(run.spark, replace(_capture(run), files=files), "committed_offsets")
+
+
+def _partition_notes(run: Run) -> DataFrame:
+    rows = [(*topic_partition_of(name), noted.leader, noted.replicas) for name, noted in _capture(run).notes.partitions.items()]
+    return run.spark.createDataFrame(rows, "topic string, partition int, leader int, replicas array<int>")
+
+
+def _instants(run: Run) -> DataFrame:
+    rows: list[tuple[str | None, str | None, int]] = []
+    for name, instant in _capture(run).notes.captured_at_ms.items():
+        broker, _, folder = name.rpartition("/")
+        rows.append((None, None, instant) if name == DEFAULT_INSTANT else (broker, folder, instant))
+    return run.spark.createDataFrame(rows, "broker string, folder string, captured_at_ms long")
+
+
+def _expected(run: Run) -> DataFrame:
+    """Partitions that capture.json, the number of coordinators, or the coordinators' records name."""
+    schema = "topic string, partition int"
+    noted = run.spark.createDataFrame([topic_partition_of(name) for name in _capture(run).notes.partitions], schema)
+    coordinators = run.spark.range(run.settings.coordinator_partitions).select(
+        F.lit(TRANSACTION_STATE_TOPIC).alias("topic"), F.col("id").cast("int").alias("partition")
+    )
+    named = run.tables.read("transaction_log").select(F.inline("partitions"))
+    return noted.union(coordinators).union(named).distinct()
+
+
+def _find_appended_partitions(run: Run) -> None:
+    """Finds the partitions whose windows resume from the earlier run."""
+    if run.resumption is not None:
+        run.resumption.find_appended_partitions()
+
+
+def _is_any_damaged(run: Run) -> bool:
+    """Whether any copy is damaged. If none is, `quarantine` need not look for contradicted batches."""
+    return not run.tables.read("coverage").where(F.col("status") == "DAMAGED").isEmpty()
+
+
+INGEST: Final[tuple[Step, ...]] = (
+    _read("record_batches"),  # first, because it takes longest
+    Table("transaction_log", (), _transaction_log),
+    Table("committed_offsets", (), _committed_offsets),
+    _read("checkpoints"),
+    # After the tables of the same files, so that it shows those that shrank meanwhile.
+    Table("segments", ("record_batches", "transaction_log", "committed_offsets"), _segments),
+    _read("producer_snapshots"),
+    _read("aborted_transactions"),
+    Decision("infer_settings", ("transaction_log", "segments"), infer_settings),
+    table_of(
+        coverage,
+        partition_notes=_partition_notes,
+        instants=_instants,
+        expected=_expected,
+        after=("transaction_log", "infer_settings"),
+    ),
+    Decision("find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions),
+    table_of(quarantine, checked_batches=lambda run: None, is_any_damaged=_is_any_damaged, after=("coverage",)),
+)
+
+# Reconstruct
+
+
+def _lower_coverage(run: Run) -> None:
+    """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
+    checked = run.tables.read("checked_batches")
+    if not checked.where(~F.col("is_crc_valid")).isEmpty():
+        run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
+
+
+RECONSTRUCT: Final[tuple[Step, ...]] = (
+    table_of(producer_spans, after=("find_appended_partitions",)),  # first, because it takes longest
+    table_of(coordinator_states),
+    table_of(checked_batches),
+    Decision("lower_coverage", ("coverage", "checked_batches"), _lower_coverage),
+    # Written again: INGEST does not know which batches are corrupt.
+    table_of(quarantine, is_any_damaged=_is_any_damaged, after=("coverage",)),
+    table_of(producer_id_owners),
+    table_of(transactions),
+    table_of(findings, after=("infer_settings", "lower_coverage")),
+    table_of(partition_transactions, after=("find_appended_partitions",)),
+    table_of(producer_states),
+    table_of(transactional_ids),
+)
+
+# Report
+
+
+def _earlier_runs(run: Run) -> DataFrame | None:
+    """The open transactions of earlier runs of the cluster; None if no run was stored."""
+    store = run.tables.store
+    if not store.exists("open_transactions"):
+        return None
+    return store.read_all("open_transactions").where(_is_earlier(run))
+
+
+def _is_earlier(run: Run) -> Column:
+    """Whether a row is of another run of the cluster, at an earlier instant."""
+    is_before = F.unix_millis("as_of") < run.settings.as_of_ms
+    return (F.col("cluster") == run.settings.cluster) & (F.col("run_id") != run.tables.run_id) & is_before
+
+
+ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "producer_id_owners", "findings", "coverage")
+
+
+def _ended_transactions(run: Run) -> DataFrame:
+    before = _run_before(run)
+    if before is None:
+        return run.spark.createDataFrame([], TABLES["ended_transactions"])
+    opened, ended = (run.tables.store.read_all(name).where(F.col("run_id") == before) for name in ENDED_OF)
+    warned = warned_of(opened, ended, transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms)
+    return ended_transactions(warned, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
+
+
+#: The tables that show what a run warned of.
+ENDED_OF: Final = ("open_transactions", "ended_transactions")
+
+
+def _run_before(run: Run) -> str | None:
+    """The newest finished run of the cluster at an earlier instant, even if it found no open transaction."""
+    store = run.tables.store
+    if not all(map(store.exists, ("audit_runs", *ENDED_OF))):
+        return None
+    is_before = _is_earlier(run) & (F.col("status") == "DONE")
+    found = store.read_all("audit_runs").where(is_before).agg(F.max_by("run_id", "as_of").alias("run_id")).first()
+    return None if found is None else found["run_id"]
+
+
+BLOCKED_GROUPS: Final = table_of(blocked_groups)
+
+
+def _blocked_groups(run: Run) -> DataFrame:
+    """The blocked groups; empty, without a scan, if `__consumer_offsets` was not captured.
+
+    `committed_offsets` is the newest table and the only one that may be missing: an older `ingest_dumps` did not write it.
+    """
+    try:
+        is_captured = not run.tables.read("committed_offsets").isEmpty()
+    except MissingTableError:
+        is_captured = False
+    if not is_captured:
+        return run.spark.createDataFrame([], TABLES["blocked_groups"])
+    return BLOCKED_GROUPS.transform(run)
+
+
+REPORT: Final[tuple[Step, ...]] = (
+    table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=_earlier_runs),
+    table_of(partitions),
+    table_of(brokers),
+    table_of(abort_plan),
+    replace(BLOCKED_GROUPS, transform=_blocked_groups),
+    Table("ended_transactions", ENDED_BY, _ended_transactions),
+    table_of(hanging_transactions),
+    table_of(late_transactions),
+)
+
+#: All steps of an audit. Tables on which most others depend come first. RECONSTRUCT writes the complete `quarantine`.
+AUDIT: Final[tuple[Step, ...]] = (*REPORT, *RECONSTRUCT, *(step for step in INGEST if step.name != "quarantine"))
