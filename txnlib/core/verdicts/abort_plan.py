@@ -194,7 +194,7 @@ def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_vers
         before.insert(0, Step(kafka_commands.tool_version(), "4.1 or newer; older clients have Admin.fenceProducers since 3.2"))
     after = (Step(shown, "TransactionState CompleteAbort or Empty"),)
     notes = (
-        "it aborts the whole transaction, on all its partitions, and fences the producer that has it",
+        "it aborts the whole transaction, on all its partitions, and fences its producer",
         _acl("forceTerminateTransaction", "describe"),
     )
     return Plan(action, kafka_commands.force_terminate(transaction.transactional_id), None, tuple(before), after, notes)

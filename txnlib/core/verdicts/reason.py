@@ -58,7 +58,7 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "{transactional_id} now uses another producer id, so nobody will write a marker for producer {producer_id}"
     ),
     Reason.WRITTEN_AFTER_MARKER: (
-        "written after the {marker_type} marker at offset {marker_offset}; its coordinator holds no transaction with this "
+        "written after the {marker_type} marker at offset {marker_offset}; its coordinator has no transaction with this "
         "partition ({transactional_id} is in {state})"
     ),
     Reason.PARTITION_NOT_IN_TRANSACTION: (
