@@ -64,8 +64,8 @@ class ThresholdSettings(_Section):
         ge=0,
         le=MAX_INT32,
         description="An orphaned transaction is `HANGING` if its last write is older than this, and `SUSPECT` otherwise. For "
-        "`safe_to_abort`, brokers' clocks have to prove that age. The same as `--max-transaction-timeout` of "
-        "`kafka-transactions.sh find-hanging`.",
+        "`safe_to_abort`, brokers' clocks must prove that age. The same as `--max-transaction-timeout` of `kafka-transactions.sh "
+        "find-hanging`.",
         json_schema_extra=_sets(
             "max_transaction_timeout_ms",
             option="--max-transaction-timeout",
@@ -80,8 +80,8 @@ class ThresholdSettings(_Section):
         ge=0,
         le=MAX_INT32,
         description="The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and counts in "
-        "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that "
-        "is open for longer than this is listed in `abort_plan`.",
+        "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that is "
+        "open for longer than this is listed in `abort_plan`.",
         json_schema_extra=_sets(
             "transaction_max_timeout_ms",
             option="--transaction-max-timeout-ms",
@@ -120,8 +120,8 @@ class ThresholdSettings(_Section):
         ge=0,
         le=MAX_INT32,
         description="A client's timestamp proves that a transaction began before its coordinator was copied only if it is within "
-        "this distance of a broker's timestamp at a lower offset. Otherwise the transaction is `UNKNOWN` (`CAPTURE_SKEW`). The "
-        "timestamp of a write gives no age if it is later than the instant of the audit by more than this.",
+        "this distance of a broker's timestamp at a lower offset. Otherwise the transaction is `UNKNOWN` (`CAPTURE_SKEW`). If a "
+        "write's timestamp is later than the instant of the audit by more than this, it gives no age.",
         json_schema_extra=_sets("clock_tolerance_ms"),
     )
 
@@ -132,8 +132,8 @@ class ClusterSettings(_Section):
     name: str | None = Field(
         default=None,
         min_length=1,
-        description="Name of the cluster in every table and in `run_id`. Only one audit of a name runs at a time; an incremental "
-        "audit resumes from the last one of this name, and `--keep-days` deletes only audits of this name.",
+        description="Name of the cluster in every table and in `run_id`. Only one audit per name runs at a time; an incremental "
+        "audit resumes from the last audit with the same name, and `--keep-days` deletes only audits with the same name.",
         json_schema_extra=_sets("cluster", option="--cluster", capture_json="cluster"),
     )
     coordinator_partitions: int | None = Field(
@@ -156,9 +156,9 @@ class ClusterSettings(_Section):
         strict=True,
         ge=1,
         le=MAX_INT32,
-        description="The brokers' `producer.id.expiration.ms`. A producer without an open transaction leaves `producer_states` "
-        "this long after its last write, and a later batch of it is not checked against the old sequence and epoch. No verdict "
-        "depends on it.",
+        description="The brokers' `producer.id.expiration.ms`. A producer without an open transaction is removed from "
+        "`producer_states` this long after its last write, and its later batches are not checked against the old sequence and "
+        "epoch. No verdict depends on it.",
         json_schema_extra=_sets("producer_id_expiration_ms", capture_json="producer_id_expiration_ms"),
     )
 
@@ -170,8 +170,8 @@ class ApplicationSettings(_Section):
         default=(),
         description="Regular expressions that name the application of a transactional id: each has a group `application` and "
         "matches the whole id. They are tried in order, before the patterns for Kafka Streams, Connect, Flink and numbered "
-        "instances. Tables and reports show the application, and one finding "
-        "counts new ids by application. No verdict depends on it.",
+        "instances. Tables and reports show the application, and one finding counts new ids by application. No verdict depends on "
+        "it.",
         json_schema_extra=_sets("application_patterns"),
     )
 
@@ -202,9 +202,9 @@ class Settings(_Section):
         default=300_000, description="Age of a decision above which a transaction without its marker is `STUCK`."
     )
     timeout_scan_interval_ms: int = Field(
-        default=10_000, description="How long after a timeout the coordinator may take to act on it."
+        default=10_000, description="How long the coordinator may take to act on a timeout after it has passed."
     )
-    clock_tolerance_ms: int = Field(default=300_000, description="Difference between clocks that is tolerated.")
+    clock_tolerance_ms: int = Field(default=300_000, description="Tolerated difference between clocks.")
     producer_id_expiration_ms: int = Field(default=86_400_000, description="How long brokers remember an idle producer.")
     coordinator_partitions: int = Field(default=50, description="Number of partitions of `__transaction_state`.")
     coordinator_partitions_basis: str = Field(
@@ -216,7 +216,8 @@ class Settings(_Section):
     )
     is_transaction_max_timeout_assumed: bool = Field(
         default=False,
-        description="Whether `transaction.max.timeout.ms` was not given. A larger stored timeout then replaces the default.",
+        description="Whether `transaction.max.timeout.ms` was not given. If so, a larger timeout in the coordinators' records "
+        "replaces the default.",
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
     application_patterns: tuple[str, ...] = Field(default=(), description="The `patterns` of the settings file.")

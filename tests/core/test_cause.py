@@ -132,7 +132,7 @@ PRODUCER_ID_ROTATED
   marker_is_gone          LIKELY    -
   has_given_up            LIKELY    -
 EPOCH_AHEAD_OF_COORDINATOR
-  never_gave_out          LIKELY    4.0
+  never_assigned          LIKELY    4.0
   restored_older_copy     POSSIBLE  -
 MARKER_REFUSED
   newer_producer_epoch    LIKELY    -
@@ -181,7 +181,7 @@ NAMED = [
     ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", MARKED, NOBODY, ["disk lost", "tombstone"]),
     ("TRANSACTIONAL_ID_EXPIRED", PARTITION, COMPLETE, ["expired meanwhile"]),
     ("PRODUCER_ID_ROTATED", PARTITION, COMPLETE, ["has given up"]),
-    ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, ONGOING, ["never gave out", "older copy"]),
+    ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, ONGOING, ["never assigned", "older copy"]),
     ("MARKER_REFUSED", PARTITION, PREPARED, []),
     ("MARKER_REFUSED", AHEAD, PREPARED, ["newer producer epoch", "newer coordinator epoch"]),
     ("MARKER_OVERDUE", PARTITION, PREPARED, ["not reachable", "KAFKA-16352"]),
@@ -203,15 +203,15 @@ def test_only_causes_whose_signature_is_met_are_named(reason, partition, coordin
 
 #: Reason, partition, coordinator -> what the records show for the first cause.
 SHOWN = [
-    ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, "after the COMMIT marker at offset 29000, at its epoch 5"),
+    ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, "after the COMMIT marker at offset 29000, with its epoch 5"),
     ("WRITTEN_AFTER_MARKER", replace(AFTER, marker_type=None), COMPLETE, "after the end marker at offset 29000"),
-    ("WRITTEN_AFTER_MARKER", replace(PARTITION, topic="__consumer_offsets"), COMPLETE, "last marker of this producer: none"),
-    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, COMPLETE, "no record of bar that holds now lists foo-5"),
+    ("WRITTEN_AFTER_MARKER", replace(PARTITION, topic="__consumer_offsets"), COMPLETE, "last marker of this producer there: none"),
+    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, COMPLETE, "no current record of bar lists foo-5"),
     ("PARTITION_NOT_IN_TRANSACTION", PARTITION, replace(COMPLETE, decision=LOST), "_state-3 has the decision (COMMIT) of bar"),
     ("PARTITION_NOT_IN_TRANSACTION", PARTITION, replace(COMPLETE, commit_due=LOST), "has the decision (not known) of bar"),
     ("TRANSACTIONAL_ID_EXPIRED", PARTITION, COMPLETE, "tombstone of bar at offset 77 of __transaction_state-3"),
     ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, replace(ONGOING, producer_epoch=3), "epoch 5 in the partition, 3 at the coordinator"),
-    ("MARKER_REFUSED", replace(PARTITION, coordinator_epoch=99), PREPARED, "epoch 99 in the partition, 19 is the newest of"),
+    ("MARKER_REFUSED", replace(PARTITION, coordinator_epoch=99), PREPARED, "epoch 99 in the partition, 19 is the newest in"),
 ]
 
 

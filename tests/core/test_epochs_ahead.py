@@ -39,7 +39,7 @@ def test_an_ongoing_transaction_is_ended_by_the_epoch_after_its_own(ahead, versi
     assert found.reason is reason
     if reason is Reason.EXPECTED:
         assert found.verdict is Verdict.OPEN
-        assert ("the epoch after its coordinator's" in found.explanation) == (ahead == 1)
+        assert ("an epoch one higher than its coordinator's" in found.explanation) == (ahead == 1)
     if reason is Reason.BROKER_VERSION_UNKNOWN:
         assert found.verdict is Verdict.UNKNOWN
 

@@ -40,10 +40,10 @@ UNSAFE = [
     ({"is_start_committed": None}, {}, C.START_IS_COMMITTED, "replication-offset-checkpoint"),
     ({"crc": Crc.NOT_CHECKED}, {}, C.CRC_IS_VALID, "audit the raw segments"),
     ({"has_leader": False}, {}, C.PARTITION_HAS_A_LEADER, "has no leader"),
-    ({"has_leader": None}, {}, C.PARTITION_HAS_A_LEADER, "note it in capture.json"),
+    ({"has_leader": None}, {}, C.PARTITION_HAS_A_LEADER, "add it to capture.json"),
     ({}, {"commit_due": COMMITTED}, C.NO_COMMIT_IS_DUE, "producer id 132, producer epoch 5, coordinator epoch 19"),
     ({}, {"commit_due": replace(COMMITTED, is_marked=None)}, C.NO_COMMIT_IS_DUE, "compaction removed the records"),
-    ({"sibling_commit_ms": NOON + MINUTE}, {}, C.NO_COMMIT_IS_DUE, "stands on another partition"),
+    ({"sibling_commit_ms": NOON + MINUTE}, {}, C.NO_COMMIT_IS_DUE, "committed on another partition"),
     ({"alarms": ("COPIES_DISAGREE",)}, {}, C.NO_ERROR_IS_FOUND, "COPIES_DISAGREE"),
 ]
 
@@ -64,12 +64,12 @@ IN_ORDER = {
     "AGE_IS_PROVEN": "brokers' clocks prove",
     "COPIES_ARE_CURRENT": "are current and whole",
     "COORDINATORS_ARE_COUNTED": "number of coordinator partitions",
-    "START_IS_EXACT": "first batch was seen",
+    "START_IS_EXACT": "first batch is known",
     "START_IS_COMMITTED": "below the high watermark",
     "CRC_IS_VALID": "the CRC of every batch",
     "PARTITION_HAS_A_LEADER": "has a leader",
-    "NO_COMMIT_IS_DUE": "no COMMIT was decided",
-    "NO_COORDINATOR_HOLDS_IT": "in no transaction that may still end it",
+    "NO_COMMIT_IS_DUE": "a COMMIT was decided",
+    "NO_COORDINATOR_HOLDS_IT": "transactional id may still end it",
     "NO_ERROR_IS_FOUND": "ERROR or CRITICAL",
 }
 
@@ -92,8 +92,8 @@ HELD = [
     (PARTITION, replace(ONGOING, producer_epoch=3), "stop the application"),
     (MARKED, PREPARED, "PrepareCommit"),
     (PARTITION, replace(PREPARED, owner=Owner.ROTATED), "PrepareCommit"),
-    (PARTITION, replace(ONGOING, is_listed=False), "in another transaction now"),
-    (PARTITION, replace(COMPLETE, owner=Owner.NEXT), "in another transaction now"),
+    (PARTITION, replace(ONGOING, is_listed=False), "now in another transaction"),
+    (PARTITION, replace(COMPLETE, owner=Owner.NEXT), "now in another transaction"),
     (PARTITION, replace(ONGOING, is_listed=False, transaction_timeout_ms=-1), "two-phase commit"),
 ]
 

@@ -284,7 +284,7 @@ def partition_whose_leader_is_not_noted(c, topic, id_, pid):
     late_write(c, id_, pid, place)
     beat(c, topic, pid)
     c.leaders[place] = None
-    return Expected(pid, "HANGING", says="the leader of the partition is not noted")
+    return Expected(pid, "HANGING", says="the leader of the partition is not known")
 
 
 # ---- 11. Epochs, and 12. ages.

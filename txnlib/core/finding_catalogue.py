@@ -40,21 +40,21 @@ class FindingRule:
 
 
 _ACCEPTED_BY_A_LEADER = (
-    "a leader accepted what it must refuse. After an unclean election, or where records were removed, this is history. Otherwise "
-    "keep the segments and report it to Apache Kafka with the rows of `findings`."
+    "a leader accepted a batch that it should have refused. An unclean election or removed records explain this. If neither "
+    "happened, keep the segments and report the problem to Apache Kafka with the rows of `findings`."
 )
 _TWO_COORDINATORS = (
-    "two brokers acted as coordinator. Look for long pauses or a network partition at that time. What matters is what they "
-    "decided about the same transaction."
+    "two brokers acted as the same coordinator. Look for long pauses or a network partition at that time, and compare what the two "
+    "decided about each transaction."
 )
 _WRITTEN_BY_NO_COORDINATOR = (
-    "no coordinator writes this. Check that the copies are from one cluster and one time; then look for an unclean election of "
-    "that `__transaction_state` partition."
+    "no coordinator writes such records. Check that the copies are from one cluster and one time. If they are, look for an unclean "
+    "election of that `__transaction_state` partition."
 )
-_EXPLAINS_WHAT_FOLLOWS = "nothing to do; they explain what follows them."
-_SELDOM_HARMFUL = "odd, and seldom harmful alone. Next to a hanging transaction they are part of its story."
+_EXPLAINS_WHAT_FOLLOWS = "nothing to do. They explain the records that follow."
+_SELDOM_HARMFUL = "odd, but seldom harmful by themselves. If a transaction of the same id hangs, they help to explain it."
 _REUSE_IDS = (
-    "an application creates a new id for each use. Make it reuse them; until they expire, brokers keep all of them in memory."
+    "an application creates a new id for each use. Make it reuse its ids, because brokers keep every id in memory until it expires."
 )
 _REBUILD_THE_INDEX = (
     "the index of that segment is wrong. Stop the broker, remove that `.txnindex`, and let it be rebuilt. Until then consumers "
@@ -72,7 +72,7 @@ class Finding(Enum):
     INVALID_PRODUCER_EPOCH = FindingRule(
         _E,
         Topic.BATCHES,
-        "A batch or marker of an older producer epoch follows a newer one. No correct leader accepts that.",
+        "A batch or marker with an older producer epoch follows one with a newer epoch. No correct leader accepts that.",
         _ACCEPTED_BY_A_LEADER,
     )
     OUT_OF_ORDER_SEQUENCE_NUMBER = FindingRule(
@@ -84,13 +84,13 @@ class Finding(Enum):
     INVALID_TXN_STATE = FindingRule(
         _E,
         Topic.BATCHES,
-        "A non-transactional batch lies inside an open transaction of the same producer.",
+        "A non-transactional batch is inside an open transaction of the same producer.",
         _ACCEPTED_BY_A_LEADER,
     )
     TRANSACTION_COORDINATOR_FENCED = FindingRule(
         _E,
         Topic.OUTCOME,
-        "A marker of an older coordinator epoch follows a newer one: a deposed coordinator was still writing.",
+        "A marker with an older coordinator epoch follows one with a newer epoch: a deposed coordinator was still writing.",
         _TWO_COORDINATORS,
     )
     TIMESTAMP_IN_FUTURE = FindingRule(
@@ -100,7 +100,7 @@ class Finding(Enum):
             "The last write of a producer is stamped later than the instant of the audit: the client's clock is wrong, and so are "
             "ages derived from it."
         ),
-        "that client's clock is wrong. Ages derived from it are wrong too, and time-based retention keeps its segments.",
+        "the client's clock is wrong. Ages derived from it are wrong too, and time-based retention keeps the segments too long.",
     )
     INVALID_TIMESTAMP = FindingRule(
         _W,
@@ -110,17 +110,17 @@ class Finding(Enum):
             "1970 or after the year 9999; nanoseconds, for example): ages derived from it are unknown."
         ),
         (
-            "that client sets its own timestamps, in a unit other than milliseconds, or leaves them unset. Correct it. Brokers "
-            "from 4.0 on refuse such records; older ones do with `message.timestamp.difference.max.ms`. In a coordinator's record "
-            "it is damage: compare another replica."
+            "the client sets its own timestamps in a unit other than milliseconds, or leaves them unset. Correct the client. "
+            "Brokers from 4.0 on refuse such records; older brokers refuse them with `message.timestamp.difference.max.ms`. In a "
+            "coordinator's record, such a timestamp is damage: compare another replica."
         ),
     )
     CORRUPT_MESSAGE = FindingRule(
         _E,
         Topic.BATCHES,
         (
-            "The CRC of a batch does not match, and a verdict depends on the batch or the batch is odd: its header cannot be "
-            "trusted."
+            "The CRC of a batch does not match, so its header cannot be trusted. A verdict depends on the batch, or the batch is "
+            "odd."
         ),
         "a batch of an open transaction is damaged on that disk. Copy another replica; `quarantine` has the position.",
     )
@@ -129,7 +129,7 @@ class Finding(Enum):
         _W,
         Topic.RECORDS,
         "A transactional id has a timeout that brokers refuse: 0, negative, or above transaction.max.timeout.ms.",
-        "brokers refuse such a timeout. Check `transaction.max.timeout.ms` in capture.json: it may have been lowered.",
+        "brokers refuse such a timeout. Check `transaction_max_timeout_ms` in capture.json: the limit may have been lowered.",
     )
     ILLEGAL_TRANSITION = FindingRule(
         _E,
@@ -201,8 +201,8 @@ class Finding(Enum):
         _W,
         Topic.RECORDS,
         (
-            "A step ends with an epoch that the coordinator would not assign: it raises an epoch only at an initialisation or an "
-            "end, by 1."
+            "A step ends with an epoch that the coordinator would not assign: it raises an epoch only by 1, when it initialises an "
+            "id or ends a transaction."
         ),
         _SELDOM_HARMFUL,
     )
@@ -223,17 +223,17 @@ class Finding(Enum):
         Topic.RECORDS,
         "A transactional id is Empty or Ongoing at an epoch that no client may have: it cannot be fenced (KAFKA-20090).",
         (
-            "the id can no longer be fenced (KAFKA-20090). Stop its application, and let the id expire or give the application "
-            "another one."
+            "the id can no longer be fenced (KAFKA-20090). Stop its application, then let the id expire or give the application "
+            "another id."
         ),
     )
     # Between the logs
     PRODUCER_ID_OWNED_TWICE = FindingRule(
         _C,
         Topic.RECORDS,
-        "Two transactional ids claim the same producer id: corruption, or a mix of logs of different clusters.",
+        "Two transactional ids claim the same producer id: the logs are corrupt, or from different clusters.",
         (
-            "check that the inputs are from one cluster. If they are, the producer id block was handed out twice: stop both "
+            "check that the inputs are from one cluster. If they are, a block of producer ids was handed out twice: stop both "
             "applications before they fence each other's data."
         ),
     )
@@ -242,8 +242,8 @@ class Finding(Enum):
         Topic.RECORDS,
         "A transactional id is in a coordinator partition other than the one that its hash selects.",
         (
-            "`__transaction_state` was given more partitions after it was in use. Its ids have two coordinators. No abort is safe "
-            "until that is undone."
+            "someone added partitions to `__transaction_state` while it was in use, so its ids have two coordinators. No abort is "
+            "safe until that is undone."
         ),
     )
     SPLIT_OUTCOME = FindingRule(
@@ -251,9 +251,9 @@ class Finding(Enum):
         Topic.OUTCOME,
         "A marker contradicts the coordinator's decision: the transaction is committed in one place and aborted in another.",
         (
-            "committed here, aborted there. Stop the consumers of the named partitions, compare the partitions with the decision "
-            "in `transactions`, and repair the data by the application's own means. If an abort by hand caused it, find out who "
-            "ran it."
+            "the transaction is committed in one place and aborted in another. Stop the consumers of the named partitions, compare "
+            "the partitions with the decision in `transactions`, and repair the data with the application's own tools. If an abort "
+            "by hand caused the split, find out who ran it."
         ),
     )
     MARKER_MISSING = FindingRule(
@@ -261,12 +261,13 @@ class Finding(Enum):
         Topic.OUTCOME,
         (
             "A completed transaction has no marker on one of its partitions, although the log of that partition extends from "
-            "before the transaction to after it. WARNING if it was aborted: an abort by hand repairs that."
+            "before the transaction to after it. The severity is WARNING if the transaction was aborted, because an abort by hand "
+            "repairs that."
         ),
         (
-            "the coordinator considers the transaction complete, but a partition never got its marker. Its records are read as "
-            "part of the producer's next transaction, or block as `HANGING`. Check for an unclean election of that partition at "
-            "`completed`."
+            "the coordinator considers the transaction complete, but a partition never got its marker. The records there are read "
+            "as part of the producer's next transaction, or block consumers as `HANGING`. Check for an unclean election of that "
+            "partition at the time in `completed`."
         ),
     )
     MARKER_WITHOUT_DECISION = FindingRule(
@@ -277,59 +278,60 @@ class Finding(Enum):
             "Kafka tool writes a COMMIT."
         ),
         (
-            "for an ABORT, someone aborted by hand. This is expected after an abort plan; otherwise ask who did it. For a COMMIT, "
-            "the coordinator's records are missing."
+            "if the marker is an ABORT, someone aborted by hand. This is expected after an abort plan; otherwise ask who did it. "
+            "If it is a COMMIT, the coordinator's records are missing."
         ),
     )
     MARKER_OF_DEPOSED_COORDINATOR = FindingRule(
         _E,
         Topic.OUTCOME,
-        "A marker has an older coordinator epoch than its decision: a deposed coordinator wrote it.",
+        "A marker has an older coordinator epoch than the decision: a deposed coordinator wrote it.",
         _TWO_COORDINATORS,
     )
     ABORTED_WHILE_ONGOING = FindingRule(
         _E,
         Topic.OUTCOME,
         (
-            "An ABORT marker was written to a partition that an Ongoing transaction still includes: if that transaction commits, "
-            "its outcome is split. Stop its application before it commits."
+            "An ABORT marker was written to a partition of a transaction that is still Ongoing. If the transaction commits, its "
+            "outcome is split. Stop its application before it commits."
         ),
         (
-            "someone aborted a partition of a transaction that is still open. Stop its application before it commits. Then the "
-            "coordinator aborts the rest at its timeout, and nothing is split."
+            "someone aborted one partition of a transaction that is still open. Stop its application before it commits. The "
+            "coordinator then aborts the other partitions at the timeout, and the outcome is not split."
         ),
     )
     DUPLICATE_MARKER = FindingRule(
         _I,
         Topic.OUTCOME,
-        "A marker was written twice, as happens after a failover of its coordinator. Harmless.",
+        "A marker was written twice, which happens after a failover of its coordinator. Harmless.",
         "nothing to do.",
     )
     WRITTEN_BEFORE_TRANSACTION = FindingRule(
         _E,
         Topic.OUTCOME,
         (
-            "Records of a transaction were written before it began: they arrived too late for the transaction before it, and were "
+            "Records of a transaction were written before it began: they arrived too late for the previous transaction, and were "
             "ended with this one."
         ),
         (
-            "late records were ended with the wrong transaction (KAFKA-14402). Compare them with the source of the data; upgrade "
-            "to transactions v2."
+            "late records became part of the wrong transaction (KAFKA-14402). Compare them with the source of the data, and "
+            "upgrade to transactions v2."
         ),
     )
     UNKNOWN_TOPIC_OR_PARTITION = FindingRule(
         _W,
         Topic.LEFT_BEHIND,
         "A transaction that has not ended lists a partition whose topic no longer exists: its records there are lost.",
-        "the topic was deleted while the transaction was open. The transaction ends by itself; what it wrote there is gone.",
+        "the topic was deleted while the transaction was open. The transaction ends by itself; the records that it wrote there are "
+        "lost.",
     )
     # Of many producers together
     TRANSACTIONAL_IDS_NOT_REUSED = FindingRule(
         _W,
         Topic.LEFT_BEHIND,
         (
-            "An application abandons its transactional ids after one use. Coordinators keep each of them until it expires. INFO "
-            "while they are few."
+            "An application abandons its transactional ids after one use. Coordinators keep each id until it expires. The severity "
+            "is INFO while there are few."
         ),
         _REUSE_IDS,
     )
@@ -337,8 +339,8 @@ class Finding(Enum):
         _W,
         Topic.LEFT_BEHIND,
         (
-            "Producers of a partition wrote one batch each and were then abandoned. Its broker keeps each of them until it "
-            "expires. INFO while they are few."
+            "Producers of a partition wrote one batch each and were then abandoned. The broker keeps each producer until it "
+            "expires. The severity is INFO while there are few."
         ),
         _REUSE_IDS,
     )
@@ -347,12 +349,12 @@ class Finding(Enum):
         _E,
         Topic.FILES,
         (
-            "Copies of a partition have different batches at the same offset below their high watermarks: an unclean election, or "
-            "files of different clusters."
+            "Copies of a partition have different batches at the same offset below their high watermarks: there was an unclean "
+            "election, or the files are from different clusters."
         ),
         (
-            "an unclean election, or files from different clusters. Decide which replica is right before you believe anything "
-            "else here."
+            "there was an unclean election, or the files are from different clusters. Decide which replica is right before you "
+            "rely on any other result for the partition."
         ),
     )
     ABORT_NOT_INDEXED = FindingRule(

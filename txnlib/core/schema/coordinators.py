@@ -22,12 +22,12 @@ COORDINATOR_STATES: Final = Table(
         Column("state_before", STRING, "State in the previous record of the id; NULL if there is none, or a tombstone."),
         Column("state", STRING, "State in this record; NULL for a tombstone."),
         Column("transition", STRING, "The step in words."),
-        Column("is_consecutive", BOOLEAN, "Whether no record can be missing between these two records."),
+        Column("is_consecutive", BOOLEAN, "Whether no record can be missing between the previous record of the id and this one."),
         Column("legality", STRING, "LEGAL, RETRY, TRANSACTIONS_V2, ILLEGAL, or UNKNOWN if records may be missing."),
         Column(
             "transaction_number",
             LONG,
-            "Number of the transaction among those of the id; NULL for records outside of a transaction.",
+            "Number of the transaction, counted per id; NULL for records outside of a transaction.",
         ),
         Column("value_version", INT, "Version of the value; NULL if text does not show it."),
         Column("producer_id", LONG, "Producer id."),
@@ -45,7 +45,7 @@ COORDINATOR_STATES: Final = Table(
         Column(
             "hole_ms",
             LONG,
-            "Time of the newest record, up to this one, that follows a hole. Records missing in the hole are older.",
+            "Time of the newest record, up to this one, that follows a hole. The records that are missing in the hole are older.",
         ),
         Column("findings", Array(STRING), "Names of the findings about the record."),
     ),
@@ -93,7 +93,7 @@ TRANSACTIONS: Final = Table(
     comment="The transactions of each transactional id: how they ended, and when each partition was marked.",
     columns=(
         *_ID_COLUMNS,
-        Column("transaction_number", LONG, "Number of the transaction among those of the id, in the surviving records."),
+        Column("transaction_number", LONG, "Number of the transaction, counted per id in the surviving records."),
         Column("producer_id", LONG, "Producer id."),
         Column("producer_epoch", INT, "Producer epoch at the beginning."),
         Column("state", STRING, "State in the last record."),
@@ -103,7 +103,9 @@ TRANSACTIONS: Final = Table(
         Column("partitions", PARTITION_LIST, "Partitions of the transaction."),
         Column("outcome", STRING, "COMMIT, ABORT or OPEN."),
         Column(
-            "ended_by", STRING, "CLIENT, TIMEOUT, NEW_PRODUCER (or an administrator), COORDINATOR (one of these two) or UNKNOWN."
+            "ended_by",
+            STRING,
+            "CLIENT, TIMEOUT, NEW_PRODUCER (or an administrator), COORDINATOR (TIMEOUT or NEW_PRODUCER) or UNKNOWN.",
         ),
         Column("time_to_decide_ms", LONG, "Time from the beginning to the decision."),
         Column("time_to_write_markers_ms", LONG, "Time from the decision to the Complete record, which follows the last marker."),
@@ -112,9 +114,10 @@ TRANSACTIONS: Final = Table(
         Column(
             "markers",
             MARKERS,
-            "The partitions, each with the marker that carries the decision (NULL if none was found), the first offset that "
-            "it ended and its time, whether any marker of the producer follows the decision, the estimated difference "
-            "between the clocks of the partition's leader and of the coordinator, and how far the two may still differ.",
+            "The partitions. Each has the marker that carries the decision (NULL if none was found), the first offset that the "
+            "marker ended and the time of that offset, whether any marker of the producer follows the decision, the estimated "
+            "difference between the clocks of the partition's leader and of the coordinator, and how far the two clocks may still "
+            "differ.",
         ),
         Column("transaction_timeout_ms", INT, "Timeout that the client requested."),
         Column("is_two_phase_commit", BOOLEAN, "Whether the transaction never times out (KIP-939)."),

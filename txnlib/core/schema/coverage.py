@@ -31,46 +31,48 @@ COVERAGE: Final = Table(
         Column(
             "is_judged",
             BOOLEAN,
-            "Whether verdicts are based on this copy: the leader's copy, else the longest of those with the newest leader epoch.",
+            "Whether verdicts are based on this copy: the leader's copy, else the longest copy with the newest leader epoch.",
         ),
-        Column("leader", STRING, "Broker that leads the partition, from capture.json; NULL if that names none."),
+        Column("leader", STRING, "Broker that leads the partition, from capture.json; NULL if capture.json names none."),
         Column("is_leader", BOOLEAN, "Whether the copy is the leader's, according to capture.json."),
         Column("leader_epoch", INT, "Newest leader epoch in the batches and the leader-epoch-checkpoint of the copy."),
         Column(
             "role",
             STRING,
-            "LEADER; LAST_LEADER (no broker leads the partition, and this copy would be elected); FURTHEST (the leader, or "
-            "the broker of the copy, is unknown, and no other copy reaches further); or OTHER.",
+            "LEADER; LAST_LEADER (no broker leads the partition, and the broker of this copy would be elected); FURTHEST (the "
+            "leader, or the broker of the copy, is unknown, and no other copy reaches further); or OTHER.",
         ),
         Column(
             "is_current",
             BOOLEAN,
-            "Whether the copy shows everything up to the instant at which it was taken; else up to its newest broker timestamp.",
+            "Whether the copy shows everything up to the instant at which it was taken; if not, only up to its newest broker "
+            "timestamp.",
         ),
         Column(
             "truncated",
             TRUNCATED,
-            "Leader epochs whose batches, from an offset on, were truncated by a newer leader and are not history; NULL if none.",
+            "Leader epochs whose batches a newer leader truncated, each with the first truncated offset; NULL if there are none.",
         ),
         Column("first_offset", LONG, "Offset of the first batch that was read."),
         Column("end_offset", LONG, "Offset after the last batch that was read."),
-        Column("survives_until", LONG, "Offset after the last batch that was not truncated by a newer leader."),
+        Column("survives_until", LONG, "Offset after the last batch that no newer leader truncated."),
         Column("log_start_offset", LONG, "Log start offset from the checkpoint, else the base offset of the first segment."),
         Column(
             "read_from_offset",
             LONG,
-            "Base offset of the first segment read. If above the log start, a snapshot replaces what is before it.",
+            "Base offset of the first segment that was read. If it is above the log start, a snapshot replaces the segments before "
+            "it.",
         ),
         Column("high_watermark", LONG, "High watermark from the checkpoint; NULL if none was captured."),
         Column(
             "noted_high_watermark",
             LONG,
-            "Highest high watermark of the partition in the checkpoints of any broker that were not captured after the copy.",
+            "Highest high watermark of the partition in the checkpoints of any broker, except checkpoints captured after the copy.",
         ),
         Column(
             "ends",
             STRING,
-            "How the copy ends: WHOLE; TORN (inside a batch); or SHORT (below that high watermark, or in unreadable bytes).",
+            "How the copy ends: WHOLE, TORN (inside a batch) or SHORT (below noted_high_watermark, or in unreadable bytes).",
         ),
         Column("checkpointed_at", TIMESTAMP, "When the checkpoint was copied, from capture.json."),
         Column("captured_at", TIMESTAMP, "When the copy was taken, from capture.json."),
@@ -81,7 +83,7 @@ COVERAGE: Final = Table(
         Column("bytes", LONG, "Bytes of the segments."),
         Column("batches", LONG, "Batches that were read."),
         Column("unreadable_bytes", LONG, "Bytes that could not be read; see quarantine."),
-        Column("gap_offset", LONG, "Highest offset that does not follow the previous one."),
+        Column("gap_offset", LONG, "Highest base offset that does not directly follow the batch before it."),
         Column("damaged_offset", LONG, "Highest offset below which something was unreadable."),
         Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, TORN or CORRUPT."),
         Column("is_decoded", BOOLEAN, "Whether the copy shows markers and coordinator records: printed (text) or decoded (raw)."),
@@ -90,8 +92,8 @@ COVERAGE: Final = Table(
         Column(
             "is_gone",
             BOOLEAN,
-            "For a MISSING partition: whether its topic no longer exists, as proven by the brokers' checkpoints together "
-            "with capture.json; NULL if nothing is proven.",
+            "For a MISSING partition: whether the brokers' checkpoints and capture.json together prove that its topic no longer "
+            "exists; NULL if they prove nothing.",
         ),
     ),
     checks={

@@ -35,7 +35,12 @@ PRODUCER_SPANS: Final = Table(
     columns=(
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
-        Column("span", LONG, "Number of the producer's markers before the span. A span is everything between two markers."),
+        Column(
+            "span",
+            LONG,
+            "Number of the producer's markers before the span. A span is everything that the producer wrote between two of its "
+            "markers.",
+        ),
         Column("producer_epoch", INT, "Producer epoch of the first batch."),
         Column("first_offset", LONG, "First offset of the transaction in the span; NULL if there is none."),
         Column("last_offset", LONG, "Last data offset of the transaction."),
@@ -51,24 +56,24 @@ PRODUCER_SPANS: Final = Table(
         Column("bytes", LONG, "Bytes of the batches of the transaction."),
         Column("first_timestamp_ms", LONG, "Timestamp of the first batch of the transaction."),
         Column("last_timestamp_ms", LONG, "Timestamp of the newest batch of the transaction."),
-        Column("is_broker_clock", BOOLEAN, "Whether these timestamps are by the broker's clock (LogAppendTime)."),
+        Column("is_broker_clock", BOOLEAN, "Whether these timestamps come from the broker's clock (LogAppendTime)."),
         Column("state", STATE_FIELDS, "For the newest span: the producer state of the partition after it."),
         Column(
             "suspect",
             struct(before=STATE_FIELDS, batch=BATCH_FIELDS),
-            "A batch that a native predicate could not clear, with the state before it; the core judges it. The other "
-            "columns of the row are empty, unless the batch ends a span.",
+            "A batch that a native predicate did not clear, and the state before it; the core judges the batch. The other columns "
+            "of the row are empty, unless the batch ends a span.",
         ),
         Column(
             "is_newest",
             BOOLEAN,
-            "Whether the span is the newest of its producer. Newest spans are in separate files, because all others no "
-            "longer change; NULL in rows of older versions.",
+            "Whether the span is the newest of its producer; NULL in rows written by older versions. Newest spans are in separate "
+            "files, because all other spans no longer change.",
         ),
         Column(
             "suspects_count",
             LONG,
-            "For the newest span: number of suspects of the producer in the partition, including those not stored.",
+            "For the newest span: number of suspect batches of the producer in the partition, including those that are not stored.",
         ),
     ),
 )
@@ -108,7 +113,11 @@ PRODUCER_STATES: Final = Table(
         Column("coordinator_epoch", INT, "Coordinator epoch of the last marker; NULL if none reached the partition."),
         Column("last_sequence", INT, "Last sequence; NULL if the epoch has no data."),
         Column("last_timestamp", TIMESTAMP, "Time of the last batch (by the client's clock in CreateTime topics) or marker."),
-        Column("last_timestamp_ms", LONG, "The same as it stands in the log, even one that no clock shows (NULL there)."),
+        Column(
+            "last_timestamp_ms",
+            LONG,
+            "last_timestamp in epoch ms, as in the log, even if it is out of range and last_timestamp therefore NULL.",
+        ),
         Column("current_transaction_start_offset", LONG, "First offset of the open transaction; NULL if none is open."),
     ),
 )

@@ -48,7 +48,11 @@ OPEN_TRANSACTIONS: Final = Table(
         ),
         Column("start_offset", LONG, "First offset of the open transaction."),
         Column("last_timestamp", TIMESTAMP, "Time of the producer's last write, by the client's clock in CreateTime topics."),
-        Column("last_timestamp_ms", LONG, "The same as it stands in the log, even one that no clock shows (NULL there)."),
+        Column(
+            "last_timestamp_ms",
+            LONG,
+            "last_timestamp in epoch ms, as in the log, even if it is out of range and last_timestamp therefore NULL.",
+        ),
         Column("duration_minutes", LONG, "Whole minutes since last_timestamp, as find-hanging prints it."),
         Column("transactional_id", STRING, "Transactional id that has or had the producer id."),
         Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
@@ -67,15 +71,15 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("broker_clock_age_ms", LONG, "Age proven by brokers' clocks; NULL if none is proven."),
         Column("safe_to_abort", BOOLEAN, "Whether the abort command may be run."),
         Column("abort_command", STRING, "The exact command; NULL if a marker by hand would be wrong."),
-        Column("do_not_abort_because", STRING, "Why not to abort, or not yet."),
+        Column("do_not_abort_because", STRING, "Why the transaction must not be aborted, or not yet."),
         Column("blocked_offsets", LONG, "Offsets from the start of the transaction to the high watermark."),
         Column("blocked_bytes", LONG, "Bytes of the batches from the start of the transaction on."),
-        Column("blocks_since", TIMESTAMP, "Since when the transaction blocks consumers, by the best available clock."),
+        Column("blocks_since", TIMESTAMP, "Time since which the transaction blocks consumers, by the best available clock."),
         Column("first_seen", TIMESTAMP, "as_of of the first audit that saw the transaction."),
         Column("runs_seen", INT, "Number of audits that saw the transaction, including this one."),
         Column("application", STRING, "Application of the transactional id, derived from its form."),
         Column("safe_from", TIMESTAMP, "When an abort becomes safe, if only the age is not proven yet; NULL otherwise."),
-        Column("safety", Array(CHECK), "The conditions of a safe abort, each with whether it is met, or why not."),
+        Column("safety", Array(CHECK), "The conditions of a safe abort: whether each is met, and if not, why not."),
         Column("records", LONG, "Records of the open transaction, which an abort discards; NULL if they were not counted."),
         Column("committed_siblings", Array(STRING), "Other partitions on which the producer has committed since, at most 20."),
     ),
@@ -125,14 +129,14 @@ ABORT_PLAN: Final = Table(
         Column(
             "notes",
             Array(STRING),
-            "What to know before: what the command discards, which permissions it needs, and the order of steps.",
+            "What to know before you run the command: what it discards, which permissions it needs, and the order of steps.",
         ),
         Column(
             "is_holder", BOOLEAN, "Whether the transaction blocks the last stable offset; if not, another transaction blocks first."
         ),
         Column("places", Array(STRING), "Every partition on which the step ends the transaction, with its start offset there."),
         Column("blocked_offsets", LONG, "Offsets from the start of the transaction to the high watermark."),
-        Column("blocks_since", TIMESTAMP, "Since when the transaction blocks consumers."),
+        Column("blocks_since", TIMESTAMP, "Time since which the transaction blocks consumers."),
     ),
 )
 
@@ -167,7 +171,9 @@ BROKERS: Final = Table(
     columns=(
         AS_OF,
         Column("broker", STRING, "Broker, by the name of its folder."),
-        Column("is_leadership_assumed", BOOLEAN, "Whether capture.json names no leader of some of its partitions."),
+        Column(
+            "is_leadership_assumed", BOOLEAN, "Whether capture.json does not name the leader of some of the broker's partitions."
+        ),
         Column("replicas", LONG, "Number of copies of partitions captured from the broker."),
         Column("partitions_led", LONG, "Number of partitions that the broker leads."),
         Column("partitions_with_late_transactions", LONG, "Kafka's PartitionsWithLateTransactionsCount at as_of."),
@@ -175,8 +181,8 @@ BROKERS: Final = Table(
         Column(
             "active_transaction_open_time_max_ms",
             LONG,
-            "KIP-939's active-transaction-open-time-max of the broker's coordinators: age of the oldest Ongoing transaction; "
-            "NULL if none.",
+            "KIP-939's active-transaction-open-time-max of the broker's coordinators: age of their oldest Ongoing transaction; "
+            "NULL if there is none.",
         ),
     ),
 )
@@ -204,7 +210,7 @@ PARTITIONS: Final = Table(
         Column(
             "next_blocking_offset",
             LONG,
-            "Start of the open transaction that blocks next, once that one has ended; NULL if none does.",
+            "Start of the open transaction that blocks next, once the blocking one has ended; NULL if there is none.",
         ),
         Column("next_blocking_producer_id", LONG, "Producer of that transaction."),
         Column("next_blocking_transactional_id", STRING, "Transactional id of that transaction, if known."),
@@ -229,7 +235,7 @@ BLOCKED_GROUPS: Final = Table(
 )
 
 FINDINGS: Final = Table(
-    comment="What is odd in the logs.",
+    comment="The findings: what is odd in the logs.",
     columns=(
         Column("name", STRING, "Name of the finding."),
         Column("severity", STRING, "INFO, WARNING, ERROR or CRITICAL."),

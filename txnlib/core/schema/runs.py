@@ -15,13 +15,14 @@ AUDIT_RUNS: Final = Table(
         Column(
             "status",
             STRING,
-            "RUNNING; DONE; FAILED; DIED (as found by a later audit); INGESTED and RECONSTRUCTED after these jobs.",
+            "RUNNING, DONE, FAILED, DIED (according to a later audit), INGESTED (after ingest_dumps) or RECONSTRUCTED (after "
+            "reconstruct_state).",
         ),
         Column("input", STRING, "Inputs of the audit."),
         Column("settings", STRING, "Settings as JSON."),
         Column("version", STRING, "Version of txnlib."),
         Column("counts", STRING, "Number of rows of every table, and per verdict, as JSON."),
-        Column("owner", STRING, "The process that carried out the run: host, process id, start in epoch seconds."),
+        Column("owner", STRING, "Process that ran the audit: host, process id, and start in epoch seconds."),
     ),
     checks={"run_has_an_instant": are_present("as_of", "started_at", "status", "settings", "version")},
 )

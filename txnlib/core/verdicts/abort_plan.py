@@ -156,7 +156,7 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
     has_steps = kafka_commands.knows_describe_producers(kafka_version)
     notes = [_discards(transaction), _acl("abort", *(("describe-producers", "describe") if has_steps else ()))]
     if unnamed is not None:
-        notes.append(f"what its coordinator holds must be looked at first, and {unnamed}")
+        notes.append(f"its state at the coordinator must be checked first, but {unnamed}")
     if not kafka_commands.is_version_known(kafka_version):
         notes.append(
             "brokers before 3.0 cannot look up a start offset: they need the second form of the command, and no checks exist"
@@ -194,7 +194,7 @@ def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_vers
         before.insert(0, Step(kafka_commands.tool_version(), "4.1 or newer; older clients have Admin.fenceProducers since 3.2"))
     after = (Step(shown, "TransactionState CompleteAbort or Empty"),)
     notes = (
-        "it aborts the whole transaction, on all its partitions, and fences the producer that has it",
+        "it aborts the whole transaction, on all its partitions, and fences its producer",
         _acl("forceTerminateTransaction", "describe"),
     )
     return Plan(action, kafka_commands.force_terminate(transaction.transactional_id), None, tuple(before), after, notes)
@@ -213,8 +213,8 @@ def _revive(transaction: OpenTransaction, action: Action, kafka_version: str | N
     notes = (
         f"look in that broker's log for '{transactional_id}' with 'transaction marker', 'permanently failed' or 'retrying', and "
         f"for the leader of {transaction.topic}-{transaction.partition} being unavailable",
-        f"the command moves the leadership of __transaction_state-{coordinator}, so that its markers are sent again; where the "
-        "preferred replica leads already, restart that broker, or reassign the partition",
+        f"the command moves the leadership of __transaction_state-{coordinator}, so that its markers are sent again; if the "
+        "preferred replica is already the leader, restart that broker, or reassign the partition",
         _acl("kafka-leader-election.sh", "describe"),
     )
     return Plan(action, kafka_commands.move_coordinator(coordinator), None, before, after, notes)
@@ -224,7 +224,7 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
     notes = []
     if transaction.reason == Reason.MARKER_REFUSED:
         notes = [
-            "no tool of Kafka's writes a COMMIT marker: look for another replica that has it, or wait until the partition forgets "
+            "no Kafka tool writes a COMMIT marker: look for another replica that has it, or wait until the partition forgets "
             "the producer (producer.id.expiration.ms after its last write) and move the leadership of "
             f"__transaction_state-{transaction.coordinator_partition} then, so that the marker is sent again",
             f"a marker would need type COMMIT, producer id {transaction.producer_id}, producer epoch "
@@ -243,7 +243,7 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
 
 
 def _check_timestamps(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
-    notes = ("look at the timestamps that the producer writes: they are older than its transaction; nothing needs to be ended",)
+    notes = ("check the timestamps that the producer writes: they are older than its transaction; nothing needs to be ended",)
     if transaction.transactional_id is None:
         return Plan(action, None, None, (), (), notes)
     shown = Step(kafka_commands.describe(transaction.transactional_id), "TransactionState Ongoing, with a StartTime that is recent")

@@ -95,13 +95,13 @@ _LATE_PRODUCE: Final = "late produce request after the end of the transaction (K
 _LATE_AT_MARKERS_EPOCH: Final = CauseRule(
     _LATE_PRODUCE,
     _L,
-    "the open batches stand after the {marker_type} marker at offset {marker_offset}, at its epoch {marker_epoch}",
+    "the open batches are after the {marker_type} marker at offset {marker_offset}, with its epoch {marker_epoch}",
     _is_same_epoch,
 )
 _OFFSETS: Final = CauseRule(
     "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)",
     _L,
-    "the partition is of __consumer_offsets; its last marker of this producer: {marker_offset}",
+    "the partition belongs to __consumer_offsets; the last marker of this producer there: {marker_offset}",
     _is_offsets_topic,
     (3, 7),
 )
@@ -114,9 +114,9 @@ _LOST_MARKER: Final = CauseRule(
 )
 
 _OLD_TIMESTAMPS: Final = CauseRule(
-    "the producer writes old timestamps: by its coordinator's clock it is younger than its last write claims",
+    "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write",
     _L,
-    "the last write claims to be older than the transaction's start at the coordinator",
+    "the timestamp of the last write is older than the transaction's start at the coordinator",
     _is_in_time_at_coordinator,
 )
 
@@ -126,16 +126,16 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         _OFFSETS,
         _LATE_AT_MARKERS_EPOCH,
         CauseRule(
-            "a repeated marker of the transaction before ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)",
+            "a repeated marker of the previous transaction ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)",
             _P,
-            "transactions v2, and the marker at offset {marker_offset} has the data's epoch {marker_epoch}",
+            "transactions v2, and the marker at offset {marker_offset} has the epoch of the data, {marker_epoch}",
             lambda evidence: _is_v2(evidence) and _is_same_epoch(evidence),
             (4, 2),
         ),
         CauseRule(
-            "a client other than Kafka's own wrote on after its EndTxn (KAFKA-18957)",
+            "a client other than Kafka's own continued to write after its EndTxn (KAFKA-18957)",
             _P,
-            "the open batches stand after the {marker_type} marker at offset {marker_offset}",
+            "the open batches are after the {marker_type} marker at offset {marker_offset}",
             _has_marker,
         ),
     ),
@@ -146,7 +146,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "a client wrote without adding the partition to its transaction (KAFKA-12671; brokers before 3.6, or with "
             "transaction.partition.verification.enable off)",
             _L,
-            "no record of {transactional_id} that holds now lists {topic}-{partition}, and no marker of it stands there",
+            "no current record of {transactional_id} lists {topic}-{partition}, and the partition has no marker of the producer",
             lambda evidence: not _has_marker(evidence) and not _lacks_marker(evidence),
         ),
         _LATE_AT_MARKERS_EPOCH,
@@ -162,8 +162,8 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         CauseRule(
             "a coordinator partition lost its records (disk lost, topic created again, log truncated)",
             _P,
-            "no record of any coordinator names producer {producer_id}, though its marker at offset {marker_offset} was once "
-            "written by one",
+            "no record of any coordinator names producer {producer_id}, although a coordinator wrote its marker at offset "
+            "{marker_offset}",
             _has_marker,
         ),
         CauseRule(
@@ -174,7 +174,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         CauseRule(
             "a coordinator partition lost its records, or a client made up its producer id",
             _P,
-            "no record of any coordinator names producer {producer_id}, and no marker of it stands here",
+            "no record of any coordinator names producer {producer_id}, and the partition has no marker of it",
             lambda evidence: not _has_marker(evidence),
         ),
     ),
@@ -186,13 +186,14 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "tombstone of {transactional_id} at offset {record_offset} of __transaction_state-{coordinator_partition}",
         ),
         CauseRule(
-            _LATE_PRODUCE, _P, "the open batches stand after the {marker_type} marker at offset {marker_offset}", _is_same_epoch
+            _LATE_PRODUCE, _P, "the open batches are after the {marker_type} marker at offset {marker_offset}", _is_same_epoch
         ),
     ),
     Reason.PRODUCER_ID_ROTATED: (
         _LOST_MARKER,
         CauseRule(
-            "late produce request of a producer id that its transactional id has given up (epochs exhausted, or reborn)",
+            "late produce request with a producer id that its transactional id has given up (epochs exhausted, or the id was "
+            "created again)",
             _L,
             "{transactional_id} had producer {producer_id} before, not now",
             lambda evidence: not _lacks_marker(evidence),
@@ -200,7 +201,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
         CauseRule(
-            "a client wrote with an epoch its coordinator never gave out (accepted without verification, before 4.0)",
+            "a client wrote with an epoch that its coordinator never assigned (accepted without verification, before 4.0)",
             _L,
             "epoch {producer_epoch} in the partition, {coordinator_producer_epoch} at the coordinator",
             fixed_in=(4, 0),
@@ -222,7 +223,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "the partition has seen a newer coordinator epoch, as after a marker by a zombie coordinator or by hand (KAFKA-9144 "
             "and similar), so it refuses every retry of the marker",
             _L,
-            "coordinator epoch {coordinator_epoch} in the partition, {newest_coordinator_epoch} is the newest of "
+            "coordinator epoch {coordinator_epoch} in the partition, {newest_coordinator_epoch} is the newest in "
             "__transaction_state-{coordinator_partition}",
             _is_coordinator_epoch_ahead,
         ),

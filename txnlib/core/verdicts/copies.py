@@ -65,7 +65,7 @@ KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
 ROLES: Final[Mapping[Role, str]] = {
     Role.LEADER: "the leader's copy",
     Role.LAST_LEADER: "the last leader's copy of a partition without a leader",
-    Role.FURTHEST: "the copy that reaches furthest; its leader, or whose copy it is, is not known",
+    Role.FURTHEST: "the copy that reaches furthest; the leader, or the broker of this copy, is not known",
     Role.OTHER: "not the leader's copy, or another copy or checkpoint reaches beyond it",
 }
 

@@ -55,30 +55,30 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "its transactional id {transactional_id} expired (tombstone), and an expired producer id never comes back"
     ),
     Reason.PRODUCER_ID_ROTATED: (
-        "{transactional_id} goes on with another producer id, so nobody will write a marker for producer {producer_id}"
+        "{transactional_id} now uses another producer id, so nobody will write a marker for producer {producer_id}"
     ),
     Reason.WRITTEN_AFTER_MARKER: (
-        "written after the {marker_type} marker at offset {marker_offset}; its coordinator holds no transaction with this "
+        "written after the {marker_type} marker at offset {marker_offset}; its coordinator has no transaction with this "
         "partition ({transactional_id} is in {state})"
     ),
     Reason.PARTITION_NOT_IN_TRANSACTION: (
         "its coordinator does not list this partition in a transaction of {transactional_id} (state {state})"
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
-        "the partition has seen epoch {producer_epoch}, its coordinator holds epoch {coordinator_producer_epoch}: the marker "
+        "the partition has seen epoch {producer_epoch}, but its coordinator has epoch {coordinator_producer_epoch}: the marker "
         "will be refused"
     ),
     Reason.MARKER_PENDING: "its coordinator decided ({state}); the marker is on its way",
     Reason.MARKER_OVERDUE: "its coordinator decided ({state}) long ago, and the marker has not reached this partition",
     Reason.MARKER_REFUSED: (
-        "its coordinator decided ({state}), but the partition refuses the marker: it has seen epoch {producer_epoch} and "
-        "coordinator epoch {coordinator_epoch}"
+        "its coordinator decided ({state}), but the partition refuses the marker, because it has seen producer epoch "
+        "{producer_epoch} and coordinator epoch {coordinator_epoch}"
     ),
-    Reason.EXPECTED: "{transactional_id} is {state} with this partition, and in time",
+    Reason.EXPECTED: "{transactional_id} is {state} with this partition, within its time limit",
     Reason.OVERDUE: "{transactional_id} is still {state} with this partition, and its coordinator should have aborted it",
     Reason.TIMEOUT_NOT_PASSED: (
-        "counted by the brokers' late metric, because its last write claims to be {write_age} old; but {transactional_id} began "
-        "it {start_age} ago by its coordinator's clock, and its timeout of {timeout} has not passed"
+        "the brokers' late metric counts it, because its last write is {write_age} old by its own timestamp; but by its "
+        "coordinator's clock, {transactional_id} began it {start_age} ago, and its timeout of {timeout} has not passed"
     ),
     Reason.TWO_PHASE_COMMIT: "{transactional_id} takes part in two-phase commit: it may stay open until its owner decides",
     Reason.COORDINATOR_PARTITION_NOT_CAPTURED: (
@@ -93,22 +93,23 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "begun, or ended, between them"
     ),
     Reason.PARTITION_COPY_NOT_CURRENT: (
-        "this copy of the partition is {role}, and known up to {known_until} only: what the transaction did since is not known"
+        "this copy of the partition ({role}) is known only up to {known_until}: what the transaction did after that is unknown"
     ),
     Reason.COORDINATOR_COPY_NOT_CURRENT: (
-        "the copy of __transaction_state-{coordinator_partition} is {coordinator_role}, and known up to {coordinator_known_until} "
-        "only: {transactional_id} may have gone on since"
+        "the copy of __transaction_state-{coordinator_partition} ({coordinator_role}) is known only up to "
+        "{coordinator_known_until}: {transactional_id} may have continued after that"
     ),
     Reason.COORDINATOR_RECORDS_COMPACTED: (
-        "compaction removed coordinator records that may be younger than this copy of the partition: the transaction's end may "
+        "compaction removed coordinator records that may be newer than this copy of the partition, and the transaction's end may "
         "have been among them"
     ),
     Reason.COPIES_DISAGREE: (
-        "the copies of the partition hold different batches, and no leader is noted that would tell which of them count"
+        "the copies of the partition contain different batches, and capture.json names no leader that would show which copy is "
+        "right"
     ),
-    Reason.CORRUPT_MESSAGE: "the CRC of a batch that this rests on does not fit: its header cannot be believed",
+    Reason.CORRUPT_MESSAGE: "the CRC of a batch that the verdict depends on does not match: its header cannot be trusted",
     Reason.BROKER_VERSION_UNKNOWN: (
-        "the partition has seen epoch {producer_epoch}, its coordinator holds epoch {coordinator_producer_epoch}: brokers before "
-        "4.2 accept its next marker, newer ones refuse it under transactions v2, and the brokers' version is not known"
+        "the partition has seen epoch {producer_epoch}, but its coordinator has epoch {coordinator_producer_epoch}: brokers before "
+        "4.2 accept its next marker, newer brokers refuse it under transactions v2, and the brokers' version is not known"
     ),
 }

@@ -45,30 +45,34 @@ WAYS_TO_END: Final[Mapping[bool | None, str]] = {
 #: Verdict -> why no marker may be written by hand; None if one may. {end_it} is one of `WAYS_TO_END`.
 REFUSALS: Final[Mapping[Verdict, str | None]] = {
     Verdict.HANGING: None,
-    Verdict.SUSPECT: "it is younger than the timeout: a request may still be under way; audit again later",
+    Verdict.SUSPECT: "it is younger than the timeout: a request may still be in flight; audit again later",
     Verdict.STUCK: "its coordinator decided: a marker by hand could contradict the decision; get the coordinator going",
-    Verdict.LATE: "its coordinator still holds it: check that coordinator, or {end_it}",
+    Verdict.LATE: "its coordinator still expects it: check that coordinator, or {end_it}",
     Verdict.OPEN: "it is in progress",
     Verdict.UNKNOWN: "the captured files do not allow a verdict",
 }
 
 #: Reason -> text, if it differs from that of `REFUSALS` for the verdict.
 REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
-    Reason.TWO_PHASE_COMMIT: "it takes part in two-phase commit: only its owner may decide it; if that is given up, {end_it}",
+    Reason.TWO_PHASE_COMMIT: (
+        "it takes part in two-phase commit: only its owner may decide it; if the owner has abandoned it, {end_it}"
+    ),
     Reason.TIMEOUT_NOT_PASSED: "it is in progress by its coordinator's clock: look at the timestamps that its producer writes",
     Reason.MARKER_REFUSED: (
-        "its coordinator decided, and the partition refuses that marker: getting the coordinator going cannot help; see abort-plan"
+        "its coordinator decided, and the partition refuses the marker: getting the coordinator going does not help; see abort-plan"
     ),
     Reason.COORDINATOR_PARTITION_NOT_CAPTURED: "coverage is incomplete: a coordinator that was not captured may still end it",
     Reason.COORDINATOR_LOG_DAMAGED: "coverage is incomplete: the newest records of its coordinator are lost",
-    Reason.PARTITION_LOG_INCOMPLETE: "coverage is incomplete: its marker may be among what this copy lacks; copy another replica",
+    Reason.PARTITION_LOG_INCOMPLETE: (
+        "coverage is incomplete: its marker may be in the part that this copy lacks; copy another replica"
+    ),
     Reason.CAPTURE_SKEW: "the copies were taken at different instants: copy the coordinators before and after the partitions",
     Reason.PARTITION_COPY_NOT_CURRENT: "coverage is incomplete: copy the partition from its leader",
     Reason.COORDINATOR_COPY_NOT_CURRENT: "coverage is incomplete: copy its coordinator partition from its leader",
-    Reason.COORDINATOR_RECORDS_COMPACTED: "its end may have been compacted away: copy the partition again",
-    Reason.COPIES_DISAGREE: "copies contradict each other: note the leaders in capture.json, or copy the leader's alone",
+    Reason.COORDINATOR_RECORDS_COMPACTED: "compaction may have removed its end: copy the partition again",
+    Reason.COPIES_DISAGREE: "copies contradict each other: name the leaders in capture.json, or copy only the leader's log",
     Reason.CORRUPT_MESSAGE: "a batch is damaged: copy another replica",
-    Reason.BROKER_VERSION_UNKNOWN: "the version of the brokers is not known: note kafka_version in capture.json",
+    Reason.BROKER_VERSION_UNKNOWN: "the version of the brokers is not known: add kafka_version to capture.json",
 }
 
 

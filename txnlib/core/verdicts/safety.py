@@ -65,12 +65,12 @@ CONDITIONS: Final[Mapping[Condition, str]] = {
         "the copies of the partition and of every coordinator partition that could own it are current and whole"
     ),
     Condition.COORDINATORS_ARE_COUNTED: "the number of coordinator partitions is known",
-    Condition.START_IS_EXACT: "its first batch was seen",
-    Condition.START_IS_COMMITTED: "its first batch stands below the high watermark",
-    Condition.CRC_IS_VALID: "the CRC of every batch that the verdict rests on was checked",
-    Condition.PARTITION_HAS_A_LEADER: "the partition has a leader, which is noted",
-    Condition.NO_COMMIT_IS_DUE: "no COMMIT was decided whose marker is missing here",
-    Condition.NO_COORDINATOR_HOLDS_IT: "its transactional id is in no transaction that may still end it",
+    Condition.START_IS_EXACT: "its first batch is known",
+    Condition.START_IS_COMMITTED: "its first batch is below the high watermark",
+    Condition.CRC_IS_VALID: "the CRC of every batch that the verdict depends on was checked",
+    Condition.PARTITION_HAS_A_LEADER: "the partition has a leader, and capture.json names it",
+    Condition.NO_COMMIT_IS_DUE: "if a COMMIT was decided, its marker is in the partition",
+    Condition.NO_COORDINATOR_HOLDS_IT: "no transaction of its transactional id may still end it",
     Condition.NO_ERROR_IS_FOUND: "no finding of severity ERROR or CRITICAL names it",
 }
 
@@ -104,7 +104,7 @@ def _verdict(case: Case) -> str | None:
 def _age(case: Case) -> str | None:
     since = proven_since_ms(case.evidence)
     if since is None:
-        return "no broker's clock proves its age: its timestamps are the client's"
+        return "no broker's clock proves its age: its timestamps come from the client"
     age = max(case.at_ms - since, 0)
     if age > case.thresholds.max_transaction_timeout_ms:
         return None
@@ -155,15 +155,15 @@ def _crc(case: Case) -> str | None:
     return {
         Crc.VALID: None,
         Crc.NOT_CHECKED: "it was read from text, which has no bytes to check: audit the raw segments",
-        Crc.INVALID: "the CRC of one of its batches does not fit: copy another replica",
+        Crc.INVALID: "the CRC of one of its batches does not match: copy another replica",
     }[case.evidence.on_partition.crc]
 
 
 def _leader(case: Case) -> str | None:
     has_leader = case.evidence.on_partition.has_leader
     if has_leader is None:
-        return "the leader of the partition is not noted: note it in capture.json (partitions)"
-    return None if has_leader else "the partition has no leader: no marker can be written before it has one"
+        return "the leader of the partition is not known: add it to capture.json (partitions)"
+    return None if has_leader else "the partition has no leader: no marker can be written until it has one"
 
 
 def _commit(case: Case) -> str | None:
@@ -172,18 +172,18 @@ def _commit(case: Case) -> str | None:
         if _began_after(case, due):
             return None
         return (
-            f"its coordinator decided COMMIT at {instant(due.decided_ms)}, and compaction removed the records that tell whether "
-            "for this partition, too: look for its marker in another replica first"
+            f"its coordinator decided COMMIT at {instant(due.decided_ms)}, and compaction removed the records that show whether "
+            "the decision includes this partition: first look for its marker in another replica"
         )
     if due is not None:
         return (
-            "a COMMIT marker is due here: the tool can only abort, which would take back acknowledged records; look first for a "
+            "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look for a "
             f"replica or an old leader that has it (a marker would need {marker_fields(partition.producer_id, due)})"
         )
     if partition.sibling_commit_ms is not None:
         return (
-            "a COMMIT marker of this producer stands on another partition since this began, and no record tells which partitions "
-            "that transaction had: a COMMIT marker may be due here, too"
+            "this producer has committed on another partition since this began, and no record shows which partitions that "
+            "transaction included: a COMMIT marker may be due here, too"
         )
     return None
 
@@ -229,9 +229,9 @@ _COMMITTING: Final = "its transactional id is in PrepareCommit: an abort here co
 _HOLDERS: Final[tuple[tuple[Callable[[Case], bool], str], ...]] = (
     (
         lambda case: case.reason is Reason.EPOCH_AHEAD_OF_COORDINATOR,
-        "its coordinator still lists the partition, and can end it no more: stop the application, so that it does not commit, and "
-        "only then abort here; the coordinator's own marker is refused until the partition forgets the producer "
-        "(producer.id.expiration.ms)",
+        "its coordinator still lists the partition, but can no longer end the transaction there: stop the application, so that it "
+        "does not commit, and only then abort here; the coordinator's own marker is refused until the partition forgets the "
+        "producer (producer.id.expiration.ms)",
     ),
     (lambda case: case.evidence.at_coordinator.state is TransactionState.PREPARE_COMMIT, _COMMITTING),
     (
@@ -240,7 +240,8 @@ _HOLDERS: Final[tuple[tuple[Callable[[Case], bool], str], ...]] = (
     ),
     (
         lambda case: case.evidence.at_coordinator.is_active or case.evidence.at_coordinator.owner is Owner.NEXT,
-        "its transactional id is in another transaction now, which may still add this partition and end it: look again after it",
+        "its transactional id is now in another transaction, which may still add this partition and end it: audit again after that "
+        "transaction",
     ),
 )
 

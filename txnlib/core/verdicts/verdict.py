@@ -25,9 +25,9 @@ from txnlib.core.verdicts.standing import Holds, holds, is_decision_marker, stan
 
 #: (verdict, whether `find-hanging` prints it), if they differ -> why, as the end of a sentence.
 DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
-    (Verdict.HANGING, False): "find-hanging stays silent, since it compares neither epochs nor decisions nor brokers' clocks",
-    (Verdict.STUCK, False): "find-hanging stays silent about what a coordinator decided",
-    (Verdict.UNKNOWN, True): "find-hanging, asked at this instant, would print it",
+    (Verdict.HANGING, False): "find-hanging does not print it, because it does not compare epochs, decisions or brokers' clocks",
+    (Verdict.STUCK, False): "find-hanging does not print transactions that a coordinator has decided",
+    (Verdict.UNKNOWN, True): "find-hanging would have printed it at this instant",
 }
 
 
@@ -49,9 +49,9 @@ def _is_one_epoch_ahead(evidence: Evidence) -> bool:
 #: Further oddities of a transaction that its coordinator expects, although its marker will end all of it.
 ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     "its first records were written before that transaction began, and will be ended with it": _is_absorbed,
-    "its records carry an older epoch than its coordinator holds: a fenced producer wrote them": _is_zombies,
-    "its records carry the epoch after its coordinator's: a commit of a client without transactions v2 will be refused here, the "
-    "coordinator's abort will not": _is_one_epoch_ahead,
+    "its records have an older epoch than its coordinator: a fenced producer wrote them": _is_zombies,
+    "its records have an epoch one higher than its coordinator's: the partition will refuse the commit of a client without "
+    "transactions v2, but not the coordinator's abort": _is_one_epoch_ahead,
 }
 
 #: Text for a last write of unknown age.
