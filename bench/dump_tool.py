@@ -11,8 +11,8 @@ from typing import IO
 from floor import LENGTH, LOG_OVERHEAD
 from machine import CORES, java_command
 from processes import timed
-from raw import Raw
-from table import Ratio, Table
+from ratio_table import Ratio, Table
+from raw_segments import Raw
 
 #: Bytes of a batch -> how many times as fast to be.
 TARGETS = {16_384: 20.0, 500: 6.0}

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 
 from machine import CORES
 from processes import output_of, spark_python, timed
-from stored import reopened, store_again
-from table import Ratio, Table
+from ratio_table import Ratio, Table
+from stored_audit import reopened, store_again
 
 from jobs.report_transactions import finish
-from jobs.result_files import telling
+from jobs.result_files import result_files
 from txnlib.pipeline.scheduler import AT_ONCE, carry_out
 from txnlib.pipeline.tables import RECONSTRUCT, REPORT
 from txnlib.spark.producers.producer_spans import producer_batches
@@ -55,7 +55,7 @@ def main() -> None:
 
     def judge() -> None:
         carry_out(run, steps)
-        with redirect_stdout(sys.stderr), telling(given) as to:
+        with redirect_stdout(sys.stderr), result_files(given) as to:
             finish(run, given, to)
 
     def store(folder: str) -> None:

@@ -4,10 +4,10 @@
                  [--write]
     bench/run.sh --slopes [--partitions N] [--keep FOLDER]
 
-Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw.py) and Kafka's own dump tool
-(dump_tool.py), reading text against Polars (text.py), two cores against one, the memory of whole audits (scaling.py),
-judging against the windows alone (judging.py), and an incremental night against a full audit (night.py). `--slopes` measures
-what docs/scale.md reckons with instead (slopes.py).
+Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw_segments.py) and Kafka's own dump tool
+(dump_tool.py), reading text against Polars (dump_text.py), two cores against one, the memory of whole audits (scaling.py),
+judging against the windows alone (judging.py), and an incremental run against a full audit (incremental_run.py).
+`--slopes` measures what docs/scale.md calculates with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
 
@@ -23,17 +23,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import fill
 
+import dump_text
 import dump_tool
+import incremental_run
 import judging
-import night
-import raw
+import raw_segments
 import scaling
 import slopes
-import text
 from generate import generate
 from machine import describe
 from processes import ROOT, timed
-from table import Table
+from ratio_table import Table
 
 #: Bytes of a batch -> batches, so that the whole takes some minutes.
 BATCHES = {16_384: 500_000, 500: 4_000_000}
@@ -96,14 +96,14 @@ def measure(folder: Path, sizes: dict[int, int], partitions: int, judged: int | 
         tables.append(table)
 
     captures = {size: capture_of(folder, size, batches, partitions) for size, batches in sizes.items()}
-    read = {size: raw.measure(capture, size) for size, capture in captures.items()}
-    show(raw.table(list(read.values())))
+    read = {size: raw_segments.measure(capture, size) for size, capture in captures.items()}
+    show(raw_segments.table(list(read.values())))
     show(dump_tool.table([(read[size], dump_tool.tool_seconds(capture)) for size, capture in captures.items()]))
 
     size = min(sizes)
     batches = read[size].batches
     few = capture_of(folder, size, sizes[size] // scaling.TIMES, partitions)
-    show(text.table(text.measure(few, few.parent / "text")))
+    show(dump_text.table(dump_text.measure(few, few.parent / "text")))
     reading = scaling.measure_reading(captures[size], batches)
     audits, remark = scaling.measure_audits(few, captures[size], (batches // scaling.TIMES, batches), few.parent)
     for table in scaling.tables(reading, audits, remark):
@@ -114,7 +114,7 @@ def measure(folder: Path, sizes: dict[int, int], partitions: int, judged: int | 
         output = capture.parent / "out"
         scaling.audit(capture, output)
     show(judging.table(judging.measure(output, judged)))
-    show(night.table(night.measure(capture.parent, output, judged, size, partitions)))
+    show(incremental_run.table(incremental_run.measure(capture.parent, output, judged, size, partitions)))
 
 
 def capture_of(folder: Path, size: int, batches: int, partitions: int) -> Path:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from machine import CORES
 from processes import ROOT, Watched, spark_python, watched
+from ratio_table import Ratio, Table
 from spark_read import SECONDS, read_seconds
-from table import Ratio, Table
 
 SPEED_UP, MEMORY = 1.7, 1.2
 #: How many times the small input is the large one.

@@ -30,8 +30,8 @@ from txnlib.core.verdicts.ages import LATE_BY  # noqa: E402
 from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.verdicts.doubt import DOUBTS  # noqa: E402
 from txnlib.core.verdicts.reason import EXPLANATIONS  # noqa: E402
+from txnlib.core.verdicts.reason_by_records import REASONS_OF_OTHERS, REASONS_OF_OWNER  # noqa: E402
 from txnlib.core.verdicts.safety import CONDITIONS  # noqa: E402
-from txnlib.core.verdicts.standing import CURRENT_STANDINGS, OTHER_STANDINGS  # noqa: E402
 from txnlib.delta.store import stored_schema  # noqa: E402
 from txnlib.delta.views import VIEWS  # noqa: E402
 from txnlib.render.metrics import METRICS  # noqa: E402
@@ -127,8 +127,8 @@ def _standings() -> list[str]:
         "| the producer id's owner | its last record | marker | reason |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {owner.value} | | | `{reason.value}` |" for owner, reason in OTHER_STANDINGS.items()]
-    lines += [f"| CURRENT | {holds.value} | {marker.value} | `{r.value}` |" for (holds, marker), r in CURRENT_STANDINGS.items()]
+    lines += [f"| {owner.value} | | | `{reason.value}` |" for owner, reason in REASONS_OF_OTHERS.items()]
+    lines += [f"| CURRENT | {holds.value} | {marker.value} | `{r.value}` |" for (holds, marker), r in REASONS_OF_OWNER.items()]
     return [*lines, ""]
 
 

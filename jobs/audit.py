@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from jobs import options
 from jobs.main import main, plan_text, say
-from jobs.progress import told_while_reading
+from jobs.progress import progress_reported
 from jobs.report_transactions import finish
-from jobs.result_files import telling
+from jobs.result_files import result_files
 from txnlib.pipeline.audit import carry_out_steps
 from txnlib.pipeline.run import open_run
 from txnlib.pipeline.tables import AUDIT
@@ -17,13 +17,13 @@ from txnlib.pipeline.tables import AUDIT
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.AUDIT, __doc__ or "", argv)
-    with telling(given) as to:
+    with result_files(given) as to:
         run = to.run = open_run(options.request_of(given), say)
         assert run.capture is not None
         if given.dry_run:
             print(plan_text(run.inputs, run.capture, run.settings))
             return 0
-        with told_while_reading(run):
+        with progress_reported(run):
             carry_out_steps(run, AUDIT, take_over=given.take_over)
         return finish(run, given, to)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jobs import options
 from jobs.main import main, plan_text, say
-from jobs.progress import told_while_reading
+from jobs.progress import progress_reported
 from txnlib.pipeline.audit import carry_out_steps
 from txnlib.pipeline.run import open_run
 from txnlib.pipeline.tables import INGEST
@@ -20,7 +20,7 @@ def job(argv: Sequence[str]) -> int:
     if given.dry_run:
         print(plan_text(run.inputs, run.capture, run.settings))
         return 0
-    with told_while_reading(run):
+    with progress_reported(run):
         carry_out_steps(run, INGEST, take_over=given.take_over)
     run.note("INGESTED")
     return 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from txnlib.pipeline.query_run import is_read_by_spark, query_run
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.run_tables import asked_of, is_read_by_spark
 from txnlib.queries.page_rows import STORIES, page_rows_of
 from txnlib.render import page
 
@@ -15,6 +15,6 @@ FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
 
 def write_page(run: Run, file: str) -> None:
     """Writes the page of a complete run."""
-    queried = asked_of(run)
+    queried = query_run(run)
     stories = FEW_STORIES if is_read_by_spark(queried) else STORIES
     page.write_page(page_rows_of(queried, tables=run.tables.store.output, stories=stories), file)

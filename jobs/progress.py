@@ -23,7 +23,7 @@ SECONDS: Final = 30.0
 
 
 @contextmanager
-def told_while_reading(run: Run, seconds: float = SECONDS) -> Iterator[None]:
+def progress_reported(run: Run, seconds: float = SECONDS) -> Iterator[None]:
     """Reports progress of reading every `seconds` seconds, and names Spark's jobs after their steps."""
     if run.capture is None or is_remote():
         yield

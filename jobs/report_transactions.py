@@ -11,12 +11,12 @@ from typing import Final
 from jobs import options
 from jobs.main import main, reopen_run, say
 from jobs.page import write_page
-from jobs.result_files import Telling, telling
+from jobs.result_files import ResultFiles, result_files
 from txnlib.delta.retention import forget_runs
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.tables import REPORT
-from txnlib.render.styled_text import page
+from txnlib.render.terminal_text import page
 
 MS_PER_DAY: Final = 86_400_000
 
@@ -28,7 +28,7 @@ def forget(run: Run, keep_days: int | None) -> None:
         say(f"deleted {len(gone)} audits more than {keep_days} days older than this one")
 
 
-def finish(run: Run, given: Namespace, to: Telling) -> int:
+def finish(run: Run, given: Namespace, to: ResultFiles) -> int:
     """Closes the run, prints the report, writes the requested files and deletes old audits.
 
     Returns the exit code: 3 if a verdict of `--fail-on` was found."""
@@ -49,7 +49,7 @@ def finish(run: Run, given: Namespace, to: Telling) -> int:
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.REPORT, __doc__ or "", argv)
-    with telling(given) as to:
+    with result_files(given) as to:
         run = to.run = reopen_run(given)
         carry_out_steps(run, REPORT, take_over=given.take_over)
         return finish(run, given, to)

@@ -12,8 +12,8 @@ from pathlib import PurePath
 from jobs.main import failure, say
 from jobs.options import STDOUT
 from txnlib.pipeline.clock import now
+from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.run_tables import asked_of
 from txnlib.queries.run_result import Outcome, Results, results_of
 from txnlib.queries.summary import Summary
 from txnlib.readers.storage.local_files import shown
@@ -24,7 +24,7 @@ from txnlib.version import __version__
 
 
 @dataclass(slots=True)
-class Telling:
+class ResultFiles:
     """Writes the outcome of a job to the files that its options name."""
 
     metrics: str | None
@@ -40,7 +40,7 @@ class Telling:
     def tell(self, code: int, summary: Summary) -> None:
         """Writes the results of a complete run."""
         if self.run is not None and (self.metrics or self.summary):
-            self._write(code, results=results_of(asked_of(self.run), summary))
+            self._write(code, results=results_of(query_run(self.run), summary))
 
     def tell_failure(self, error: Exception) -> None:
         code, text = failure(error)
@@ -61,12 +61,12 @@ class Telling:
 
 
 @contextmanager
-def telling(given: Namespace) -> Iterator[Telling]:
+def result_files(given: Namespace) -> Iterator[ResultFiles]:
     """Yields the writer for a job that succeeds. If the job fails, writes that and raises the failure again."""
     cluster = given.cluster or shown(PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name)
     begun = Outcome(cluster=cluster, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
     is_tried = getattr(given, "dry_run", False)  # a dry run writes nothing
-    to = Telling(None, None, begun) if is_tried else Telling(given.metrics, given.summary, begun)
+    to = ResultFiles(None, None, begun) if is_tried else ResultFiles(given.metrics, given.summary, begun)
     try:
         yield to
     except Exception as error:

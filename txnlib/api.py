@@ -16,8 +16,8 @@ from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.audit_request import FULL, AuditRequest, check_number
+from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, open_run, reopen_run, silent
-from txnlib.pipeline.run_tables import asked_of
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT, REPORT
 from txnlib.pipeline.what_if import UnwrittenTables
@@ -26,7 +26,7 @@ from txnlib.queries.summary import Summary, summarise
 from txnlib.readers.snapshot_start import BEGINNING
 from txnlib.render.grid import TABLE
 from txnlib.render.story_text import story_output
-from txnlib.render.styled_text import page
+from txnlib.render.terminal_text import page
 from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
 
@@ -92,7 +92,7 @@ class Audit:
 
     def report(self) -> str:
         """The report of the run as text, as the command line prints it."""
-        return page(self._summary or summarise(asked_of(self._run)), is_terminal=False)
+        return page(self._summary or summarise(query_run(self._run)), is_terminal=False)
 
 
 def audit(
@@ -219,7 +219,7 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
 
     Raises UsageError if no transaction that begins there is open.
     """
-    explained = story.explain(asked_of(audit._run), topic, partition, start_offset)
+    explained = story.explain(query_run(audit._run), topic, partition, start_offset)
     return story_output(explained).text(TABLE, is_terminal=False)
 
 

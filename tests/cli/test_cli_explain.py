@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.cli.explain import explain
-from txnlib.queries.tables import open_run, open_tables
+from txnlib.queries.delta_rows import open_run, open_tables
 
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"

@@ -11,9 +11,9 @@ import pytest
 from tests.render.test_page import by_id, parsed, words
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
 from txnlib.queries import page_rows
+from txnlib.queries.delta_rows import open_run, open_tables
 from txnlib.queries.page_rows import page_rows_of
 from txnlib.queries.summary import SHOWN
-from txnlib.queries.tables import open_run, open_tables
 
 MANY = 10_000
 TABLES = (

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import fs
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from tests.support.stores import Store, amazons, hadoops, microsofts
+from tests.support.store_servers import Store, amazons, hadoops, microsofts
 
 BUCKET = "tables"
 

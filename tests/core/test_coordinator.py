@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.support.batches import TS, rec
+from tests.support.log_notation import TS, rec
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import CoordinatorRecord, Transition, transition
 from txnlib.core.kafka.transaction_log import TransactionLogEntry

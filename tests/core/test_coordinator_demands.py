@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.batches import TS, rec
+from tests.support.log_notation import TS, rec
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import STEP_CHECKS, CoordinatorRecord, Transition, transition
 from txnlib.core.kafka.transaction_log import TransactionLogEntry

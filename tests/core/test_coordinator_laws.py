@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.batches import STATES, TS, rec, topic_partition
+from tests.support.log_notation import STATES, TS, rec, topic_partition
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.batches import rec
+from tests.support.log_notation import rec
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import CoordinatorRecord, Transition, transition
 from txnlib.core.kafka.transaction_log import TransactionLogEntry

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.batches import C, T, rec, topic_partition
+from tests.support.log_notation import C, T, rec, topic_partition
 from txnlib.core.kafka.partition_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.verdicts.find_hanging import (

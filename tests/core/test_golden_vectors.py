@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.batches import rec
 from tests.support.crc32c import crc32c
 from tests.support.log_bytes import (
     encode_batch,
@@ -21,6 +20,7 @@ from tests.support.log_bytes import (
     encode_transaction_index,
     encode_transaction_log_batch,
 )
+from tests.support.log_notation import rec
 from tests.support.samples import START, sample
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import ControlType, Record

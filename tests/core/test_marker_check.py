@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.batches import TS
+from tests.support.log_notation import TS
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.marker_check import Decision, Marker, marker_finding
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.batches import TS, A, C, D, N, T, rec
 from tests.support.crc32c import crc32c
 from tests.support.log_bytes import segment, to_bytes
+from tests.support.log_notation import TS, A, C, D, N, T, rec
 from txnlib.core.kafka.record_batch import (
     CONTROL_FLAG,
     CRC_STARTS_AT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.batches import TS, A, C, D, N, T
 from tests.support.log_bytes import encode_snapshot, encode_transaction_index
+from tests.support.log_notation import TS, A, C, D, N, T
 from tests.support.samples import START, sample
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.partition_state import PartitionState, last_stable_offset, unexpired

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.batches import TS, A, C, D, T
 from tests.support.crc32c import crc32c
 from tests.support.log_bytes import encode_snapshot
+from tests.support.log_notation import TS, A, C, D, T
 from tests.support.samples import START, sample
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.partition_state import PartitionState

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.batches import TS, A, C, D, T
+from tests.support.log_notation import TS, A, C, D, T
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, Appended, CompletedTxn, ProducerState, append
 from txnlib.core.kafka.record_batch import RecordBatch

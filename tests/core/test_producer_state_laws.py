@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.batches import TS, A, C, D, N, T
+from tests.support.log_notation import TS, A, C, D, N, T
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.producer_state import (
     UNKNOWN_PRODUCER,

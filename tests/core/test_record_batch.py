@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.batches import TS, D, N
 from tests.support.log_bytes import encode_batch, encode_marker, encode_records, varint
+from tests.support.log_notation import TS, D, N
 from tests.support.samples import START, sample
 from txnlib.core.kafka import record_batch
 from txnlib.core.kafka.record_batch import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.batches import A, C, N, T
+from tests.support.log_notation import A, C, N, T
 from tests.support.samples import sample
 from txnlib.core.kafka.partition_state import PartitionState
 from txnlib.core.kafka.transaction_index import ENTRY, AbortedTxn, read_transaction_index

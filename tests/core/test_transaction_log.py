@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.batches import rec
 from tests.support.log_bytes import (
     encode_transaction_log_batch,
     encode_transaction_log_key,
     encode_transaction_log_value,
 )
+from tests.support.log_notation import rec
 from tests.support.samples import START, sample
 from txnlib.core.kafka.record_batch import HEADER, read_records
 from txnlib.core.kafka.transaction_log import (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.batches import rec
 from tests.support.log_bytes import encode_transaction_log_key, encode_transaction_log_value, tag_section
+from tests.support.log_notation import rec
 from txnlib.core.kafka.transaction_log import (
     TopicPartition,
     TransactionLogEntry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.batches import TS, A, C, D, N, T
+from tests.support.log_notation import TS, A, C, D, N, T
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.partition_state import PartitionState
 from txnlib.core.kafka.producer_state import ProducerState

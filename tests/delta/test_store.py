@@ -14,7 +14,7 @@ from txnlib.delta.retention import forget_runs
 from txnlib.delta.session import settings_kept, tune_for
 from txnlib.delta.store import RunStore, Store, stored_schema
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.queries.tables import Tables
+from txnlib.queries.delta_rows import Tables
 from txnlib.spark.schemas import AUDIT_RUNS, PRODUCER_SPANS, QUARANTINE, TABLES
 
 OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"

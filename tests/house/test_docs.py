@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jobs import options
-from tests.support import bundle_commands, capture_guide
+from tests.support import capture_guide, databricks_bundle
 from tests.support.delta_tables import write, write_run
 from txnlib.cli import main as txn_audit
 from txnlib.cli.commands import COMMANDS, Reads
@@ -82,8 +82,8 @@ def test_every_command_shown_is_one_that_exists(command, tmp_path):
     if words[:2] == [".venv/bin/pip", "wheel"]:
         return  # tests/house/test_packaging.py builds and installs it
     if words[0] == "databricks":
-        understood = bundle_commands.parser(ROOT).parse_args(words[1:])
-        assert {name for name, _, _ in understood.variables} <= bundle_commands.variables(ROOT)
+        understood = databricks_bundle.parser(ROOT).parse_args(words[1:])
+        assert {name for name, _, _ in understood.variables} <= databricks_bundle.variables(ROOT)
         return
     assert words[0] in ("./spark-submit.sh", "./run-tests.sh"), command
     assert os.access(ROOT / words[0], os.X_OK)

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.delta_tables import txn_audit
-from tests.support.nights import three_nights
+from tests.support.three_nights import three_nights
 from txnlib.delta.store import Store, stored_schema
 from txnlib.delta.views import VIEWS, create_views
 from txnlib.spark.schemas import TABLES

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from tests.spark.test_producer_spans import coverage, folded, snapshots
 from tests.spark.test_producer_windows import build
-from tests.support.batches import T
 from tests.support.frames import assert_same, record_batches
+from tests.support.log_notation import T
 from txnlib.incremental.appended_partitions import APPENDED
 from txnlib.incremental.resumed_spans import flag_closed_spans, flag_ended_transactions, not_ended_before, resumed_spans
 from txnlib.spark.producers.partition_transactions import partition_transactions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.support import live
-from tests.support.memory import audited
+from tests.support import live_output
+from tests.support.memory_audits import audited
 
 
 def without_coordinators(capture: Path, folder: Path) -> Path:
@@ -24,7 +24,7 @@ def verdicts(tables):
 
 def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, captures, tmp_path):
     capture = captures / "hostile-3.9"
-    as_of = ("--as-of", str(live.as_of(capture)))
+    as_of = ("--as-of", str(live_output.as_of(capture)))
     raw = audited(spark, capture / "brokers", *as_of)
     printed = audited(
         spark,

@@ -9,8 +9,8 @@ import json
 
 import pytest
 
-from tests.support import live
-from tests.support.memory import audited
+from tests.support import live_output
+from tests.support.memory_audits import audited
 
 CASES = [
     "attributes-bit",
@@ -32,7 +32,9 @@ def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(spark, capture
     capture = captures / "damaged-3.8"
     folder = capture / "cases" / case
     damage = json.loads((folder / "damage.json").read_text())
-    tables = audited(spark, folder / ("brokers" if (folder / "brokers").exists() else "dumps"), "--as-of", str(live.as_of(capture)))
+    tables = audited(
+        spark, folder / ("brokers" if (folder / "brokers").exists() else "dumps"), "--as-of", str(live_output.as_of(capture))
+    )
 
     hanging = {key(row) for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"}
     assert hanging <= {key(row) for row in damage["hanging_by_truth"]}
@@ -60,7 +62,7 @@ def test_copies_in_motion_make_nothing_hang_and_nothing_odd(spark, captures):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["brokers", "dumps/4.0.1"])
 def test_a_healthy_cluster_has_no_verdict_but_open_and_no_finding_above_info(spark, captures, part):
-    as_of = str(live.as_of(captures / "healthy-4.0"))
+    as_of = str(live_output.as_of(captures / "healthy-4.0"))
     tables = audited(spark, captures / "healthy-4.0" / part, "--as-of", as_of)
     assert {row["verdict"] for row in tables.rows("open_transactions")} <= {"OPEN"}
     assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from tests.support import live
+from tests.support import live_output
 from tests.support.frames import empty
-from tests.support.memory import audited
+from tests.support.memory_audits import audited
 from txnlib.delta.store import stored_schema
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.tables import ENDED_BY, REPORT
@@ -84,13 +84,13 @@ def test_the_newest_finished_run_counts(spark, statuses, night_of_warning, count
 @pytest.mark.slow
 def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, captures):
     night_2, night_3 = (captures / "nights-3.9" / f"night-{number}" for number in (2, 3))
-    before, after = (audited(spark, night / "brokers", "--as-of", str(live.as_of(night))) for night in (night_2, night_3))
+    before, after = (audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night))) for night in (night_2, night_3))
     opened = before.frame("open_transactions").withColumn("run_id", F.lit("night-2"))
-    assert opened.count() == len(live.truth(night_2)["open"])
+    assert opened.count() == len(live_output.truth(night_2)["open"])
     ended = spark.createDataFrame([], stored_schema("ended_transactions"))
     warned = warned_of(opened, ended, transaction_max_timeout_ms=900_000)
-    rows = ended_transactions(warned, *map(after.frame, ENDED_BY), as_of_ms=live.as_of(night_3)).collect()
-    (aborted,) = live.truth(night_3)["admin_aborts"]
+    rows = ended_transactions(warned, *map(after.frame, ENDED_BY), as_of_ms=live_output.as_of(night_3)).collect()
+    (aborted,) = live_output.truth(night_3)["admin_aborts"]
     names = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
     assert [[row[name] for name in names] for row in rows] == [[aborted[name] for name in names]]
     assert (rows[0]["verdict"], rows[0]["how"], rows[0]["outcome"]) == ("HANGING", "BY_HAND", "ABORT")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.options import AUDIT, parse, request_of
-from tests.support.memory import audited, resumed_audit
+from tests.support.memory_audits import audited, resumed_audit
 from txnlib.incremental import linked_tables, resumption
 from txnlib.incremental.linked_files import files_of
 from txnlib.pipeline.run import open_run

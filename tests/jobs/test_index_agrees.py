@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from tests.support import live
-from tests.support.memory import audited
+from tests.support import live_output
+from tests.support.memory_audits import audited
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.transaction_index import ENTRY, AbortedTxn, read_transaction_index
 
@@ -34,7 +34,7 @@ def indexes(folder):
 @pytest.mark.slow
 def test_real_indexes_agree(spark, captures):
     night = captures / "nights-3.9" / "night-3"
-    tables = audited(spark, night / "brokers", "--as-of", str(live.as_of(night)))
+    tables = audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night)))
     assert sum(row["producer_id"] is not None for row in tables.rows("aborted_transactions")) > 10
     assert [row for row in tables.rows("findings") if row["name"] in OURS] == []
 

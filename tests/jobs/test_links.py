@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from jobs.options import AUDIT, parse, request_of
-from tests.support.batches import T
 from tests.support.log_bytes import to_bytes
-from tests.support.memory import audited
+from tests.support.log_notation import T
+from tests.support.memory_audits import audited
 from txnlib.errors import UsageError
 from txnlib.pipeline import run
 from txnlib.pipeline.run import open_run

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import live
+from tests.support import live_output
 from tests.support.delta_tables import spark_rows, store, txn_audit
-from tests.support.memory import audited
+from tests.support.memory_audits import audited
+from txnlib.queries.delta_rows import open_run, open_tables
 from txnlib.queries.summary import summarise
-from txnlib.queries.tables import open_run, open_tables
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
 #: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory held; an
@@ -30,8 +30,8 @@ NOT_IN_COPIES = {
 def audit(request, spark, captures: Path, tmp_path_factory) -> tuple[Path, Path]:
     """A capture, and the tables of its audit at the instant of the live find-hanging."""
     capture, root = captures / request.param, tmp_path_factory.mktemp("tables")
-    tables = audited(spark, capture / "brokers", "--as-of", str(live.as_of(capture)))
-    return capture, store(root, tables, live.as_of(capture))
+    tables = audited(spark, capture / "brokers", "--as-of", str(live_output.as_of(capture)))
+    return capture, store(root, tables, live_output.as_of(capture))
 
 
 def command(path: Path) -> list[str] | None:
@@ -48,7 +48,7 @@ def command(path: Path) -> list[str] | None:
 
 def test_every_table_is_the_same_to_the_byte(audit):
     capture, root = audit
-    asked = {path: command(path) for path in sorted((capture / "live").glob("*.txt")) if not live.failed(path)}
+    asked = {path: command(path) for path in sorted((capture / "live").glob("*.txt")) if not live_output.failed(path)}
     known = {path: argv for path, argv in asked.items() if argv and path.name not in NOT_IN_COPIES.get(capture.name, set())}
     assert len(known) > 3
     different = {
@@ -62,7 +62,7 @@ def test_every_table_is_the_same_to_the_byte(audit):
 def test_a_description_is_the_same_but_for_the_clock_of_the_tool(audit):
     """The tool prints the age up to its own instant, which was seconds after the audit's."""
     capture, root = audit
-    paths = [path for path in sorted((capture / "live").glob("describe-[0-9]*.txt")) if not live.failed(path)]
+    paths = [path for path in sorted((capture / "live").glob("describe-[0-9]*.txt")) if not live_output.failed(path)]
     assert paths
     for path in paths:
         if path.name in NOT_IN_COPIES.get(capture.name, set()):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, Cluster, id_in
 from tests.support.delta_tables import store, txn_audit
-from tests.support.memory import MemoryTables, audited
+from tests.support.memory_audits import MemoryTables, audited
 
 END = 3 * HOUR
 #: Where a client, or a broker gone mad, stamps its batches, in epoch ms.

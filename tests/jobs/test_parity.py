@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import live
-from tests.support.memory import MemoryTables, audited
+from tests.support import live_output
+from tests.support.memory_audits import MemoryTables, audited
 
 #: capture -> dumps to audit besides the raw files; each tool generation is read at least once.
 CAPTURES = {
@@ -46,15 +46,15 @@ MARKED = [pytest.param(given, marks=[] if given in IN_CI else pytest.mark.slow) 
 def audit(request, spark, captures: Path) -> tuple[Path, str, MemoryTables]:
     name, part = request.param
     capture = captures / name
-    return capture, part, audited(spark, capture / part, "--as-of", str(live.as_of(capture)))
+    return capture, part, audited(spark, capture / part, "--as-of", str(live_output.as_of(capture)))
 
 
 def test_find_hanging_prints_the_same_rows(audit):
     capture, part, tables = audit
-    theirs, ours = live.hanging(capture), live.our_hanging(tables)
+    theirs, ours = live_output.hanging(capture), live_output.our_hanging(tables)
     # The live tool sees nothing of a partition without a leader, and nothing at all where it failed.
-    is_blind = any(live.failed(path) for path in (capture / "live").glob("find-hanging-broker-*.txt"))
-    led = live.leaders(capture)
+    is_blind = any(live_output.failed(path) for path in (capture / "live").glob("find-hanging-broker-*.txt"))
+    led = live_output.leaders(capture)
     seen = {key: row for key, row in ours.items() if key in theirs or not (is_blind or led[f"{key[0]}-{key[1]}"] == -1)}
     theirs = {key: row for key, row in theirs.items() if key not in allowed(capture.name, part)}
     assert without_minutes(seen) == without_minutes(theirs)
@@ -68,7 +68,7 @@ def without_minutes(rows):
 
 def test_describe_producers_prints_the_same_rows(audit):
     capture, part, tables = audit
-    theirs, ours = live.producers(capture), live.our_producers(tables)
+    theirs, ours = live_output.producers(capture), live_output.our_producers(tables)
     if part != "brokers":  # a text dump prints no log start: what only a snapshot remembers may be beyond it
         theirs = {key: row for key, row in theirs.items() if not key[0].startswith("fin.kept")}
     assert {key: ours.get(key) for key in theirs} == theirs
@@ -76,9 +76,9 @@ def test_describe_producers_prints_the_same_rows(audit):
 
 def test_list_prints_the_same_ids(audit):
     capture, _, tables = audit
-    theirs, ours = live.listed(capture), live.our_listed(tables)
+    theirs, ours = live_output.listed(capture), live_output.our_listed(tables)
     if theirs is None:
-        assert any(live.failed(path) for path in (capture / "live").glob("*.txt")), "list.txt is missing without a reason"
+        assert any(live_output.failed(path) for path in (capture / "live").glob("*.txt")), "list.txt is missing without a reason"
         return
     # The tool prints a tab inside an id as a column break, so neither half of such a row is one.
     torn = {name for name in theirs if any(our.startswith(name + "\t") for our in ours)}
@@ -90,12 +90,12 @@ def test_what_was_left_open_has_the_verdict_it_deserves(audit):
     capture, part, tables = audit
     opened = {(row["topic"], row["partition"], row["producer_id"]): row for row in tables.rows("open_transactions")}
     expected = {}
-    for left in live.truth(capture)["open"]:
+    for left in live_output.truth(capture)["open"]:
         key = (left["topic"], left["partition"], left["producer_id"])
         expected[key] = left["expected_verdict"]
     actual = {key: row["verdict"] for key, row in opened.items()}
     rest = {key: verdict for key, verdict in actual.items() if key not in expected}
-    assert all(key in live.stuck(capture) and verdict in ("STUCK", "OPEN", "UNKNOWN") for key, verdict in rest.items()), rest
+    assert all(key in live_output.stuck(capture) and verdict in ("STUCK", "OPEN", "UNKNOWN") for key, verdict in rest.items()), rest
     unproven = UNPROVEN_BY_TEXT.get(capture.name, {}) if part != "brokers" else {}
     assert {key: actual.get(key) for key in expected} == {**expected, **allowed(capture.name, part), **unproven}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, Entry, Place, id_in
-from tests.support.memory import MemoryTables, audited
+from tests.support.memory_audits import MemoryTables, audited
 
 #: Everything is captured at two o'clock.
 END = 2 * HOUR

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.progress import WALK, progress_text, share_done, told_while_reading
+from jobs.progress import WALK, progress_reported, progress_text, share_done
 from txnlib.queries.run_result import Written
 from txnlib.spark.python_tasks import in_tasks
 
@@ -66,7 +66,7 @@ def test_it_is_told_while_the_walk_goes_on_and_only_then(stage, written, is_told
     context = SimpleNamespace(statusTracker=lambda: tracker_of([stage]))
     run = run_of(SimpleNamespace(sparkContext=context), said)
     run.written.update(written)
-    with told_while_reading(run, seconds=0.01):
+    with progress_reported(run, seconds=0.01):
         time.sleep(0.1)
     assert bool(said) == is_told
 
@@ -79,7 +79,7 @@ def test_a_real_walk_is_told_of_until_it_has_ended(spark):
         time.sleep(0.1)
         yield from ()
 
-    with told_while_reading(run, seconds=0.05):
+    with progress_reported(run, seconds=0.05):
         run.begin(WALK)
         try:
             assert in_tasks(spark, list(range(16)), read, "number long").count() == 0
@@ -96,5 +96,5 @@ def test_a_real_walk_is_told_of_until_it_has_ended(spark):
 
 def test_of_a_run_without_a_capture_nothing_is_told(spark):
     run = SimpleNamespace(spark=spark, capture=None, begin=print)
-    with told_while_reading(run, seconds=0.001):
+    with progress_reported(run, seconds=0.001):
         assert run.begin is print

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from tests.support.memory import audited
+from tests.support.memory_audits import audited
 from tests.support.random_history import History, partial_capture, random_history, whole_capture
 
 SEEDS = [1]

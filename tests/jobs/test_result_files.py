@@ -8,13 +8,13 @@ from argparse import Namespace
 import pytest
 
 from jobs.main import main
-from jobs.result_files import telling
+from jobs.result_files import result_files
 from tests.support.delta_tables import at, write, write_run
 from tests.support.outcomes import lag
 from txnlib.errors import BusyError, UnreadableInputError
+from txnlib.queries.delta_rows import open_run, open_tables
 from txnlib.queries.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS, results_of
 from txnlib.queries.summary import Summary
-from txnlib.queries.tables import open_run, open_tables
 
 
 def given(**options):
@@ -23,7 +23,7 @@ def given(**options):
 
 def failing(options, error):
     def job(argv):
-        with telling(options):
+        with result_files(options):
             raise error
 
     return main(job, [])
@@ -58,7 +58,7 @@ def test_what_went_wrong_first_is_what_decides(tmp_path, capsys):
 def test_a_dash_puts_json_in_the_place_of_the_report(capsys):
     assert failing(given(summary="-", cluster="green"), RuntimeError("no")) == 1
     assert json.loads(capsys.readouterr().out)["cluster"] == "green"
-    with telling(given(summary="-")) as to:
+    with result_files(given(summary="-")) as to:
         assert to.replaces_report
 
 

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from tests.support import live
-from tests.support.memory import audited
+from tests.support import live_output
+from tests.support.memory_audits import audited
 
 SAME = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "verdict", "kafka_find_hanging")
 
@@ -31,7 +31,7 @@ LONG = ["causes-3.9", "cluster-3.9", "tools-3.7"]
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "cluster-3.9" else pytest.mark.slow) for n in LONG])
 def test_from_the_snapshots_on_as_from_the_beginning(spark, captures, name):
-    given = (captures / name / "brokers", "--as-of", str(live.as_of(captures / name)))
+    given = (captures / name / "brokers", "--as-of", str(live_output.as_of(captures / name)))
     whole, short = audited(spark, *given), audited(spark, *given, "--start", "snapshot")
     assert (judged(short), stable(short), states(short)) == (judged(whole), stable(whole), states(whole))
 

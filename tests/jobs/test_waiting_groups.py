@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import live
-from tests.support.batches import TS
+from tests.support import live_output
 from tests.support.log_bytes import encode_batch, encode_offset_commit_key, encode_offset_commit_value
-from tests.support.memory import MemoryTables, audited
+from tests.support.log_notation import TS
+from tests.support.memory_audits import MemoryTables, audited
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import Record
 from txnlib.pipeline.run import Run
@@ -63,7 +63,7 @@ def audit(spark, capture: Path, offsets) -> MemoryTables:
         for index, (group, topic, partition, offset) in enumerate(commits)
     ]
     log.write_bytes(log.read_bytes() + encode_batch(records, leader_epoch=0))
-    return audited(spark, capture / "brokers", "--as-of", str(live.as_of(capture)))
+    return audited(spark, capture / "brokers", "--as-of", str(live_output.as_of(capture)))
 
 
 def test_groups_stand_where_the_clients_left_them(audit):

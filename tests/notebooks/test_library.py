@@ -12,7 +12,7 @@ import pytest
 
 import txnlib
 from tests.support.delta_tables import txn_audit
-from tests.support.nights import NIGHTS, three_nights
+from tests.support.three_nights import NIGHTS, three_nights
 from txnlib.delta.session import settings_kept, tune_for
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 

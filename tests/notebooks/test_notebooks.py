@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.notebooks.conftest import NOTEBOOKS, cells
-from tests.support.nights import three_nights
+from tests.support.three_nights import three_nights
 
 ALL = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.delta_tables import NOW, at, write, write_run
 from txnlib.core.verdicts.find_hanging import SearchScope
+from txnlib.queries.delta_rows import open_run, open_tables
 from txnlib.queries.hanging_search import HangingSearch, hanging_search
-from txnlib.queries.tables import open_run, open_tables
 from txnlib.render.kafka_output import find_hanging_output
 
 MINUTE = 60_000

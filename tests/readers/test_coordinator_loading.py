@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.batches import TS, rec
 from tests.support.log_bytes import encode_batch, encode_transaction_log_batch, encode_transaction_log_key
+from tests.support.log_notation import TS, rec
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.record_batch import HEADER, Record

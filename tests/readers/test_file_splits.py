@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.batches import TS, C, N, T, rec
 from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, segment
+from tests.support.log_notation import TS, C, N, T, rec
 from txnlib.core.kafka.record_batch import Record as StoredRecord
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import Capture, CaptureFile, FileKind

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.batches import T
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import to_bytes
+from tests.support.log_notation import T
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
 from txnlib.readers.storage import files, object_stores

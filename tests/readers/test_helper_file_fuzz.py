@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.batches import T
 from tests.support.log_bytes import to_bytes
+from tests.support.log_notation import T
 from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64
 from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers import arrow_schemas

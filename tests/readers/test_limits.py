@@ -14,8 +14,8 @@ import cramjam
 import google_crc32c
 import pytest
 
-from tests.support.batches import TS, C, T, rec
 from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, to_bytes, uvarint
+from tests.support.log_notation import TS, C, T, rec
 from txnlib.core.kafka.record_batch import CompressionType, Record
 from txnlib.core.kafka.wire import CorruptRecordError
 from txnlib.readers import decoded_records

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.batches import T
 from tests.support.log_bytes import to_bytes
+from tests.support.log_notation import T
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas
 from txnlib.readers.broker_files import MOST_BYTES

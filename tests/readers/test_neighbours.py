@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.batches import TS, N
 from tests.support.log_bytes import encode_legacy, to_bytes
+from tests.support.log_notation import TS, N
 from txnlib.readers import batch_headers
 from txnlib.readers.batch_headers import Pause
 from txnlib.readers.segment import Segment, read_record_batches, read_segments

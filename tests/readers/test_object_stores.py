@@ -16,11 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pyarrow import fs
 
-from tests.support import stores
-from tests.support.batches import TS, T
+from tests.support import store_servers
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, encode_snapshot, to_bytes
-from tests.support.stores import Store
+from tests.support.log_notation import TS, T
+from tests.support.store_servers import Store
 from txnlib.core.kafka.producer_snapshot import ProducerState
 from txnlib.core.kafka.record_batch import Record
 from txnlib.errors import ConfigError, UnreadableInputError
@@ -31,11 +31,11 @@ from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.table_readers import read_table
 
 SERVERS = {
-    "s3": stores.amazons,
-    "gs": stores.googles,
-    "strict-gs": stores.strict_googles,
-    "abfss": stores.microsofts,
-    "hdfs": stores.hadoops,
+    "s3": store_servers.amazons,
+    "gs": store_servers.googles,
+    "strict-gs": store_servers.strict_googles,
+    "abfss": store_servers.microsofts,
+    "hdfs": store_servers.hadoops,
 }
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("strict-gs", "abfss", "hdfs")]
 ODD_NAME = "what a name & 100% #1?.txt"
@@ -150,7 +150,7 @@ def test_wrong_credentials_are_named_with_what_to_do_and_not_shown(store, upload
         assert f"Check {store.credentials}" in caught.value.remedy
         (row,) = rows("segments", [captured.of_kind(FileKind.SEGMENT)[0]], "")
     assert row["unreadable"][0]["reason"].startswith("CANNOT_OPEN: ")
-    assert stores.SECRET not in f"{row} {''.join(format_exception(caught.value))}"
+    assert store_servers.SECRET not in f"{row} {''.join(format_exception(caught.value))}"
 
 
 def test_a_store_that_does_not_answer_is_named(store):
@@ -236,11 +236,11 @@ def test_a_capture_json_in_a_store_that_is_broken_names_file_and_field(store):
 def test_a_token_of_azures_opens_what_the_key_opens(uploaded, monkeypatch):
     by_key = list_capture([uploaded])
     monkeypatch.delenv("AZURE_STORAGE_KEY")
-    for token in (stores.azure_token(), f"?{stores.azure_token()}"):
+    for token in (store_servers.azure_token(), f"?{store_servers.azure_token()}"):
         monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", token)
         assert list_capture([uploaded]) == by_key
         assert rows("segments", by_key.files, "")
-    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", stores.azure_token(permissions="w"))
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", store_servers.azure_token(permissions="w"))
     with pytest.raises(UnreadableInputError, match="AuthorizationPermissionMismatch"):
         list_capture([uploaded])
 
@@ -275,16 +275,16 @@ def test_a_token_is_sent_where_the_endpoint_says_and_shown_to_nobody(asked, monk
     server = f"{host}:{asked.server_port}"
     monkeypatch.delenv("AZURE_STORAGE_KEY", raising=False)
     monkeypatch.setenv("AZURE_STORAGE_SERVICE_ENDPOINT", f"http://{server}/{'acme' if host[0] == '1' else ''}")
-    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", f"{mark}sp=r&sig={stores.SECRET.replace('=', '%3D')}&sv=2020-08-04")
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", f"{mark}sp=r&sig={store_servers.SECRET.replace('=', '%3D')}&sv=2020-08-04")
     place = "abfss://logs@acme.dfs.core.windows.net"
     with pytest.raises(UnreadableInputError, match=r"cannot be listed: .*403") as caught:
         list_capture([place])
     file = CaptureFile(f"{place}/orders-0/{0:020}.log", FileKind.SEGMENT, "raw:1", 10, "orders", 0)
     (row,) = rows("segments", [file], "")
     assert "403" in row["unreadable"][0]["reason"]
-    assert stores.SECRET.rstrip("=") not in f"{row} {''.join(format_exception(caught.value))}"
+    assert store_servers.SECRET.rstrip("=") not in f"{row} {''.join(format_exception(caught.value))}"
     assert {(to, urlsplit(path).path.startswith(folder)) for to, path in asked.said} == {(server, True)}
-    assert {tuple(parse_qs(urlsplit(path).query)["sig"]) for _, path in asked.said} == {(stores.SECRET,)}
+    assert {tuple(parse_qs(urlsplit(path).query)["sig"]) for _, path in asked.said} == {(store_servers.SECRET,)}
 
 
 @pytest.mark.parametrize(

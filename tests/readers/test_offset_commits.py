@@ -5,7 +5,6 @@ from __future__ import annotations
 import cramjam
 import pytest
 
-from tests.support.batches import TS
 from tests.support.log_bytes import (
     encode_batch,
     encode_marker,
@@ -13,6 +12,7 @@ from tests.support.log_bytes import (
     encode_offset_commit_value,
     encode_records,
 )
+from tests.support.log_notation import TS
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import CompressionType, Record
 from txnlib.readers import arrow_schemas, batch_headers

@@ -17,7 +17,6 @@ import cramjam
 import google_crc32c
 import pytest
 
-from tests.support.batches import TS, A, C, N, T, rec
 from tests.support.log_bytes import (
     encode_batch,
     encode_legacy,
@@ -28,6 +27,7 @@ from tests.support.log_bytes import (
     encode_transaction_log_batch,
     to_bytes,
 )
+from tests.support.log_notation import TS, A, C, N, T, rec
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
 from txnlib.core.kafka.producer_state import ProducerState

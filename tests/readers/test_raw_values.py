@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.batches import TS, rec
 from tests.support.log_bytes import (
     encode_batch,
     encode_offset_commit_key,
@@ -18,6 +17,7 @@ from tests.support.log_bytes import (
     encode_transaction_log_value,
     uvarint,
 )
+from tests.support.log_notation import TS, rec
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.segment import Segment, read_committed_offsets, read_record_batches, read_segments, read_transaction_log

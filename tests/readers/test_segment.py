@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.batches import TS, A, C, D, N, T, rec
 from tests.support.log_bytes import (
     encode_batch,
     encode_legacy,
@@ -20,6 +19,7 @@ from tests.support.log_bytes import (
     segment,
     to_bytes,
 )
+from tests.support.log_notation import TS, A, C, D, N, T, rec
 from txnlib.core.kafka.record_batch import CompressionType, Record, RecordBatch, TimestampType
 from txnlib.readers import batch_headers
 from txnlib.readers.segment import Segment, read_record_batches, read_segments, read_transaction_log

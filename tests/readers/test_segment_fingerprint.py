@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.batches import TS, C, N, T
 from tests.support.log_bytes import to_bytes
+from tests.support.log_notation import TS, C, N, T
 from txnlib.readers import arrow_schemas, segment_fingerprint
 from txnlib.readers.batch_headers import Pause
 from txnlib.readers.capture import CaptureFile, FileKind

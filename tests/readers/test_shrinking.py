@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.batches import TS, C, T
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, segment, to_bytes
+from tests.support.log_notation import TS, C, T
 from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.capture import CaptureFile, list_capture
 from txnlib.readers.file_parts import Part, put_together

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.batches import D
 from tests.support.log_bytes import encode_snapshot
+from tests.support.log_notation import D
 from txnlib.core.kafka.partition_state import PartitionState
 from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
 from txnlib.readers.capture import Capture, FileKind, list_capture

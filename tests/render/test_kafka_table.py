@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import live
+from tests.support import live_output
 from txnlib.render.kafka_order import hash_order, long_hash, partition_hash
 from txnlib.render.kafka_table import find_hanging_table, pretty_table
 
@@ -27,7 +27,7 @@ def printed(request, captures: Path) -> list[Path]:
     """What the tool printed, where it did not fail."""
     kinds = ("list", "describe-[0-9]*", "describe-producers-*", "*find-hanging-*")
     found = [path for kind in kinds for path in sorted((captures / request.param / "live").glob(f"{kind}.txt"))]
-    return [path for path in found if path.read_text() and not live.failed(path)]
+    return [path for path in found if path.read_text() and not live_output.failed(path)]
 
 
 def test_cells_are_padded_as_the_tool_pads_them(printed):
@@ -54,7 +54,7 @@ def test_producers_come_in_the_order_of_javas_hash_table(printed):
     """Within a bucket they stand as they came, which the tool does not print; so they are put in as they come out."""
     paths = [path for path in printed if path.name.startswith("describe-producers")]
     for path in paths:
-        ids = [int(row["ProducerId"]) for row in live.table(path)]
+        ids = [int(row["ProducerId"]) for row in live_output.table(path)]
         assert hash_order(ids, long_hash) == ids
         size = next(size for size in (16, 32, 64, 128) if len(ids) <= size * 0.75)
         last_bucket_first = [i for number in reversed(range(size)) for i in ids if (i ^ i >> 16) % size == number]

@@ -9,7 +9,7 @@ import pytest
 
 from txnlib.queries.summary import PREPARED, SECTIONS, Summary
 from txnlib.render.report_text import render
-from txnlib.render.styled_text import page
+from txnlib.render.terminal_text import page
 
 AS_OF = 1_795_243_361_000
 ROW = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-OPENS_TABLES = ("txnlib.queries.tables", "txnlib.queries.spark_rows", "deltalake", "pyarrow", "pyspark")
+OPENS_TABLES = ("txnlib.queries.delta_rows", "txnlib.queries.spark_rows", "deltalake", "pyarrow", "pyspark")
 
 
 def test_renderers_import_nothing_that_opens_a_table(repository):

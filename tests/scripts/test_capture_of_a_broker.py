@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka, producers, wire_client
-from tests.support.memory import audited
+from tests.support.memory_audits import audited
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.readers.capture_notes import read_capture_notes
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
-from tests.support.batches import A, C, N, T
 from tests.support.frames import batch_row, empty
+from tests.support.log_notation import A, C, N, T
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.spark.producers.producer_spans import producer_spans

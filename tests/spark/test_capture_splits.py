@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.batches import TS, C, T
 from tests.support.dumps import Batch, print_dump
 from tests.support.frames import assert_same
 from tests.support.log_bytes import segment
+from tests.support.log_notation import TS, C, T
 from txnlib.readers.capture import list_capture
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.capture_splits import split_large_files

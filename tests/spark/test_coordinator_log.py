@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.batches import TS, rec
 from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
+from tests.support.log_notation import TS, rec
 from txnlib.spark.coordinators.coordinator_log import coordinator_log
 from txnlib.spark.schemas import COVERAGE
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tests.support.batches import A, C, T
 from tests.support.frames import assert_rows, batch_row
+from tests.support.log_notation import A, C, T
 from txnlib.readers import arrow_schemas
 from txnlib.spark.findings.copy_findings import copy_findings
 from txnlib.spark.schemas import COVERAGE

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from tests.spark.test_producer_windows import _LOG, build
-from tests.support.batches import A, C, D, T
 from tests.support.frames import assert_rows, record_batches
+from tests.support.log_notation import A, C, D, T
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans

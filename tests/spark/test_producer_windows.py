@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from tests.support.batches import TS, A, C, D, T
 from tests.support.frames import assert_rows, empty, record_batches
+from tests.support.log_notation import TS, A, C, D, T
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import RecordBatch, increment_sequence

@@ -41,7 +41,7 @@ def looked_for(rows: list[dict], start: int) -> tuple:
 
 
 def test_of_random_logs_with_many_starts_in_a_stretch_and_starts_whose_batches_are_lost(spark, monkeypatch):
-    monkeypatch.setattr(offset_buckets, "STRETCH_OFFSETS", 16)
+    monkeypatch.setattr(offset_buckets, "BUCKET_OFFSETS", 16)
     random = Random(11)
     logs = {partition: batches_of(random, partition) for partition in range(40)}
     starts = [

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.spark.test_producer_spans import coverage
-from tests.support.batches import TS, A, C, T, rec
 from tests.support.frames import assert_rows, empty, record_batches, transaction_log, transaction_log_row
+from tests.support.log_notation import TS, A, C, T, rec
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tests.support.memory import MemoryTables
+from tests.support.memory_audits import MemoryTables
 from txnlib.cli.main import main
 from txnlib.delta.store import stored_schema
 from txnlib.queries.spark_rows import SparkRows

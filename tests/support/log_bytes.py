@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from tests.support.batches import TS
 from tests.support.crc32c import crc32c
+from tests.support.log_notation import TS
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import Record, RecordBatch, TimestampType

@@ -79,7 +79,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "list": Command(
         "List every transactional id that has not expired",
-        "transactions:list_transactions",
+        "kafka_transactions:list_transactions",
         options={
             "--duration-filter": {
                 "type": int,
@@ -94,17 +94,17 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "describe": Command(
         "Describe one transactional id",
-        "transactions:describe",
+        "kafka_transactions:describe",
         options={"--transactional-id": {"required": True, "metavar": "ID", "help": "The transactional id"}},
     ),
     "describe-producers": Command(
         "Describe the producers of a partition",
-        "transactions:describe_producers",
+        "kafka_transactions:describe_producers",
         options={"--topic": _TOPIC, "--partition": _PARTITION},
     ),
     "find-hanging": Command(
         "Print what kafka-transactions.sh find-hanging would have printed at the instant of the run",
-        "transactions:find_hanging_transactions",
+        "kafka_transactions:find_hanging_transactions",
         options={
             "--topic": {"help": "Topic to search"},
             "--partition": {"type": int, "help": "Search only this partition of the topic"},

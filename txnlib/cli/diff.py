@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from txnlib.queries.delta_rows import Tables, two_runs
 from txnlib.queries.differences import differences_of_runs
-from txnlib.queries.tables import Tables, two_runs
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.differences_text import differences_output
 

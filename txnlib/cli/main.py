@@ -35,7 +35,7 @@ def answer_to(options: Namespace) -> CommandOutput:
 def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
     if reads is Reads.NOTHING:
         return ()
-    from txnlib.queries.tables import open_run, open_tables  # takes 0.1 s, which other commands can skip
+    from txnlib.queries.delta_rows import open_run, open_tables  # takes 0.1 s, which other commands can skip
 
     tables = open_tables(options.tables)
     return (tables,) if reads is Reads.TABLES else (open_run(tables, run_id=options.run, as_of=options.as_of),)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from txnlib.queries import overviews
+from txnlib.queries.delta_rows import Tables
 from txnlib.queries.rows import Run
-from txnlib.queries.tables import Tables
 from txnlib.render.command_output import CommandOutput
 
 

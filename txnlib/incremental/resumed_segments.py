@@ -65,7 +65,7 @@ def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, 
 def _resumable(segments: DataFrame) -> DataFrame:
     """The segments whose rows may be unchanged: with batches, without holes, and with nothing unreadable before the last batch."""
     last = F.element_at("landmarks", -1)["position"]
-    damaged = F.exists("unreadable", lambda stretch: is_harmful(stretch) & (stretch["position"] < last))
+    damaged = F.exists("unreadable", lambda unreadable: is_harmful(unreadable) & (unreadable["position"] < last))
     return segments.where(
         (F.col("kind") == "raw")
         & ~F.col("topic").isin(*READ_WHOLE)
@@ -122,7 +122,7 @@ def _read_from(resumed: DataFrame) -> DataFrame:
 
 def resumed_parts(segments: DataFrame, resumed: DataFrame) -> DataFrame:
     """What the earlier run has read of each resumed segment, as the first part of it. Columns: SEGMENT_PARTS."""
-    before = F.filter("unreadable", lambda stretch: stretch["position"] < F.col("read_from"))
+    before = F.filter("unreadable", lambda unreadable: unreadable["position"] < F.col("read_from"))
     landmarks = F.filter("landmarks", lambda landmark: landmark["position"] < F.col("read_from"))
     is_last_unchanged = F.element_at("landmarks", -1)["position"] < F.col("read_from")
     now = resumed.select(

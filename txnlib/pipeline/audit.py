@@ -8,9 +8,9 @@ from contextlib import suppress
 from pyspark.errors import PySparkException
 
 from txnlib.delta.views import create_views
+from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, reading_text
 from txnlib.pipeline.run_lock import claim
-from txnlib.pipeline.run_tables import asked_of
 from txnlib.pipeline.scheduler import Step, carry_out
 from txnlib.queries.summary import Summary, summarise
 
@@ -33,7 +33,7 @@ def carry_out_steps(run: Run, steps: Sequence[Step], *, take_over: bool = False)
 
 def close(run: Run) -> Summary:
     """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and returns the summary."""
-    summary = summarise(asked_of(run))
+    summary = summarise(query_run(run))
     run.note("DONE", summary.counts)
     create_views(run.tables.store)
     compact(run)

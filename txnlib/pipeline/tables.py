@@ -1,4 +1,4 @@
-"""The tables of a run: what each reads, and the transform that makes it."""
+"""The tables of a run, each with what it is made of."""
 
 from __future__ import annotations
 

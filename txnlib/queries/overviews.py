@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from txnlib.queries.delta_rows import Tables, chosen_runs
 from txnlib.queries.rows import Row, Run
-from txnlib.queries.tables import Tables, chosen_runs
 
 LATE: Final = (
     "topic",

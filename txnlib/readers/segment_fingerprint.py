@@ -26,7 +26,7 @@ class Landmarks:
     """The landmarks of a segment, or of a part of it, read front to back."""
 
     def __init__(self) -> None:
-        self._stretch = -1
+        self._interval = -1
         self._found: list[dict[str, int]] = []
         self._last: dict[str, int] | None = None
         #: Last offset before the last batch; None if there is no such batch.
@@ -34,10 +34,10 @@ class Landmarks:
 
     def add(self, positions: Positions, headers: Headers, last_offsets: Positions, previous_last_offset: int | None) -> None:
         """Adds batches that follow each other without a gap, and the last offset before them."""
-        stretches = positions // LANDMARK_BYTES
-        begins = np.flatnonzero(np.diff(stretches, prepend=self._stretch))
+        intervals = positions // LANDMARK_BYTES
+        begins = np.flatnonzero(np.diff(intervals, prepend=self._interval))
         self._found += [_landmark(positions[index], headers[index]) for index in begins]
-        self._stretch = int(stretches[-1])
+        self._interval = int(intervals[-1])
         self._last = _landmark(positions[-1], headers[-1])
         self.last_offset_before = previous_last_offset if len(positions) == 1 else int(last_offsets[-2])
 

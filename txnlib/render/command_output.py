@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.errors import UsageError
 from txnlib.queries.rows import Row
 from txnlib.render.grid import CSV, JSON, TABLE, grid, json_text
-from txnlib.render.styled_text import columns
+from txnlib.render.terminal_text import columns
 
 KAFKA: Final = "kafka"
 FORMS: Final = (TABLE, JSON, CSV, KAFKA)

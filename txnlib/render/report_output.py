@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.queries.summary import Summary
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.grid import plain
-from txnlib.render.styled_text import page
+from txnlib.render.terminal_text import page
 
 _COLUMNS: Final = (
     "section",

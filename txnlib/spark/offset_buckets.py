@@ -1,4 +1,4 @@
-"""Ranges of offsets that are aggregated before single batches are compared."""
+"""Buckets of offsets, which are aggregated before single batches are compared."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-#: Number of offsets per range: large enough that there are few ranges, small enough that a range has few batches.
-STRETCH_OFFSETS: Final = 8192
+#: Offsets per bucket: enough that there are few buckets, and few enough that a bucket has few batches.
+BUCKET_OFFSETS: Final = 8192
 
 
-def stretch_of(offset: str) -> Column:
-    """The number of the range that contains an offset, as column `stretch`."""
-    return F.floor(F.col(offset) / STRETCH_OFFSETS).alias("stretch")
+def bucket_of(offset: str) -> Column:
+    """The number of the bucket that contains an offset, as column `bucket`."""
+    return F.floor(F.col(offset) / BUCKET_OFFSETS).alias("bucket")

@@ -38,7 +38,7 @@ def before_now(window: WindowSpec) -> WindowSpec:
 
 def pieces() -> WindowSpec:
     """The pieces of one partition in offset order: ranges of offsets, split at starts."""
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy("stretch", "cut")
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy("bucket", "cut")
 
 
 def pieces_downwards() -> WindowSpec:
@@ -47,7 +47,7 @@ def pieces_downwards() -> WindowSpec:
     What follows a row precedes it here. Spark scans a frame that ends in `unboundedFollowing` again for every row, which takes
     quadratic time.
     """
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("stretch"), F.desc("cut"))
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("bucket"), F.desc("cut"))
 
 
 def segments_of_copy() -> WindowSpec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from txnlib.core.verdicts.evidence import Evidence, PartitionSide, CoordinatorSide, Owner, Decided, Crc, Thresholds
 from txnlib.core.verdicts.copies import Copy, Role, End, KnownBy, known_until_ms
-from txnlib.core.verdicts.standing import CURRENT_STANDINGS, OTHER_STANDINGS
+from txnlib.core.verdicts.reason_by_records import REASONS_OF_OWNER, REASONS_OF_OTHERS
 from txnlib.core.verdicts.reason import Verdict, Reason, EXPLANATIONS
 from txnlib.core.verdicts.doubt import DOUBTS
 from txnlib.core.verdicts.verdict import Judgement, judge
@@ -29,8 +29,8 @@ __all__ = [
     "End",
     "KnownBy",
     "known_until_ms",
-    "CURRENT_STANDINGS",
-    "OTHER_STANDINGS",
+    "REASONS_OF_OWNER",
+    "REASONS_OF_OTHERS",
     "Verdict",
     "Reason",
     "EXPLANATIONS",

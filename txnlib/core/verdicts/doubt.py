@@ -1,6 +1,6 @@
 """Reasons to doubt a verdict: what the copies do not prove (DESIGN.md 5.3), in order of precedence.
 
-A rule gets the standing as an argument, because standings depend on different absences.
+A rule gets the reason by the records as an argument, because reasons depend on different absences.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from txnlib.core.verdicts.ages import is_old_enough, known_at_ms, lateness
 from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.evidence import Crc, Evidence, Owner, Thresholds
 from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.standing import cluster_version
+from txnlib.core.verdicts.reason_by_records import cluster_version
 
 #: Standings that mean that no coordinator will end the transaction. They become a verdict only if there is no doubt.
 NOBODY_ENDS_IT: Final = frozenset(

@@ -1,7 +1,7 @@
 """The verdict on an open transaction: its reason in words, and what the live tool would print.
 
-Three steps, each a table: what holds the transaction (`standing`), what makes that doubtful (`doubt`), and which verdict the
-standing gives at this age. Source: DESIGN.md 5.2.
+Three steps, each a table: the reason by the records (`reason_by_records`), what makes that doubtful (`doubt`), and the verdict
+that the reason gives at this age. Source: DESIGN.md 5.2.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, doubt
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
 from txnlib.core.verdicts.find_hanging import find_hanging, is_candidate
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
-from txnlib.core.verdicts.standing import Holds, holds, is_decision_marker, standing
+from txnlib.core.verdicts.reason_by_records import LastRecord, is_decision_marker, last_record, reason_by_records
 
 #: (verdict, whether `find-hanging` prints it), if they differ -> why, as the end of a sentence.
 DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
@@ -42,7 +42,7 @@ def _is_zombies(evidence: Evidence) -> bool:
 
 def _is_one_epoch_ahead(evidence: Evidence) -> bool:
     seen, held = evidence.on_partition.producer_epoch, evidence.at_coordinator.producer_epoch
-    is_ongoing = holds(evidence.at_coordinator) is Holds.ONGOING
+    is_ongoing = last_record(evidence.at_coordinator) is LastRecord.ONGOING
     return is_ongoing and held is not None and seen == held + 1 and seen != LAST_EPOCH
 
 
@@ -97,7 +97,7 @@ LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
 def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None = None) -> Judgement:
     """The verdict on one open transaction. `kafka_version` is that of the brokers, None if unknown."""
     at_ms = known_at_ms(evidence, thresholds)
-    reason = standing(evidence, kafka_version)
+    reason = reason_by_records(evidence, kafka_version)
     doubted = doubt(evidence, reason, thresholds)
     late_by, live = None, live_answer(evidence, thresholds)
     if doubted is not None:

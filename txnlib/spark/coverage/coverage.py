@@ -91,9 +91,9 @@ def lowered(coverage: DataFrame, checked_batches: DataFrame) -> DataFrame:
 _REFUTED: Final = "a batch whose CRC does not fit"
 
 
-def is_harmful(stretch: Column) -> Column:
+def is_harmful(unreadable: Column) -> Column:
     """Whether an unreadable range may have contained something that the audit needs."""
-    return ~stretch["reason"].rlike(HARMLESS_REASONS)
+    return ~unreadable["reason"].rlike(HARMLESS_REASONS)
 
 
 def paths_of_segments(segments: DataFrame) -> DataFrame:
@@ -161,12 +161,12 @@ def _summaries(segments: DataFrame) -> DataFrame:
     end_before = F.last("end_offset", ignorenulls=True).over(windows.before_now(window))
     begins_after = F.lead(begins).over(window)
     harmful = F.filter("unreadable", is_harmful)
-    lost_below = F.transform(harmful, lambda stretch: F.coalesce(stretch["next_offset"], F.col("begins_after")))
+    lost_below = F.transform(harmful, lambda unreadable: F.coalesce(unreadable["next_offset"], F.col("begins_after")))
     chained = once.withColumns({"end_before": end_before, "begins_after": begins_after}).withColumns(
         {
             "boundary_gap": F.when(begins > F.col("end_before"), begins),
             "damaged_offset": F.array_max(lost_below),
-            "harm": F.size(F.filter(harmful, lambda stretch: ~stretch["reason"].isin(*CUT_REASONS))),
+            "harm": F.size(F.filter(harmful, lambda unreadable: ~unreadable["reason"].isin(*CUT_REASONS))),
             "unreadable_bytes": F.aggregate("unreadable", F.lit(0).cast("long"), lambda sum_, s: sum_ + s["length"]),
         }
     )

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.spark.offset_buckets import stretch_of
+from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 #: Fields that compaction does not change, and every tool prints.
@@ -36,11 +36,11 @@ def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     """
     rows = _comparable(record_batches, coverage)
     fields = F.struct(*COMPARED, "control_type")
-    prints = rows.groupBy(*COPY, "stretch").agg(F.bit_xor(F.xxhash64("base_offset", *COMPARED, "control_type")).alias("print"))
-    differing = prints.groupBy(*TOPIC_PARTITION, "stretch").agg(F.min("print").alias("least"), F.max("print").alias("most"))
-    suspects = differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "stretch")
+    prints = rows.groupBy(*COPY, "bucket").agg(F.bit_xor(F.xxhash64("base_offset", *COMPARED, "control_type")).alias("print"))
+    differing = prints.groupBy(*TOPIC_PARTITION, "bucket").agg(F.min("print").alias("least"), F.max("print").alias("most"))
+    suspects = differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "bucket")
     compared = (
-        rows.join(F.broadcast(suspects), on=[*TOPIC_PARTITION, "stretch"], how="left_semi")
+        rows.join(F.broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi")
         .groupBy(*TOPIC_PARTITION, "base_offset")
         .agg(
             # Not all tools print all fields, and NULL is no contradiction.
@@ -73,7 +73,7 @@ def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     return (
         record_batches.join(F.broadcast(bounds), on=list(COPY), how="inner")
         .where(is_stable)
-        .select(*COPY, "base_offset", *COMPARED, "control_type", stretch_of("base_offset"))
+        .select(*COPY, "base_offset", *COMPARED, "control_type", bucket_of("base_offset"))
     )
 
 

@@ -16,9 +16,9 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMI
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_udfs import batch_findings, coordinator_partition_of
+from txnlib.spark.findings.abandoned_id_findings import abandoned_id_findings
 from txnlib.spark.findings.copy_findings import copy_findings
 from txnlib.spark.findings.deleted_topic_findings import deleted_topic_findings
-from txnlib.spark.findings.id_findings import churn_findings
 from txnlib.spark.findings.marker_findings import marker_findings
 from txnlib.spark.findings.transaction_index_findings import transaction_index_findings
 from txnlib.spark.instants import clock_ms, is_shown
@@ -256,7 +256,7 @@ RULES: Final[tuple[Callable[..., DataFrame], ...]] = (
     _of_unshown_records,
     marker_findings,
     deleted_topic_findings,
-    churn_findings,
+    abandoned_id_findings,
     copy_findings,
     transaction_index_findings,
 )

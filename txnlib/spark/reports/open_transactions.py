@@ -23,10 +23,10 @@ from txnlib.spark.coordinators.transactional_ids import is_two_phase_commit, las
 from txnlib.spark.core_udfs import application_of, judgement
 from txnlib.spark.coverage.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.instants import clock_ms, instant
-from txnlib.spark.offset_buckets import stretch_of
+from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import open_spans
-from txnlib.spark.reports.open_decisions import committed_siblings, decisions, sibling_commit_ms, siblings
-from txnlib.spark.reports.open_evidence import alarms, start_checks
+from txnlib.spark.reports.check_evidence import alarms, start_checks
+from txnlib.spark.reports.decision_evidence import committed_siblings, decisions, sibling_commit_ms, siblings
 from txnlib.spark.schemas import (
     HANGING_TRANSACTIONS,
     LATE_TRANSACTIONS,
@@ -143,19 +143,19 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     One pass over the batches sums up ranges of offsets (`offset_buckets`), each split at the starts in it; then only few rows are
     sorted. Sorting all batches of a partition would take one task, and most of the time of a report.
     """
-    starts = opened.select(*TOPIC_PARTITION, "source", "start_offset", stretch_of("start_offset")).distinct()
+    starts = opened.select(*TOPIC_PARTITION, "source", "start_offset", bucket_of("start_offset")).distinct()
     copies = starts.select(*TOPIC_PARTITION, "source").distinct()
-    cuts = starts.groupBy(*TOPIC_PARTITION, "stretch").agg(F.sort_array(F.collect_set("start_offset")).alias("cuts"))
+    cuts = starts.groupBy(*TOPIC_PARTITION, "bucket").agg(F.sort_array(F.collect_set("start_offset")).alias("cuts"))
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
     # The CRC of larger data batches was not checked, so their times prove nothing.
     is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (F.col("size") <= PAGE)
     pieces = (
         record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
-        .withColumn("stretch", stretch_of("base_offset"))
-        .join(F.broadcast(cuts), on=[*TOPIC_PARTITION, "stretch"], how="left")
+        .withColumn("bucket", bucket_of("base_offset"))
+        .join(F.broadcast(cuts), on=[*TOPIC_PARTITION, "bucket"], how="left")
         .select(
             *TOPIC_PARTITION,
-            "stretch",
+            "bucket",
             F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
             F.lit(None).cast("long").alias("start_offset"),
             F.when(is_marker | is_stamped, clock_ms("max_timestamp_ms")).alias("stamped_ms"),
@@ -163,9 +163,9 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
         )
     )
     # The piece that begins at each start. Its batches may be missing.
-    begun = cuts.select(*TOPIC_PARTITION, "stretch", F.posexplode("cuts").alias("place", "start_offset")).select(
+    begun = cuts.select(*TOPIC_PARTITION, "bucket", F.posexplode("cuts").alias("place", "start_offset")).select(
         *TOPIC_PARTITION,
-        "stretch",
+        "bucket",
         (F.col("place") + 1).alias("cut"),
         "start_offset",
         F.lit(None).cast("long").alias("stamped_ms"),
@@ -173,7 +173,7 @@ def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     )
     sums = (
         pieces.unionByName(begun)
-        .groupBy(*TOPIC_PARTITION, "stretch", "cut")
+        .groupBy(*TOPIC_PARTITION, "bucket", "cut")
         .agg(
             F.max("start_offset").alias("start_offset"),
             F.max("stamped_ms").alias("latest_ms"),

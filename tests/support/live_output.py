@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.memory import MemoryTables
+from tests.support.memory_audits import MemoryTables
 
 
 def as_of(capture: Path) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from generate import generate
+from ratio_table import Ratio, Table
 from scaling import audit
-from table import Ratio, Table
 
 ADDED, MOST = 0.01, 0.08
 #: Too few batches to take any time.

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.id_patterns import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
+from txnlib.core.findings.abandoned_ids import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.spark.core_udfs import application_of
@@ -17,8 +17,10 @@ from txnlib.spark.schemas import TOPIC_PARTITION
 _FOUND = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "severity", "evidence")
 
 
-def churn_findings(coordinator_states: DataFrame, producer_spans: DataFrame, application_patterns: tuple[str, ...]) -> DataFrame:
-    """One row per application, and per partition, with abandoned ids. Limits: `core.findings.id_patterns`.
+def abandoned_id_findings(
+    coordinator_states: DataFrame, producer_spans: DataFrame, application_patterns: tuple[str, ...]
+) -> DataFrame:
+    """One row per application, and per partition, with abandoned ids. Limits: `core.findings.abandoned_ids`.
 
     Columns: name, topic, partition, offset, producer_id, transactional_id, severity, evidence.
     """

@@ -9,8 +9,8 @@ from pathlib import Path
 from floor import floor_of
 from machine import CORES
 from processes import timed
+from ratio_table import Ratio, Table
 from spark_read import SECONDS, hand_over_seconds, read_seconds
-from table import Ratio, Table
 
 from txnlib.readers.capture import CaptureFile, list_capture
 from txnlib.readers.table_readers import read_table

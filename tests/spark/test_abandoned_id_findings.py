@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.batches import TS
-from txnlib.core.findings.id_patterns import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
-from txnlib.spark.findings.id_findings import churn_findings
+from tests.support.log_notation import TS
+from txnlib.core.findings.abandoned_ids import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
+from txnlib.spark.findings.abandoned_id_findings import abandoned_id_findings
 from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS
 
 HOUR = LEFT_BEHIND_AFTER_MS
@@ -67,7 +67,7 @@ def frame(spark, schema, rows):
 @pytest.fixture(scope="module")
 def found(spark):
     own = (r"(?P<application>.+)-\d+",)
-    return churn_findings(frame(spark, COORDINATOR_STATES, records()), frame(spark, PRODUCER_SPANS, spans()), own).collect()
+    return abandoned_id_findings(frame(spark, COORDINATOR_STATES, records()), frame(spark, PRODUCER_SPANS, spans()), own).collect()
 
 
 def test_only_ids_that_were_used_once_and_replaced_are_left_behind(found):

@@ -9,8 +9,8 @@ import polars_text
 from dump_tool import print_segments, segments_of
 from machine import CORES
 from processes import timed
-from raw import rows_of
-from table import Ratio, Table
+from ratio_table import Ratio, Table
+from raw_segments import rows_of
 
 from txnlib.readers.capture import FileKind, list_capture
 

@@ -1,4 +1,4 @@
-"""What holds an open transaction, by the records alone.
+"""The reason of an open transaction by the records alone.
 
 Kafka's live tool compares neither epochs nor states, and does not report stuck and refused markers. This module is the strict
 interpretation (semantics.md 4.4); `find_hanging` is the exact reproduction of the tool.
@@ -19,7 +19,7 @@ from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, Part
 from txnlib.core.verdicts.reason import Reason
 
 
-class Holds(Enum):
+class LastRecord(Enum):
     """What the id's last record makes of this partition."""
 
     NOTHING = "NOTHING"  # Empty, Complete, or a transaction without this partition
@@ -27,7 +27,7 @@ class Holds(Enum):
     PREPARED = "PREPARED"
 
 
-class Marker(Enum):
+class MarkerState(Enum):
     """The marker of the decision on this partition. The epoch check applies to a future marker, too."""
 
     NOT_WRITTEN = "NOT_WRITTEN"
@@ -37,24 +37,22 @@ class Marker(Enum):
     MAY_BE_REFUSED = "MAY_BE_REFUSED"
 
 
-#: What holds the transaction if its id still has the producer id.
-CURRENT_STANDINGS: Final[Mapping[tuple[Holds, Marker], Reason]] = {
-    (Holds.NOTHING, Marker.NOT_WRITTEN): Reason.PARTITION_NOT_IN_TRANSACTION,
-    (Holds.NOTHING, Marker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
-    (Holds.NOTHING, Marker.REFUSED): Reason.PARTITION_NOT_IN_TRANSACTION,
-    (Holds.NOTHING, Marker.MAY_BE_REFUSED): Reason.PARTITION_NOT_IN_TRANSACTION,
-    (Holds.ONGOING, Marker.NOT_WRITTEN): Reason.EXPECTED,
-    (Holds.ONGOING, Marker.WRITTEN): Reason.EXPECTED,
-    (Holds.ONGOING, Marker.REFUSED): Reason.EPOCH_AHEAD_OF_COORDINATOR,
-    (Holds.ONGOING, Marker.MAY_BE_REFUSED): Reason.BROKER_VERSION_UNKNOWN,
-    (Holds.PREPARED, Marker.NOT_WRITTEN): Reason.MARKER_PENDING,
-    (Holds.PREPARED, Marker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
-    (Holds.PREPARED, Marker.REFUSED): Reason.MARKER_REFUSED,
-    (Holds.PREPARED, Marker.MAY_BE_REFUSED): Reason.MARKER_PENDING,
+#: Reason if the transactional id still has the producer id, by its last record and the marker of its decision. Other pairs do not
+#: occur: a decision that does not list the partition, or that is not made, has no marker to refuse.
+REASONS_OF_OWNER: Final[Mapping[tuple[LastRecord, MarkerState], Reason]] = {
+    (LastRecord.NOTHING, MarkerState.NOT_WRITTEN): Reason.PARTITION_NOT_IN_TRANSACTION,
+    (LastRecord.NOTHING, MarkerState.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
+    (LastRecord.ONGOING, MarkerState.NOT_WRITTEN): Reason.EXPECTED,
+    (LastRecord.ONGOING, MarkerState.REFUSED): Reason.EPOCH_AHEAD_OF_COORDINATOR,
+    (LastRecord.ONGOING, MarkerState.MAY_BE_REFUSED): Reason.BROKER_VERSION_UNKNOWN,
+    (LastRecord.PREPARED, MarkerState.NOT_WRITTEN): Reason.MARKER_PENDING,
+    (LastRecord.PREPARED, MarkerState.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
+    (LastRecord.PREPARED, MarkerState.REFUSED): Reason.MARKER_REFUSED,
+    (LastRecord.PREPARED, MarkerState.MAY_BE_REFUSED): Reason.MARKER_PENDING,
 }
 
-#: What holds the transaction if the id no longer has the producer id, or never had it; None if its last record decides.
-OTHER_STANDINGS: Final[Mapping[Owner, Reason]] = {
+#: Reason if the transactional id no longer has the producer id, or never had it.
+REASONS_OF_OTHERS: Final[Mapping[Owner, Reason]] = {
     Owner.NOBODY: Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
     Owner.ROTATED: Reason.PRODUCER_ID_ROTATED,
     Owner.EXPIRED: Reason.TRANSACTIONAL_ID_EXPIRED,
@@ -63,10 +61,10 @@ OTHER_STANDINGS: Final[Mapping[Owner, Reason]] = {
 }
 
 #: Acceptance of the marker that a coordinator will send -> state of that marker.
-_COMING_MARKERS: Final[Mapping[Acceptance, Marker]] = {
-    Acceptance.ACCEPTED: Marker.NOT_WRITTEN,
-    Acceptance.REFUSED: Marker.REFUSED,
-    Acceptance.DEPENDS_ON_VERSION: Marker.MAY_BE_REFUSED,
+_COMING_MARKERS: Final[Mapping[Acceptance, MarkerState]] = {
+    Acceptance.ACCEPTED: MarkerState.NOT_WRITTEN,
+    Acceptance.REFUSED: MarkerState.REFUSED,
+    Acceptance.DEPENDS_ON_VERSION: MarkerState.MAY_BE_REFUSED,
 }
 
 #: Prepare state -> the marker that carries out the decision.
@@ -76,36 +74,36 @@ MARKER_TYPES: Final[Mapping[TransactionState, str]] = {
 }
 
 
-def standing(evidence: Evidence, kafka_version: str | None = None) -> Reason:
-    """What holds the transaction, by the records alone. A decision without its marker is `MARKER_PENDING` at any age."""
+def reason_by_records(evidence: Evidence, kafka_version: str | None = None) -> Reason:
+    """The reason, by the records alone. A decision without its marker is `MARKER_PENDING` at any age."""
     coordinator = evidence.at_coordinator
-    if coordinator.owner in OTHER_STANDINGS:
-        return OTHER_STANDINGS[coordinator.owner]
-    reason = CURRENT_STANDINGS[holds(coordinator), marker(evidence, kafka_version)]
+    if coordinator.owner in REASONS_OF_OTHERS:
+        return REASONS_OF_OTHERS[coordinator.owner]
+    reason = REASONS_OF_OWNER[last_record(coordinator), marker_state(evidence, kafka_version)]
     return Reason.TWO_PHASE_COMMIT if reason is Reason.EXPECTED and coordinator.is_two_phase_commit else reason
 
 
-def holds(coordinator: CoordinatorSide) -> Holds:
+def last_record(coordinator: CoordinatorSide) -> LastRecord:
     """What the id's last record makes of this partition."""
     if not coordinator.is_listed:
-        return Holds.NOTHING
+        return LastRecord.NOTHING
     if coordinator.state is TransactionState.ONGOING:
-        return Holds.ONGOING
-    return Holds.PREPARED if coordinator.is_prepared else Holds.NOTHING
+        return LastRecord.ONGOING
+    return LastRecord.PREPARED if coordinator.is_prepared else LastRecord.NOTHING
 
 
-def marker(evidence: Evidence, kafka_version: str | None) -> Marker:
+def marker_state(evidence: Evidence, kafka_version: str | None) -> MarkerState:
     """The state of the marker of the id's decision, or of its next one."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     if coordinator.is_prepared and coordinator.is_listed:
         if is_decision_marker(partition, coordinator):
-            return Marker.WRITTEN
+            return MarkerState.WRITTEN
         if is_ahead(partition.coordinator_epoch, coordinator.newest_coordinator_epoch):
-            return Marker.REFUSED
+            return MarkerState.REFUSED
         return _coming(partition, coordinator.producer_epoch, kafka_version, coordinator.transaction_version)
     if coordinator.is_active and coordinator.is_listed:
         return _coming(partition, _next_epoch(coordinator), kafka_version, cluster_version(coordinator))
-    return Marker.WRITTEN if follows_last_transaction(partition, coordinator) else Marker.NOT_WRITTEN
+    return MarkerState.WRITTEN if follows_last_transaction(partition, coordinator) else MarkerState.NOT_WRITTEN
 
 
 def _next_epoch(coordinator: CoordinatorSide) -> int | None:
@@ -123,9 +121,9 @@ def cluster_version(coordinator: CoordinatorSide) -> int | None:
 
 def _coming(
     partition: PartitionSide, marker_epoch: int | None, kafka_version: str | None, transaction_version: int | None
-) -> Marker:
+) -> MarkerState:
     if marker_epoch is None:
-        return Marker.NOT_WRITTEN
+        return MarkerState.NOT_WRITTEN
     return _COMING_MARKERS[acceptance(partition.producer_epoch, marker_epoch, kafka_version, transaction_version)]
 
 

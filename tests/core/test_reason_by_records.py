@@ -1,4 +1,4 @@
-"""The standing of an open transaction, by grids (semantics.md 4.4)."""
+"""The reason of an open transaction by its records, as grids (semantics.md 4.4)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from tests.core.test_verdict import COMPLETE, MARKED, ONGOING, PARTITION, PREPAR
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.evidence import Decided, Evidence, Owner
 from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.standing import CURRENT_STANDINGS, OTHER_STANDINGS, Holds, Marker, holds, marker, standing
+from txnlib.core.verdicts.reason_by_records import (
+    REASONS_OF_OTHERS,
+    REASONS_OF_OWNER,
+    LastRecord,
+    MarkerState,
+    last_record,
+    marker_state,
+    reason_by_records,
+)
 
-#: Rows: what the id's last record makes of the partition. Columns: the marker of its decision. (…): no evidence leads there.
+#: Rows: what the id's last record makes of the partition. Columns: the marker of its decision. -: no evidence leads there.
 GRID = """
           NOT_WRITTEN                   WRITTEN               REFUSED                         MAY_BE_REFUSED
-NOTHING   PARTITION_NOT_IN_TRANSACTION  WRITTEN_AFTER_MARKER  (PARTITION_NOT_IN_TRANSACTION)  (PARTITION_NOT_IN_TRANSACTION)
-ONGOING   EXPECTED                      (EXPECTED)            EPOCH_AHEAD_OF_COORDINATOR      BROKER_VERSION_UNKNOWN
+NOTHING   PARTITION_NOT_IN_TRANSACTION  WRITTEN_AFTER_MARKER  -                               -
+ONGOING   EXPECTED                      -                     EPOCH_AHEAD_OF_COORDINATOR      BROKER_VERSION_UNKNOWN
 PREPARED  MARKER_PENDING                WRITTEN_AFTER_MARKER  MARKER_REFUSED                  MARKER_PENDING
 """
 
@@ -45,28 +53,29 @@ OTHERS = {
 }
 
 
-def cells() -> list[tuple[str, str, Reason, bool]]:
-    """What the record makes, the marker, the reason, and whether evidence leads there."""
+def cells() -> list[tuple[str, str, Reason]]:
+    """What the record makes, the marker, the reason."""
     header, *rows = GRID.strip().splitlines()
     return [
-        (held, column, Reason(cell.strip("()")), not cell.startswith("("))
+        (held, column, Reason(cell))
         for held, *row in map(str.split, rows)
         for column, cell in zip(header.split(), row, strict=True)
+        if cell != "-"
     ]
 
 
 def test_the_table_of_a_current_owner_is_the_grid():
-    assert {(Holds(held), Marker(column)): reason for held, column, reason, _ in cells()} == CURRENT_STANDINGS
+    assert {(LastRecord(held), MarkerState(column)): reason for held, column, reason in cells()} == REASONS_OF_OWNER
 
 
-@pytest.mark.parametrize(("held", "column", "reason"), [cell[:3] for cell in cells() if cell[3]])
+@pytest.mark.parametrize(("held", "column", "reason"), cells())
 def test_evidence_leads_to_its_cell(held, column, reason):
     partition, coordinator, version = REACHED[held, column]
-    assert (holds(coordinator).value, marker(Evidence(partition, coordinator), version).value) == (held, column)
-    assert standing(Evidence(partition, coordinator), version) is reason
+    assert (last_record(coordinator).value, marker_state(Evidence(partition, coordinator), version).value) == (held, column)
+    assert reason_by_records(Evidence(partition, coordinator), version) is reason
 
 
-def test_no_evidence_leads_to_the_cells_in_parentheses():
+def test_no_evidence_leads_to_an_empty_cell():
     """All combinations of what the two functions read; a decision that is not listed, or not made, has no marker to refuse."""
     reached = set()
     partitions = [replace(p, producer_epoch=epoch, coordinator_epoch=19 + by) for p in (PARTITION, MARKED)
@@ -77,24 +86,24 @@ def test_no_evidence_leads_to_the_cells_in_parentheses():
         fields = {"state": state, "is_listed": is_listed, "decision": decision}
         coordinator = replace(ONGOING, transaction_version=cluster, cluster_transaction_version=cluster, **fields)
         for partition, version in product(partitions, (None, "3.9.1", "4.2.0")):
-            reached.add((holds(coordinator).value, marker(Evidence(partition, coordinator), version).value))
-    assert reached == {(held, column) for held, column, _, is_reached in cells() if is_reached} == set(REACHED)
+            reached.add((last_record(coordinator).value, marker_state(Evidence(partition, coordinator), version).value))
+    assert reached == {(held, column) for held, column, _ in cells()} == set(REACHED)
 
 
 def test_the_table_of_other_owners_is_the_grid():
-    assert {Owner(owner): Reason(reason) for owner, reason in OTHERS.items()} == OTHER_STANDINGS
+    assert {Owner(owner): Reason(reason) for owner, reason in OTHERS.items()} == REASONS_OF_OTHERS
     assert {Owner(owner) for owner in OTHERS} == set(Owner) - {Owner.CURRENT}
 
 
 @pytest.mark.parametrize("owner", OTHERS)
 @pytest.mark.parametrize("record", [ONGOING, COMPLETE, PREPARED])
 def test_the_last_record_of_another_owner_decides_nothing(owner, record):
-    assert standing(Evidence(MARKED, replace(record, owner=Owner(owner)))).value == OTHERS[owner]
+    assert reason_by_records(Evidence(MARKED, replace(record, owner=Owner(owner)))).value == OTHERS[owner]
 
 
 @pytest.mark.parametrize("decision", [None, MISSED])
 def test_a_marker_of_another_decision_is_not_written(decision):
     coordinator = replace(COMPLETE, decision=decision)
-    expected = Marker.WRITTEN if decision is None else Marker.NOT_WRITTEN
-    assert marker(Evidence(MARKED, coordinator), None) is expected
-    assert marker(Evidence(PARTITION, coordinator), None) is Marker.NOT_WRITTEN
+    expected = MarkerState.WRITTEN if decision is None else MarkerState.NOT_WRITTEN
+    assert marker_state(Evidence(MARKED, coordinator), None) is expected
+    assert marker_state(Evidence(PARTITION, coordinator), None) is MarkerState.NOT_WRITTEN
