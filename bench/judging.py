@@ -55,8 +55,8 @@ def main() -> None:
 
     def judge() -> None:
         carry_out(run, steps)
-        with redirect_stdout(sys.stderr), result_files(given) as to:
-            finish(run, given, to)
+        with redirect_stdout(sys.stderr), result_files(given) as files:
+            finish(run, given, files)
 
     def store(folder: str) -> None:
         with ThreadPoolExecutor(AT_ONCE) as workers:

@@ -26,6 +26,7 @@ from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
+from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
 from txnlib.core.verdicts.ages import LATE_BY  # noqa: E402
 from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.verdicts.doubt import DOUBTS  # noqa: E402
@@ -44,7 +45,7 @@ NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
 def tables() -> str:
     parts = [NOTE, "# Tables\n", "Every table is a Delta table under `--output`, partitioned by `run_id`.\n"]
     for name in TABLES:
-        parts += [f"## {name}\n", "| column | type | meaning |", "|---|---|---|"]
+        parts += [f"## {name}\n", f"{CATALOGUE[name].comment}\n", "| column | type | meaning |", "|---|---|---|"]
         for field in stored_schema(name):
             kind = field.dataType.simpleString().replace("|", "\\|")
             parts.append(f"| `{field.name}` | `{kind}` | {field.metadata['comment']} |")

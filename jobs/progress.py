@@ -31,16 +31,16 @@ def progress_reported(run: Run, seconds: float = SECONDS) -> Iterator[None]:
     context = run.spark.sparkContext
     run.begin = lambda name: context.setJobGroup(name, f"{name}: {run.settings.cluster}")
     ended = Event()
-    teller = Thread(target=_tell, args=(run, context.statusTracker(), ended, seconds), daemon=True)
-    teller.start()
+    reporter = Thread(target=_report, args=(run, context.statusTracker(), ended, seconds), daemon=True)
+    reporter.start()
     try:
         yield
     finally:
         ended.set()
-        teller.join()
+        reporter.join()
 
 
-def _tell(run: Run, tracker: Any, ended: Event, every: float) -> None:
+def _report(run: Run, tracker: Any, ended: Event, every: float) -> None:
     assert run.capture is not None
     total, begun = run.capture.size_to_read, time.monotonic()
     while not ended.wait(every) and WALK not in run.written:

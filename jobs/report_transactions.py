@@ -16,7 +16,7 @@ from txnlib.delta.retention import forget_runs
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.tables import REPORT
-from txnlib.render.terminal_text import page
+from txnlib.render.terminal_text import terminal_report
 
 MS_PER_DAY: Final = 86_400_000
 
@@ -28,14 +28,14 @@ def forget(run: Run, keep_days: int | None) -> None:
         say(f"deleted {len(gone)} audits more than {keep_days} days older than this one")
 
 
-def finish(run: Run, given: Namespace, to: ResultFiles) -> int:
+def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
     """Closes the run, prints the report, writes the requested files and deletes old audits.
 
     Returns the exit code: 3 if a verdict of `--fail-on` was found."""
     begun = time.monotonic()
     summary = close(run)
-    if not to.replaces_report:
-        sys.stdout.write(page(summary, is_terminal=sys.stdout.isatty()))
+    if not files.replaces_report:
+        sys.stdout.write(terminal_report(summary, is_terminal=sys.stdout.isatty()))
         sys.stdout.flush()
     say(f"report: {time.monotonic() - begun:.1f} s")
     if given.report is not None:
@@ -43,16 +43,16 @@ def finish(run: Run, given: Namespace, to: ResultFiles) -> int:
         say(f"page: {given.report}")
     forget(run, given.keep_days)
     code = 3 if any(summary.counts["verdicts"].get(name, 0) for name in given.fail_on) else 0
-    to.tell(code, summary)
+    files.write(code, summary)
     return code
 
 
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.REPORT, __doc__ or "", argv)
-    with result_files(given) as to:
-        run = to.run = reopen_run(given)
+    with result_files(given) as files:
+        run = files.run = reopen_run(given)
         carry_out_steps(run, REPORT, take_over=given.take_over)
-        return finish(run, given, to)
+        return finish(run, given, files)
 
 
 if __name__ == "__main__":

@@ -37,12 +37,12 @@ class ResultFiles:
     def replaces_report(self) -> bool:
         return self.summary == STDOUT
 
-    def tell(self, code: int, summary: Summary) -> None:
+    def write(self, code: int, summary: Summary) -> None:
         """Writes the results of a complete run."""
         if self.run is not None and (self.metrics or self.summary):
             self._write(code, results=results_of(query_run(self.run), summary))
 
-    def tell_failure(self, error: Exception) -> None:
+    def write_failure(self, error: Exception) -> None:
         code, text = failure(error)
         self._write(code, error=text)
 
@@ -65,15 +65,15 @@ def result_files(given: Namespace) -> Iterator[ResultFiles]:
     """Yields the writer for a job that succeeds. If the job fails, writes that and raises the failure again."""
     cluster = given.cluster or shown(PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name)
     begun = Outcome(cluster=cluster, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
-    is_tried = getattr(given, "dry_run", False)  # a dry run writes nothing
-    to = ResultFiles(None, None, begun) if is_tried else ResultFiles(given.metrics, given.summary, begun)
+    is_dry_run = getattr(given, "dry_run", False)  # a dry run writes nothing
+    files = ResultFiles(None, None, begun) if is_dry_run else ResultFiles(given.metrics, given.summary, begun)
     try:
-        yield to
+        yield files
     except Exception as error:
         try:
-            to.tell_failure(error)
-        except Exception as lost:  # the first failure is the one to raise
-            say(f"txnlib: {lost}")
+            files.write_failure(error)
+        except Exception as second:  # the first failure is the one to raise
+            say(f"txnlib: {second}")
         raise
 
 

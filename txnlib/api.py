@@ -26,7 +26,7 @@ from txnlib.queries.summary import Summary, summarise
 from txnlib.readers.snapshot_start import BEGINNING
 from txnlib.render.grid import TABLE
 from txnlib.render.story_text import story_output
-from txnlib.render.terminal_text import page
+from txnlib.render.terminal_text import terminal_report
 from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
 
@@ -92,7 +92,7 @@ class Audit:
 
     def report(self) -> str:
         """The report of the run as text, as the command line prints it."""
-        return page(self._summary or summarise(query_run(self._run)), is_terminal=False)
+        return terminal_report(self._summary or summarise(query_run(self._run)), is_terminal=False)
 
 
 def audit(
@@ -153,7 +153,7 @@ def audit(
         follow_links=follow_links,
     )
     with settings_kept(delta_session("txnlib")):
-        run = open_run(request, _told(progress))
+        run = open_run(request, _say_to(progress))
         carry_out_steps(run, AUDIT, take_over=take_over)
         summary = close(run)
     return _audit(replace(run, capture=None, resumption=None), summary, folder)
@@ -241,7 +241,7 @@ def _temporary_folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="txnlib-", ignore_cleanup_errors=True)
 
 
-def _told(progress: Callable[[str], object] | None) -> Callable[[str], object]:
+def _say_to(progress: Callable[[str], object] | None) -> Callable[[str], object]:
     return silent if progress is None else progress
 
 

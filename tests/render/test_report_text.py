@@ -9,7 +9,7 @@ import pytest
 
 from txnlib.queries.summary import PREPARED, SECTIONS, Summary
 from txnlib.render.report_text import render
-from txnlib.render.terminal_text import page
+from txnlib.render.terminal_text import terminal_report
 
 AS_OF = 1_795_243_361_000
 ROW = {
@@ -188,12 +188,12 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    styled = page(summary, is_terminal=True)
+    styled = terminal_report(summary, is_terminal=True)
     assert "\x1b[1;31mHANGING\x1b[0m" in styled
     assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(summary, 70)}\n", "the words are the same"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "[1;31m" not in page(summary, is_terminal=True)
-    assert page(summary, is_terminal=False) == f"{render(summary)}\n", "piped, it is as wide as ever"
+    assert "[1;31m" not in terminal_report(summary, is_terminal=True)
+    assert terminal_report(summary, is_terminal=False) == f"{render(summary)}\n", "piped, it is as wide as ever"
 
 
 def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():

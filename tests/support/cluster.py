@@ -252,8 +252,3 @@ class Cluster:
 def id_in(coordinator_partition: int, stem: str) -> str:
     """An id that a coordinator partition owns."""
     return next(f"{stem}-{n}" for n in range(10_000) if partition_for(f"{stem}-{n}", COORDINATORS) == coordinator_partition)
-
-
-def start_of(cluster: Cluster, place: Place, producer_id: int, at: int) -> int:
-    """The offset of the first batch of a producer from an instant on, after `capture`."""
-    return next(e.offset for e in cluster.logs[place] if e.producer_id == producer_id and e.at >= at and e.marker is None)

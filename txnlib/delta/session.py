@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 
-def delta_session(name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+def delta_session(name: str) -> SparkSession:
     """The active session if there is one (Databricks, notebooks, spark-submit), else a new one with Delta's catalog.
 
     With SPARK_REMOTE it is a Spark Connect session, whose server must support Delta. The session uploads the code that
@@ -25,7 +25,7 @@ def delta_session(name: str, settings: Mapping[str, str] | None = None) -> Spark
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_remote = "SPARK_REMOTE" in os.environ
     builder = SparkSession.builder.appName(name)
-    for key, value in {**SHOWN, **({} if is_remote else {**DELTA, **_alone()}), **(settings or {})}.items():
+    for key, value in {**SHOWN, **({} if is_remote else {**DELTA, **_alone()})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if is_remote:

@@ -15,24 +15,15 @@ from deltalake.exceptions import CommitFailedError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.delta.commits import Commit, commit_notes, newest_commit, quoted
 from txnlib.delta.constraints import options_of
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.spark.schemas import TABLES, column, conform
-
-RUN_COLUMNS = [
-    column("cluster", StringType(), "Name of the cluster."),
-    column(
-        "run_id",
-        StringType(),
-        "Id of the audit run: cluster and as_of. A second audit of the same cluster and instant replaces its rows.",
-    ),
-]
-
+from txnlib.spark.schemas import RUN_COLUMNS, TABLES, conform
 
 #: Error conditions of Delta if another writer changed or created the table since a write began.
 CONFLICTS: Final = (
@@ -59,15 +50,13 @@ again_after_conflicts: Final = retry(
 #: third of a large write.
 NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
 
-#: Further partition columns of a table, in addition to `run_id`.
-APART: Final = {"producer_spans": ("is_newest",)}
 #: Error message of Delta if a table has other partition columns.
 OTHER_PARTITIONS: Final = "Partition columns do not match"
 
 
 def stored_schema(name: str) -> StructType:
     """The columns of a table as stored: first the columns of the run, then those of the table."""
-    return StructType([*RUN_COLUMNS, *TABLES[name].fields])
+    return StructType([*RUN_COLUMNS.fields, *TABLES[name].fields])
 
 
 def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
@@ -236,7 +225,7 @@ class RunStore:
         if mode == "overwrite":
             writer = writer.option("replaceWhere", f"run_id = {quoted(self.run_id)}")
         try:
-            self._commit(writer.partitionBy(*partition_columns or ("run_id", *APART.get(name, ()))), name)
+            self._commit(writer.partitionBy(*partition_columns or ("run_id", *CATALOGUE[name].partitioned_by)), name)
         except AnalysisException as error:
             if OTHER_PARTITIONS not in str(error):
                 raise

@@ -18,7 +18,7 @@ class Cause:
 
     says: str
     remedy: str
-    told_by: str
+    pattern: str
 
 
 AGAIN: Final = "run the same command again"
@@ -105,7 +105,7 @@ def failure_of(texts: Sequence[str]) -> Failure:
     """
     lines = [line for text in texts for line in text.splitlines() if line and not _STACK.match(line)]
     for cause in CAUSES:
-        found = [line for line in lines if re.search(cause.told_by, line)]
+        found = [line for line in lines if re.search(cause.pattern, line)]
         if found:
             return Failure(cause, _short(found[-1]))
     named = [line for line in lines if _NAMED.match(line)]

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.delta.commits import Commit
-from txnlib.delta.store import RUN_COLUMNS, RunStore, Store
-from txnlib.spark.schemas import TABLES, conform
+from txnlib.delta.store import RunStore, Store
+from txnlib.spark.schemas import RUN_COLUMNS, TABLES, conform
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class UnwrittenTables:
         if name not in self.frames:
             return self.written.read_stamped(name)
         stamps = {"cluster": F.lit(self.written.cluster), "run_id": F.lit(self.run_id)}
-        return self.frames[name].withColumns(stamps).select(*[field.name for field in RUN_COLUMNS], *TABLES[name].names)
+        return self.frames[name].withColumns(stamps).select(*RUN_COLUMNS.names, *TABLES[name].names)
 
     def write(self, name: str, frame: DataFrame) -> None:
         """Replaces a table by a frame."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
@@ -22,25 +22,6 @@ class CommitEntry:
     offset: int
     key: OffsetCommitKey
     commit: OffsetCommit | None
-
-
-@dataclass(slots=True)
-class Commits:
-    """The commits of one batch, and one problem for each record that could not be decoded."""
-
-    entries: list[CommitEntry] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-
-def read_commits(batch: bytes) -> Commits:
-    """The commits of one complete batch of `__consumer_offsets` and its problems, as lists. See `iter_commits`."""
-    decoded = Commits()
-    for entry in iter_commits(batch):
-        if isinstance(entry, str):
-            decoded.problems.append(entry)
-        else:
-            decoded.entries.append(entry)
-    return decoded
 
 
 def iter_commits(batch: bytes) -> Iterator[CommitEntry | str]:

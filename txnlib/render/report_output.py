@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.queries.summary import Summary
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.grid import plain
-from txnlib.render.terminal_text import page
+from txnlib.render.terminal_text import terminal_report
 
 _COLUMNS: Final = (
     "section",
@@ -30,4 +30,6 @@ def report_output(summary: Summary, notes: Sequence[str] = ()) -> CommandOutput:
     """The report as text, its summary as JSON, and as a table the transactions that need action."""
     rows = [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown]
     whole = {field.name: plain(getattr(summary, field.name)) for field in fields(summary)}
-    return CommandOutput(_COLUMNS, rows, page=lambda is_terminal: page(summary, is_terminal=is_terminal), whole=whole, notes=notes)
+    return CommandOutput(
+        _COLUMNS, rows, page=lambda is_terminal: terminal_report(summary, is_terminal=is_terminal), whole=whole, notes=notes
+    )

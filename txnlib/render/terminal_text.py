@@ -24,7 +24,7 @@ def columns(*, is_terminal: bool) -> int:
     return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)) if is_terminal else WIDTH
 
 
-def page(summary: Summary, *, is_terminal: bool) -> str:
+def terminal_report(summary: Summary, *, is_terminal: bool) -> str:
     """The report as it is printed."""
     text = render(summary, columns(is_terminal=is_terminal))
     return _styled(text) if is_terminal else f"{text}\n"

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from txnlib.core import schema as catalogue
-from txnlib.core.schema import coordinators, coverage, ingested, producers, reports
+from txnlib.core.schema import coordinators, coverage, ingested, producers, reports, runs
 
 _SCALARS: Final[Mapping[catalogue.Scalar, DataType]] = {
     catalogue.Scalar.STRING: StringType(),
@@ -64,7 +64,6 @@ TRANSACTION_LOG: Final = TABLES["transaction_log"]
 COMMITTED_OFFSETS: Final = TABLES["committed_offsets"]
 SEGMENTS: Final = TABLES["segments"]
 PRODUCER_SNAPSHOTS: Final = TABLES["producer_snapshots"]
-ABORTED_TRANSACTIONS: Final = TABLES["aborted_transactions"]
 CHECKPOINTS: Final = TABLES["checkpoints"]
 COVERAGE: Final = TABLES["coverage"]
 QUARANTINE: Final = TABLES["quarantine"]
@@ -87,6 +86,8 @@ BLOCKED_GROUPS: Final = TABLES["blocked_groups"]
 FINDINGS: Final = TABLES["findings"]
 AUDIT_RUNS: Final = TABLES["audit_runs"]
 
+#: The columns that `delta.store` puts before those of every table.
+RUN_COLUMNS: Final = spark_schema(runs.RUN_COLUMNS)
 SEGMENT_PARTS: Final = spark_schema(ingested.SEGMENT_PARTS.fields)
 STATE_FIELDS: Final = spark_schema(producers.STATE_FIELDS.fields)
 BATCH_FIELDS: Final = spark_schema(producers.BATCH_FIELDS.fields)

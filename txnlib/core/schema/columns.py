@@ -53,6 +53,8 @@ class Table:
     columns: tuple[Column, ...]
     #: Name of a CHECK constraint -> condition on every row.
     checks: Mapping[str, str] = field(default_factory=dict)
+    #: Partition columns in addition to `run_id`.
+    partitioned_by: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -76,6 +76,7 @@ PRODUCER_SPANS: Final = Table(
             "For the newest span: number of suspect batches of the producer in the partition, including those that are not stored.",
         ),
     ),
+    partitioned_by=("is_newest",),
 )
 
 CHECKED_BATCHES: Final = Table(

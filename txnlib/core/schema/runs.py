@@ -1,4 +1,4 @@
-"""The table of the runs, and the constraints that every table has."""
+"""The table of the runs, and the columns and constraints that every table has."""
 
 from __future__ import annotations
 
@@ -27,5 +27,14 @@ AUDIT_RUNS: Final = Table(
     checks={"run_has_an_instant": are_present("as_of", "started_at", "status", "settings", "version")},
 )
 
+#: The first columns of every table, as stored.
+RUN_COLUMNS: Final = (
+    Column("cluster", STRING, "Name of the cluster."),
+    Column(
+        "run_id",
+        STRING,
+        "Id of the audit run: cluster and as_of. A second audit of the same cluster and instant replaces its rows.",
+    ),
+)
 #: CHECK constraints of every table.
 RUN_CHECKS: Final = {"run_is_named": are_present("cluster", "run_id")}

@@ -209,12 +209,6 @@ class Chain:
         if self._others or self._has_twin:
             self._others, self._has_twin = OtherChains(), False
 
-    @property
-    def is_text_usual(self) -> bool:
-        """Whether the open text leaves no state: no header keys, and no contents without sizes."""
-        is_kept = self.open is not None and (self.open.is_damage or self.open.size is not None)
-        return not is_kept and not self._others and not self._has_twin and self.doubted is None
-
     def pass_batch(self, batch: DumpedBatch) -> None:
         """Notes a batch line that is not part of this chain: another file may have begun there."""
         if self.has_open_text and batch != self.first:
