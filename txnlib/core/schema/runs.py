@@ -1,4 +1,4 @@
-"""The table of the runs, and the columns and constraints that every table has."""
+"""The table of the runs, and what every table has."""
 
 from __future__ import annotations
 
