@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -65,7 +66,10 @@ TRUTHS: Final = {name: twins(Record(), contents=False) for name in list(TEXTS)[:
 
 
 def change_digit(text: bytes, chance: random.Random) -> bytes:
-    place = chance.choice([index for index, byte in enumerate(text) if byte in b"0123456789"])
+    """One wrong digit, not in the path of a file: that would be another partition."""
+    paths = [(found.start(), found.end()) for found in re.finditer(rb"^Dumping .*$", text, re.MULTILINE)]
+    digits = [index for index, byte in enumerate(text) if byte in b"0123456789"]
+    place = chance.choice([index for index in digits if not any(start <= index < end for start, end in paths)])
     return text[:place] + bytes([chance.choice(b"0123456789")]) + text[place + 1 :]
 
 
