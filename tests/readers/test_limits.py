@@ -19,8 +19,8 @@ from tests.support.log_notation import TS, C, T, rec
 from txnlib.core.kafka.record_batch import CompressionType, Record
 from txnlib.core.kafka.wire import CorruptRecordError
 from txnlib.readers import decoded_records
-from txnlib.readers.batch_headers import find_boundary
 from txnlib.readers.range_crc import RangeCrcs
+from txnlib.readers.resume_after_damage import find_boundary
 from txnlib.readers.segment import Segment, read_segments
 from txnlib.readers.storage.block_buffer import BlockBuffer
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.log_bytes import encode_legacy, to_bytes
 from tests.support.log_notation import TS, N
 from txnlib.readers import batch_headers
-from txnlib.readers.batch_headers import Pause
+from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.segment import Segment, read_record_batches, read_segments
 from txnlib.readers.segment_fingerprint import resume_position
 
@@ -141,7 +141,7 @@ def test_reading_resumes_with_the_epoch_of_the_last_batch_unless_the_next_denies
     for more, expected in (([], 5), (higher, 5), ([bytes(200)], 5), (lower, None)):
         content = b"".join([*first, *more])
         at = resume_position(content, len(content), row["landmarks"], row["last_offset_before"])
-        assert at == (None if expected is None else Pause(len(b"".join(first)), 1, expected))
+        assert at == (None if expected is None else ReaderState(len(b"".join(first)), 1, expected))
 
 
 @pytest.mark.parametrize("misplaced", [1, 300, 2**30])

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import TS, C, N, T
 from txnlib.readers import arrow_schemas, segment_fingerprint
-from txnlib.readers.batch_headers import Pause
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.file_parts import Part, put_together
+from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.segment_fingerprint import resume_position
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
@@ -64,12 +64,12 @@ def night_of(path: Path, content: bytes) -> tuple[list[dict[str, Any]], dict[str
     return rows("record_batches", path), segment
 
 
-def position_in(path: Path, segment: dict[str, Any]) -> Pause | None:
+def position_in(path: Path, segment: dict[str, Any]) -> ReaderState | None:
     with files.open_buffer(str(path)) as opened:
         return resume_position(opened.buffer, opened.size, segment["landmarks"], segment["last_offset_before"])
 
 
-def earlier_part(segment: dict[str, Any], at: Pause) -> dict[str, Any]:
+def earlier_part(segment: dict[str, Any], at: ReaderState) -> dict[str, Any]:
     """As `incremental.resumed_segments.resumed_parts` makes it."""
     is_last_unchanged = segment["landmarks"][-1]["position"] < at.position
     return {
@@ -85,7 +85,7 @@ def earlier_part(segment: dict[str, Any], at: Pause) -> dict[str, Any]:
     }
 
 
-def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, Any], at: Pause) -> None:
+def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, Any], at: ReaderState) -> None:
     part = Part(at.position, None, at)
     kept = [row for row in before if row["position"] < at.position]
     assert kept + rows("record_batches", path, part) == rows("record_batches", path)
@@ -156,7 +156,7 @@ def test_a_last_batch_that_the_next_one_denies_is_read_again(path):
     before, segment = night_of(path, b"".join(log))
     path.write_bytes(b"".join([*log, to_bytes(N(at=end + 1, ts=TS))]))
     at = position_in(path, segment)
-    assert at == Pause(segment["landmarks"][-1]["position"], end - 1)
+    assert at == ReaderState(segment["landmarks"][-1]["position"], end - 1)
     same_as_whole(path, before, segment, at)
 
 

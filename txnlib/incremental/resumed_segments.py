@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.incremental.carried_rows import IS_UNCHANGED
-from txnlib.readers.batch_headers import Pause
 from txnlib.readers.capture import Capture, FileKind, ResumedSegment
 from txnlib.readers.file_parts import Part
+from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.segment_fingerprint import resume_position
 from txnlib.readers.snapshot_start import READ_WHOLE
 from txnlib.readers.storage import files
@@ -58,7 +58,9 @@ def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, 
     times = Counter(row[: len(_SEGMENT)] for row in found)
     once = (ResumedSegment(*row) for row in found if times[row[: len(_SEGMENT)]] == 1)
     resumed = tuple(sorted(once, key=lambda segment: segment.path))
-    parts = {each.path: (Part(each.position, None, Pause(each.position, each.last_offset, each.leader_epoch)),) for each in resumed}
+    parts = {
+        each.path: (Part(each.position, None, ReaderState(each.position, each.last_offset, each.leader_epoch)),) for each in resumed
+    }
     return replace(capture, parts={**capture.parts, **parts}, resumed=resumed)
 
 
@@ -79,17 +81,17 @@ def _find_positions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     begin_task()
     for batch in batches:
         rows = batch.select(["path", "landmarks", "last_offset_before"]).to_pylist()
-        pauses = [_resume_position(row["path"], row["landmarks"], row["last_offset_before"]) for row in rows]
+        states = [_resume_position(row["path"], row["landmarks"], row["last_offset_before"]) for row in rows]
         where = batch.select([*_SEGMENT, "path"])
-        positions = pa.array([None if at is None else at.position for at in pauses], pa.int64())
-        last_offsets = pa.array([None if at is None else at.last_offset for at in pauses], pa.int64())
-        leader_epochs = pa.array([None if at is None else at.leader_epoch for at in pauses], pa.int32())
+        positions = pa.array([None if at is None else at.position for at in states], pa.int64())
+        last_offsets = pa.array([None if at is None else at.last_offset for at in states], pa.int64())
+        leader_epochs = pa.array([None if at is None else at.leader_epoch for at in states], pa.int32())
         columns = [*where.schema.names, "position", "last_offset", "leader_epoch"]
         located = pa.RecordBatch.from_arrays([*where.columns, positions, last_offsets, leader_epochs], names=columns)
         yield located.filter(positions.is_valid())
 
 
-def _resume_position(path: str, landmarks: list[dict[str, int]], last_offset_before: int | None) -> Pause | None:
+def _resume_position(path: str, landmarks: list[dict[str, int]], last_offset_before: int | None) -> ReaderState | None:
     """The position in a file after its fingerprint. None for a file that cannot be read: the table readers report it."""
     try:
         with files.open_buffer(path) as opened:

@@ -30,28 +30,14 @@ from txnlib.readers.header_columns import (
     at_hand,
     gather,
     header_at,
-    is_crc_valid,
     is_plausible,
     last_offsets,
     leader_epochs,
     read_int64,
 )
-from txnlib.readers.resume_after_damage import BEGINNING, SCAN, BatchChecks, Pause, find_boundary, is_denied, is_torn, is_zeros
+from txnlib.readers.reader_state import AT_START, ReaderState
+from txnlib.readers.resume_after_damage import SCAN, BatchChecks, is_denied, is_torn, is_zeros
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
-
-__all__ = [
-    "BEGINNING",
-    "PAGE",
-    "Block",
-    "Buffer",
-    "Pause",
-    "Tail",
-    "UnreadableRange",
-    "find_boundary",
-    "gather",
-    "is_crc_valid",
-    "read_blocks",
-]
 
 BLOCK: Final = 65_536
 #: The same directly after damage. If every second batch is damaged, this keeps each walk from going through the whole rest of the
@@ -100,15 +86,15 @@ def read_blocks(
     segment_base_offset: int,
     *,
     check_all: bool,
-    start: Pause = BEGINNING,
+    start: ReaderState = AT_START,
     until: int | None = None,
-) -> Iterator[Block | UnreadableRange | Tail | Pause]:
+) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
     """Yields the batches of a segment in order, the unreadable ranges between them, and last how the file ends.
 
     `check_all` checks the CRC of every batch, whatever its size. After damage, reading resumes at the next batch that its CRC,
-    offset and length prove. With `until`, reading pauses before the first batch at or after that position and ends with a `Pause`.
-    Passing that `Pause` as `start` resumes there. The result does not depend on where reading paused. Time is linear in `size`,
-    whatever the file contains.
+    offset and length prove. With `until`, reading ends before the first batch at or after that position, with a `ReaderState`.
+    Passing that state as `start` resumes there, with the same result as reading on. Time is linear in `size`, whatever the file
+    contains.
     """
     position, last_offset, leader_epoch = start.position, start.last_offset, start.leader_epoch
     checks = BatchChecks(buffer, size, segment_base_offset)
@@ -117,7 +103,7 @@ def read_blocks(
     most, resumed = BLOCK, None
     while True:
         if until is not None and position >= until:
-            yield Pause(position, last_offset, leader_epoch)
+            yield ReaderState(position, last_offset, leader_epoch)
             return
         positions, stop, is_full = _walk(buffer, position, size, most, until=until)
         most = min(2 * most, BLOCK)

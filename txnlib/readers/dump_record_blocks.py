@@ -14,8 +14,8 @@ import numpy as np
 
 from txnlib.core.text.dump_lines import TIMESTAMP_TYPES, DumpedBatch
 from txnlib.core.text.record_lines import CONTROL_TYPES, contents_of, read_marker, read_record_line
-from txnlib.readers.batch_headers import gather
 from txnlib.readers.dump_blocks import START, BatchBlock, field_of, read_batch_lines
+from txnlib.readers.header_columns import gather
 
 _RECORD: Final = np.frombuffer(b"| offset: ", dtype=np.uint8)
 _HEADER_KEYS: Final = b"headerKeys: ["

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from txnlib.readers.batch_headers import Pause
 from txnlib.readers.offset_commits import UNDECODABLE_COMMIT
+from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.segment_fingerprint import landmarks_of
 
 
@@ -20,7 +20,7 @@ class Part:
 
     start: int
     stop: int | None
-    state: Pause | None
+    state: ReaderState | None
 
 
 def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -14,9 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from txnlib.readers.batch_headers import BEGINNING, Block, Pause, find_boundary
+from txnlib.readers.batch_headers import Block
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import Part
+from txnlib.readers.reader_state import AT_START, ReaderState
+from txnlib.readers.resume_after_damage import find_boundary
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import open_segment
@@ -58,7 +60,7 @@ class Reached:
     """The chunk whose boundary was confirmed by the reader of an earlier chunk, and the reader's state there."""
 
     number: int
-    state: Pause
+    state: ReaderState
 
 
 def chunks_of(capture: Capture, split_bytes: int | None = None) -> list[Chunk]:
@@ -90,7 +92,7 @@ def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
     """The parts of a file, in order. `reached`: the number of a chunk -> the boundary reached from it."""
     parts: list[Part] = []
     number, start = 0, 0
-    state: Pause | None = None
+    state: ReaderState | None = None
     while (step := reached.get(number)) is not None:
         parts.append(Part(start, step.state.position, state))
         number, start, state = step.number, step.state.position, step.state
@@ -100,7 +102,7 @@ def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
 def _reach(chunk: Chunk) -> Reached | None:
     with files.open_buffer(chunk.file.path) as opened:
         segment = open_segment(chunk.file, opened)
-        at = _boundary(segment, chunk) if chunk.number else BEGINNING
+        at = _boundary(segment, chunk) if chunk.number else AT_START
         for goal in chunk.later():
             boundary = _boundary(segment, goal)
             if at is None:
@@ -113,14 +115,14 @@ def _reach(chunk: Chunk) -> Reached | None:
     return None
 
 
-def _boundary(segment: Segment, chunk: Chunk) -> Pause | None:
+def _boundary(segment: Segment, chunk: Chunk) -> ReaderState | None:
     return find_boundary(segment.buffer, chunk.start, chunk.end, segment.size, segment.base_offset)
 
 
-def _pause(segment: Segment) -> Pause | None:
-    """Where reading pauses; None if it reaches the end."""
+def _pause(segment: Segment) -> ReaderState | None:
+    """The state in which reading ends; None if it reaches the end of the file."""
     for block in segment.blocks():
-        if isinstance(block, Pause):
+        if isinstance(block, ReaderState):
             return block
         if isinstance(block, Block):
             segment.forget(int(block.positions[-1]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -26,6 +25,7 @@ from txnlib.readers.header_columns import (
     stored_crc,
 )
 from txnlib.readers.range_crc import RangeCrcs
+from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.storage.block_buffer import Buffer
 
 #: Number of bytes to search at once, at first and at most.
@@ -33,21 +33,6 @@ _LOOK: Final = 1 << 10
 SCAN: Final = 1 << 20
 #: Number of headers to check at once after damage.
 _TOGETHER: Final = 4_096
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """The reader's state at a pause: the position, and last offset and leader epoch of the batch before it.
-
-    `last_offset` and `leader_epoch` are None before the first batch; `leader_epoch` is -1 if the batch has none.
-    """
-
-    position: int
-    last_offset: int | None
-    leader_epoch: int | None = None
-
-
-BEGINNING: Final = Pause(0, None)
 
 
 class BatchChecks:
@@ -163,7 +148,7 @@ def _candidates(checks: BatchChecks, start: int, end: int) -> Iterator[tuple[int
         yield from zip((start + likely).tolist(), after[likely].tolist(), strict=True)
 
 
-def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> Pause | None:
+def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> ReaderState | None:
     """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or no more bytes."""
     checks = BatchChecks(buffer, size, segment_base_offset)
     checks.begin_damage(start)
@@ -172,4 +157,4 @@ def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_
         return None
     header = header_at(buffer, position)
     after = position + int(header["batch_length"][0]) + LOG_OVERHEAD
-    return Pause(after, int(last_offsets(header)[0]), int(leader_epochs(header)[0])) if after < size else None
+    return ReaderState(after, int(last_offsets(header)[0]), int(leader_epochs(header)[0])) if after < size else None

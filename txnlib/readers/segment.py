@@ -28,13 +28,14 @@ from txnlib.core.kafka.record_batch import (
 )
 from txnlib.core.kafka.wire import CorruptRecordError
 from txnlib.readers import arrow_schemas
-from txnlib.readers.batch_headers import BEGINNING, Block, Buffer, Pause, Tail, UnreadableRange, gather, read_blocks
+from txnlib.readers.batch_headers import Block, Tail, UnreadableRange, read_blocks
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
 from txnlib.readers.decoded_records import MAX_BATCH_BYTES, UnreadableRecord, iter_batch_records, named
-from txnlib.readers.header_columns import leader_epochs
+from txnlib.readers.header_columns import gather, leader_epochs
 from txnlib.readers.offset_commits import commit_rows, iter_commits
+from txnlib.readers.reader_state import AT_START, ReaderState
 from txnlib.readers.segment_fingerprint import Landmarks
-from txnlib.readers.storage.block_buffer import BlockBuffer
+from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 from txnlib.readers.storage.local_files import FileShrunk
 
 #: Size in bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
@@ -58,7 +59,7 @@ class Segment:
     #: Releases the bytes before a position.
     forget: Callable[[int], None]
     #: Where reading begins, and the position where it stops; None: at the end.
-    start: Pause = BEGINNING
+    start: ReaderState = AT_START
     until: int | None = None
     #: Size in bytes when the capture was listed, if it is smaller now.
     listed_size: int | None = None
@@ -71,7 +72,7 @@ class Segment:
     def has_commits(self) -> bool:
         return self.topic == GROUP_METADATA_TOPIC
 
-    def blocks(self) -> Iterator[Block | UnreadableRange | Tail | Pause]:
+    def blocks(self) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
         """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
 
         If the file shrinks meanwhile: what is left of it, and an unreadable range for the rest.
@@ -87,9 +88,9 @@ class Segment:
                         yield event
                     if isinstance(event, Block):
                         end = int(event.positions[-1]) + int(event.headers["batch_length"][-1]) + LOG_OVERHEAD
-                        start = Pause(end, int(event.last_offsets[-1]), int(leader_epochs(event.headers)[-1]))
+                        start = ReaderState(end, int(event.last_offsets[-1]), int(leader_epochs(event.headers)[-1]))
                     elif isinstance(event, UnreadableRange):
-                        start = Pause(event.position + event.length, start.last_offset, start.leader_epoch)
+                        start = ReaderState(event.position + event.length, start.last_offset, start.leader_epoch)
                 return
             except FileShrunk as shrunk:
                 size = min(shrunk.size, size)
@@ -101,7 +102,7 @@ class Segment:
         """The largest size of the file that was seen, in bytes."""
         return max(self.listed_size or 0, self.size)
 
-    def _blocks(self, start: Pause, size: int) -> Iterator[Block | UnreadableRange | Tail | Pause]:
+    def _blocks(self, start: ReaderState, size: int) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
         check_all = self.is_coordinator or self.has_commits
         return read_blocks(self.buffer, size, self.base_offset, check_all=check_all, start=start, until=self.until)
 

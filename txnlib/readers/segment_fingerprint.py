@@ -14,7 +14,8 @@ import numpy as np
 
 from txnlib.core.kafka.record_batch import HEADER, LOG_OVERHEAD
 from txnlib.readers.header_columns import NO_LEADER_EPOCH, Headers, Positions, header_at, is_crc_valid, last_offsets, leader_epochs
-from txnlib.readers.resume_after_damage import Pause, is_zeros
+from txnlib.readers.reader_state import ReaderState
+from txnlib.readers.resume_after_damage import is_zeros
 from txnlib.readers.storage.block_buffer import Buffer
 
 #: Number of bytes of a segment per landmark.
@@ -73,7 +74,7 @@ def _in_order(landmarks: Sequence[Mapping[str, int]]) -> list[Any]:
 
 def resume_position(
     buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], last_offset_before: int | None
-) -> Pause | None:
+) -> ReaderState | None:
     """Where to resume reading a segment with these landmarks; None if a landmark has changed.
 
     Reading resumes after the last landmark. It resumes at the last landmark if its offset, which no CRC covers, may be wrong
@@ -91,8 +92,8 @@ def resume_position(
         return None
     is_higher = end + OFFSET_BYTES > size or follows["base_offset"][0] > last_offset
     if is_higher or is_zeros(buffer, end, size):
-        return Pause(end, last_offset, leader_epoch)
-    return None if last_offset_before is None else Pause(position, last_offset_before)
+        return ReaderState(end, last_offset, leader_epoch)
+    return None if last_offset_before is None else ReaderState(position, last_offset_before)
 
 
 def _is_unchanged(buffer: Buffer, landmark: Mapping[str, int]) -> bool:

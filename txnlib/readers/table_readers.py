@@ -11,8 +11,8 @@ import pyarrow as pa
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas, broker_files, console, dump, segment
-from txnlib.readers.batch_headers import BEGINNING
 from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.reader_state import AT_START
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 from txnlib.readers.storage import files
 from txnlib.readers.storage.object_stores import may_pass
@@ -67,7 +67,7 @@ def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batc
 def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
     """The segment in a file, or the part of it that `file.part` gives."""
     topic, partition, part = file.topic or "", file.partition or 0, file.part
-    start = part.state if part is not None and part.state is not None else BEGINNING
+    start = part.state if part is not None and part.state is not None else AT_START
     until = None if part is None else part.stop
     where = (file.path, file.source, topic, partition, file.offset)
     return Segment(*where, opened.buffer, opened.size, opened.forget, start, until, file.size)

@@ -36,7 +36,7 @@ from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.remedy import Remedy, remedy
 from txnlib.core.verdicts.verdict import Judgement, judge
 from txnlib.errors import UnreadableInputError
-from txnlib.readers.batch_headers import is_crc_valid
+from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import OPEN_TRANSACTIONS

@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.readers.batch_headers import PAGE
+from txnlib.readers.header_columns import PAGE
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.coverage.coverage import paths_of_segments
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans

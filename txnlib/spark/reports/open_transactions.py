@@ -17,7 +17,7 @@ from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.evidence import Owner, Thresholds
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Verdict
-from txnlib.readers.batch_headers import PAGE
+from txnlib.readers.header_columns import PAGE
 from txnlib.spark import windows
 from txnlib.spark.coordinators.transactional_ids import is_two_phase_commit, last_records
 from txnlib.spark.core_udfs import application_of, judgement
