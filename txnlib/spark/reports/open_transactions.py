@@ -366,7 +366,7 @@ def _coordinator_side(count_basis: str, transaction_version: int | None) -> Colu
 
 
 def _decided(name: str) -> Column:
-    """A decision of `open_decisions` as the core's `Decided`."""
+    """A decision of `decision_evidence` as the core's `Decided`."""
     of = F.col(name)
     fields = {
         "type": of["type"],
