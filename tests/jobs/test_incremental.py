@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.options import AUDIT, parse, request_of
-from tests.support.memory_audits import audited, resumed_audit
+from tests.support.memory_audits import audited, needed_for, resumed_audit
 from txnlib.incremental import linked_tables, resumption
 from txnlib.incremental.linked_files import files_of
 from txnlib.pipeline.run import open_run
@@ -99,16 +99,12 @@ LINKED = ("record_batches", "producer_spans", "partition_transactions")
 def written(capture, output, *options):
     """A run with the real tables that are linked, and those they need."""
     run = open_run(request_of(parse(AUDIT, "", ["--input", str(capture), "--output", str(output), "--cluster", "eu", *options])))
-    carry_out(run, [step for step in AUDIT_STEPS if step.name in NEEDED])
+    needed = set().union(*map(needed_for, LINKED))
+    carry_out(run, [step for step in AUDIT_STEPS if step.name in needed])
     run.note("DONE")
     return run
 
 
-NEEDED = {*LINKED, "transaction_log", "segments", "producer_snapshots", "coordinator_partitions", "console_records", "coverage"}
-NEEDED |= {"appended_partitions", "audit_runs"}
-
-
-@pytest.mark.slow
 @pytest.mark.slow
 def test_nights_that_link_files_have_the_rows_of_a_full_audit(spark, captures, tmp_path):
     """Real tables, two nights of logs that were cut, and one that finds nothing new."""

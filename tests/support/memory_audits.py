@@ -66,7 +66,7 @@ class MemoryTables:
 
     def made(self, name: str) -> pa.Table:
         """The table, made now if it was not yet."""
-        steps = [step for step in AUDIT_STEPS if step.name in _needed_for(name) - self.taken]
+        steps = [step for step in AUDIT_STEPS if step.name in needed_for(name) - self.taken]
         if steps and self.run is not None:
             carry_out(self.run, steps)
             self.taken |= {step.name for step in steps}
@@ -81,7 +81,7 @@ class MemoryTables:
         return rows
 
 
-def _needed_for(name: str) -> set[str]:
+def needed_for(name: str) -> set[str]:
     """The step of a table, and all that it is made from."""
     reads = {step.name: set(step.reads) for step in AUDIT_STEPS}
     found, last = {name}, set[str]()
