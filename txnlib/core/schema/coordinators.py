@@ -12,7 +12,7 @@ _ID_COLUMNS: Final = (
 )
 
 COORDINATOR_STATES: Final = Table(
-    comment="Each record of __transaction_state with the state before it and the legality of the step.",
+    comment="Each record of __transaction_state, with the state before it and whether the step is legal.",
     columns=(
         *_ID_COLUMNS,
         Column("offset", LONG, "Offset of the record."),

@@ -24,7 +24,7 @@ from txnlib.core.schema.columns import (
 TRUNCATED: Final = Array(struct(leader_epoch=INT, from_offset=LONG))
 
 COVERAGE: Final = Table(
-    comment="Each copy of a partition, what it shows and until when; and the partitions that are missing.",
+    comment="A row for each copy of a partition: what the copy shows, and up to when. Missing partitions have a row, too.",
     columns=(
         *COPY_COLUMNS,
         Column("broker", STRING, "Broker from which the copy was taken, by the name of its folder."),
@@ -103,7 +103,7 @@ COVERAGE: Final = Table(
 )
 
 QUARANTINE: Final = Table(
-    comment="The ranges of bytes and the batches that could not be read or believed, and why.",
+    comment="The ranges of bytes and the batches that could not be read or trusted, and why.",
     columns=(
         *COPY_COLUMNS,
         Column("path", STRING, "File that contains the bytes."),

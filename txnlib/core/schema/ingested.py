@@ -111,7 +111,7 @@ UNREADABLE: Final = struct(position=LONG, length=LONG, reason=STRING, sample=STR
 LANDMARK: Final = struct(position=LONG, size=INT, base_offset=LONG, crc=LONG)
 
 SEGMENTS: Final = Table(
-    comment="Each file of the capture: what was read of it, and what was not.",
+    comment="A row for each file of the capture: what was read, and what could not be read.",
     columns=(
         *COPY_COLUMNS,
         Column("path", STRING, "File of the segment, or of the dump that shows it."),

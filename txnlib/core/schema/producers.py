@@ -31,7 +31,7 @@ BATCH_FIELDS: Final = struct(
 MARKER_FIELDS: Final = struct(offset=LONG, type=STRING, epoch=INT, coordinator_epoch=INT, ms=LONG)
 
 PRODUCER_SPANS: Final = Table(
-    comment="Each producer of a partition between two of its markers.",
+    comment="The spans of each producer on each partition: what the producer wrote between two of its markers.",
     columns=(
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),

@@ -141,7 +141,7 @@ ABORT_PLAN: Final = Table(
 )
 
 ENDED_TRANSACTIONS: Final = Table(
-    comment="Open transactions of an earlier audit that are no longer open, and how they ended.",
+    comment="Transactions that were open in an earlier run and are no longer open, and how they ended.",
     columns=(
         AS_OF,
         *PARTITION_COLUMNS,
@@ -167,7 +167,7 @@ ENDED_TRANSACTIONS: Final = Table(
 )
 
 BROKERS: Final = Table(
-    comment="What the metrics of each broker show at the instant of the audit.",
+    comment="Kafka's metrics of each broker, as of the instant of the audit.",
     columns=(
         AS_OF,
         Column("broker", STRING, "Broker, by the name of its folder."),
