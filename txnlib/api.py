@@ -33,7 +33,7 @@ from txnlib.spark.schemas import TABLES
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One audit run: its tables as DataFrames, and what it was decided by.
+    """One run of an audit: its tables as DataFrames, and its settings.
 
     `audit`, `open_audit` and `judge` return one. Tables and columns: docs/tables.md.
     """
@@ -58,33 +58,33 @@ class Audit:
 
     @property
     def as_of(self) -> datetime:
-        """The instant judged at, in UTC."""
+        """The instant of the audit, in UTC."""
         return datetime.fromtimestamp(self._run.settings.as_of_ms / 1000, UTC)
 
     @property
     def settings(self) -> Settings:
-        """Every setting as it was decided, thresholds in milliseconds."""
+        """The effective settings; thresholds are in milliseconds."""
         return self._run.settings
 
     def table(self, name: str) -> DataFrame:
-        """The rows of one table that are of this run, such as `hanging_transactions`. Columns: docs/tables.md.
+        """The rows of this run in one table, such as `hanging_transactions`. Columns: docs/tables.md.
 
-        Raises UsageError for a name that is no table, MissingTableError for one that was never written.
+        Raises UsageError if there is no table of that name, and MissingTableError if the table was never written.
         """
         return self._run.tables.read(_known(name))
 
     def all_runs(self, name: str) -> DataFrame:
-        """The rows of one table of every run that lies beside this one; the columns `cluster` and `run_id` tell them apart.
+        """The rows of all runs in one table; the columns `cluster` and `run_id` identify the run.
 
-        Raises UsageError for a name that is no table, MissingTableError for one that was never written.
+        Raises UsageError if there is no table of that name, and MissingTableError if the table was never written.
         """
         return self._run.tables.store.read_all(_known(name))
 
     def sql(self, query: str) -> DataFrame:
-        """The answer to a query of tables, which have the rows of every run there, and of views; docs/sql.md has many.
+        """The result of a query over the tables, with the rows of all runs, and the views. Examples: docs/sql.md.
 
-        What the query names becomes a temporary view of the session, and hides a table of the session that has its name.
-        Raises MissingTableError for a table that was never written, and what Spark raises for a query that it cannot read.
+        Each table and view that the query names becomes a temporary view of the session, and hides a table of the same name.
+        Raises MissingTableError if a table was never written, and Spark's own errors for an invalid query.
         """
         store = self._run.tables.store
         create_temporary_views(store, query)
@@ -118,19 +118,19 @@ def audit(
     * `capture`: a folder or file, or several, local or in a store (docs/operations.md).
     * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither, the tables are in a temporary
       folder, which is deleted with the Audit.
-    * `as_of`: the instant to judge at, as ISO-8601, epoch milliseconds or a datetime; default: the capture's newest instant.
-    * `max_transaction_timeout`: minutes since its last write after which an orphaned transaction is HANGING.
-      `stuck_after`: minutes since the decision after which a missing marker is STUCK.
+    * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture instant.
+    * `max_transaction_timeout`: an orphaned transaction is HANGING if its last write is more than this many minutes ago.
+      `stuck_after`: a transaction is STUCK if its marker is still missing this many minutes after the decision.
       `transaction_max_timeout_ms`: the brokers' setting, in milliseconds.
     * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`, `follow_links`, `take_over`: as the options of the job `audit`.
     * `progress`: called with a line per table, for instance `print`.
 
-    A setting that is None comes from the settings file `conf`, else from `capture.json`, else it is Kafka's default. Auditing a
-    cluster again as of the same instant replaces that run's rows. What cannot be decided is not an error: its verdict is UNKNOWN.
+    If a setting is None, it is read from the settings file `conf`, else from `capture.json`, else it is Kafka's default. If you
+    audit a cluster again as of the same instant, the rows of that run are replaced. An undecided verdict is not an error
+    but UNKNOWN.
 
-    Raises UsageError for arguments that cannot be used, ConfigError for a settings file or capture.json that cannot be,
-    UnreadableInputError where there is no Kafka log, BusyError while another audit of the cluster is at work there, and StepError
-    where a table could not be made.
+    Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json, UnreadableInputError if there
+    is no Kafka log, BusyError if another audit of the cluster is running, and StepError if a table could not be made.
     Tables: docs/tables.md. Source of the verdicts: docs/rules.md.
     """
     inputs = (capture,) if isinstance(capture, str | Path) else tuple(capture)
@@ -167,12 +167,12 @@ def open_audit(
     as_of: str | int | datetime | None = None,
     run_id: str | None = None,
 ) -> Audit:
-    """An audit that was written before: the newest finished one of those under `output`, or in a catalog `schema`.
+    """Opens an existing audit: the newest finished one in the folder `output` or in the catalog schema `schema`.
 
-    `cluster`, `as_of` (ISO-8601, epoch milliseconds or a datetime) and `run_id` choose another; by instant or id also one that
-    never finished. Only `audit_runs` is read.
+    `cluster`, `as_of` (ISO-8601, epoch milliseconds or a datetime) and `run_id` select another audit. With `as_of` or `run_id`, it
+    may be one that never finished. Only `audit_runs` is read.
 
-    Raises UsageError if there is no such run, MissingTableError where no audit was ever written. Tables: docs/tables.md.
+    Raises UsageError if there is no such run, and MissingTableError if no audit was ever written. Tables: docs/tables.md.
     """
     request = AuditRequest(output=_text(output), schema=schema, cluster=cluster, as_of_ms=_instant(as_of))
     return _audit(reopen_run(request, run_id=run_id, is_finished=run_id is None and as_of is None))
@@ -186,16 +186,16 @@ def judge(
     transaction_max_timeout_ms: int | None = None,
     stuck_after: int | None = None,
 ) -> Audit:
-    """What is open in an audit, judged by other thresholds; what is not given stays as it was.
+    """Judges the open transactions of an audit again, with other thresholds. Arguments that are None keep their values.
 
     * `as_of`: an instant, as ISO-8601, epoch milliseconds or a datetime.
     * `max_transaction_timeout`, `stuck_after`: minutes. `transaction_max_timeout_ms`: milliseconds. As for `audit`.
 
-    No log is read and nothing is written. `open_transactions` and what is made from it (`hanging_transactions`,
+    No log is read and nothing is written. `open_transactions` and the tables that are made from it (`hanging_transactions`,
     `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are computed each time they
-    are looked at; the other tables are those of `audit`. The run keeps its `run_id`.
+    are read. The other tables are those of `audit`. The run keeps its `run_id`.
 
-    Raises UsageError for a number that no such limit can be. Tables: docs/tables.md. Source of the rules: docs/rules.md.
+    Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules.md.
     """
     given = {
         "as_of_ms": _instant(as_of),
@@ -214,10 +214,10 @@ def judge(
 def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
     """The story of one open transaction as text: what producer and coordinator wrote, in order, and the verdict on it.
 
-    `start_offset` is its first offset, as in `open_transactions`. Times are the brokers', in UTC. It is what `txn-audit explain`
-    prints (docs/cli.md), also of tables in a catalog.
+    `start_offset` is the first offset of the transaction, as in `open_transactions`. Times are the brokers', in UTC. The text
+    is that of `txn-audit explain` (docs/cli.md). Tables in a catalog work as well.
 
-    Raises UsageError if no transaction that begins there is open.
+    Raises UsageError if no open transaction begins at that offset.
     """
     explained = story.explain(query_run(audit._run), topic, partition, start_offset)
     return story_output(explained).text(TABLE, is_terminal=False)

@@ -26,7 +26,7 @@ class View:
 #: Name -> view, each after the views that it reads.
 VIEWS: Final[dict[str, View]] = {
     "latest_runs": View(
-        "The newest finished run of each cluster, and the finished run before it; NULL if there is none.",
+        "The newest finished run of each cluster, and its earlier run, the finished run before it (NULL if there is none).",
         """
 SELECT cluster, run_id, as_of, previous_run_id, previous_as_of
 FROM (
@@ -41,7 +41,7 @@ WHERE age = 1
 """,
     ),
     "latest_open_transactions": View(
-        "The open transactions, with their verdicts, of the newest finished run of each cluster: rows of open_transactions.",
+        "The rows of open_transactions that belong to the newest finished run of each cluster.",
         """
 SELECT opened.*
 FROM {open_transactions} AS opened
@@ -49,8 +49,8 @@ JOIN {latest_runs} AS latest ON opened.run_id = latest.run_id
 """,
     ),
     "verdict_changes": View(
-        "Transactions that differ between a finished run and the previous one: NEW, VERDICT or ENDED; or SEEN or NOT_SEEN, if only "
-        "one of the runs captured the partition. The same as `txn-audit diff`, for all runs.",
+        "Transactions that differ between each finished run and its earlier run: NEW, VERDICT or ENDED, or, if only one of the two "
+        "runs captured the partition, SEEN or NOT_SEEN. The same as `txn-audit diff`, for all runs.",
         """
 WITH pairs AS (
   SELECT cluster, run_id, as_of,

@@ -77,7 +77,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         "When the audit ended, by the same clock.", (), _one(lambda run: run.finished_ms / 1000)
     ),
     "txnlib_audit_duration_seconds": Metric(
-        "Seconds from the beginning of the audit to its end, excluding the start of Python.",
+        "Duration of the audit in seconds, excluding the start of Python.",
         (),
         _one(lambda run: (run.finished_ms - run.started_ms) / 1000),
     ),
@@ -113,7 +113,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         _each(lambda results: [((row["broker"],), row["partitions_with_late_transactions"]) for row in results.brokers]),
     ),
     "txnlib_active_transaction_open_time_max_seconds": Metric(
-        "How long the oldest Ongoing transaction of the coordinators on a broker has been open at as_of.",
+        "Age of the oldest Ongoing transaction of the coordinators on a broker at as_of.",
         ("broker",),
         _each(
             lambda results: [((row["broker"],), _seconds(row["active_transaction_open_time_max_ms"])) for row in results.brokers]
@@ -135,7 +135,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         _of(lambda results: results.lag.get("partitions") or 0),
     ),
     "txnlib_lso_lag_offsets": Metric(
-        f"The same distance for each of the {SHOWN_LAGS} partitions that lag longest.",
+        f"Distance from the last stable offset to the high watermark of each of the {SHOWN_LAGS} partitions that lag longest.",
         ("topic", "partition"),
         _each(lambda results: [((row["topic"], row["partition"]), row["lag_offsets"]) for row in results.lags]),
     ),

@@ -96,7 +96,7 @@ class NamedFindings(_Part):
 
 
 class EndedTransaction(_Part):
-    """A transaction that the previous run warned of and that is no longer open."""
+    """A transaction that the earlier run warned of and that is no longer open."""
 
     topic: str = Field(description="Topic of the partition.")
     partition: int = Field(description="Number of the partition.")
