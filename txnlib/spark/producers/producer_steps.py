@@ -28,6 +28,8 @@ from txnlib.spark.schemas import STATE_FIELDS
 
 #: In a `_change` column: from here on there is no value. A running `last` skips NULL, which means no change.
 RESET: Final = -1
+#: The fields with such a change.
+RESETTABLE: Final = frozenset({"sequence", "data_offset", "start", "first_timestamp", "newest_timestamp"})
 #: Column of batches after those of an earlier run: what that run remembered of their producer (`incremental.resumed_spans.memory`).
 EARLIER: Final = "earlier"
 
@@ -124,11 +126,13 @@ def _remembered(batches: DataFrame) -> DataFrame:
         {f"{name}_change": change for name, change in changes.items()}
         | {f"{name}_here": F.coalesce(amount.cast("long"), F.lit(0)) for name, amount in amounts.items()}
     )
+
+    def value_before(name: str) -> Column:
+        last = F.coalesce(F.last(f"{name}_change", ignorenulls=True).over(before), earlier(name))
+        return _value(last) if name in RESETTABLE else last
+
     return changed.withColumns(
-        {
-            f"{name}_before": _value(F.coalesce(F.last(f"{name}_change", ignorenulls=True).over(before), earlier(name)))
-            for name in changes
-        }
+        {f"{name}_before": value_before(name) for name in changes}
         | {f"{name}_before": _or_zero(F.sum(f"{name}_here").over(before)) + _or_zero(earlier(name)) for name in amounts}
     )
 
