@@ -25,7 +25,7 @@ def test_an_audit_on_two_workers_of_which_one_is_killed_has_the_same_tables(audi
     assert_same_tables(out, audited_here)
 
 
-def test_a_night_that_goes_on_from_another_has_the_same_tables_there(nights_here, repository, nights, tmp_path):
+def test_a_night_that_resumes_from_another_has_the_same_tables_there(nights_here, repository, nights, tmp_path):
     out = tmp_path / "out"
     (tmp_path / "cluster").mkdir()
     with daemons(tmp_path / "cluster") as started:
