@@ -9,6 +9,7 @@ import pytest
 from tests.core.test_doubt import COMMITTED
 from tests.core.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.evidence import Crc, Evidence, Owner
 from txnlib.core.verdicts.remedy import remedy
@@ -166,3 +167,17 @@ def test_where_time_settles_nothing_no_instant_is_promised():
 def test_a_suspect_may_be_aborted_once_it_is_old_enough():
     young = replace(PARTITION, last_timestamp_ms=ONE - MINUTE)
     assert cure(young, NOBODY).safe_from_ms is not None
+
+
+@pytest.mark.parametrize(("coordinator", "is_met"), [(NOBODY, False), (COMPLETE, True)])
+def test_missing_coordinators_matter_only_to_a_producer_id_without_an_owner(coordinator, is_met):
+    found = cure(PARTITION, replace(coordinator, missing_partitions=(7,)))
+    (check,) = [check for check in found.safety if check.condition is C.COPIES_ARE_CURRENT]
+    assert (check.holds, "coordinator partitions are missing" in check.says) == (is_met, not is_met)
+
+
+@pytest.mark.parametrize(("state", "has_command"), [("PREPARE_ABORT", True), ("PREPARE_COMMIT", False)])
+def test_a_refused_marker_is_written_by_hand_only_if_it_aborts(state, has_command):
+    found = cure(replace(PARTITION, producer_epoch=6), replace(PREPARED, state=TransactionState[state]))
+    assert not found.safe_to_abort
+    assert (found.abort_command is not None) == has_command
