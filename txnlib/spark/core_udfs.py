@@ -232,16 +232,12 @@ def plan() -> Any:
         found = plan_of(OpenTransaction(**fields), kafka_version)
         if found is None:
             return None
-        steps = {"before": found.before, "after": found.after}
         return {
+            **_plain(found),
             "action": found.action.name,
             "action_order": int(found.action),
-            "command": found.command,
-            "command_for_old_brokers": found.command_for_old_brokers,
-            "notes": list(found.notes),
             "is_idle": found.action in IDLE,
             "is_of_whole_transaction": found.action in OF_WHOLE_TRANSACTION,
-            **{name: [{"command": step.command, "must_print": step.must_print} for step in part] for name, part in steps.items()},
         }
 
     return _udf(planned, PLAN)
