@@ -8,6 +8,7 @@ from itertools import groupby
 import google_crc32c
 
 from txnlib.core.kafka.transaction_log import TAGGED_FIELDS, TransactionLogEntry
+from txnlib.core.kafka.wire import on_disk
 
 #: What is not written: a tag that has its default.
 _DEFAULTS = {"client_transaction_version": 0}
@@ -48,19 +49,15 @@ def transaction_log_value(entry: TransactionLogEntry) -> bytes:
     head = struct.pack(
         ">hqhib",
         entry.version,
-        _on_disk(entry.producer_id),
-        _on_disk(entry.producer_epoch),
+        on_disk(entry.producer_id),
+        on_disk(entry.producer_epoch),
         entry.transaction_timeout_ms,
         entry.transaction_state,
     )
-    times = struct.pack(">qq", _on_disk(entry.last_update_timestamp_ms), _on_disk(entry.start_timestamp_ms))
+    times = struct.pack(">qq", on_disk(entry.last_update_timestamp_ms), on_disk(entry.start_timestamp_ms))
     if entry.version == 0:
         return head + _partitions_v0(entry) + times
     return head + _partitions_v1(entry) + times + _tags(entry)
-
-
-def _on_disk(value: int | None) -> int:
-    return -1 if value is None else value
 
 
 def _topics(entry: TransactionLogEntry) -> list[tuple[str, list[int]]]:

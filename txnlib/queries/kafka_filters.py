@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from txnlib.core.kafka.wire import on_disk
 from txnlib.errors import UsageError
 
 
@@ -15,7 +16,7 @@ def runs_longer(start_ms: int | None, now_ms: int, filter_ms: int | None) -> boo
     """
     if filter_ms is None or filter_ms < 0:
         return True
-    return now_ms - (-1 if start_ms is None else start_ms) > filter_ms
+    return now_ms - on_disk(start_ms) > filter_ms
 
 
 def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from txnlib.core.kafka.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, Checkpoint, read_checkpoint
 from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
 from txnlib.core.kafka.transaction_index import ENTRY, read_transaction_index
-from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.core.kafka.wire import CorruptRecordError, optional
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES
@@ -56,10 +56,6 @@ def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 def _place_of(file: CaptureFile) -> dict[str, object]:
     return {"topic": file.topic, "partition": file.partition, "source": file.source, "path": file.path}
-
-
-def _present(value: int) -> int | None:
-    return None if value < 0 else value
 
 
 def snapshot_problem(content: bytes) -> str | None:
@@ -133,7 +129,7 @@ def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 
 def _segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
-    row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": _present(file.offset), "batches": 0} | seen
+    row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": optional(file.offset), "batches": 0} | seen
     if file.part is None:
         return pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)
     return pa.RecordBatch.from_pylist([row | {"part_position": file.part.start}], schema=arrow_schemas.SEGMENT_PARTS)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.constants import NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CompressionType, ControlType, TimestampType
+from txnlib.core.kafka.wire import optional
 from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd, Unreadable
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
 from txnlib.core.text.tool_messages import UnreadableReason
@@ -132,8 +133,8 @@ def transaction_log_row(place: Place, path: str, record: DumpedTransactionLogRec
         "path": path,
         "position": record.position,
         "offset": record.offset,
-        "timestamp_ms": _present(record.timestamp),
-        "coordinator_epoch": _present(record.partition_leader_epoch),
+        "timestamp_ms": optional(record.timestamp),
+        "coordinator_epoch": optional(record.partition_leader_epoch),
         "transactional_id": record.transactional_id,
         **entry_row(record.entry),
         # Tools print only the tags that they know.
@@ -146,17 +147,13 @@ def snapshot_row(entry: DumpedSnapshotEntry) -> dict[str, Any]:
     return {
         "producer_id": entry.producer_id,
         "producer_epoch": entry.producer_epoch,
-        "last_sequence": _present(entry.last_sequence),
-        "last_offset": _present(entry.last_offset),
-        "offset_delta": _present(entry.offset_delta),
-        "last_timestamp_ms": _present(entry.last_timestamp),
-        "coordinator_epoch": _present(entry.coordinator_epoch),
-        "current_txn_first_offset": _present(entry.current_txn_first_offset),
+        "last_sequence": optional(entry.last_sequence),
+        "last_offset": optional(entry.last_offset),
+        "offset_delta": optional(entry.offset_delta),
+        "last_timestamp_ms": optional(entry.last_timestamp),
+        "coordinator_epoch": optional(entry.coordinator_epoch),
+        "current_txn_first_offset": optional(entry.current_txn_first_offset),
     }
-
-
-def _present(value: int) -> int | None:
-    return None if value < 0 else value
 
 
 class Seen:

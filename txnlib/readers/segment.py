@@ -26,7 +26,7 @@ from txnlib.core.kafka.record_batch import (
     EndTxnMarker,
     read_end_txn_marker,
 )
-from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.core.kafka.wire import CorruptRecordError, on_disk
 from txnlib.readers import arrow_schemas
 from txnlib.readers.batch_headers import Block, Tail, UnreadableRange, read_blocks
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
@@ -406,7 +406,7 @@ def _read_marker(batch: bytes) -> tuple[int, int]:
         marker = None
     if marker is None or marker.control_type is None:
         return _NO_CONTROL_TYPE, -1
-    return marker.control_type, -1 if marker.coordinator_epoch is None else marker.coordinator_epoch
+    return marker.control_type, on_disk(marker.coordinator_epoch)
 
 
 def _marker_problems(batch: bytes) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from txnlib.core.display import printable
 from txnlib.core.kafka.coordinator_partition import java_string_hash
+from txnlib.core.kafka.wire import on_disk
 from txnlib.core.verdicts.find_hanging import duration_minutes
 from txnlib.queries.rows import Row
 from txnlib.render.kafka_order import hash_order, long_hash, partition_hash
@@ -45,17 +46,14 @@ FIND_HANGING: Final = (
     "Duration(min)",
 )
 
-#: Kafka's id for no broker, and its number for an unknown field.
-_UNKNOWN: Final = -1
-
 
 def list_table(rows: Iterable[Row]) -> str:
     """`list`: by broker, then by the coordinator partitions that it leads, then in the order of the rows."""
     by_place: dict[tuple[int, int], list[Row]] = {}
     for row in rows:
-        by_place.setdefault((_known(row["coordinator"]), row["coordinator_partition"]), []).append(row)
+        by_place.setdefault((on_disk(row["coordinator"]), row["coordinator_partition"]), []).append(row)
     cells = [
-        (row["transactional_id"], _known(row["coordinator"]), row["producer_id"], row["state"])
+        (row["transactional_id"], on_disk(row["coordinator"]), row["producer_id"], row["state"])
         for place in sorted(by_place)
         for row in hash_order(by_place[place], lambda row: java_string_hash(row["transactional_id"]))
     ]
@@ -67,7 +65,7 @@ def describe_table(row: Row, as_of_ms: int) -> str:
     start = row["transaction_start_ms"]
     names = hash_order(row["partitions"], lambda place: partition_hash(place["topic"], place["partition"]))
     cells = (
-        _known(row["coordinator"]),
+        on_disk(row["coordinator"]),
         row["transactional_id"],
         row["producer_id"],
         row["producer_epoch"],
@@ -86,9 +84,9 @@ def describe_producers_table(rows: Iterable[Row]) -> str:
         (
             row["producer_id"],
             row["producer_epoch"],
-            _known(row["coordinator_epoch"]),
-            _known(row["last_sequence"]),
-            _known(row["last_timestamp_ms"]),
+            on_disk(row["coordinator_epoch"]),
+            on_disk(row["last_sequence"]),
+            on_disk(row["last_timestamp_ms"]),
             "None" if row["current_transaction_start_offset"] is None else row["current_transaction_start_offset"],
         )
         for row in hash_order(rows, lambda row: long_hash(row["producer_id"]))
@@ -122,10 +120,10 @@ def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping
             row["partition"],
             row["producer_id"],
             row["producer_epoch"],
-            _known(row["coordinator_epoch"]),
+            on_disk(row["coordinator_epoch"]),
             row["start_offset"],
-            _known(row["last_timestamp_ms"]),
-            duration_minutes(_known(row["last_timestamp_ms"]), as_of_ms),
+            on_disk(row["last_timestamp_ms"]),
+            duration_minutes(on_disk(row["last_timestamp_ms"]), as_of_ms),
         )
         for producer_id in hash_order(newest_first, long_hash, holds=entries)
         for row in by_producer[producer_id]
@@ -149,7 +147,3 @@ def _cell(value: object) -> str:
 def _length(cell: str) -> int:
     """Java's `String.length`: UTF-16 code units."""
     return len(cell.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _known(value: int | None) -> int:
-    return _UNKNOWN if value is None else value

@@ -38,6 +38,11 @@ def optional(value: int) -> int | None:
     return None if value < 0 else value
 
 
+def on_disk(value: int | None) -> int:
+    """The reverse of `optional`: the number that Kafka writes or prints."""
+    return -1 if value is None else value
+
+
 def _fixed(layout: struct.Struct, name: str) -> Callable[[bytes, int], tuple[int, int]]:
     def read(buffer: bytes, offset: int) -> tuple[int, int]:
         end = offset + layout.size

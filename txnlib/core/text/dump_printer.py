@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from txnlib.core.display import printable
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
+from txnlib.core.kafka.wire import on_disk
 
 Row = Mapping[str, Any]
 
@@ -32,16 +33,16 @@ def batch_line(batch: Row) -> str:
         "baseOffset": batch["base_offset"],
         "lastOffset": batch["last_offset"],
         "count": batch["records_count"],
-        "baseSequence": _number(batch["base_sequence"]),
-        "lastSequence": _number(batch["last_sequence"]),
-        "producerId": _number(batch["producer_id"]),
-        "producerEpoch": _number(batch["producer_epoch"]),
-        "partitionLeaderEpoch": _number(batch["partition_leader_epoch"]),
+        "baseSequence": on_disk(batch["base_sequence"]),
+        "lastSequence": on_disk(batch["last_sequence"]),
+        "producerId": on_disk(batch["producer_id"]),
+        "producerEpoch": on_disk(batch["producer_epoch"]),
+        "partitionLeaderEpoch": on_disk(batch["partition_leader_epoch"]),
         "isTransactional": _word(batch["is_transactional"]),
         "isControl": _word(batch["is_control"]),
         "deleteHorizonMs": "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]",
         "position": batch["position"],
-        stamp: _number(batch["max_timestamp_ms"]),
+        stamp: on_disk(batch["max_timestamp_ms"]),
         "size": batch["size"],
         "magic": batch["magic"],
         "compresscodec": batch["compression_type"],
@@ -54,7 +55,7 @@ def batch_line(batch: Row) -> str:
 def marker_line(batch: Row) -> str:
     """The record line of a marker, from the row of its batch in `record_batches`."""
     stamp = "LogAppendTime" if batch["timestamp_type"] == "LOG_APPEND_TIME" else "CreateTime"
-    end = f"endTxnMarker: {batch['control_type']} coordinatorEpoch: {_number(batch['coordinator_epoch'])}"
+    end = f"endTxnMarker: {batch['control_type']} coordinatorEpoch: {on_disk(batch['coordinator_epoch'])}"
     head = f"| offset: {batch['base_offset']} {stamp}: {batch['max_timestamp_ms']}"
     return f"{head} keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] {end}"
 
@@ -63,7 +64,7 @@ def coordinator_line(record: Row) -> str:
     """The record line of a coordinator record, from a row of `transaction_log`."""
     name = record["transactional_id"]
     key_size = 4 + len(name.encode())
-    head = f"| offset: {record['offset']} CreateTime: {_number(record['timestamp_ms'])} keySize: {key_size}"
+    head = f"| offset: {record['offset']} CreateTime: {on_disk(record['timestamp_ms'])} keySize: {key_size}"
     if record["is_tombstone"]:
         size, payload = -1, "<DELETE>"
     elif record["value_version"] is None:
@@ -87,7 +88,7 @@ def _json_value(record: Row) -> dict[str, Any]:
         "transactionStatus": BY_KAFKA_NAME[record["state"]].value,
         "transactionPartitions": _topics(record),
         "transactionLastUpdateTimestampMs": record["last_update_ms"],
-        "transactionStartTimestampMs": _number(record["start_ms"]),
+        "transactionStartTimestampMs": on_disk(record["start_ms"]),
         **{name: written[name] for name in ("clientTransactionVersion",) if name in written},
     }
 
@@ -139,10 +140,6 @@ def _varint(value: int) -> int:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def _number(value: int | None) -> int:
-    return -1 if value is None else value
 
 
 def _word(value: bool | None) -> str:
