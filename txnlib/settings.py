@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 from pydantic.fields import FieldInfo
@@ -209,15 +209,17 @@ class Settings(_Section):
     coordinator_partitions: int = Field(default=50, description="Number of partitions of `__transaction_state`.")
     coordinator_partitions_basis: str = Field(
         default=CountBasis.DEFAULT.value,
-        description="Source of that number: GIVEN, DEFAULT, ASSUMED (the only number that the captured ids allow) or AMBIGUOUS.",
+        description="Source of that number: GIVEN (also by the cluster's metadata log), DEFAULT, ASSUMED (the only number that the "
+        "captured ids allow) or AMBIGUOUS.",
     )
     transaction_version: int | None = Field(
-        default=None, description="Level of the feature `transaction.version`, from capture.json; null if unknown."
+        default=None,
+        description="Level of the feature `transaction.version`, from capture.json or the cluster's metadata log; null if unknown.",
     )
-    is_transaction_max_timeout_assumed: bool = Field(
-        default=False,
-        description="Whether `transaction.max.timeout.ms` was not given. If so, a larger timeout in the coordinators' records "
-        "replaces the default.",
+    assumed: tuple[str, ...] = Field(
+        default=(),
+        description="Broker settings that were neither given nor set dynamically, so that Kafka's defaults are assumed. A larger "
+        "timeout in the coordinators' records replaces the default of `transaction.max.timeout.ms`.",
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
     application_patterns: tuple[str, ...] = Field(default=(), description="The `patterns` of the settings file.")
@@ -231,6 +233,14 @@ class Settings(_Section):
         """The name of the run. A second audit of the same cluster as of the same instant replaces the first."""
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in self.cluster)
         return f"{name}-{self.as_of_ms}"
+
+
+#: Setting -> the broker's name of it. Static ones are in `server.properties`, which no log contains.
+BROKER_SETTINGS: Final[Mapping[str, str]] = {
+    "transaction_max_timeout_ms": "transaction.max.timeout.ms",
+    "producer_id_expiration_ms": "producer.id.expiration.ms",
+    "timeout_scan_interval_ms": "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+}
 
 
 def read_settings_file(path: Path) -> SettingsFile:

@@ -1,4 +1,4 @@
-"""Settings that were not given, inferred from the records."""
+"""Settings that were not given: set dynamically, according to the cluster's metadata log, or inferred from the records."""
 
 from __future__ import annotations
 
@@ -7,24 +7,47 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.checkpoint_file import number
+from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions
 from txnlib.pipeline.run import Run
-from txnlib.settings import default_of
+from txnlib.settings import BROKER_SETTINGS, default_of
 
 #: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
 INFERRED_FROM_IDS: Final = 200
 
 
 def infer_settings(run: Run) -> None:
-    """Infers `transaction.max.timeout.ms` and the number of coordinator partitions, each unless it was given."""
+    """Takes dynamic settings from the metadata log, then infers what is still missing, each unless it was given."""
+    _take_dynamic_settings(run)
     _infer_transaction_max_timeout(run)
     _infer_coordinator_partitions(run)
 
 
+def _take_dynamic_settings(run: Run) -> None:
+    """Sets what was not given to its dynamic value: if brokers have different ones, to the largest."""
+    current = run.tables.read("cluster_settings").where("is_current")
+    named = current.where(
+        ((F.col("scope") == "BROKER") & F.col("name").isin(*run.settings.assumed))
+        | ((F.col("scope") == "FEATURE") & (F.col("name") == TRANSACTION_VERSION))
+    )
+    rows = [(row["name"], row["scope_name"], number((row["value"] or "").encode(), MAX_INT32)) for row in named.collect()]
+    changes: dict[str, object] = {}
+    for setting, name in BROKER_SETTINGS.items():
+        values = {broker: value for each, broker, value in rows if each == name and value is not None}
+        if values:
+            # Brokers without a value of their own have the default of the cluster, else that of their server.properties.
+            changes[setting] = max({None: getattr(run.settings, setting), **values}.values())
+    level = next((value for name, _, value in rows if name == TRANSACTION_VERSION), None)
+    if run.settings.transaction_version is None and level is not None:
+        changes["transaction_version"] = level
+    still_assumed = tuple(name for name in run.settings.assumed if name not in {each for each, _, _ in rows})
+    run.settings = run.settings.model_copy(update={**changes, "assumed": still_assumed})
+
+
 def _infer_transaction_max_timeout(run: Run) -> None:
     """Raises the assumed `transaction.max.timeout.ms` to the largest stored timeout: brokers refuse larger ones."""
-    if not run.settings.is_transaction_max_timeout_assumed:
+    if BROKER_SETTINGS["transaction_max_timeout_ms"] not in run.settings.assumed:
         return
     timeout = F.col("transaction_timeout_ms")
     stored = run.tables.read("transaction_log").where(~timeout.isin(*TWO_PHASE_COMMIT_TIMEOUTS))
@@ -34,15 +57,27 @@ def _infer_transaction_max_timeout(run: Run) -> None:
 
 
 def _infer_coordinator_partitions(run: Run) -> None:
-    """Infers the number of coordinator partitions from the ids in the records, unless it was given."""
+    """Counts the coordinator partitions by the metadata log, or infers their number from the ids, unless it was given."""
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return
+    is_complete = run.metadata is not None and run.metadata.is_complete
+    assigned = _count_assigned(run.tables.read("partition_assignments")) if is_complete else None
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
+    if assigned is not None and (highest is None or highest[0] is None or highest[0] < assigned):
+        known = {"coordinator_partitions": assigned, "coordinator_partitions_basis": CountBasis.GIVEN.value}
+        run.settings = run.settings.model_copy(update=known)
+        return
     # Console records were placed by this number, so they cannot prove it.
     records = run.tables.read("transaction_log").where(~F.col("source").startswith("console:"))
     count, basis = _count_partitions(records, None if highest is None else highest[0])
     inferred = {"coordinator_partitions": count, "coordinator_partitions_basis": basis.value}
     run.settings = run.settings.model_copy(update=inferred)
+
+
+def _count_assigned(partition_assignments: DataFrame) -> int | None:
+    """The number of coordinator partitions in a metadata log; None if it has none yet."""
+    is_coordinator = F.col("is_current") & (F.col("topic") == TRANSACTION_STATE_TOPIC)
+    return partition_assignments.where(is_coordinator).count() or None
 
 
 def _count_partitions(records: DataFrame, highest: int | None) -> tuple[int, CountBasis]:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.display import size
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
@@ -26,7 +27,7 @@ from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries.run_result import Written
 from txnlib.readers.capture import Capture, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
-from txnlib.settings import Settings, SettingsFile, decide, read_settings_file
+from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.instants import clock_ms
@@ -36,6 +37,24 @@ from txnlib.version import __version__
 
 def silent(text: str) -> None:
     """Discards a line of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMetadata:
+    """The captured metadata log of the cluster: its newest time, what its leaders are worth, and whether it has every topic."""
+
+    known_ms: int
+    basis: LeaderBasis
+    is_complete: bool
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.basis is LeaderBasis.METADATA_LOG
+
+    @property
+    def whole_until_ms(self) -> int | None:
+        """The instant up to which it names every partition, in epoch ms; None if it does not."""
+        return self.known_ms if self.is_complete and self.is_confirmed else None
 
 
 @dataclass(slots=True)
@@ -48,6 +67,8 @@ class Run:
     started_at: datetime
     inputs: tuple[str, ...] = ()
     capture: Capture | None = None
+    #: Once it was read; None without a metadata log.
+    metadata: KnownMetadata | None = None
     #: How an incremental run resumes from an earlier one.
     resumption: Resumption | None = None
     #: The process that carries out the run: host, process id, start.
@@ -159,7 +180,7 @@ def _decide(
             "as_of_ms": as_of_ms,
             "as_of_basis": basis,
             "coordinator_partitions_basis": CountBasis.GIVEN if is_counted else CountBasis.DEFAULT,
-            "is_transaction_max_timeout_assumed": "transaction_max_timeout_ms" not in decided,
+            "assumed": tuple(name for setting, name in BROKER_SETTINGS.items() if setting not in decided),
             "kafka_version": notes.kafka_version,
             "transaction_version": notes.transaction_version,
             "start": request.start,

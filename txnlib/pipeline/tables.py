@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import MissingTableError
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
+from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
 from txnlib.readers.capture import Capture, FileKind, topic_partition_of
@@ -20,7 +22,9 @@ from txnlib.spark.coordinators import coordinator_states, producer_id_owners, tr
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coverage import coverage, quarantine
 from txnlib.spark.coverage.coverage import lowered
+from txnlib.spark.coverage.leaders import deleted_copies, leaders
 from txnlib.spark.findings import findings
+from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
     abort_plan,
@@ -48,6 +52,20 @@ def _read(table: str) -> Table:
         return read_capture(run.spark, _capture(run), table)
 
     return Table(table, (), transform)
+
+
+def _metadata_log(run: Run) -> DataFrame:
+    return metadata_log(read_capture(run.spark, _capture(run), "metadata_log"))
+
+
+def _of_metadata(transform: Callable[[DataFrame], DataFrame]) -> Table:
+    """A table of the cluster's metadata log; empty, without its windows, if no metadata log was captured."""
+
+    def made(run: Run) -> DataFrame:
+        records = run.tables.read("metadata_log")
+        return run.spark.createDataFrame([], TABLES[transform.__name__]) if records.isEmpty() else transform(records)
+
+    return Table(transform.__name__, ("metadata_log",), made)
 
 
 def _transaction_log(run: Run) -> DataFrame:
@@ -89,15 +107,32 @@ def _instants(run: Run) -> DataFrame:
     return run.spark.createDataFrame(rows, "broker string, folder string, captured_at_ms long")
 
 
+def _leaders(run: Run) -> DataFrame:
+    notes = _capture(run).notes
+    basis = None if run.metadata is None else run.metadata.basis
+    return leaders(_partition_notes(run), run.tables.read("partition_assignments"), basis, notes.noted_at_ms)
+
+
+def _deleted_copies(run: Run) -> DataFrame | None:
+    """The copies of deleted topics; None if there are none."""
+    if run.metadata is None:
+        return None
+    read, is_confirmed = run.tables.read, run.metadata.is_confirmed
+    tables = (read("segments"), read("checkpoints"), read("partition_assignments"))
+    found = deleted_copies(*tables, is_metadata_confirmed=is_confirmed).collect()
+    return run.spark.createDataFrame(found, "topic string, partition int, source string") if found else None
+
+
 def _expected(run: Run) -> DataFrame:
-    """Partitions that capture.json, the number of coordinators, or the coordinators' records name."""
+    """Partitions that capture.json, the metadata log, the number of coordinators, or the coordinators' records name."""
     schema = "topic string, partition int"
     noted = run.spark.createDataFrame([topic_partition_of(name) for name in _capture(run).notes.partitions], schema)
     coordinators = run.spark.range(run.settings.coordinator_partitions).select(
         F.lit(TRANSACTION_STATE_TOPIC).alias("topic"), F.col("id").cast("int").alias("partition")
     )
     named = run.tables.read("transaction_log").select(F.inline("partitions"))
-    return noted.union(coordinators).union(named).distinct()
+    assigned = run.tables.read("partition_assignments").where("is_current").select("topic", "partition")
+    return noted.union(coordinators).union(named).union(assigned).distinct()
 
 
 def _find_appended_partitions(run: Run) -> None:
@@ -120,12 +155,21 @@ INGEST: Final[tuple[Step, ...]] = (
     Table("segments", ("record_batches", "transaction_log", "committed_offsets"), _segments),
     _read("producer_snapshots"),
     _read("aborted_transactions"),
-    Decision("infer_settings", ("transaction_log", "segments"), infer_settings),
+    Table("metadata_log", (), _metadata_log),
+    _of_metadata(partition_assignments),
+    _of_metadata(cluster_settings),
+    _of_metadata(broker_sessions),
+    _of_metadata(producer_id_blocks),
+    Decision("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
+    Decision("infer_settings", ("transaction_log", "segments", "know_metadata"), infer_settings),
     table_of(
         coverage,
         partition_notes=_partition_notes,
+        leaders=_leaders,
         instants=_instants,
         expected=_expected,
+        deleted_copies=_deleted_copies,
+        whole_metadata_ms=lambda run: None if run.metadata is None else run.metadata.whole_until_ms,
         after=("transaction_log", "infer_settings"),
     ),
     Decision("find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions),

@@ -39,6 +39,7 @@ def arrow_schema(columns: Iterable[Column]) -> Any:
 
 RECORD_BATCHES: Final = arrow_schema(ingested.RECORD_BATCHES.columns)
 TRANSACTION_LOG: Final = arrow_schema(ingested.TRANSACTION_LOG.columns)
+METADATA_LOG: Final = arrow_schema(ingested.METADATA_LOG.columns)
 COMMITTED_OFFSETS: Final = arrow_schema(ingested.COMMITTED_OFFSETS.columns)
 #: One row per segment of a capture, raw or dumped, whether or not anything in it could be read.
 SEGMENTS: Final = arrow_schema(ingested.SEGMENTS.columns)
@@ -50,6 +51,7 @@ CHECKPOINTS: Final = arrow_schema(ingested.CHECKPOINTS.columns)
 TABLES: Final[Mapping[str, Any]] = {
     "record_batches": RECORD_BATCHES,
     "transaction_log": TRANSACTION_LOG,
+    "metadata_log": METADATA_LOG,
     "committed_offsets": COMMITTED_OFFSETS,
     "segments": SEGMENTS,
     "producer_snapshots": PRODUCER_SNAPSHOTS,

@@ -9,12 +9,12 @@ from typing import Final
 import google_crc32c
 import pyarrow as pa
 
-from txnlib.core.kafka.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, Checkpoint, read_checkpoint
+from txnlib.core.kafka.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, Checkpoint, read_checkpoint, read_topic_id
 from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
 from txnlib.core.kafka.transaction_index import ENTRY, read_transaction_index
 from txnlib.core.kafka.wire import CorruptRecordError, optional
 from txnlib.readers import arrow_schemas
-from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, CaptureFile, FileKind
+from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, TOPIC_ID, CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES
 from txnlib.readers.storage import files
 
@@ -123,6 +123,18 @@ def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: 
     yield _segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
 
 
+def read_metadata_snapshot_problems(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The row of `segments` for a snapshot of `__cluster_metadata` if something in it is unreadable.
+
+    `batches`: what `segment.read_segments` says about it. The kind is the file's, so that it is no segment of the log.
+    """
+    for batch in batches:
+        for row in batch.to_pylist():
+            if row["unreadable"]:
+                kind = {"kind": FileKind.METADATA_SNAPSHOT.value, "segment_base_offset": None, "landmarks": None}
+                yield pa.RecordBatch.from_pylist([row | kind], schema=arrow_schemas.SEGMENTS)
+
+
 def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row of `arrow_schemas.SEGMENTS` for a segment that was not read because a producer snapshot replaces it."""
     yield _segment_without_batches(file, {"bytes": 0, "tail": "SKIPPED", "is_decoded": True, "unreadable": []})
@@ -141,7 +153,14 @@ def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     `read_checkpoint_problem` names what is wrong with the other entries.
     """
     name = CHECKPOINTS[PurePosixPath(file.path).name]
-    rows = []
+    rows: list[dict[str, object]] = []
+    if (
+        name == TOPIC_ID
+        and file.topic is not None
+        and (topic_id := read_topic_id(files.read_all(file.path, MOST_BYTES))) is not None
+    ):
+        place = {"topic": file.topic, "partition": file.partition}
+        rows.append({"source": file.source, "path": file.path, "name": name, **place, "topic_id": topic_id})
     for topic, number, offset in _checkpoint_of(file).entries:
         row: dict[str, object] = {"source": file.source, "path": file.path, "name": name}
         if name == LEADER_EPOCH:
@@ -162,5 +181,9 @@ def read_checkpoint_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 
 def _checkpoint_of(file: CaptureFile) -> Checkpoint:
+    """The entries with two or three numbers; a topic id has none."""
+    if CHECKPOINTS[PurePosixPath(file.path).name] == TOPIC_ID:
+        is_whole = read_topic_id(files.read_all(file.path, MOST_BYTES)) is not None
+        return Checkpoint([], None if is_whole else "no topic id of version 0")
     is_of_epochs = CHECKPOINTS[PurePosixPath(file.path).name] == LEADER_EPOCH
     return read_checkpoint(files.read_all(file.path, MOST_BYTES), fields=EPOCH_FIELDS if is_of_epochs else OFFSET_FIELDS)

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from txnlib.core.kafka.checkpoint_file import number
-from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
 from txnlib.core.text.console_reader import find_console_record
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
@@ -38,6 +38,8 @@ class FileKind(StrEnum):
     PRODUCER_SNAPSHOT = "producer_snapshot"
     TRANSACTION_INDEX = "transaction_index"
     CHECKPOINT = "checkpoint"
+    #: A snapshot of `__cluster_metadata`; `offset` is the one before which it shows the state.
+    METADATA_SNAPSHOT = "metadata_snapshot"
     #: Listed but never opened: not a regular file, a link out of the input, or a name that no broker uses.
     REFUSED = "refused"
     UNKNOWN = "unknown"
@@ -117,24 +119,31 @@ class Capture:
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})\.snapshot")
 _TRANSACTION_INDEX: Final = re.compile(r"([0-9]{20})\.txnindex")
+_METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
+_METADATA_FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
 _NUMBERED: Final = {
     _SEGMENT: FileKind.SEGMENT,
     _SNAPSHOT: FileKind.PRODUCER_SNAPSHOT,
     _TRANSACTION_INDEX: FileKind.TRANSACTION_INDEX,
+    _METADATA_SNAPSHOT: FileKind.METADATA_SNAPSHOT,
 }
 #: Kafka is deleting `-delete` and `-stray` folders; a `-future` folder is a second copy in the making (formats.md 3.11).
 _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 LEADER_EPOCH: Final = "leader_epoch"
+TOPIC_ID: Final = "topic_id"
+#: The checkpoints of one partition, which are in its folder.
+_OF_PARTITION: Final = ("leader-epoch-checkpoint", "partition.metadata")
 CHECKPOINTS: Final = {
     "replication-offset-checkpoint": "high_watermark",
     "recovery-point-offset-checkpoint": "recovery_point",
     "log-start-offset-checkpoint": "log_start_offset",
     "cleaner-offset-checkpoint": "cleaner_offset",
     "leader-epoch-checkpoint": LEADER_EPOCH,
+    "partition.metadata": TOPIC_ID,
 }
 #: Kafka's own files that contain nothing an audit needs.
-_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", "partition.metadata", ".lock", ".kafka_cleanshutdown"})
+_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", ".lock", ".kafka_cleanshutdown", "quorum-state"})
 _SILENT_ENDINGS: Final = (
     ".index",
     ".timeindex",
@@ -227,12 +236,14 @@ def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
     if entry.problem is not None:
         return _refused(entry, base, entry.problem)
     path, size = entry.path, entry.size
-    name = PurePosixPath(path).name
-    if name in _SILENT_NAMES or name.endswith(_SILENT_ENDINGS):
+    name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
+    is_metadata_snapshot = folder.name == _METADATA_FOLDER and _METADATA_SNAPSHOT.fullmatch(name) is not None
+    if name in _SILENT_NAMES or (name.endswith(_SILENT_ENDINGS) and not is_metadata_snapshot):
         return None
-    folder = PurePosixPath(path).parent
     if name in CHECKPOINTS:
-        log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name == "leader-epoch-checkpoint" else folder
+        if name == "partition.metadata" and _MOVED_FOLDER.fullmatch(folder.name):
+            return None
+        log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name in _OF_PARTITION else folder
         topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
         source = _source("raw", log_dir, base)
         return CaptureFile(path, FileKind.CHECKPOINT, source, size, topic, partition, is_outside=entry.is_outside)

@@ -169,6 +169,11 @@ class CaptureNotes(BaseModel):
         return self.captured_at_ms.get(DEFAULT_INSTANT) if noted is None else noted
 
     @property
+    def noted_at_ms(self) -> int | None:
+        """When the leaders were noted, at the earliest, in epoch ms: the default instant, else the oldest one; None if unknown."""
+        return self.captured_at_ms.get(DEFAULT_INSTANT, min(self.captured_at_ms.values(), default=None))
+
+    @property
     def newest_instant_ms(self) -> int | None:
         """The newest capture instant, in epoch ms; None if none is noted."""
         return max(self.captured_at_ms.values(), default=None)

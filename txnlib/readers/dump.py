@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from txnlib.core.text.batch_chain import Line
-from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
+from txnlib.core.text.dump_events import DumpedMetadataRecord, DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
 from txnlib.core.text.record_lines import read_record_line
 from txnlib.core.text.tool_messages import Tail
@@ -19,6 +19,7 @@ from txnlib.readers import arrow_schemas
 from txnlib.readers.dump_blocks import BatchBlock
 from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
 from txnlib.readers.dump_stream import DumpStream, Event
+from txnlib.readers.metadata_log import MetadataRows
 from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
 
 
@@ -113,6 +114,29 @@ def read_transaction_log(
         yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
 
 
+def read_metadata_log(
+    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The records of `__cluster_metadata` in a dump with `--cluster-metadata-decoder`. Columns: `arrow_schemas.METADATA_LOG`."""
+    rows = MetadataRows()
+    for place, value in _read_located(lines, source, topic_partition):
+        if type(value) is DumpedMetadataRecord and place is not None and _is_metadata(place):
+            where = {
+                "source": place.source,
+                "path": path,
+                "snapshot_offset": place.file.snapshot_offset,
+                "position": value.position,
+            }
+            rows.add(where, value.offset, value.timestamp, value.partition_leader_epoch, value.record)
+            yield from rows.take()
+    yield from rows.take(is_last=True)
+
+
+def _is_metadata(place: Place) -> bool:
+    """Whether the records of a file count: a snapshot without its offset in its name may be of any time."""
+    return place.file.kind == "log" or place.file.snapshot_offset is not None
+
+
 def read_producer_snapshots(
     lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -162,7 +186,8 @@ def read_segments(
     for place, value in _read_located(lines, source, topic_partition):
         if type(value) is FileStart:
             seen = Seen(place, value.position) if place is not None and _has_row(place) else elsewhere
-        seen.add(value)
+        if seen is not elsewhere or type(value) is Unreadable:
+            seen.add(value)
         if type(value) is FileEnd and seen is not elsewhere:
             rows.append(seen.row(path, value))
             seen = elsewhere

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from txnlib.core.instants import FIRST_MS, LAST_MS
-from txnlib.core.kafka.constants import NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CompressionType, ControlType, TimestampType
 from txnlib.core.kafka.wire import optional
 from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd, Unreadable
@@ -56,7 +56,7 @@ class BatchRows:
         return len(self.gaps)
 
     def start(self, place: Place) -> None:
-        self.end_offset, self.is_known = _UNKNOWN, place.is_known
+        self.end_offset, self.is_known = _UNKNOWN, place.is_known and place.file.kind == "log"
         if self.places and self.places[-1][1] == len(self):
             self.places.pop()
         self.places.append((place, len(self)))
@@ -161,7 +161,7 @@ class Seen:
 
     def __init__(self, place: Place, position: int) -> None:
         self.place, self.position = place, position
-        self.is_coordinator = place.topic == TRANSACTION_STATE_TOPIC
+        self.is_brokers = place.topic in (TRANSACTION_STATE_TOPIC, CLUSTER_METADATA_TOPIC)
         self.first_offset: int | None = None
         self.end_offset: int | None = None
         self.last_gap_offset: int | None = None
@@ -213,12 +213,12 @@ class Seen:
             unreadable["next_offset"] = offset
 
     def is_stamped(self, batch: DumpedBatch) -> Any:
-        """Whether a batch's timestamp is on a broker's clock: markers, LogAppendTime, and everything that coordinators write.
+        """Whether a batch's timestamp is on a broker's clock: markers, LogAppendTime, and everything that only brokers write.
 
         For a `DumpedBatch` of columns, returns a column.
         """
         is_marker = (batch.is_control != 0) & (batch.producer_id >= 0)
-        return is_marker | (batch.timestamp_type == int(TimestampType.LOG_APPEND_TIME)) | self.is_coordinator
+        return is_marker | (batch.timestamp_type == int(TimestampType.LOG_APPEND_TIME)) | self.is_brokers
 
     def add_unreadable(self, position: int, length: int, reason: str, sample: str) -> None:
         unreadable = {"position": position, "length": length, "reason": str(reason), "sample": sample, "next_offset": None}

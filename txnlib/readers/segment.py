@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from txnlib.core.instants import FIRST_MS, LAST_MS
-from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
@@ -32,6 +32,7 @@ from txnlib.readers.batch_headers import Block, Tail, UnreadableRange, read_bloc
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
 from txnlib.readers.decoded_records import MAX_BATCH_BYTES, UnreadableRecord, iter_batch_records, named
 from txnlib.readers.header_columns import gather, leader_epochs
+from txnlib.readers.metadata_log import MetadataRows, are_no_ops, block_rows, iter_metadata_records
 from txnlib.readers.offset_commits import commit_rows, iter_commits
 from txnlib.readers.reader_state import AT_START, ReaderState
 from txnlib.readers.segment_fingerprint import Landmarks
@@ -72,6 +73,10 @@ class Segment:
     def has_commits(self) -> bool:
         return self.topic == GROUP_METADATA_TOPIC
 
+    @property
+    def has_metadata(self) -> bool:
+        return self.topic == CLUSTER_METADATA_TOPIC
+
     def blocks(self) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
         """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
 
@@ -103,7 +108,7 @@ class Segment:
         return max(self.listed_size or 0, self.size)
 
     def _blocks(self, start: ReaderState, size: int) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
-        check_all = self.is_coordinator or self.has_commits
+        check_all = self.is_coordinator or self.has_commits or self.has_metadata
         return read_blocks(self.buffer, size, self.base_offset, check_all=check_all, start=start, until=self.until)
 
     def _lost(self, size: int, begin: int) -> Iterator[UnreadableRange | Tail]:
@@ -134,6 +139,17 @@ def read_committed_offsets(segment: Segment) -> Iterator[pa.RecordBatch]:
     """The offset commits in a segment of `__consumer_offsets`, transactional or not. Columns: `arrow_schemas.COMMITTED_OFFSETS`."""
     rows_per_batch = arrow_schemas.DECODED_ROWS_PER_BATCH
     yield from _decoded(segment, GROUP_METADATA_TOPIC, commit_rows, arrow_schemas.COMMITTED_OFFSETS, rows_per_batch)
+
+
+def read_metadata_log(segment: Segment, snapshot_offset: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The records in a segment of `__cluster_metadata`, or in its snapshot. Columns: `arrow_schemas.METADATA_LOG`."""
+    where = {"source": segment.source, "path": segment.path, "snapshot_offset": snapshot_offset}
+    rows = MetadataRows()
+    for block in segment.blocks():
+        if isinstance(block, Block):
+            yield from block_rows(rows, where, segment.buffer, segment.size, block)
+            segment.forget(int(block.positions[-1]))
+    yield from rows.take(is_last=True)
 
 
 def _decoded(
@@ -212,7 +228,7 @@ class _Seen:
         gaps = np.flatnonzero(_offset_gaps(block) > 0)
         if len(gaps):
             self.last_gap_offset = int(headers["base_offset"][gaps[-1]])
-        stamped = _is_broker_stamped(headers) | segment.is_coordinator
+        stamped = _is_broker_stamped(headers) | segment.is_coordinator | segment.has_metadata
         stamped &= (headers["max_timestamp"] >= FIRST_MS) & (headers["max_timestamp"] <= LAST_MS)
         if stamped.any():
             newest = int(headers["max_timestamp"][stamped].max())
@@ -224,6 +240,11 @@ class _Seen:
                 self._add_undecodable(position, size, batch, (entry for entry in iter_entries(batch) if isinstance(entry, str)))
         elif segment.has_commits and not self.has_undecodable_commits:
             self._add_undecodable_commit(segment, block)
+        elif segment.has_metadata:
+            indexes = np.flatnonzero((headers["magic"] == 2) & ~are_no_ops(segment.buffer, segment.size, block))
+            for position, size, batch in _batches(segment, block, indexes):
+                problems = (entry for entry in iter_metadata_records(batch) if isinstance(entry, str))
+                self._add_undecodable(position, size, batch, problems)
 
     def _add_undecodable(self, position: int, size: int, batch: bytes, problems: Iterator[str]) -> None:
         following = HEADER.unpack_from(batch)[0] + 1

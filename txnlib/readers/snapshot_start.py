@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Final
 
-from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.readers.broker_files import MOST_BYTES, snapshot_problem
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.storage import files
@@ -20,7 +20,7 @@ SNAPSHOT: Final = "snapshot"
 STARTS: Final = (BEGINNING, SNAPSHOT)
 
 #: Topics whose records no snapshot contains; a waiting group may have committed long ago.
-READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC})
+READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, CLUSTER_METADATA_TOPIC})
 
 _Copy = tuple[str, str | None, int | None]
 
@@ -29,7 +29,7 @@ def start_at_snapshots(capture: Capture) -> Capture:
     """The capture, with each segment that a snapshot replaces marked as skipped.
 
     Only a snapshot at a segment's base offset counts, and only if its CRC matches; else the next older one, else none. The
-    coordinators' and groups' topics are always read completely.
+    topics in READ_WHOLE are always read completely.
     """
     segments: dict[_Copy, list[int]] = defaultdict(list)
     snapshots: dict[_Copy, list[CaptureFile]] = defaultdict(list)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
-from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas, broker_files, console, dump, segment
 from txnlib.readers.capture import CaptureFile, FileKind
@@ -84,6 +85,14 @@ def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
         yield from read(console.iter_chunks(stream), file.source, file.path, file.partition)
 
 
+def _from_metadata_snapshot(file: CaptureFile) -> Batches:
+    yield from _from_segment(partial(segment.read_metadata_log, snapshot_offset=file.offset), replace(file, offset=0))
+
+
+def _metadata_snapshot_problems(file: CaptureFile) -> Batches:
+    yield from broker_files.read_metadata_snapshot_problems(_from_segment(segment.read_segments, replace(file, offset=0)))
+
+
 def _unknown_file(file: CaptureFile) -> Batches:
     sample = files.read_head(file.path, SAMPLE_BYTES).hex()
     is_packed = is_compressed(file.path) and not can_be_unpacked(file.path)
@@ -102,7 +111,11 @@ def _corrupt(problem_of: Callable[[bytes], str | None], file: CaptureFile) -> Ba
 
 
 #: Table -> the only topic that has its records.
-ONLY_IN: Final[Mapping[str, str]] = {"transaction_log": TRANSACTION_STATE_TOPIC, "committed_offsets": GROUP_METADATA_TOPIC}
+ONLY_IN: Final[Mapping[str, str]] = {
+    "transaction_log": TRANSACTION_STATE_TOPIC,
+    "committed_offsets": GROUP_METADATA_TOPIC,
+    "metadata_log": CLUSTER_METADATA_TOPIC,
+}
 #: (table, kind of file) -> reader. Files of any other kind have no rows of that table.
 READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] = {
     ("record_batches", FileKind.SEGMENT): partial(_from_segment, segment.read_record_batches),
@@ -110,6 +123,10 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("transaction_log", FileKind.SEGMENT): partial(_from_segment, segment.read_transaction_log),
     ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
     ("committed_offsets", FileKind.SEGMENT): partial(_from_segment, segment.read_committed_offsets),
+    ("metadata_log", FileKind.SEGMENT): partial(_from_segment, segment.read_metadata_log),
+    ("metadata_log", FileKind.METADATA_SNAPSHOT): _from_metadata_snapshot,
+    ("metadata_log", FileKind.DUMP): partial(_from_dump, dump.read_metadata_log),
+    ("segments", FileKind.METADATA_SNAPSHOT): _metadata_snapshot_problems,
     ("console_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
     ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
     ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),

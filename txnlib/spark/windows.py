@@ -150,6 +150,51 @@ def records_of_id() -> WindowSpec:
     return Window.partitionBy("coordinator_partition", "transactional_id").orderBy("offset")
 
 
+def metadata_records() -> WindowSpec:
+    """The records of the cluster's metadata log in all copies, in offset order, the newest leader epoch first."""
+    return Window.partitionBy("type_of_log").orderBy("offset", F.desc("epoch"), F.desc("last_offset"), "source", "path")
+
+
+def metadata_records_downwards() -> WindowSpec:
+    """The same in descending order."""
+    return Window.partitionBy("type_of_log").orderBy(F.desc("offset"), "epoch", "last_offset", F.desc("source"), F.desc("path"))
+
+
+def copies_of_metadata_record() -> WindowSpec:
+    """The copies of one metadata record, the one to use first. Raw files come before text, which an old tool may have printed."""
+    return Window.partitionBy("type_of_log", "offset").orderBy(F.desc("survives"), F.desc("last_offset"), "source", "path")
+
+
+def changes_of_partition() -> WindowSpec:
+    """The metadata records of one partition, in order; the state in a snapshot comes after the records that led to it."""
+    return Window.partitionBy("topic_id", "partition_id").orderBy("at_offset", "is_in_snapshot")
+
+
+def changes_since_partition_record() -> WindowSpec:
+    """The changes of one partition since the last record that contains all of its state."""
+    return Window.partitionBy("topic_id", "partition_id", "base").orderBy("at_offset", "is_in_snapshot")
+
+
+def states_of_assignment() -> WindowSpec:
+    """The states of one partition, in order."""
+    return Window.partitionBy("topic_id", "partition").orderBy("at_offset")
+
+
+def changes_of_setting() -> WindowSpec:
+    """The values of one setting, in order."""
+    return Window.partitionBy("scope", "scope_name", "name").orderBy("at_offset", "is_in_snapshot")
+
+
+def changes_of_broker() -> WindowSpec:
+    """The metadata records of one broker, in order."""
+    return Window.partitionBy("broker_id").orderBy("at_offset", "is_in_snapshot")
+
+
+def blocks_of_producer_ids() -> WindowSpec:
+    """The blocks of producer ids, in the order in which they were given out. Few rows."""
+    return Window.partitionBy("type").orderBy("at_offset", "is_in_snapshot")
+
+
 def owners_of_open_transaction() -> WindowSpec:
     """The ids that claim the producer id of an open transaction, the best claim first."""
     return Window.partitionBy(*TOPIC_PARTITION, "producer_id", "start_offset").orderBy(

@@ -1,4 +1,4 @@
-"""The text checkpoints of a broker: `…-offset-checkpoint` and `leader-epoch-checkpoint`, version 0.
+"""The text checkpoints of a broker: `…-offset-checkpoint`, `leader-epoch-checkpoint` and `partition.metadata`, version 0.
 
 Kafka: `CheckpointFile`; formats.md 3.12. Brokers replace the file atomically, so an incomplete or malformed one is a bad copy.
 """
@@ -60,6 +60,15 @@ def read_checkpoint(content: bytes, *, fields: int) -> Checkpoint:
     if odd is None:
         return Checkpoint(entries, expected, counted_at)
     return Checkpoint(entries, f"{expected}; {odd[0][:_SHOWN]!r} at byte {odd[1]} is none", odd[1])
+
+
+_PARTITION_METADATA: Final = re.compile(rb"version: ?0\r?\ntopic_id: ?([A-Za-z0-9_-]{22})\s*")
+
+
+def read_topic_id(content: bytes) -> str | None:
+    """The topic id in a `partition.metadata`; None if the file is not complete. Kafka: `PartitionMetadataFile`."""
+    match = _PARTITION_METADATA.fullmatch(content)
+    return None if match is None else match[1].decode("ascii")
 
 
 def number(word: bytes, most: int) -> int | None:

@@ -28,6 +28,10 @@ MAX_COORDINATOR_PARTITIONS: Final = 100_000
 
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+
+#: The feature whose level decides how coordinators end transactions.
+TRANSACTION_VERSION: Final = "transaction.version"
 
 #: How far two clocks may still differ after their offset was estimated, or if both are of one broker.
 CLOCKS_DIFFER_MS: Final = 1_000

@@ -8,7 +8,7 @@ In reading order:
 
 * `columns`: types, columns and tables as data, and what several tables share
 * `runs`, `ingested`: the runs, and what readers fill
-* `coverage`, `producers`, `coordinators`: what is reconstructed
+* `metadata`, `coverage`, `producers`, `coordinators`: what is reconstructed
 * `reports`: what is open, what it blocks, and what is odd
 """
 
@@ -29,13 +29,18 @@ from txnlib.core.schema.columns import (
     PRODUCER,
     OPEN_TRANSACTION,
 )
-from txnlib.core.schema import coordinators, coverage, ingested, producers, reports, runs
+from txnlib.core.schema import coordinators, coverage, ingested, metadata, producers, reports, runs
 
 #: In the order of `docs/tables.md`.
 TABLES: Final[Mapping[str, Table]] = {
     "audit_runs": runs.AUDIT_RUNS,
     "segments": ingested.SEGMENTS,
     "checkpoints": ingested.CHECKPOINTS,
+    "metadata_log": ingested.METADATA_LOG,
+    "partition_assignments": metadata.PARTITION_ASSIGNMENTS,
+    "cluster_settings": metadata.CLUSTER_SETTINGS,
+    "broker_sessions": metadata.BROKER_SESSIONS,
+    "producer_id_blocks": metadata.PRODUCER_ID_BLOCKS,
     "coverage": coverage.COVERAGE,
     "quarantine": coverage.QUARANTINE,
     "record_batches": ingested.RECORD_BATCHES,

@@ -33,8 +33,23 @@ COVERAGE: Final = Table(
             BOOLEAN,
             "Whether verdicts are based on this copy: the leader's copy, else the longest copy with the newest leader epoch.",
         ),
-        Column("leader", STRING, "Broker that leads the partition, from capture.json; NULL if capture.json names none."),
-        Column("is_leader", BOOLEAN, "Whether the copy is the leader's, according to capture.json."),
+        Column("leader", STRING, "Broker that leads the partition; -1 if none does; NULL if it is not known."),
+        Column(
+            "leader_basis",
+            STRING,
+            "How the leader is known: CAPTURE_JSON; METADATA_LOG, which was growing when it was copied; METADATA_LOG_UNCONFIRMED, "
+            "of which that is not known; or METADATA_LOG_STALE, which had ended long before, so that it names no leader.",
+        ),
+        Column("noted_leader", STRING, "Leader according to capture.json; -1 if none."),
+        Column("assigned_leader", STRING, "Leader according to the cluster's metadata log; -1 if none."),
+        Column("in_sync", Array(STRING), "In-sync and eligible leader replicas, from the cluster's metadata log."),
+        Column("is_leader", BOOLEAN, "Whether the copy is the leader's; NULL if the leader is not known."),
+        Column("topic_id", STRING, "Topic id in the partition.metadata of the copy; NULL if it was not captured."),
+        Column(
+            "is_deleted",
+            BOOLEAN,
+            "Whether the copy is of a topic that was deleted, perhaps to be created again. Such a copy is not judged.",
+        ),
         Column("leader_epoch", INT, "Newest leader epoch in the batches and the leader-epoch-checkpoint of the copy."),
         Column(
             "role",
@@ -92,8 +107,8 @@ COVERAGE: Final = Table(
         Column(
             "is_gone",
             BOOLEAN,
-            "For a MISSING partition: whether the brokers' checkpoints and capture.json together prove that its topic no longer "
-            "exists; NULL if they prove nothing.",
+            "For a MISSING partition: whether the metadata log, or the brokers' checkpoints and capture.json, prove that its topic no "
+            "longer exists; NULL if they prove nothing.",
         ),
     ),
     checks={

@@ -19,6 +19,7 @@ from txnlib.core.schema.columns import (
     Column,
     Struct,
     Table,
+    are_present,
     struct,
 )
 
@@ -86,6 +87,55 @@ TRANSACTION_LOG: Final = Table(
         ),
         Column("unknown_tags", Array(INT), "Numbers of tagged fields that this version does not know."),
     ),
+)
+
+METADATA_LOG: Final = Table(
+    comment="The records of __cluster_metadata, from segments and snapshots of every broker and controller.",
+    columns=(
+        Column("source", STRING, "Copy of the log: raw or text, and the log directory in the capture."),
+        Column("path", STRING, "File the record was read from."),
+        Column(
+            "snapshot_offset", LONG, "For a record of a snapshot, the offset before which it shows the state; NULL for the log."
+        ),
+        Column("position", LONG, "Byte position of its batch."),
+        Column("offset", LONG, "Offset of the record in the log, or in the snapshot."),
+        Column("last_offset", LONG, "The same, or the offset of the last of several consecutive NoOpRecords, which are one row."),
+        Column("timestamp_ms", LONG, "Time of the record by the controller's clock; of several NoOpRecords, of the last one."),
+        Column("controller_epoch", INT, "Leader epoch of the batch, which is the epoch of the controller."),
+        Column("type", STRING, "Type of the record, as Kafka's tools print it."),
+        Column("version", INT, "Version of the record; NULL for control records."),
+        Column("name", STRING, "Name of the topic, feature, setting or controller transaction; of an aborted one, the reason."),
+        Column("topic_id", STRING, "Topic id, as Kafka's tools print it."),
+        Column("partition_id", INT, "Number of the partition."),
+        Column("replicas", Array(INT), "Replicas of the partition; NULL if the record does not change them."),
+        Column("isr", Array(INT), "In-sync replicas; NULL if the record does not change them."),
+        Column("removing_replicas", Array(INT), "Replicas that are being removed; NULL if the record does not change them."),
+        Column("adding_replicas", Array(INT), "Replicas that are being added; NULL if the record does not change them."),
+        Column("sets_leader", BOOLEAN, "Whether the record sets the leader, which raises the leader epoch."),
+        Column("leader", INT, "Leader that the record sets; NULL if it sets none, or that there is none."),
+        Column("leader_epoch", INT, "Leader epoch; NULL in a change, which only raises it."),
+        Column("partition_epoch", INT, "Number of changes of the partition; NULL in a change, which only raises it."),
+        Column("leader_recovery_state", INT, "1: the leader was elected uncleanly and is recovering; 0: it is not."),
+        Column("eligible_leader_replicas", Array(INT), "Eligible leader replicas (KIP-966); NULL if not changed."),
+        Column("last_known_elr", Array(INT), "Last known eligible leader replicas; NULL if not changed."),
+        Column("broker_id", INT, "Broker that registers, is fenced or gets a block of producer ids."),
+        Column("broker_epoch", LONG, "Epoch of that broker."),
+        Column("incarnation_id", STRING, "Id of the broker's process."),
+        Column("is_fenced", BOOLEAN, "Whether the broker is fenced from here on; NULL if not changed."),
+        Column("is_in_controlled_shutdown", BOOLEAN, "Whether the broker is shutting down; NULL if not changed."),
+        Column("feature_level", INT, "Level of the feature; 0 if it is not supported."),
+        Column("resource_type", STRING, "What a setting applies to: TOPIC, BROKER, GROUP, …"),
+        Column("resource_name", STRING, "Topic or broker of a setting; empty for the default of all brokers."),
+        Column("value", STRING, "Value of the setting; NULL if it is removed, [hidden] if it may be secret."),
+        Column("next_producer_id", LONG, "Producer id after the block that the broker gets."),
+        Column(
+            "is_effective",
+            BOOLEAN,
+            "Whether the state of the cluster follows from the record: it belongs to the newest complete snapshot or to the "
+            "unbroken log around it, no controller transaction with it was aborted, and of several copies it is the one that counts.",
+        ),
+    ),
+    checks={"offsets_are_in_order": "offset <= last_offset", "record_has_a_type": are_present("type")},
 )
 
 COMMITTED_OFFSETS: Final = Table(
@@ -176,9 +226,10 @@ CHECKPOINTS: Final = Table(
     columns=(
         Column("source", STRING, "Log directory of the checkpoint file."),
         Column("path", STRING, "Checkpoint file."),
-        Column("name", STRING, "high_watermark, recovery_point, log_start_offset, cleaner_offset or leader_epoch."),
+        Column("name", STRING, "high_watermark, recovery_point, log_start_offset, cleaner_offset, leader_epoch or topic_id."),
         *PARTITION_COLUMNS,
         Column("value", LONG, "Offset, or leader epoch."),
         Column("start_offset", LONG, "First offset of the leader epoch; NULL for other checkpoints."),
+        Column("topic_id", STRING, "Topic id in partition.metadata; NULL for other checkpoints."),
     ),
 )

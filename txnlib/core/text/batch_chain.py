@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable
 from contextlib import closing
 from typing import Final, NamedTuple
 
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line
 from txnlib.core.text.free_text import FileLine, OpenText, OtherChains
 
@@ -111,6 +111,8 @@ class Chain:
         topic = file.topic or topic
         self.may_hold_coordinator_records = topic in (None, TRANSACTION_STATE_TOPIC)
         self.is_coordinator = topic == TRANSACTION_STATE_TOPIC
+        #: Only the metadata log has snapshots of batches; that of a new cluster, `bootstrap.checkpoint`, is outside its folder.
+        self.holds_metadata = topic == CLUSTER_METADATA_TOPIC or file.kind == "checkpoint"
         self.next_position, self.last_offset = 0, NOT_PRINTED
         #: Lowest position and offset for a batch that replaces the current one, if the last resumption proves wrong.
         self.floor = (0, NOT_PRINTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from txnlib.core.kafka.metadata_records import MetadataRecord
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.text.batch_chain import Chain
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, DumpedSnapshotEntry
@@ -35,6 +36,16 @@ class DumpedTransactionLogRecord(NamedTuple):
     entry: TransactionLogEntry | None
 
 
+class DumpedMetadataRecord(NamedTuple):
+    """A record of `__cluster_metadata`. `position`: that of its batch in the file."""
+
+    offset: int
+    timestamp: int
+    partition_leader_epoch: int
+    position: int
+    record: MetadataRecord
+
+
 class FileStart(NamedTuple):
     position: int
     file: DumpedFile
@@ -48,7 +59,7 @@ class FileEnd(NamedTuple):
     is_decoded: bool
 
 
-Dumped = FileStart | FileEnd | DumpedBatch | DumpedTransactionLogRecord | DumpedSnapshotEntry | Unreadable
+Dumped = FileStart | FileEnd | DumpedBatch | DumpedTransactionLogRecord | DumpedMetadataRecord | DumpedSnapshotEntry | Unreadable
 
 
 def sample_of(text: bytes) -> str:

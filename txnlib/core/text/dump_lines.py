@@ -22,6 +22,10 @@ NOT_PRINTED: Final = -1
 LONGEST_METADATA: Final = 1 << 14
 
 
+#: Kinds of files that consist of batches.
+LOG_KINDS: Final = frozenset({"log", "checkpoint"})
+
+
 class DumpedFile(NamedTuple):
     """A line `Dumping <path>` and the fields in its path. None: not in the path, or there is no such line."""
 
@@ -32,6 +36,13 @@ class DumpedFile(NamedTuple):
     partition: int | None = None
     log_directory: str = ""
     is_deleted: bool = False
+    #: For a snapshot of `__cluster_metadata`, the offset before which it shows the state.
+    snapshot_offset: int | None = None
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the file consists of batches: a log, or a snapshot of `__cluster_metadata`."""
+        return self.kind in LOG_KINDS
 
 
 class DumpedBatch(NamedTuple):
@@ -169,6 +180,7 @@ def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
 
 
 _KINDS: Final = frozenset({"log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "deleted", "swap", "cleaned"})
+_METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
 _DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<state>future|delete|stray))?")
 
 
@@ -188,7 +200,10 @@ def read_file_line(line: bytes) -> DumpedFile | None:
     if match is None:
         return DumpedFile(path, kind, base_offset)
     is_deleted = match["state"] in ("delete", "stray")
-    return DumpedFile(path, kind, base_offset, match["topic"], int(match["partition"]), log_directory, is_deleted)
+    snapshot = _METADATA_SNAPSHOT.fullmatch(name)
+    snapshot_offset = None if snapshot is None or int(snapshot[1]) >= _FAR else int(snapshot[1])
+    place = match["topic"], int(match["partition"])
+    return DumpedFile(path, kind, base_offset, *place, log_directory, is_deleted, snapshot_offset)
 
 
 def read_batch_line(line: bytes) -> DumpedBatch | None:

@@ -10,12 +10,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from txnlib.core.kafka.metadata_records import MetadataRecord
 from txnlib.core.text.batch_chain import Chain, ChainedBatches, Line, Lines, offset_of
 from txnlib.core.text.coordinator_text import DECODED, UNDECODED
-from txnlib.core.text.dump_events import Dumped, DumpedTransactionLogRecord, FileStart, Output, Unreadable, sample_of
-from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, read_batch_line, read_file_line, read_snapshot_line
+from txnlib.core.text.dump_events import (
+    Dumped,
+    DumpedMetadataRecord,
+    DumpedTransactionLogRecord,
+    FileStart,
+    Output,
+    Unreadable,
+    sample_of,
+)
+from txnlib.core.text.dump_lines import (
+    LOG_KINDS,
+    NOT_PRINTED,
+    DumpedBatch,
+    DumpedFile,
+    read_batch_line,
+    read_file_line,
+    read_snapshot_line,
+)
 from txnlib.core.text.free_text import FileLine, OpenText
 from txnlib.core.text.long_line import LongLine, size_of
+from txnlib.core.text.metadata_text import METADATA_PAYLOADS, read_metadata_control, read_metadata_payload
 from txnlib.core.text.record_lines import (
     KEY,
     RecordLine,
@@ -181,7 +199,7 @@ class DumpReader:
         if batch is None:
             return False
         chain = self.chain
-        if chain is None or chain.kind != "log":
+        if chain is None or chain.kind not in LOG_KINDS:
             chain = self.start_file(position, DumpedFile())
             chain.next_position = batch.position
         is_next = chain.continues(batch)
@@ -272,7 +290,13 @@ class DumpReader:
         text_open: OpenText | None = None
         for contents in contents_of(record):
             if batch.is_control:
+                control = read_metadata_control(contents) if chain.holds_metadata else None
+                if control is not None:
+                    self.add_metadata_record(record.offset, record.timestamp, control, batch)
                 return self.read_marker(contents)
+            if chain.holds_metadata and contents.startswith(METADATA_PAYLOADS):
+                self.read_metadata_record(position, record.offset, record.timestamp, contents, batch)
+                return True
             text = contents.removeprefix(KEY)
             if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
                 self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
@@ -324,6 +348,9 @@ class DumpReader:
         if chain.may_hold_coordinator_records and len(text) < len(line) and text.startswith(DECODED):
             timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED
             self.read_coordinator_record(position, offset, timestamp, text, NOT_PRINTED, batch)
+        elif chain.holds_metadata and (payload := line.removeprefix(b"|")).startswith(METADATA_PAYLOADS):
+            # A controller stamps all records of a batch with the same time.
+            self.read_metadata_record(position, offset, batch.max_timestamp, payload, batch)
         else:
             chain.open_text()
         chain.records += 1
@@ -350,9 +377,22 @@ class DumpReader:
         epoch = batch.partition_leader_epoch
         self.out.values.append(DumpedTransactionLogRecord(offset, timestamp, epoch, batch.position, *record))
 
+    def read_metadata_record(self, position: int, offset: int, timestamp: int, contents: bytes, batch: DumpedBatch) -> None:
+        """Reads the JSON of a record of `__cluster_metadata`. The tool prints each on one line."""
+        decoded = read_metadata_payload(contents)
+        if decoded is None:
+            is_cut = not contents.endswith(b"\n")
+            self.out.unreadable(position, contents, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.UNDECODABLE_RECORD)
+            return
+        self.add_metadata_record(offset, timestamp, decoded, batch)
+
+    def add_metadata_record(self, offset: int, timestamp: int, decoded: MetadataRecord, batch: DumpedBatch) -> None:
+        epoch = batch.partition_leader_epoch
+        self.out.values.append(DumpedMetadataRecord(offset, timestamp, epoch, batch.position, decoded))
+
     def read_snapshot_entry(self, position: int, line: bytes) -> bool:
         """A line without its line end does not count, because its last number may be truncated."""
-        if not line.startswith(b"producerId: ") or not line.endswith(b"\n") or (self.chain and self.chain.kind == "log"):
+        if not line.startswith(b"producerId: ") or not line.endswith(b"\n") or (self.chain and self.chain.kind in LOG_KINDS):
             return False
         entry = read_snapshot_line(line)
         if entry is None:
@@ -368,7 +408,7 @@ class DumpReader:
         remark = remark_of(line)
         chain.is_torn |= remark is Remark.TORN
         chain.is_ended_early |= remark is Remark.ENDED_EARLY or b'Exception in thread "' in line
-        is_of_index = chain.kind not in ("log", "snapshot") and line.startswith(_OF_INDEXES)
+        is_of_index = chain.kind not in (*LOG_KINDS, "snapshot") and line.startswith(_OF_INDEXES)
         if chain.has_open_text:
             self.read_open_text(position, line, chain)
             return

@@ -11,18 +11,52 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
+
 
 class Role(StrEnum):
     """The role of a copy among the copies of its partition."""
 
-    #: Its broker leads the partition, according to capture.json.
+    #: Its broker leads the partition, according to capture.json or the cluster's metadata log.
     LEADER = "LEADER"
-    #: The partition has no leader, all its replicas were captured, and this one would be elected.
+    #: The partition has no leader, and this copy has all that was committed: it was in sync last, or all replicas were captured.
     LAST_LEADER = "LAST_LEADER"
     #: The leader, or the broker of this copy, is unknown, and no other copy or checkpoint reaches further.
     FURTHEST = "FURTHEST"
     #: The copy of a follower or a dead broker, or one that another copy or checkpoint exceeds.
     OTHER = "OTHER"
+
+
+class LeaderBasis(StrEnum):
+    """How the leader of a partition is known."""
+
+    CAPTURE_JSON = "CAPTURE_JSON"
+    #: By the cluster's metadata log, which reaches the instant at which it was copied.
+    METADATA_LOG = "METADATA_LOG"
+    #: The same, but nothing shows that the metadata log was still growing when it was copied.
+    METADATA_LOG_UNCONFIRMED = "METADATA_LOG_UNCONFIRMED"
+    #: The metadata log ended long before it was copied: its broker was dead or cut off, and leaders may have changed since.
+    METADATA_LOG_STALE = "METADATA_LOG_STALE"
+
+
+#: The bases that prove that a partition has a leader.
+PROVES_LEADER: Final = frozenset({LeaderBasis.CAPTURE_JSON, LeaderBasis.METADATA_LOG})
+#: How long before its copy the newest record of a metadata log may be, in ms, by whether the log has NoOpRecords. An idle
+#: controller writes one every half second (`metadata.max.idle.interval.ms`). Without them: two session timeouts, after which a
+#: controller would have fenced a dead broker (`broker.session.timeout.ms`).
+CONFIRMED_WITHIN_MS: Final[Mapping[bool, int]] = {True: 5_000, False: 18_000}
+
+
+def leader_basis(lag_ms: int | None, *, has_no_ops: bool) -> LeaderBasis:
+    """The basis of leaders from a metadata log whose newest record is `lag_ms` older than its copy; None: not known.
+
+    Silence proves something only where the controller writes NoOpRecords, and only beyond what clocks may differ.
+    """
+    if lag_ms is not None and lag_ms <= CONFIRMED_WITHIN_MS[has_no_ops]:
+        return LeaderBasis.METADATA_LOG
+    if lag_ms is not None and has_no_ops and lag_ms > UNKNOWN_CLOCKS_DIFFER_MS:
+        return LeaderBasis.METADATA_LOG_STALE
+    return LeaderBasis.METADATA_LOG_UNCONFIRMED
 
 
 class End(StrEnum):

@@ -23,14 +23,16 @@ def coordinator_log(transaction_log: DataFrame, coverage: DataFrame) -> DataFram
     offset are unused records of console text (`console_copies`). Kafka: `LogCleaner`.
     """
     copies = coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
-    cut = copies.where(F.col("truncated").isNotNull()).select("partition", "source", "truncated")
+    is_deleted = F.coalesce("is_deleted", F.lit(False))
+    cut = copies.where(F.col("truncated").isNotNull() | is_deleted).select("partition", "source", "truncated", "is_deleted")
     is_whole = F.col("is_judged") & F.col("is_current") & shows_absence()
     reach = (F.col("source").alias("current"), F.col("survives_until").alias("copy_end"))
     current = copies.where(is_whole).select("partition", *reach)
     located = transaction_log.join(F.broadcast(cut), on=["partition", "source"], how="left").join(
         F.broadcast(current), on="partition", how="left"
     )
-    history = located.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())
+    existing = located.where(~F.coalesce("is_deleted", F.lit(False)))
+    history = existing.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())
     ranked = (
         history.where(F.col("offset").isNotNull())
         .withColumn("lacks_start", F.col("start_ms").isNull())

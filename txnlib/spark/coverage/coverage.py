@@ -12,11 +12,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import End, KnownBy, Role
+from txnlib.core.verdicts.copies import End, KnownBy, LeaderBasis, Role
 from txnlib.spark import windows
 from txnlib.spark.core_udfs import known_by
 from txnlib.spark.coverage.contradicted_batches import contradicted_batches, epochs_of_segments
 from txnlib.spark.coverage.deleted_topics import with_gone
+from txnlib.spark.coverage.leaders import NO_LEADER
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
@@ -33,22 +34,32 @@ def coverage(
     record_batches: DataFrame,
     checkpoints: DataFrame,
     partition_notes: DataFrame,
+    leaders: DataFrame,
     instants: DataFrame,
     expected: DataFrame,
+    deleted_copies: DataFrame | None = None,
+    *,
+    whole_metadata_ms: int | None = None,
 ) -> DataFrame:
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
 
     `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms) come from capture.json. A
-    null broker is the default; `<broker>/<name>` is one of several copies from a broker. `expected` (topic, partition) lists the
-    partitions that should have been captured.
+    null broker is the default; `<broker>/<name>` is one of several copies from a broker. `leaders`: see `coverage.leaders`.
+    `expected` (topic, partition) lists the partitions that should have been captured. `deleted_copies` (COPY): copies of deleted
+    topics, which are not judged; None if there are none. `whole_metadata_ms`: up to when the metadata log is known to name every
+    partition; None if it is not.
     """
-    copies = _summaries(segments)
-    copies = _with_checkpoints(copies, checkpoints)
-    copies = _with_notes(copies, partition_notes, instants)
+    if deleted_copies is not None:
+        deleted = _deleted(_with_checkpoints(_summaries(_only(segments, deleted_copies)), checkpoints), instants)
+        segments, checkpoints, record_batches = (
+            each.join(F.broadcast(deleted_copies), on=list(COPY), how="left_anti")
+            for each in (segments, checkpoints, record_batches)
+        )
+    copies = _with_leaders(_with_instants(_with_checkpoints(_summaries(segments), checkpoints), instants), leaders)
     epochs = epochs_of_segments(record_batches)
     contradicted = contradicted_batches(epochs, segments, checkpoints)
     copies = _with_contradictions(copies, contradicted)
-    copies = _with_leader_epochs(copies, _without(epochs, contradicted), checkpoints)
+    copies = _with_leader_epochs(copies, _without_refuted(epochs, contradicted), checkpoints)
     copies = _with_noted_high_watermark(copies, checkpoints, instants)
     copies = _with_role(copies)
     copies = _with_known_until(copies)
@@ -59,10 +70,57 @@ def coverage(
     missing = named.join(copies, on=list(TOPIC_PARTITION), how="left_anti").join(noted, on=list(TOPIC_PARTITION), how="left")
     listed = marks.select(*TOPIC_PARTITION, broker().alias("broker"))
     missing = with_gone(missing, listed, partition_notes, instants)
-    missing = missing.join(F.broadcast(_notes_of(partition_notes)), on=list(TOPIC_PARTITION), how="left")
-    detail = F.when(F.col("is_gone"), "its topic no longer exists").otherwise("not captured")
-    absent = missing.withColumns({"status": F.lit("MISSING"), "detail": detail, "is_judged": F.lit(False)})
-    return conform(copies.unionByName(absent, allowMissingColumns=True), COVERAGE)
+    missing = missing.join(F.broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
+    if whole_metadata_ms is not None:
+        missing = _with_unassigned(missing, whole_metadata_ms)
+    absent = missing.withColumns({"status": F.lit("MISSING"), "detail": _absence(), "is_judged": F.lit(False)})
+    rows = copies.withColumn("is_deleted", F.lit(False)).unionByName(absent, allowMissingColumns=True)
+    if deleted_copies is not None:
+        rows = rows.unionByName(deleted, allowMissingColumns=True)
+    return conform(rows, COVERAGE)
+
+
+#: Detail of a copy that is not judged, because its topic id is that of a deleted topic.
+OF_DELETED_TOPIC: Final = "of a deleted topic, or of an earlier topic of the same name"
+
+
+def _without(rows: DataFrame, copies: DataFrame) -> DataFrame:
+    return rows.join(F.broadcast(copies), on=list(COPY), how="left_anti")
+
+
+def _only(rows: DataFrame, copies: DataFrame) -> DataFrame:
+    return rows.join(F.broadcast(copies), on=list(COPY), how="left_semi")
+
+
+def _deleted(copies: DataFrame, instants: DataFrame) -> DataFrame:
+    """Copies of deleted topics, with what coverage says about them."""
+    facts = {
+        "role": F.lit(Role.OTHER.value),
+        "ends": F.lit(End.TORN.value),
+        "is_current": F.lit(False),
+        "is_judged": F.lit(False),
+        "is_deleted": F.lit(True),
+        "captured_at": instant("captured_at_ms"),
+        "status": F.lit("PARTIAL"),
+        "detail": F.lit(OF_DELETED_TOPIC),
+    }
+    return _with_instants(copies, instants).withColumns(facts)
+
+
+def _with_unassigned(missing: DataFrame, whole_metadata_ms: int) -> DataFrame:
+    """`missing`, where the metadata log proves that a partition no longer exists."""
+    is_gone = F.col("assigned_leader").isNull() & (F.col("topic") != TRANSACTION_STATE_TOPIC)
+    known_at = F.when(is_gone, instant(F.lit(whole_metadata_ms))).otherwise(F.col("checkpointed_at"))
+    return missing.withColumns({"checkpointed_at": known_at, "is_gone": F.when(is_gone, True).otherwise(F.col("is_gone"))})
+
+
+def _absence() -> Column:
+    """What to do about a partition without a copy, in words."""
+    in_sync = F.concat(F.lit("; no broker leads it; in sync last: "), F.concat_ws(", ", "in_sync"))
+    where = F.when(F.col("leader") == NO_LEADER, in_sync).otherwise(F.concat(F.lit("; broker "), "leader", F.lit(" leads it")))
+    return F.when(F.col("is_gone"), "its topic no longer exists").otherwise(
+        F.concat(F.lit("not captured"), F.coalesce(where, F.lit("")))
+    )
 
 
 def lowered(coverage: DataFrame, checked_batches: DataFrame) -> DataFrame:
@@ -191,24 +249,20 @@ def _summaries(segments: DataFrame) -> DataFrame:
 
 
 def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
-    marks = (
-        checkpoints.where(F.col("name").isin("high_watermark", "log_start_offset", "recovery_point"))
-        .groupBy(*COPY)
-        .pivot("name", ["high_watermark", "log_start_offset", "recovery_point"])
-        .agg(F.max("value"))
-    )
+    names = ("high_watermark", "log_start_offset", "recovery_point")
+    values = [F.max(F.when(F.col("name") == name, F.col("value"))).alias(name) for name in names]
+    marks = checkpoints.groupBy(*COPY).agg(*values, F.max("topic_id").alias("topic_id"))
     joined = copies.join(marks, on=list(COPY), how="left")
     # The checkpoint lists a partition only if its log start is above its first segment.
     return joined.withColumn("log_start_offset", F.greatest("log_start_offset", "first_segment_offset"))
 
 
-def _notes_of(partition_notes: DataFrame) -> DataFrame:
-    return partition_notes.select(
-        *TOPIC_PARTITION, F.col("leader").cast("string").alias("leader"), F.col("replicas").cast("array<string>").alias("replicas")
-    )
+def _with_leaders(copies: DataFrame, led: DataFrame) -> DataFrame:
+    joined = copies.join(F.broadcast(led), on=list(TOPIC_PARTITION), how="left")
+    return joined.withColumn("is_leader", F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker")))
 
 
-def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFrame) -> DataFrame:
+def _with_instants(copies: DataFrame, instants: DataFrame) -> DataFrame:
     noted = instants.where(F.col("broker").isNotNull())
     of_place = noted.withColumnsRenamed({"broker": "place", "captured_at_ms": "of_place_ms"})
     default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("default_ms"))
@@ -217,14 +271,9 @@ def _with_notes(copies: DataFrame, partition_notes: DataFrame, instants: DataFra
         .join(F.broadcast(of_place), on=["place", "folder"], how="left")
         .join(F.broadcast(noted), on=["broker", "folder"], how="left")
         .join(F.broadcast(default), how="left")
-        .join(F.broadcast(_notes_of(partition_notes)), on=list(TOPIC_PARTITION), how="left")
     )
-    return joined.withColumns(
-        {
-            "captured_at_ms": F.coalesce(clock_ms("of_place_ms"), clock_ms("captured_at_ms"), clock_ms("default_ms")),
-            "is_leader": F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker")),
-        }
-    )
+    captured_at_ms = F.coalesce(clock_ms("of_place_ms"), clock_ms("captured_at_ms"), clock_ms("default_ms"))
+    return joined.withColumn("captured_at_ms", captured_at_ms)
 
 
 def _with_contradictions(copies: DataFrame, contradicted: DataFrame) -> DataFrame:
@@ -244,7 +293,7 @@ def _with_contradictions(copies: DataFrame, contradicted: DataFrame) -> DataFram
     )
 
 
-def _without(epochs: DataFrame, contradicted: DataFrame) -> DataFrame:
+def _without_refuted(epochs: DataFrame, contradicted: DataFrame) -> DataFrame:
     """The leader epochs of segments, without those that only a contradicted batch has."""
     refuted = contradicted.select(*COPY, "segment_base_offset", "epoch", F.col("base_offset").alias("begins"))
     return epochs.join(F.broadcast(refuted), on=refuted.columns, how="left_anti")
@@ -341,9 +390,14 @@ def _with_role(copies: DataFrame) -> DataFrame:
     held_by = F.collect_set("broker").over(whole)
     is_replicated = F.coalesce(F.size(F.array_except("replicas", held_by)) == 0, F.lit(False)) & (F.size("replicas") > 0)
     is_only_replica = F.coalesce(F.col("replicas") == F.array("leader"), F.lit(False))
+    is_stale = F.coalesce(F.col("leader_basis") == LeaderBasis.METADATA_LOG_STALE.value, F.lit(False))
+    is_in_sync = F.coalesce(F.array_contains("in_sync", F.col("broker")), F.lit(False))
+    is_furthest_in_sync = is_in_sync & F.when(is_in_sync, reach).eqNullSafe(F.max(F.when(is_in_sync, reach)).over(whole))
+    is_last = is_furthest_in_sync | (is_furthest & is_replicated)
     role = (
-        F.when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
-        .when(F.col("leader") == "-1", F.when(is_furthest & is_replicated, Role.LAST_LEADER.value))
+        F.when(is_stale, Role.OTHER.value)
+        .when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
+        .when(F.col("leader") == NO_LEADER, F.when(is_last, Role.LAST_LEADER.value))
         .when(F.col("is_leader"), Role.LEADER.value)
         # If the folder does not name a broker, the copy's broker is unknown, unless there is only one replica. Console text is no
         # replica.

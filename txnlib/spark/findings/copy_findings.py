@@ -66,7 +66,7 @@ def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
 
 def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     """The batches of partitions with several copies, each below its copy's high watermark."""
-    copies = coverage.where(F.col("source").isNotNull())
+    copies = coverage.where(F.col("source").isNotNull() & ~F.coalesce("is_deleted", F.lit(False)))
     several = copies.groupBy(*TOPIC_PARTITION).agg(F.count("*").alias("count")).where("count > 1").drop("count")
     bounds = copies.join(several, on=list(TOPIC_PARTITION), how="left_semi").select(*COPY, "high_watermark")
     is_stable = F.coalesce(F.col("last_offset") < F.col("high_watermark"), F.lit(True))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import End, Role
+from txnlib.core.verdicts.copies import PROVES_LEADER, End, Role
 from txnlib.core.verdicts.evidence import Owner, Thresholds
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Verdict
@@ -22,6 +22,7 @@ from txnlib.spark import windows
 from txnlib.spark.coordinators.transactional_ids import is_two_phase_commit, last_records
 from txnlib.spark.core_udfs import application_of, judgement
 from txnlib.spark.coverage.coverage import begins_at_snapshot, shows_absence
+from txnlib.spark.coverage.leaders import NO_LEADER
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import open_spans
@@ -120,7 +121,8 @@ def _with_copies(spans: DataFrame, coverage: DataFrame) -> DataFrame:
         F.col("is_instant_assumed").alias("is_partition_assumed"),
         F.col("role").alias("partition_role"),
         F.col("ends").alias("partition_end"),
-        F.when(F.col("leader").isNotNull(), F.col("leader") != "-1").alias("has_leader"),
+        F.when(F.col("leader_basis").isin(*PROVES_LEADER), F.col("leader") != NO_LEADER).alias("has_leader"),
+        "leader",
         F.col("damaged_offset").alias("partition_damaged_offset"),
         F.when(begins_at_snapshot(), F.col("read_from_offset")).alias("snapshot_from_offset"),
     )
@@ -240,7 +242,7 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
         F.max("coordinator_epoch").alias("newest_coordinator_epoch")
     )
     captured = (
-        coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & (F.col("status") != "MISSING"))
+        coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & (F.col("status") != "MISSING") & ~_is_deleted())
         .groupBy(F.col("partition").alias("coordinator_partition"))
         .agg(
             F.max(F.when(F.col("is_decoded"), F.unix_millis("known_until"))).alias("coordinator_known_ms"),
@@ -255,6 +257,10 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
     return captured.join(newest_epochs, on="coordinator_partition", how="left")
 
 
+def _is_deleted() -> Column:
+    return F.coalesce("is_deleted", F.lit(False))
+
+
 def _standing_of_copy() -> Column:
     """Sort key of copies by trust: current ones, complete ones, the judged one."""
     is_current, is_whole = F.coalesce("is_current", F.lit(False)), F.coalesce(F.col("ends") == End.WHOLE.value, F.lit(False))
@@ -264,7 +270,7 @@ def _standing_of_copy() -> Column:
 def _all_coordinators(coverage: DataFrame) -> DataFrame:
     """One row: the instant up to which every coordinator is known, and the coordinator partitions without a complete copy."""
     each = (
-        coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
+        coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & ~_is_deleted())
         .groupBy("partition")
         .agg(
             F.max(F.unix_millis("known_until")).alias("known_ms"),

@@ -1,0 +1,70 @@
+"""The tables of the cluster's own metadata log: who led what, and which settings applied, when."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.core.schema.columns import BOOLEAN, INT, LONG, PARTITION_COLUMNS, STRING, TIMESTAMP, Array, Column, Table, are_present
+
+#: From when to when a row applies. Offsets are those of `__cluster_metadata`.
+_SINCE: Final = (
+    Column("since_offset", LONG, "Offset of the metadata record from which the row applies; NULL if only a snapshot shows it."),
+    Column("since", TIMESTAMP, "Time of that record; NULL if only a snapshot shows it."),
+    Column("until_offset", LONG, "Offset of the metadata record that ended it; NULL if it still applies."),
+    Column("until", TIMESTAMP, "Time of that record; NULL if it still applies."),
+    Column("is_current", BOOLEAN, "Whether it still applied at the end of the captured metadata log."),
+)
+
+PARTITION_ASSIGNMENTS: Final = Table(
+    comment="The leader and replicas of each partition over time, from the cluster's metadata log.",
+    columns=(
+        *PARTITION_COLUMNS,
+        Column("topic_id", STRING, "Id of the topic: a topic that is deleted and created again gets another one."),
+        Column("leader", INT, "Leader of the partition; NULL if it has none."),
+        Column("leader_epoch", INT, "Leader epoch."),
+        Column("isr", Array(INT), "In-sync replicas. Without a leader: those that were in sync last."),
+        Column("replicas", Array(INT), "Replicas."),
+        Column("eligible_leader_replicas", Array(INT), "Replicas that may lead although they are not in sync (KIP-966)."),
+        Column("is_unclean", BOOLEAN, "Whether the leader was elected although it was not in sync: records may be lost."),
+        *_SINCE,
+    ),
+    checks={"partition_is_named": are_present("topic_id", "partition")},
+)
+
+CLUSTER_SETTINGS: Final = Table(
+    comment="The dynamic settings and the feature levels over time, from the cluster's metadata log.",
+    columns=(
+        Column("scope", STRING, "What the setting applies to: FEATURE, BROKER, TOPIC, GROUP, …"),
+        Column("scope_name", STRING, "Topic, broker or group; NULL for features, and for the default of all brokers."),
+        Column("name", STRING, "Name of the setting or feature."),
+        Column("value", STRING, "Value, or level of the feature; [hidden] if it may be secret."),
+        *_SINCE,
+    ),
+    checks={"setting_is_named": are_present("scope", "name")},
+)
+
+BROKER_SESSIONS: Final = Table(
+    comment="The registrations of each broker, and when it was fenced, from the cluster's metadata log.",
+    columns=(
+        Column("broker_id", INT, "Broker."),
+        Column("broker_epoch", LONG, "Epoch of the registration."),
+        Column("incarnation_id", STRING, "Id of the broker's process."),
+        Column("is_fenced", BOOLEAN, "Whether the broker is fenced: it leads no partition."),
+        Column("is_in_controlled_shutdown", BOOLEAN, "Whether the broker is shutting down."),
+        *_SINCE,
+    ),
+    checks={"broker_is_named": are_present("broker_id")},
+)
+
+PRODUCER_ID_BLOCKS: Final = Table(
+    comment="The blocks of producer ids that brokers were given, from the cluster's metadata log.",
+    columns=(
+        Column("first_producer_id", LONG, "First producer id of the block."),
+        Column("last_producer_id", LONG, "Last producer id of the block."),
+        Column("broker_id", INT, "Broker that got the block: one of its coordinators made the producer ids in it."),
+        Column("broker_epoch", LONG, "Epoch of that broker."),
+        Column("offset", LONG, "Offset of the metadata record; NULL if only a snapshot shows it."),
+        Column("allocated_at", TIMESTAMP, "Time of that record; NULL if only a snapshot shows it."),
+    ),
+    checks={"block_is_in_order": "first_producer_id <= last_producer_id"},
+)

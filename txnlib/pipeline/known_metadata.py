@@ -1,0 +1,56 @@
+"""What the cluster's metadata log proves, as few facts for the driver."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
+from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.verdicts.copies import leader_basis
+from txnlib.pipeline.run import KnownMetadata, Run
+from txnlib.readers.capture import broker_of
+from txnlib.readers.capture_notes import CaptureNotes
+from txnlib.spark.instants import clock_ms
+
+_FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
+
+
+def know_metadata(run: Run) -> None:
+    """Finds out how far the captured metadata log reaches, and whether it was still growing when it was copied."""
+    assert run.capture is not None
+    found = _extent(run.tables.read("metadata_log"))
+    if found is None:
+        return
+    known_ms, last_offset, has_no_ops, is_complete = found
+    copied_ms = _copied_ms(run.tables.read("segments"), last_offset, run.capture.notes)
+    basis = leader_basis(None if copied_ms is None else copied_ms - known_ms, has_no_ops=has_no_ops)
+    run.metadata = KnownMetadata(known_ms, basis, is_complete=is_complete)
+
+
+def _extent(metadata_log: DataFrame) -> tuple[int, int, bool, bool] | None:
+    """Newest time and last offset of the log that counts, whether it has NoOpRecords, and whether it has a beginning."""
+    at_offset = F.coalesce(F.col("snapshot_offset") - 1, F.col("last_offset"))
+    found = (
+        metadata_log.where("is_effective")
+        .agg(
+            F.max(clock_ms("timestamp_ms")).alias("known_ms"),
+            F.max(at_offset).alias("last_offset"),
+            F.bool_or(F.col("type") == MetadataType.NO_OP.value).alias("has_no_ops"),
+            F.bool_or(F.col("snapshot_offset").isNotNull() | (F.col("offset") == 0)).alias("is_complete"),
+        )
+        .first()
+    )
+    if found is None or found["known_ms"] is None:
+        return None
+    return found["known_ms"], found["last_offset"], found["has_no_ops"], found["is_complete"]
+
+
+def _copied_ms(segments: DataFrame, last_offset: int, notes: CaptureNotes) -> int | None:
+    """When the log was copied: the earliest of the copies that contain all of it. A later one may be a dead broker's."""
+    is_whole = (F.col("topic") == CLUSTER_METADATA_TOPIC) & (F.col("end_offset") > last_offset)
+    sources = [row["source"] for row in segments.where(is_whole).select("source").distinct().collect()]
+    instants = [notes.captured_at(broker_of(source), _FOLDER) for source in sources]
+    return min((instant for instant in instants if instant is not None), default=None)
