@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from txnlib.core.findings.application import compiled
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.errors import ConfigError
 
 
@@ -212,6 +213,19 @@ class Settings(_Section):
         description="Source of that number: GIVEN (also by the cluster's metadata log), DEFAULT, ASSUMED (the only number that the "
         "captured ids allow) or AMBIGUOUS.",
     )
+    metadata_known_ms: int | None = Field(
+        default=None, description="Newest time in the cluster's metadata log, in epoch ms; null if none was captured."
+    )
+    metadata_basis: LeaderBasis | None = Field(
+        default=None,
+        description="What leaders in that log are worth: `METADATA_LOG`, `METADATA_LOG_UNCONFIRMED` or `METADATA_LOG_STALE`.",
+    )
+    is_metadata_complete: bool = Field(
+        default=False, description="Whether that log has a beginning, so that it names every topic that existed."
+    )
+    contradictions: tuple[str, ...] = Field(
+        default=(), description="Fields of capture.json that the cluster's metadata log contradicts, in words."
+    )
     transaction_version: int | None = Field(
         default=None,
         description="Level of the feature `transaction.version`, from capture.json or the cluster's metadata log; null if unknown.",
@@ -227,6 +241,16 @@ class Settings(_Section):
     continues: str | None = Field(
         default=None, description="The run from which an incremental audit resumed; null if everything was read."
     )
+
+    @property
+    def is_metadata_confirmed(self) -> bool:
+        """Whether the metadata log was still growing when it was copied."""
+        return self.metadata_basis is LeaderBasis.METADATA_LOG
+
+    @property
+    def whole_metadata_ms(self) -> int | None:
+        """The instant up to which the metadata log names every partition, in epoch ms; None if it does not."""
+        return self.metadata_known_ms if self.is_metadata_complete and self.is_metadata_confirmed else None
 
     @property
     def run_id(self) -> str:

@@ -357,6 +357,34 @@ class Finding(Enum):
             "rely on any other result for the partition."
         ),
     )
+    # The cluster's metadata log
+    UNCLEAN_LEADER_ELECTION = FindingRule(
+        _W,
+        Topic.OUTCOME,
+        "A broker became the leader of a partition without being in sync: records, and markers among them, may be lost.",
+        (
+            "records that were acknowledged may be gone. Look for transactions whose markers are missing, for a disk that still "
+            "has the lost offsets, and for `unclean.leader.election.enable`."
+        ),
+    )
+    PRODUCER_ID_NEVER_ALLOCATED = FindingRule(
+        _W,
+        Topic.BATCHES,
+        "The cluster never handed out the producer id: it is beyond every block in the metadata log.",
+        "a client made the producer id up, or the records come from another cluster. Find the client that wrote them.",
+    )
+    CAPTURE_JSON_CONTRADICTED = FindingRule(
+        _W,
+        Topic.FILES,
+        "capture.json and the cluster's metadata log contradict each other. The newer of the two is used.",
+        "correct capture.json, or leave out what the metadata log contains. Check that both are from one cluster.",
+    )
+    COPY_OF_DELETED_TOPIC = FindingRule(
+        _I,
+        Topic.FILES,
+        "A copy belongs to a topic that was deleted, perhaps to be created again. It is not judged.",
+        "nothing to do, unless you need the records of the deleted topic. A broker that was down during the deletion removes them.",
+    )
     ABORT_NOT_INDEXED = FindingRule(
         _E,
         Topic.FILES,

@@ -20,6 +20,7 @@ INFERRED_FROM_IDS: Final = 200
 def infer_settings(run: Run) -> None:
     """Takes dynamic settings from the metadata log, then infers what is still missing, each unless it was given."""
     _take_dynamic_settings(run)
+    note_contradictions(run)
     _infer_transaction_max_timeout(run)
     _infer_coordinator_partitions(run)
 
@@ -45,6 +46,36 @@ def _take_dynamic_settings(run: Run) -> None:
     run.settings = run.settings.model_copy(update={**changes, "assumed": still_assumed})
 
 
+def note_contradictions(run: Run) -> None:
+    """Notes what capture.json says otherwise than the metadata log. What is noted stays in force."""
+    if run.capture is None or run.settings.metadata_basis is None:
+        return
+    current = run.tables.read("cluster_settings").where("is_current AND scope IN ('BROKER', 'FEATURE')")
+    dynamic: dict[str, set[str]] = {}
+    for row in current.where(F.col("name").isin(*_NOTED)).select("name", "value").collect():
+        dynamic.setdefault(row["name"], set()).add(row["value"])
+    if run.settings.is_metadata_complete and (count := _count_assigned(run.tables.read("partition_assignments"))) is not None:
+        dynamic[COUNT] = {str(count)}
+    noted = {name: getattr(run.capture.notes, field) for name, field in _NOTED.items()}
+    found = [
+        f"{name} is {noted[name]} by capture.json, {', '.join(sorted(values))} by the metadata log"
+        for name, values in sorted(dynamic.items())
+        if noted[name] is not None and str(noted[name]) not in values
+    ]
+    run.settings = run.settings.model_copy(update={"contradictions": tuple(found)})
+
+
+COUNT: Final = "the number of partitions of __transaction_state"
+#: Name in the metadata log -> field of capture.json.
+_NOTED: Final = {
+    "transaction.max.timeout.ms": "transaction_max_timeout_ms",
+    "producer.id.expiration.ms": "producer_id_expiration_ms",
+    "transactional.id.expiration.ms": "transactional_id_expiration_ms",
+    TRANSACTION_VERSION: "transaction_version",
+    COUNT: "coordinator_partitions",
+}
+
+
 def _infer_transaction_max_timeout(run: Run) -> None:
     """Raises the assumed `transaction.max.timeout.ms` to the largest stored timeout: brokers refuse larger ones."""
     if BROKER_SETTINGS["transaction_max_timeout_ms"] not in run.settings.assumed:
@@ -60,8 +91,7 @@ def _infer_coordinator_partitions(run: Run) -> None:
     """Counts the coordinator partitions by the metadata log, or infers their number from the ids, unless it was given."""
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return
-    is_complete = run.metadata is not None and run.metadata.is_complete
-    assigned = _count_assigned(run.tables.read("partition_assignments")) if is_complete else None
+    assigned = _count_assigned(run.tables.read("partition_assignments")) if run.settings.is_metadata_complete else None
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
     if assigned is not None and (highest is None or highest[0] is None or highest[0] < assigned):
         known = {"coordinator_partitions": assigned, "coordinator_partitions_basis": CountBasis.GIVEN.value}

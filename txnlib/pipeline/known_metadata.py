@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.verdicts.copies import leader_basis
-from txnlib.pipeline.run import KnownMetadata, Run
+from txnlib.pipeline.run import Run
 from txnlib.readers.capture import broker_of
 from txnlib.readers.capture_notes import CaptureNotes
 from txnlib.spark.instants import clock_ms
@@ -27,7 +27,8 @@ def know_metadata(run: Run) -> None:
     known_ms, last_offset, has_no_ops, is_complete = found
     copied_ms = _copied_ms(run.tables.read("segments"), last_offset, run.capture.notes)
     basis = leader_basis(None if copied_ms is None else copied_ms - known_ms, has_no_ops=has_no_ops)
-    run.metadata = KnownMetadata(known_ms, basis, is_complete=is_complete)
+    facts = {"metadata_known_ms": known_ms, "metadata_basis": basis, "is_metadata_complete": is_complete}
+    run.settings = run.settings.model_copy(update=facts)
 
 
 def _extent(metadata_log: DataFrame) -> tuple[int, int, bool, bool] | None:

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from txnlib.core.display import size
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
@@ -39,24 +38,6 @@ def silent(text: str) -> None:
     """Discards a line of progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownMetadata:
-    """The captured metadata log of the cluster: its newest time, what its leaders are worth, and whether it has every topic."""
-
-    known_ms: int
-    basis: LeaderBasis
-    is_complete: bool
-
-    @property
-    def is_confirmed(self) -> bool:
-        return self.basis is LeaderBasis.METADATA_LOG
-
-    @property
-    def whole_until_ms(self) -> int | None:
-        """The instant up to which it names every partition, in epoch ms; None if it does not."""
-        return self.known_ms if self.is_complete and self.is_confirmed else None
-
-
 @dataclass(slots=True)
 class Run:
     """One audit: its session, tables and settings, and, while ingesting, its capture."""
@@ -67,8 +48,6 @@ class Run:
     started_at: datetime
     inputs: tuple[str, ...] = ()
     capture: Capture | None = None
-    #: Once it was read; None without a metadata log.
-    metadata: KnownMetadata | None = None
     #: How an incremental run resumes from an earlier one.
     resumption: Resumption | None = None
     #: The process that carries out the run: host, process id, start.

@@ -109,17 +109,16 @@ def _instants(run: Run) -> DataFrame:
 
 def _leaders(run: Run) -> DataFrame:
     notes = _capture(run).notes
-    basis = None if run.metadata is None else run.metadata.basis
-    return leaders(_partition_notes(run), run.tables.read("partition_assignments"), basis, notes.noted_at_ms)
+    assignments = run.tables.read("partition_assignments")
+    return leaders(_partition_notes(run), assignments, run.settings.metadata_basis, notes.noted_at_ms)
 
 
 def _deleted_copies(run: Run) -> DataFrame | None:
     """The copies of deleted topics; None if there are none."""
-    if run.metadata is None:
+    if run.settings.metadata_basis is None:
         return None
-    read, is_confirmed = run.tables.read, run.metadata.is_confirmed
-    tables = (read("segments"), read("checkpoints"), read("partition_assignments"))
-    found = deleted_copies(*tables, is_metadata_confirmed=is_confirmed).collect()
+    tables = map(run.tables.read, ("segments", "checkpoints", "partition_assignments"))
+    found = deleted_copies(*tables, is_metadata_confirmed=run.settings.is_metadata_confirmed).collect()
     return run.spark.createDataFrame(found, "topic string, partition int, source string") if found else None
 
 
@@ -169,7 +168,6 @@ INGEST: Final[tuple[Step, ...]] = (
         instants=_instants,
         expected=_expected,
         deleted_copies=_deleted_copies,
-        whole_metadata_ms=lambda run: None if run.metadata is None else run.metadata.whole_until_ms,
         after=("transaction_log", "infer_settings"),
     ),
     Decision("find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions),

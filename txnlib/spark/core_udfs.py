@@ -31,7 +31,20 @@ from txnlib.core.verdicts.abort_plan import IDLE, OF_WHOLE_TRANSACTION, OpenTran
 from txnlib.core.verdicts.abort_plan import plan as plan_of
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.copies import KNOWN_BY, End, Role
-from txnlib.core.verdicts.evidence import CoordinatorSide, Crc, Decided, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.evidence import (
+    ClusterSide,
+    CoordinatorSide,
+    Crc,
+    Decided,
+    Election,
+    Evidence,
+    FencedBroker,
+    LoweredFeature,
+    Owner,
+    PartitionSide,
+    ProducerIdBlock,
+    Thresholds,
+)
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.remedy import Remedy, remedy
 from txnlib.core.verdicts.verdict import Judgement, judge
@@ -245,10 +258,14 @@ def plan() -> Any:
 
 @lru_cache
 def judgement() -> Any:
-    """UDF (partition side, coordinator side, thresholds, Kafka's version) -> JUDGEMENT, with the core's field names."""
+    """UDF (the three sides of the evidence, thresholds, Kafka's version) -> JUDGEMENT, with the core's field names."""
 
-    def judged(on_partition: Row, at_coordinator: Row, limits: Row, kafka_version: str | None) -> dict[str, Any]:
-        evidence = Evidence(_partition_side(on_partition.asDict()), _coordinator_side(at_coordinator.asDict(recursive=True)))
+    def judged(on_partition: Row, at_coordinator: Row, in_cluster: Row, limits: Row, kafka_version: str | None) -> dict[str, Any]:
+        evidence = Evidence(
+            _partition_side(on_partition.asDict()),
+            _coordinator_side(at_coordinator.asDict(recursive=True)),
+            _cluster_side(in_cluster.asDict(recursive=True)),
+        )
         thresholds = Thresholds(**limits.asDict())
         judgement = judge(evidence, thresholds, kafka_version)
         cure = remedy(evidence, judgement, thresholds, kafka_version)
@@ -270,6 +287,18 @@ def _plain(value: Any) -> Any:
 def _partition_side(given: dict[str, Any]) -> PartitionSide:
     alarms, role, end, crc = (given.pop(name) for name in ("alarms", "role", "end", "crc"))
     return PartitionSide(**given, role=Role(role), end=End(end), crc=Crc(crc), alarms=tuple(sorted(alarms or ())))
+
+
+def _cluster_side(given: dict[str, Any]) -> ClusterSide:
+    block = given["block"]
+    return ClusterSide(
+        elections=tuple(Election(**each) for each in given["elections"] or ()),
+        coordinator_elections=tuple(Election(**each) for each in given["coordinator_elections"] or ()),
+        fenced=tuple(FencedBroker(**each) for each in given["fenced"] or ()),
+        lowered=tuple(LoweredFeature(**each) for each in given["lowered"] or ()),
+        block=None if block is None else ProducerIdBlock(**block),
+        is_never_allocated=given["is_never_allocated"],
+    )
 
 
 def _coordinator_side(given: dict[str, Any]) -> CoordinatorSide:

@@ -151,18 +151,21 @@ def records_of_id() -> WindowSpec:
 
 
 def metadata_records() -> WindowSpec:
-    """The records of the cluster's metadata log in all copies, in offset order, the newest leader epoch first."""
-    return Window.partitionBy("type_of_log").orderBy("offset", F.desc("epoch"), F.desc("last_offset"), "source", "path")
+    """The records of the cluster's metadata log in all copies, in offset order, the newest leader epoch first.
+
+    All of them have no `snapshot_offset`, so they are one group. A constant would be no group at all for Spark, which warns of that.
+    """
+    return Window.partitionBy("snapshot_offset").orderBy("offset", F.desc("epoch"), F.desc("last_offset"), "source", "path")
 
 
 def metadata_records_downwards() -> WindowSpec:
     """The same in descending order."""
-    return Window.partitionBy("type_of_log").orderBy(F.desc("offset"), "epoch", "last_offset", F.desc("source"), F.desc("path"))
+    return Window.partitionBy("snapshot_offset").orderBy(F.desc("offset"), "epoch", "last_offset", F.desc("source"), F.desc("path"))
 
 
 def copies_of_metadata_record() -> WindowSpec:
     """The copies of one metadata record, the one to use first. Raw files come before text, which an old tool may have printed."""
-    return Window.partitionBy("type_of_log", "offset").orderBy(F.desc("survives"), F.desc("last_offset"), "source", "path")
+    return Window.partitionBy("snapshot_offset", "offset").orderBy(F.desc("survives"), F.desc("last_offset"), "source", "path")
 
 
 def changes_of_partition() -> WindowSpec:
@@ -183,6 +186,16 @@ def states_of_assignment() -> WindowSpec:
 def changes_of_setting() -> WindowSpec:
     """The values of one setting, in order."""
     return Window.partitionBy("scope", "scope_name", "name").orderBy("at_offset", "is_in_snapshot")
+
+
+def assignments_of_partition() -> WindowSpec:
+    """The stored states of one partition of one topic id, in order; what only a snapshot shows comes first."""
+    return Window.partitionBy("topic_id", *TOPIC_PARTITION).orderBy(F.col("since_offset").asc_nulls_first())
+
+
+def values_of_setting() -> WindowSpec:
+    """The stored values of one setting, in order; what only a snapshot shows comes first."""
+    return Window.partitionBy("scope", "scope_name", "name").orderBy(F.col("since_offset").asc_nulls_first())
 
 
 def changes_of_broker() -> WindowSpec:

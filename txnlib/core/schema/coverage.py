@@ -107,8 +107,8 @@ COVERAGE: Final = Table(
         Column(
             "is_gone",
             BOOLEAN,
-            "For a MISSING partition: whether the metadata log, or the brokers' checkpoints and capture.json, prove that its topic no "
-            "longer exists; NULL if they prove nothing.",
+            "For a MISSING partition: whether the metadata log, or the brokers' checkpoints with capture.json, prove that its "
+            "topic no longer exists; NULL if they prove nothing.",
         ),
     ),
     checks={

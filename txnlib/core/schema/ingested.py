@@ -131,8 +131,8 @@ METADATA_LOG: Final = Table(
         Column(
             "is_effective",
             BOOLEAN,
-            "Whether the state of the cluster follows from the record: it belongs to the newest complete snapshot or to the "
-            "unbroken log around it, no controller transaction with it was aborted, and of several copies it is the one that counts.",
+            "Whether the state of the cluster follows from the record: it is in the newest complete snapshot or in the unbroken "
+            "log around it, its controller transaction was not aborted, and of several copies it is the one that counts.",
         ),
     ),
     checks={"offsets_are_in_order": "offset <= last_offset", "record_has_a_type": are_present("type")},

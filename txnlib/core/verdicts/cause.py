@@ -17,15 +17,18 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
 from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.kafka.kafka_version import is_from
-from txnlib.core.verdicts.evidence import Evidence
+from txnlib.core.verdicts import cluster_events as events
+from txnlib.core.verdicts.evidence import Evidence, PartitionSide
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Reason
 
 
 class Likelihood(IntEnum):
-    LIKELY = 0
-    POSSIBLE = 1
-    UNLIKELY = 2
+    #: Records of the cluster's metadata log show it.
+    PROVEN = 0
+    LIKELY = 1
+    POSSIBLE = 2
+    UNLIKELY = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,37 @@ def _is_exhausted(evidence: Evidence) -> bool:
     return (evidence.at_coordinator.producer_epoch or 0) > EXHAUSTED_EPOCH
 
 
-_L, _P = Likelihood.LIKELY, Likelihood.POSSIBLE
+def _lost_by_election(evidence: Evidence) -> bool:
+    return _lacks_marker(evidence) and events.unclean_election(evidence) is not None
+
+
+def _lost_by_creation(evidence: Evidence) -> bool:
+    return _lacks_marker(evidence) and events.topic_created(evidence) is not None
+
+
+def _is_completed(evidence: Evidence) -> bool:
+    """Whether the coordinator completed its decision: then every leader had acknowledged the marker, or was dropped."""
+    coordinator = evidence.at_coordinator
+    decided = coordinator.commit_due or coordinator.decision
+    return decided is not None and decided.completed_ms is not None
+
+
+def _dropped_without_leader(evidence: Evidence) -> bool:
+    """The partition had no leader at some time from the decision to its completion."""
+    coordinator, none = evidence.at_coordinator, events.leaderless(evidence)
+    decided = coordinator.commit_due or coordinator.decision
+    completed = None if decided is None else decided.completed_ms
+    if not _lacks_marker(evidence) or none is None or completed is None:
+        return False
+    return none.at_ms is None or none.at_ms <= completed
+
+
+def _explained(evidence: Evidence) -> bool:
+    """Whether the metadata log shows why the marker is missing."""
+    return _lost_by_election(evidence) or _lost_by_creation(evidence) or _dropped_without_leader(evidence)
+
+
+_PROVEN, _L, _P = Likelihood.PROVEN, Likelihood.LIKELY, Likelihood.POSSIBLE
 
 _LATE_PRODUCE: Final = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
 _LATE_AT_MARKERS_EPOCH: Final = CauseRule(
@@ -105,14 +138,57 @@ _OFFSETS: Final = CauseRule(
     _is_offsets_topic,
     (3, 7),
 )
+_UNCLEAN: Final = "an unclean election removed the newest records of the partition, and with them the marker of the decision"
+_UNCLEAN_SHOWS: Final = "{unclean_election}{lost_offsets}; before, {transactional_id} was decided ({decision})"
+#: Causes of a missing marker that the metadata log shows.
+_SHOWN_LOSSES: Final = (
+    CauseRule(_UNCLEAN, _PROVEN, _UNCLEAN_SHOWS, lambda evidence: _lost_by_election(evidence) and _is_completed(evidence)),
+    CauseRule(_UNCLEAN, _L, _UNCLEAN_SHOWS, lambda evidence: _lost_by_election(evidence) and not _is_completed(evidence)),
+    CauseRule(
+        "the topic was deleted and created again after the decision, and its markers were deleted with it",
+        _PROVEN,
+        "{topic_created}; before, {transactional_id} was decided ({decision})",
+        _lost_by_creation,
+    ),
+    CauseRule(
+        "the partition had no leader when its coordinator ended the transaction, and the marker was dropped (brokers from 4.2 on)",
+        _L,
+        "{leaderless}; {transactional_id} was decided ({decision}) and completed without this marker",
+        _dropped_without_leader,
+    ),
+)
+_LOWERED: Final = CauseRule(
+    "transaction.version was lowered while the transaction, or the one before it, was open",
+    _L,
+    "{lowered_feature}",
+    lambda evidence: events.lowered_feature(evidence) is not None,
+)
 _LOST_MARKER: Final = CauseRule(
     "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created again, the log was "
     "truncated (unclean election), or the copy is an older one",
     _L,
     "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows it here",
-    _lacks_marker,
+    lambda evidence: _lacks_marker(evidence) and not _explained(evidence),
 )
 
+_NO_LEADER: Final = CauseRule(
+    "the partition has no leader, so nobody can write the marker",
+    _PROVEN,
+    "{leaderless}",
+    events.is_leaderless,
+)
+_NO_COORDINATOR: Final = CauseRule(
+    "the coordinator's partition has no leader, so nobody acts for {transactional_id}",
+    _PROVEN,
+    "{coordinator_leaderless}",
+    events.is_coordinator_leaderless,
+)
+_FENCED_COORDINATOR: Final = CauseRule(
+    "the broker that was the coordinator was fenced, and its successor has not finished the transaction",
+    _L,
+    "{fenced_coordinator}",
+    lambda evidence: events.fenced_coordinator(evidence) is not None and not events.is_coordinator_leaderless(evidence),
+)
 _OLD_TIMESTAMPS: Final = CauseRule(
     "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write",
     _L,
@@ -123,6 +199,8 @@ _OLD_TIMESTAMPS: Final = CauseRule(
 #: Reason -> candidates, most likely first.
 CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     Reason.WRITTEN_AFTER_MARKER: (
+        *_SHOWN_LOSSES,
+        _LOWERED,
         _OFFSETS,
         _LATE_AT_MARKERS_EPOCH,
         CauseRule(
@@ -140,6 +218,8 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.PARTITION_NOT_IN_TRANSACTION: (
+        *_SHOWN_LOSSES,
+        _LOWERED,
         _OFFSETS,
         _LOST_MARKER,
         CauseRule(
@@ -160,6 +240,12 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     ),
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
         CauseRule(
+            "no coordinator made the producer id: a client made it up, or the records are from another cluster",
+            _PROVEN,
+            "producer {producer_id} is beyond every block of producer ids that the cluster handed out",
+            lambda evidence: evidence.in_cluster.is_never_allocated,
+        ),
+        CauseRule(
             "a coordinator partition lost its records (disk lost, topic created again, log truncated)",
             _P,
             "no record of any coordinator names producer {producer_id}, although a coordinator wrote its marker at offset "
@@ -179,6 +265,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
+        *_SHOWN_LOSSES,
         _LOST_MARKER,
         CauseRule(
             "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile",
@@ -190,6 +277,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.PRODUCER_ID_ROTATED: (
+        *_SHOWN_LOSSES,
         _LOST_MARKER,
         CauseRule(
             "late produce request with a producer id that its transactional id has given up (epochs exhausted, or the id was "
@@ -200,6 +288,13 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
+        _LOWERED,
+        CauseRule(
+            "an unclean election of its coordinator's partition removed the coordinator's newest records",
+            _PROVEN,
+            "{coordinator_unclean}",
+            lambda evidence: events.unclean_coordinator(evidence) is not None,
+        ),
         CauseRule(
             "a client wrote with an epoch that its coordinator never assigned (accepted without verification, before 4.0)",
             _L,
@@ -228,8 +323,17 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             _is_coordinator_epoch_ahead,
         ),
     ),
+    Reason.MARKER_PENDING: (_NO_LEADER, _NO_COORDINATOR, _FENCED_COORDINATOR),
     Reason.MARKER_OVERDUE: (
-        CauseRule("the partition's leader is not reachable", _P, "no marker since the decision at offset {record_offset}"),
+        _NO_LEADER,
+        _NO_COORDINATOR,
+        _FENCED_COORDINATOR,
+        CauseRule(
+            "the partition's leader is not reachable",
+            _P,
+            "no marker since the decision at offset {record_offset}",
+            lambda evidence: not events.is_leaderless(evidence),
+        ),
         CauseRule(
             "the coordinator stopped sending markers (KAFKA-16352, fixed in 3.8.0; KAFKA-9777, fixed in 2.6.0; KAFKA-10080)",
             _P,
@@ -245,6 +349,8 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     ),
     Reason.TIMEOUT_NOT_PASSED: (_OLD_TIMESTAMPS,),
     Reason.OVERDUE: (
+        _NO_COORDINATOR,
+        _FENCED_COORDINATOR,
         _OLD_TIMESTAMPS,
         CauseRule(
             "the epoch is exhausted, so its coordinator cannot fence it (KAFKA-20090)",
@@ -279,6 +385,12 @@ def _is_fixed(rule: CauseRule, kafka_version: str | None) -> bool:
     return rule.fixed_in is not None and is_from(rule.fixed_in, kafka_version) is True
 
 
+def _lost_offsets(partition: PartitionSide) -> str:
+    """The offsets that another copy still has, as a part of a sentence."""
+    first, last = partition.truncated_from, partition.truncated_until
+    return "" if first is None else f"; another copy still has the offsets {first} to {last} that it removed"
+
+
 def _fields(evidence: Evidence) -> dict[str, object]:
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     return {
@@ -296,5 +408,7 @@ def _fields(evidence: Evidence) -> dict[str, object]:
         "coordinator_producer_epoch": coordinator.producer_epoch,
         "newest_coordinator_epoch": coordinator.newest_coordinator_epoch,
         "record_offset": coordinator.record_offset,
+        **events.shown(evidence),
+        "lost_offsets": _lost_offsets(partition),
         "decision": "not known" if coordinator.decision is None else coordinator.decision.type,
     }

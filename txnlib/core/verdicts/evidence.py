@@ -84,8 +84,10 @@ class PartitionSide:
     #: Role of the copy among the copies of the partition, and how it ends (`core.verdicts.copies`).
     role: Role = Role.LEADER
     end: End = End.WHOLE
-    #: Whether the partition has a leader; None if not noted.
+    #: Whether the partition has a leader; None if not known for certain.
     has_leader: bool | None = True
+    #: The broker that leads it, or led it when that was last known; None if not known, or if there is none.
+    leader: str | None = None
     #: Whether records above the start are known to be missing or damaged.
     is_tail_lost: bool = False
     #: Whether other copies have other batches below their high watermarks, and no leader is noted.
@@ -104,6 +106,9 @@ class PartitionSide:
     newest_commit_coordinator_epoch: int | None = None
     #: How far the clocks of the partition's leader and of its coordinator may differ.
     clocks_differ_ms: int = CLOCKS_DIFFER_MS
+    #: The first and last offset that another copy has and a newer leader truncated; None if no copy has any.
+    truncated_from: int | None = None
+    truncated_until: int | None = None
     #: Names of findings of severity ERROR or CRITICAL about the partition, the producer id or the transactional id.
     alarms: tuple[str, ...] = ()
     #: The producer's last marker in this partition, before the open transaction.
@@ -149,6 +154,8 @@ class CoordinatorSide:
     damaged_offset: int | None = None
     #: Coordinator partitions that were not captured, or not completely; None if none was captured.
     missing_partitions: tuple[int, ...] | None = ()
+    #: The broker that leads the coordinator's partition; for missing partitions, the brokers that lead them. None: not known.
+    leader: str | None = None
     #: The newest decision about this producer id that lists the partition.
     decision: Decided | None = None
     #: The newest COMMIT decision without a known marker in the partition, after the newest decision that has one.
@@ -202,10 +209,72 @@ class CoordinatorSide:
         return self.owns_producer_id and self.state in PREPARED_STATES
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """The leader of a partition from one record of the metadata log to the next that changes it. Times are the controller's.
+
+    `offset` and `at_ms` are None if only a snapshot shows it; `leader` None: the partition had none; `until_ms` None: still so.
+    """
+
+    offset: int | None = None
+    at_ms: int | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    is_unclean: bool = False
+    until_ms: int | None = None
+    topic_id: str | None = None
+    #: Whether it is the first of the topic.
+    is_first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FencedBroker:
+    """A record of the metadata log that fenced a broker."""
+
+    offset: int | None = None
+    at_ms: int | None = None
+    broker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredFeature:
+    """A record of the metadata log that lowered the level of `transaction.version`."""
+
+    offset: int | None = None
+    at_ms: int | None = None
+    level_before: int
+    level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdBlock:
+    """The producer ids that a broker was given."""
+
+    offset: int | None = None
+    at_ms: int | None = None
+    first_producer_id: int
+    last_producer_id: int
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSide:
+    """What the cluster's metadata log shows, in its order. Empty if it was not captured."""
+
+    elections: tuple[Election, ...] = ()
+    coordinator_elections: tuple[Election, ...] = ()
+    fenced: tuple[FencedBroker, ...] = ()
+    lowered: tuple[LoweredFeature, ...] = ()
+    #: The block that contains the producer id; and whether it is proven that no block ever did.
+    block: ProducerIdBlock | None = None
+    is_never_allocated: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     on_partition: PartitionSide
     at_coordinator: CoordinatorSide
+    in_cluster: ClusterSide = ClusterSide()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from txnlib.core.verdicts.evidence import Evidence
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
+from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.verdicts import cluster_events as events
+from txnlib.core.verdicts.evidence import Election, Evidence, FencedBroker, LoweredFeature
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,34 @@ def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
                 + ("lists this partition" if coordinator.is_listed else "does not list this partition"),
             )
         )
-    return tuple(records)
+    return (*records, *_metadata_records(evidence))
+
+
+def _metadata_records(evidence: Evidence) -> list[EvidenceRecord]:
+    """The records of the cluster's metadata log that may explain the transaction."""
+    found = {
+        "unclean_election": events.unclean_election(evidence),
+        "topic_created": events.topic_created(evidence),
+        "leaderless": events.leaderless(evidence),
+        "fenced_coordinator": events.fenced_coordinator(evidence),
+        "lowered_feature": events.lowered_feature(evidence),
+    }
+    says, block = events.shown(evidence), evidence.in_cluster.block
+    records = [
+        EvidenceRecord(CLUSTER_METADATA_TOPIC, 0, event.offset, _type(event), says[name].partition(": ")[2])
+        for name, event in found.items()
+        if event is not None and event.offset is not None
+    ]
+    if block is not None and block.offset is not None:
+        given = f"broker {block.broker_id} was given producer ids {block.first_producer_id} to {block.last_producer_id}"
+        records.append(EvidenceRecord(CLUSTER_METADATA_TOPIC, 0, block.offset, str(MetadataType.PRODUCER_IDS), given))
+    return records
+
+
+def _type(event: Election | FencedBroker | LoweredFeature) -> str:
+    if isinstance(event, Election):
+        return MetadataType.PARTITION if event.is_first else MetadataType.PARTITION_CHANGE
+    return MetadataType.FEATURE_LEVEL if isinstance(event, LoweredFeature) else MetadataType.BROKER_REGISTRATION_CHANGE
 
 
 def _shown(value: int | None) -> str:

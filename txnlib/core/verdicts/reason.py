@@ -93,11 +93,12 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "begun, or ended, between them"
     ),
     Reason.PARTITION_COPY_NOT_CURRENT: (
-        "this copy of the partition ({role}) is known only up to {known_until}: what the transaction did after that is unknown"
+        "this copy of the partition ({role}) is known only up to {known_until}: what the transaction did after that is "
+        "unknown{leader}"
     ),
     Reason.COORDINATOR_COPY_NOT_CURRENT: (
         "the copy of __transaction_state-{coordinator_partition} ({coordinator_role}) is known only up to "
-        "{coordinator_known_until}: {transactional_id} may have continued after that"
+        "{coordinator_known_until}: {transactional_id} may have continued after that{coordinator_leader}"
     ),
     Reason.COORDINATOR_RECORDS_COMPACTED: (
         "compaction removed coordinator records that may be newer than this copy of the partition, and the transaction's end may "

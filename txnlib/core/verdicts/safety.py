@@ -68,7 +68,7 @@ CONDITIONS: Final[Mapping[Condition, str]] = {
     Condition.START_IS_EXACT: "its first batch is known",
     Condition.START_IS_COMMITTED: "its first batch is below the high watermark",
     Condition.CRC_IS_VALID: "the CRC of every batch that the verdict depends on was checked",
-    Condition.PARTITION_HAS_A_LEADER: "the partition has a leader, and capture.json names it",
+    Condition.PARTITION_HAS_A_LEADER: "the partition has a leader, according to capture.json or the metadata log",
     Condition.NO_COMMIT_IS_DUE: "if a COMMIT was decided, its marker is in the partition",
     Condition.NO_COORDINATOR_HOLDS_IT: "no transaction of its transactional id may still end it",
     Condition.NO_ERROR_IS_FOUND: "no finding of severity ERROR or CRITICAL names it",
@@ -114,15 +114,19 @@ def _age(case: Case) -> str | None:
 def _currency(case: Case) -> str | None:
     partition, coordinator = case.evidence.on_partition, case.evidence.at_coordinator
     if not partition.is_current:
-        return "the copy of the partition is not known to be current: copy its leader's"
+        return f"the copy of the partition is not known to be current: copy its leader's{_broker(partition.leader)}"
     if not coordinator.is_log_current:
         which = _coordinators(case)
-        return f"the copy of {which} is not known to be current: copy its leader's"
+        return f"the copy of {which} is not known to be current: copy its leader's{_broker(coordinator.leader)}"
     if coordinator.damaged_offset is not None:
         return f"{_coordinators(case)} is damaged below offset {coordinator.damaged_offset}: copy another replica of it"
     if coordinator.owner is Owner.NOBODY and coordinator.are_partitions_missing:
-        return "coordinator partitions are missing: copy them"
+        return f"coordinator partitions are missing: copy them{_broker(coordinator.leader)}"
     return None
+
+
+def _broker(leader: str | None) -> str:
+    return "" if leader is None else f" (broker {leader})"
 
 
 def _coordinators(case: Case) -> str:
@@ -135,7 +139,10 @@ def _count(case: Case) -> str | None:
     allowed = {CountBasis.GIVEN} if coordinator.owner is Owner.NOBODY else {CountBasis.GIVEN, CountBasis.DEFAULT}
     if coordinator.count_basis in allowed:
         return None
-    return "the number of coordinator partitions is assumed: give --coordinator-partitions, or note it in capture.json"
+    return (
+        "the number of coordinator partitions is assumed: give --coordinator-partitions, note it in capture.json, or copy the "
+        "cluster's metadata log"
+    )
 
 
 def _start(case: Case) -> str | None:
@@ -162,7 +169,10 @@ def _crc(case: Case) -> str | None:
 def _leader(case: Case) -> str | None:
     has_leader = case.evidence.on_partition.has_leader
     if has_leader is None:
-        return "the leader of the partition is not known: add it to capture.json (partitions)"
+        return (
+            "the leader of the partition is not known for certain: copy __cluster_metadata-0 of a running broker, or add the "
+            "leader to capture.json (partitions)"
+        )
     return None if has_leader else "the partition has no leader: no marker can be written until it has one"
 
 

@@ -176,6 +176,8 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
         marker_offset=partition.marker_offset,
         loss=_loss(partition),
         missing=_missing(coordinator),
+        leader=_leads(partition.leader),
+        coordinator_leader=_leads(coordinator.leader),
         role=ROLES[partition.role],
         coordinator_role=ROLES[coordinator.role],
         known_until=instant(partition.known_until_ms),
@@ -184,6 +186,11 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
         start_age=_age(clock_ms(coordinator.transaction_start_ms), at_ms),
         timeout=duration(coordinator.transaction_timeout_ms),
     )
+
+
+def _leads(leader: str | None) -> str:
+    """The broker to copy from, as the end of a sentence."""
+    return "" if leader is None else f"; broker {leader} leads it: copy its log directory"
 
 
 def _age(since_ms: int | None, at_ms: int) -> str:
@@ -203,4 +210,5 @@ def _missing(coordinator: CoordinatorSide) -> str:
     if coordinator.missing_partitions is None:
         return "no partition of __transaction_state was captured"
     named = ", ".join(str(number) for number in coordinator.missing_partitions) or "none"
-    return f"__transaction_state partition(s) {named} are missing or incomplete"
+    led = "" if coordinator.leader is None else f" (led by broker {coordinator.leader})"
+    return f"__transaction_state partition(s) {named} are missing or incomplete{led}"

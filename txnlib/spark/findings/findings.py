@@ -20,6 +20,7 @@ from txnlib.spark.findings.abandoned_id_findings import abandoned_id_findings
 from txnlib.spark.findings.copy_findings import copy_findings
 from txnlib.spark.findings.deleted_topic_findings import deleted_topic_findings
 from txnlib.spark.findings.marker_findings import marker_findings
+from txnlib.spark.findings.metadata_findings import metadata_findings
 from txnlib.spark.findings.transaction_index_findings import transaction_index_findings
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, newest_spans, open_spans
@@ -35,6 +36,8 @@ def findings(
     aborted_transactions: DataFrame,
     coverage: DataFrame,
     checked_batches: DataFrame,
+    partition_assignments: DataFrame,
+    producer_id_blocks: DataFrame,
     *,
     producer_id_expiration_ms: int,
     coordinator_partitions: int,
@@ -42,6 +45,8 @@ def findings(
     transaction_max_timeout_ms: int,
     clock_tolerance_ms: int,
     application_patterns: tuple[str, ...] = (),
+    whole_metadata_ms: int | None = None,
+    contradictions: tuple[str, ...] = (),
 ) -> DataFrame:
     """One row per finding. Columns: FINDINGS. `core.finding_catalogue.FINDINGS` has the names, severities and meanings.
 
@@ -259,4 +264,5 @@ RULES: Final[tuple[Callable[..., DataFrame], ...]] = (
     abandoned_id_findings,
     copy_findings,
     transaction_index_findings,
+    metadata_findings,
 )

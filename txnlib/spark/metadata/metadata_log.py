@@ -25,7 +25,7 @@ def metadata_log(records: DataFrame) -> DataFrame:
     transactions (KIP-868), `RecordsSnapshotReader`.
     """
     snapshot = _newest_snapshot(records)
-    log = _with_marks(_with_runs(records.where(F.col("snapshot_offset").isNull()).withColumn("type_of_log", F.lit("RAFT"))))
+    log = _with_marks(_with_runs(records.where(F.col("snapshot_offset").isNull())))
     known = _known_run(log, snapshot)
     is_ended = F.coalesce(F.col("mark_after") == MetadataType.END_TRANSACTION.value, F.lit(False))
     is_aborted = F.col("mark").isNull() & (F.col("mark_before") == MetadataType.BEGIN_TRANSACTION.value) & ~is_ended

@@ -57,16 +57,18 @@ def _follows() -> Column:
 
 
 def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFrame:
-    """Per open transaction: alarms and is_disputed.
+    """Per open transaction: alarms, is_disputed and is_never_allocated.
 
     alarms: the names of findings with severity ERROR or CRITICAL about its partition, its producer id or its transactional id.
-    is_disputed: copies of its partition disagree.
+    is_disputed: copies of its partition disagree. is_never_allocated: the cluster never handed out its producer id.
 
     `opened`: OPEN_TRANSACTION. `owned`: the same with transactional_id and coordinator_partition.
     """
     is_alarming = F.col("severity").isin(_ALARMING) | (F.col("name") == Finding.WRONG_COORDINATOR_PARTITION.name)
-    alarming = findings.where(is_alarming).select(
+    is_unallocated = F.col("name") == Finding.PRODUCER_ID_NEVER_ALLOCATED.name
+    alarming = findings.where(is_alarming | is_unallocated).select(
         "name",
+        is_alarming.alias("is_alarming"),
         F.col("topic").alias("of_topic"),
         F.col("partition").alias("of_partition"),
         F.col("producer_id").alias("of_producer_id"),
@@ -85,5 +87,7 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
     matched = alarming.join(F.broadcast(keyed), on=matches, how="inner")
     is_dispute = (F.col("name") == Finding.COPIES_DISAGREE.name) & (F.col("of_topic") == F.col("topic"))
     return matched.groupBy(*OPEN_TRANSACTION).agg(
-        F.sort_array(F.collect_set("name")).alias("alarms"), F.bool_or(is_dispute).alias("is_disputed")
+        F.sort_array(F.collect_set(F.when(F.col("is_alarming"), F.col("name")))).alias("alarms"),
+        F.bool_or(is_dispute).alias("is_disputed"),
+        F.bool_or(is_unallocated & (F.col("of_producer_id") == F.col("producer_id"))).alias("is_never_allocated"),
     )

@@ -28,6 +28,7 @@ from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.reports.check_evidence import alarms, start_checks
 from txnlib.spark.reports.decision_evidence import committed_siblings, decisions, sibling_commit_ms, siblings
+from txnlib.spark.reports.metadata_evidence import blocks, coordinator_elections, elections, fenced_brokers, lowered_features
 from txnlib.spark.schemas import (
     HANGING_TRANSACTIONS,
     LATE_TRANSACTIONS,
@@ -48,6 +49,10 @@ def open_transactions(
     coverage: DataFrame,
     checked_batches: DataFrame,
     findings: DataFrame,
+    partition_assignments: DataFrame,
+    broker_sessions: DataFrame,
+    cluster_settings: DataFrame,
+    producer_id_blocks: DataFrame,
     *,
     thresholds: Thresholds,
     kafka_version: str | None,
@@ -80,15 +85,40 @@ def open_transactions(
         .join(F.broadcast(_all_coordinators(coverage)), how="left")
         .join(F.broadcast(coordinator_states.agg(F.max("hole_ms").alias("newest_hole_ms"))), how="left")
     )
+    evidence = _with_metadata(evidence, opened, partition_assignments, broker_sessions, cluster_settings, producer_id_blocks)
     surroundings = _surroundings(opened, record_batches)
     evidence = evidence.join(F.broadcast(surroundings), on=[*TOPIC_PARTITION, "start_offset"], how="left")
     limits = F.struct(*[F.lit(value).cast("long").alias(name) for name, value in vars_of(thresholds).items()])
     coordinator_side = _coordinator_side(coordinator_partitions_basis, transaction_version)
     judged = evidence.withColumn(
-        "judgement", judgement()(_partition_side(), coordinator_side, limits, F.lit(kafka_version).cast("string"))
+        "judgement",
+        judgement()(_partition_side(), coordinator_side, _cluster_side(), limits, F.lit(kafka_version).cast("string")),
     )
     reported = _reported(judged, thresholds).withColumn("application", application_of(application_patterns)("transactional_id"))
     return conform(reported, OPEN_TRANSACTIONS)
+
+
+def _with_metadata(
+    evidence: DataFrame,
+    opened: DataFrame,
+    partition_assignments: DataFrame,
+    broker_sessions: DataFrame,
+    cluster_settings: DataFrame,
+    producer_id_blocks: DataFrame,
+) -> DataFrame:
+    """The evidence with what the cluster's metadata log shows about it."""
+    return (
+        evidence.join(F.broadcast(elections(opened, partition_assignments)), on=list(TOPIC_PARTITION), how="left")
+        .join(F.broadcast(coordinator_elections(partition_assignments)), on="coordinator_partition", how="left")
+        .join(F.broadcast(blocks(opened, producer_id_blocks)), on=list(OPEN_TRANSACTION), how="left")
+        .join(F.broadcast(fenced_brokers(broker_sessions)), how="left")
+        .join(F.broadcast(lowered_features(cluster_settings)), how="left")
+    )
+
+
+def _cluster_side() -> Column:
+    names = ("elections", "coordinator_elections", "fenced", "lowered", "block")
+    return F.struct(*names, F.coalesce("is_never_allocated", F.lit(False)).alias("is_never_allocated"))
 
 
 def hanging_transactions(open_transactions: DataFrame) -> DataFrame:
@@ -126,7 +156,16 @@ def _with_copies(spans: DataFrame, coverage: DataFrame) -> DataFrame:
         F.col("damaged_offset").alias("partition_damaged_offset"),
         F.when(begins_at_snapshot(), F.col("read_from_offset")).alias("snapshot_from_offset"),
     )
-    return spans.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
+    cut = (
+        coverage.where(F.col("truncated").isNotNull())
+        .groupBy(*TOPIC_PARTITION)
+        .agg(
+            F.min(F.array_min("truncated.from_offset")).alias("truncated_from"),
+            (F.max("end_offset") - 1).alias("truncated_until"),
+        )
+    )
+    joined = spans.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
+    return joined.join(F.broadcast(cut), on=list(TOPIC_PARTITION), how="left")
 
 
 def _with_history(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
@@ -246,7 +285,7 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
         .groupBy(F.col("partition").alias("coordinator_partition"))
         .agg(
             F.max(F.when(F.col("is_decoded"), F.unix_millis("known_until"))).alias("coordinator_known_ms"),
-            F.max_by(F.struct("role", "ends", "high_watermark"), _standing_of_copy()).alias("best"),
+            F.max_by(F.struct("role", "ends", "high_watermark", "leader"), _standing_of_copy()).alias("best"),
             # It is not known when a console consumer ended.
             F.max(F.when(shows_absence(), F.unix_millis("captured_at"))).alias("coordinator_captured_ms"),
             F.bool_and("is_instant_assumed").alias("is_coordinator_assumed"),
@@ -275,13 +314,15 @@ def _all_coordinators(coverage: DataFrame) -> DataFrame:
         .agg(
             F.max(F.unix_millis("known_until")).alias("known_ms"),
             F.bool_or(shows_absence()).alias("is_whole"),
-            F.max_by(F.struct("role", "ends"), _standing_of_copy()).alias("best"),
+            F.max_by(F.struct("role", "ends", "leader"), _standing_of_copy()).alias("best"),
             F.bool_or(F.coalesce("is_current", F.lit(False))).alias("is_current"),
+            F.max("leader").alias("leader"),
         )
     )
     is_missing = ~F.coalesce("is_whole", F.lit(False))
     return each.agg(
         F.sort_array(F.collect_list(F.when(is_missing, F.col("partition")))).alias("missing_partitions"),
+        F.array_join(F.sort_array(F.collect_set(F.when(is_missing, F.col("leader")))), ", ").alias("missing_leaders"),
         F.when(F.bool_and(F.col("known_ms").isNotNull()), F.min("known_ms")).alias("all_coordinators_known_ms"),
         F.count("*").alias("coordinators_count"),
         F.min_by("best", "is_current").alias("worst_coordinator"),
@@ -312,6 +353,9 @@ def _partition_side() -> Column:
         "role": F.coalesce("partition_role", F.lit(Role.OTHER.value)),
         "end": F.coalesce("partition_end", F.lit(End.TORN.value)),
         "has_leader": F.col("has_leader"),
+        "leader": F.nullif("leader", F.lit(NO_LEADER)),
+        "truncated_from": F.col("truncated_from"),
+        "truncated_until": F.col("truncated_until"),
         "is_tail_lost": F.coalesce(F.col("partition_damaged_offset") > F.col("start_offset"), F.lit(False)),
         "is_disputed": F.coalesce("is_disputed", F.lit(False)) & (F.col("partition_role") != Role.LEADER.value),
         "is_start_committed": F.col("start_offset") < F.col("checkpoint_offset"),
@@ -336,6 +380,7 @@ def _coordinator_side(count_basis: str, transaction_version: int | None) -> Colu
     is_owned = F.col("transactional_id").isNotNull()
     no_coordinator = F.coalesce("coordinators_count", F.lit(0)) == 0
     high_watermark = F.col("best.high_watermark")
+    of_others = F.coalesce(F.nullif("missing_leaders", F.lit("")), "worst_coordinator.leader")
     fields = {
         "owner": F.coalesce("owner", F.lit(Owner.NOBODY.value)),
         "transactional_id": F.col("transactional_id"),
@@ -355,6 +400,7 @@ def _coordinator_side(count_basis: str, transaction_version: int | None) -> Colu
         "is_capture_instant_assumed": F.coalesce("is_coordinator_assumed", F.lit(True)),
         "damaged_offset": F.col("damaged_offset"),
         "missing_partitions": F.when(~no_coordinator, F.col("missing_partitions")),
+        "leader": F.nullif(F.when(is_owned, F.col("best.leader")).otherwise(of_others), F.lit(NO_LEADER)),
         "ended_ms": _ended_ms(),
         "decision": F.when(F.col("decision").isNotNull(), _decided("decision")),
         "commit_due": F.when(F.col("commit_due").isNotNull(), _decided("commit_due")),

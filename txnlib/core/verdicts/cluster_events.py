@@ -1,0 +1,138 @@
+"""The records of the metadata log that may explain an open transaction: those after its decision, or after its beginning.
+
+Controllers and brokers have clocks of their own, so an event may seem up to `CLOCKS_DIFFER_MS` older than what it followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from txnlib.core.display import instant
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
+from txnlib.core.verdicts.evidence import Election, Evidence, FencedBroker, LoweredFeature
+
+_Event = TypeVar("_Event", Election, FencedBroker, LoweredFeature)
+
+
+def since_ms(evidence: Evidence) -> int | None:
+    """When the transaction was decided, else when it began, in epoch ms; None if unknown."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    decided = [each.decided_ms for each in (coordinator.commit_due, coordinator.decision) if each is not None]
+    is_current = coordinator.is_active and coordinator.is_listed
+    begun = (coordinator.transaction_start_ms if is_current else None, partition.stamped_before_ms, partition.first_timestamp_ms)
+    return next((ms for ms in map(clock_ms, (*decided, *begun)) if ms is not None), None)
+
+
+def _after(events: Iterable[_Event], since: int | None) -> list[_Event]:
+    """The events that are not older than an instant. Those that only a snapshot shows have no time."""
+    return [event for event in events if since is not None and event.at_ms is not None and event.at_ms >= since - CLOCKS_DIFFER_MS]
+
+
+def unclean_election(evidence: Evidence) -> Election | None:
+    """The first election since that was not clean: the new leader may lack the newest records."""
+    return next((each for each in _after(evidence.in_cluster.elections, since_ms(evidence)) if each.is_unclean), None)
+
+
+def leader_change(evidence: Evidence) -> Election | None:
+    """The first election since."""
+    return _changed(evidence.in_cluster.elections, evidence)
+
+
+def coordinator_change(evidence: Evidence) -> Election | None:
+    """The first election of the coordinator's partition since."""
+    return _changed(evidence.in_cluster.coordinator_elections, evidence)
+
+
+def _changed(elections: Sequence[Election], evidence: Evidence) -> Election | None:
+    return next((each for each in _after(elections, since_ms(evidence)) if not each.is_first), None)
+
+
+def leaderless(evidence: Evidence) -> Election | None:
+    """The first period since in which the partition had no leader; it may have begun before."""
+    since = since_ms(evidence)
+    periods = (each for each in evidence.in_cluster.elections if each.leader is None)
+    return next((each for each in periods if since is None or each.until_ms is None or each.until_ms >= since), None)
+
+
+def is_leaderless(evidence: Evidence) -> bool:
+    """Whether the partition has no leader now."""
+    return _has_none(evidence.in_cluster.elections)
+
+
+def is_coordinator_leaderless(evidence: Evidence) -> bool:
+    """Whether the coordinator's partition has no leader now."""
+    return _has_none(evidence.in_cluster.coordinator_elections)
+
+
+def _has_none(elections: Sequence[Election]) -> bool:
+    return bool(elections) and elections[-1].leader is None
+
+
+def topic_created(evidence: Evidence) -> Election | None:
+    """The first leader of the topic, if it was deleted and created again since."""
+    elections = evidence.in_cluster.elections
+    is_again = len({each.topic_id for each in elections}) > 1
+    return next((each for each in reversed(_after(elections, since_ms(evidence))) if is_again and each.is_first), None)
+
+
+def fenced_coordinator(evidence: Evidence) -> FencedBroker | None:
+    """The first broker that was fenced since while it led the coordinator's partition, or just before it lost that."""
+    led = evidence.in_cluster.coordinator_elections
+    fenced = _after(evidence.in_cluster.fenced, since_ms(evidence))
+    return next((each for each in fenced if any(_leads(one, each) for one in led)), None)
+
+
+def _leads(election: Election, fenced: FencedBroker) -> bool:
+    if election.leader != fenced.broker or fenced.at_ms is None:
+        return False
+    begun = election.at_ms is None or election.at_ms <= fenced.at_ms
+    return begun and (election.until_ms is None or fenced.at_ms <= election.until_ms + CLOCKS_DIFFER_MS)
+
+
+def lowered_feature(evidence: Evidence) -> LoweredFeature | None:
+    """The first record since that lowered `transaction.version`."""
+    return next(iter(_after(evidence.in_cluster.lowered, since_ms(evidence))), None)
+
+
+def unclean_coordinator(evidence: Evidence) -> Election | None:
+    """The first election of the coordinator's partition since that was not clean."""
+    elections = _after(evidence.in_cluster.coordinator_elections, since_ms(evidence))
+    return next((each for each in elections if each.is_unclean), None)
+
+
+def shown(evidence: Evidence) -> dict[str, str]:
+    """Name of an event -> its record in words; empty if there is none. Used in the texts of causes."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    place = f"{partition.topic}-{partition.partition}"
+    of_id = f"{TRANSACTION_STATE_TOPIC}-{coordinator.coordinator_partition}"
+    fenced, lowered, created = fenced_coordinator(evidence), lowered_feature(evidence), topic_created(evidence)
+    return {
+        "unclean_election": _election(unclean_election(evidence), place),
+        "leader_change": _election(leader_change(evidence), place),
+        "leaderless": _election(leaderless(evidence), place),
+        "coordinator_change": _election(coordinator_change(evidence), of_id),
+        "coordinator_unclean": _election(unclean_coordinator(evidence), of_id),
+        "coordinator_leaderless": _election(next(iter(evidence.in_cluster.coordinator_elections[-1:]), None), of_id),
+        "topic_created": "" if created is None else f"{_place(created)}topic {partition.topic} was created again",
+        "fenced_coordinator": "" if fenced is None else f"{_place(fenced)}broker {fenced.broker}, which led {of_id}, was fenced",
+        "lowered_feature": ""
+        if lowered is None
+        else f"{_place(lowered)}{TRANSACTION_VERSION} was lowered from {lowered.level_before} to {lowered.level}",
+    }
+
+
+def _election(election: Election | None, place: str) -> str:
+    if election is None:
+        return ""
+    if election.leader is None:
+        return f"{_place(election)}{place} lost its leader"
+    how = " without being in sync" if election.is_unclean else ""
+    return f"{_place(election)}broker {election.leader} became the leader of {place}{how} (leader epoch {election.leader_epoch})"
+
+
+def _place(event: Election | FencedBroker | LoweredFeature) -> str:
+    """Where and when the metadata log shows an event, as the beginning of a sentence."""
+    where = "a snapshot" if event.offset is None else f"offset {event.offset}"
+    return f"{where} of {CLUSTER_METADATA_TOPIC}, {instant(event.at_ms)}: "
