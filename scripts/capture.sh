@@ -5,8 +5,8 @@
 #   capture.sh --output DIR --server-properties /etc/kafka/server.properties [options]
 #
 # Run it on every broker, with one DIR, or with several whose contents are merged afterwards: the copy of a broker is in
-# DIR/<broker id>. Coordinators (__transaction_state) are copied first, then the other partitions, then the coordinators again.
-# With several brokers, wait until all calls have ended, then run `--step coordinators-again` on each. See docs/capture.md.
+# DIR/<broker id>. Coordinators (__transaction_state) are copied first, then the other partitions, then the coordinators again,
+# and last the cluster's metadata log (__cluster_metadata), which contains the leaders and settings. With several brokers, wait until all calls have ended, then run `--step coordinators-again` on each. See docs/capture.md.
 # Requires bash 4.4 and coreutils (BusyBox is enough). Only reads from the log directories. If it fails or is killed, call it
 # again to resume: a copied file is copied again only if it changed, and only the new part of a segment that grew is copied.
 #
@@ -30,7 +30,7 @@
 #   --limit-rate N[K|M|G]      Copy at most this many bytes per second (not with --text)
 #   --dry-run                  Print what would be copied, and exit
 #
-# Leaders and settings, from Kafka's own tools (optional)
+# Leaders and settings, from Kafka's own tools (optional; needed without a metadata log, as with ZooKeeper)
 #   --kafka-home DIR           Folder that contains bin/kafka-topics.sh
 #   --bootstrap-server LIST    Brokers to connect to
 #   --command-config FILE      Client properties, for a cluster with authentication
@@ -42,7 +42,7 @@ export LC_ALL=C
 unset JMX_PORT KAFKA_JMX_OPTS         # set for the broker in a container; its tools would use the same port
 shopt -s nullglob
 
-readonly COORDINATOR=__transaction_state GROUPS_TOPIC=__consumer_offsets
+readonly COORDINATOR=__transaction_state GROUPS_TOPIC=__consumer_offsets METADATA=__cluster_metadata-0
 readonly TRIES=5                      # attempts per partition, if its files are replaced while they are copied
 readonly COMPARED=65536               # bytes at the end of a copy that must match before it is continued
 readonly SETTINGS=" transaction.max.timeout.ms transactional.id.expiration.ms producer.id.expiration.ms \
@@ -81,7 +81,7 @@ size_text() {
 # ---- Options
 
 OUTPUT='' BROKER='' CLUSTER='' CLUSTER_ID='' TOPICS='' WANTED='' KAFKA_HOME='' BOOTSTRAP='' COMMAND_CONFIG='' PROPERTIES='' STEPS=''
-SINCE_SNAPSHOT='' TEXT='' LINK='' RATE=0 DRY_RUN='' PROBLEMS=0
+SINCE_SNAPSHOT='' TEXT='' LINK='' RATE=0 DRY_RUN='' PROBLEMS=0 METADATA_DIR=''
 LOG_DIRS=()
 declare -A NOTED=()                   # setting of the broker -> value
 
@@ -186,6 +186,7 @@ read_properties() {
   [[ -r "$PROPERTIES" ]] || misused "--server-properties $PROPERTIES cannot be read"
   ((${#LOG_DIRS[@]})) || IFS=', ' read -r -a LOG_DIRS <<<"$(property_of "$PROPERTIES" log.dirs log.dir)"
   [[ -n "$BROKER" ]] || BROKER="$(property_of "$PROPERTIES" node.id broker.id)"
+  METADATA_DIR="$(property_of "$PROPERTIES" metadata.log.dir)"
   [[ "$BROKER" != -1 ]] || BROKER=''  # ZooKeeper generated the id
   for name in $SETTINGS; do
     value="$(property_of "$PROPERTIES" "$name")"
@@ -196,9 +197,13 @@ read_properties() {
 # ---- Partitions to copy
 
 COORDINATORS=() PARTITIONS=()         # folders, with their log directory
+METADATA_LOG=()                       # the folder of the metadata log, if there is one
 
 find_partitions() {
   local dir folder name topic
+  for dir in "${LOG_DIRS[@]}" ${METADATA_DIR:+"$METADATA_DIR"}; do
+    if [[ ! -d "$dir/$METADATA" ]]; then :; elif ((${#METADATA_LOG[@]} == 0)); then METADATA_LOG=("$dir/$METADATA"); fi
+  done
   for dir in "${LOG_DIRS[@]}"; do
     for folder in "$dir"/*/; do
       folder="${folder%/}" name="${folder##*/}"
@@ -207,7 +212,7 @@ find_partitions() {
       topic="${BASH_REMATCH[1]}"
       if [[ "$topic" == "$COORDINATOR" ]]; then
         COORDINATORS+=("$folder")
-      elif [[ "$topic" != __cluster_metadata ]] && is_wanted "$topic" "$name"; then
+      elif [[ "$name" != "$METADATA" ]] && is_wanted "$topic" "$name"; then
         PARTITIONS+=("$folder")
       fi
     done
@@ -227,17 +232,18 @@ list_files() { # FOLDER
   out="$(cd "$1" && {
     files=()
     for name in leader-epoch-checkpoint partition.metadata; do [[ ! -f "$name" ]] || files+=("$name"); done
-    files+=(*.snapshot *.txnindex *.log)
+    files+=(*.snapshot *.txnindex *.checkpoint *.log)
     ((${#files[@]} == 0)) || stat -c '%i %s %y %n' -- "${files[@]}"
   } 2>/dev/null)" || return 1
   while read -r inode size changed time _ name; do  # date, time to the nanosecond, zone
     changed+="T$time"
-    [[ "$name" =~ ^([0-9]{20}\.(log|snapshot|txnindex)|leader-epoch-checkpoint|partition\.metadata)$ ]] || continue
+    [[ "$name" =~ ^([0-9]{20}(\.(log|snapshot|txnindex)|-[0-9]{10}\.checkpoint)|leader-epoch-checkpoint|partition\.metadata)$ ]] ||
+      continue
     [[ "$name" != *.log ]] || bases["${name%.*}"]=1
     NAMES+=("$name")
     LISTED["$name"]="$inode $size $changed"
   done <<<"$out"
-  [[ -n "$SINCE_SNAPSHOT" && ! "${1##*/}" =~ ^($COORDINATOR|$GROUPS_TOPIC)-[0-9]+$ ]] || return 0
+  [[ -n "$SINCE_SNAPSHOT" && ! "${1##*/}" =~ ^($COORDINATOR|$GROUPS_TOPIC|${METADATA%-*})-[0-9]+$ ]] || return 0
   for name in "${NAMES[@]}"; do       # names have 20 digits, so they sort like numbers
     if [[ "$name" == *.snapshot && -n "${bases[${name%.*}]:-}" && "$name" > "$start" ]]; then start="${name%.*}"; fi
   done
@@ -423,6 +429,7 @@ copy_partition() { # FOLDER COPY
 print_partition() { # FOLDER COPY
   local printed='' name how=--deep-iteration out="$2.txt"
   [[ "${1##*/}" != "$COORDINATOR"-* ]] || how=--transaction-log-decoder
+  [[ "${1##*/}" != "$METADATA" ]] || how=--cluster-metadata-decoder
   mkdir -p "${2%/*}"
   for name in "${NAMES[@]}"; do [[ ! "$name" =~ ^[0-9] ]] || printed+="${printed:+,}$1/$name"; done
   rm -f "$2.capture"
@@ -600,14 +607,14 @@ write_capture_json() { # INSTANTS(yes or nothing)
 
 plan() { # says what there is, and sees that it fits
   local folder total=0 free used
-  for folder in "${COORDINATORS[@]}" "${PARTITIONS[@]}"; do
+  for folder in "${COORDINATORS[@]}" "${PARTITIONS[@]}" "${METADATA_LOG[@]}"; do
     list_files "$folder" || continue
     listed_bytes
     total=$((total + BYTES))
     [[ -z "$DRY_RUN" ]] || printf '%s\t%s files\t%s\n' "${folder##*/}" "${#NAMES[@]}" "$(size_text "$BYTES")"
   done
   say "broker $BROKER of cluster ${CLUSTER:-${CLUSTER_ID:-without a name}}: ${#COORDINATORS[@]} coordinator partitions," \
-    "${#PARTITIONS[@]} others, $(size_text "$total")"
+    "${#PARTITIONS[@]} others, ${#METADATA_LOG[@]} metadata log, $(size_text "$total")"
   [[ -z "$DRY_RUN" ]] || exit 0
   [[ -z "$LINK$TEXT" ]] || return 0
   folder="$(absolute "$OUTPUT")"
@@ -639,7 +646,7 @@ main() {
   parse_options "$@"
   check_options
   find_partitions
-  ((${#COORDINATORS[@]} + ${#PARTITIONS[@]})) || misused "no partition to copy in ${LOG_DIRS[*]}"
+  ((${#COORDINATORS[@]} + ${#PARTITIONS[@]} + ${#METADATA_LOG[@]})) || misused "no partition to copy in ${LOG_DIRS[*]}"
   ((${#COORDINATORS[@]})) || say "no coordinator partition on this broker: hanging transactions need those of the other brokers"
   if [[ -z "$DRY_RUN" ]] && cp --reflink=auto --version >/dev/null 2>&1; then REFLINK=(--reflink=auto); fi
   if [[ -n "$TEXT" ]] && command -v gzip >/dev/null; then PACK=(gzip -c) PACKED=.gz; fi
@@ -665,6 +672,8 @@ main() {
     take_step partitions "${PARTITIONS[@]}"
   fi
   [[ "$STEPS" != *" coordinators-again "* ]] || take_step coordinators-again "${COORDINATORS[@]}"
+  # Last, so that it shows the leaders of the whole period in which the others were copied.
+  [[ "$STEPS" != *" partitions "* && "$STEPS" != *" coordinators-again "* ]] || take_step metadata "${METADATA_LOG[@]}"
   ((PROBLEMS == 0)) || fail "$PROBLEMS problems, see above; call it again to go on with what is missing"
   say "done. Audit it: ./spark-submit.sh audit --input $OUTPUT --output OUT"
 }

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.text import dump_printer
 from txnlib.errors import MissingTableError, UsageError
+from txnlib.queries.leader_changes import leader_changes
 from txnlib.queries.rows import Filter, Row, Run, ms
 from txnlib.queries.story_order import Place
 from txnlib.queries.story_steps import Stamps, StoryStep, is_stamped, story_steps
@@ -140,9 +142,20 @@ def explain(run: Run, topic: str, partition: int, start_offset: int) -> Explaine
     stamps = _stamps(run, place, copy, batches)
     records = _records(run, verdict, _start_ms(place, batches, stamps))
     left_out += _left_out(run, verdict, records)
-    steps = story_steps(place, batches, stamps, records)
+    steps = story_steps(place, batches, stamps, records, _changes(run, verdict, batches, records))
     evidence = _printed(run, verdict, copy)
     return Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, evidence, _copies(run, verdict))
+
+
+def _changes(run: Run, verdict: Row, batches: Sequence[Row], records: Sequence[Row]) -> list[Row]:
+    """The leader changes of the partition and of the coordinator's, since the first broker-stamped record of the story."""
+    stamped = [batch["max_timestamp_ms"] for batch in batches if is_stamped(batch)]
+    times = [clock_ms(ms) for ms in (*stamped, *(record["timestamp_ms"] for record in records))]
+    since_ms = min((ms for ms in times if ms is not None), default=None)
+    changes = leader_changes(run, verdict["topic"], verdict["partition"], since_ms)
+    if verdict["coordinator_partition"] is not None:
+        changes += leader_changes(run, TRANSACTION_STATE_TOPIC, verdict["coordinator_partition"], since_ms)
+    return changes
 
 
 def _copies(run: Run, verdict: Row) -> list[Row]:

@@ -15,6 +15,7 @@ from typing import Final
 from txnlib.core.display import printable
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.queries.leader_changes import METADATA_LOG, change_text
 from txnlib.queries.rows import Row
 from txnlib.queries.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVER, Key, Place, limits, lists
 
@@ -71,17 +72,19 @@ class Stamps:
         return max(lower, default=None), min(upper, default=None)
 
 
-def story_steps(place: Place, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row]) -> list[StoryStep]:
+def story_steps(
+    place: Place, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row], changes: Sequence[Row] = ()
+) -> list[StoryStep]:
     """The story of `place`: its producer's `batches` on the partition and the `records` of its transactional id.
 
     `batches` are rows of record_batches by offset; `records` are rows of coordinator_states by offset, each with the number of
-    records that were `left_out` before it.
+    records that were `left_out` before it. `changes` are rows of `leader_changes` of the partition and of its coordinator's.
     """
     on_partition = list(_partition_steps(place, batches, stamps))
     at_coordinator = list(_coordinator_steps(place, records))
     keys = _partition_keys(place, batches, on_partition, records)
-    merged = _merge(list(zip(keys, on_partition, strict=True)), at_coordinator)
-    return list(_folded(merged))
+    merged = list(_merge(list(zip(keys, on_partition, strict=True)), at_coordinator))
+    return list(_folded(step for _, step in _merge(merged, list(_controller_steps(changes)))))
 
 
 def is_stamped(batch: Row) -> bool:
@@ -188,18 +191,31 @@ def _record(place: Place, record: Row) -> str:
     return text if record["producer_id"] == place.producer_id else f"{text}, producer {record['producer_id']}"
 
 
+# ---- Controller
+
+
+def _controller_steps(changes: Sequence[Row]) -> Iterator[tuple[Key, StoryStep]]:
+    for row in sorted(changes, key=lambda row: row["since_offset"]):
+        what, detail = change_text(row)
+        offset, at = row["since_offset"], row["at_ms"]
+        yield (
+            (at, DECISION),
+            StoryStep("controller", f"{what}: {detail}", "", METADATA_LOG, offset, offset, after_ms=at, before_ms=at),
+        )
+
+
 # ---- Merge
 
 
-def _merge(left: Sequence[tuple[Key, StoryStep]], right: Sequence[tuple[Key, StoryStep]]) -> Iterator[StoryStep]:
+def _merge(left: Sequence[tuple[Key, StoryStep]], right: Sequence[tuple[Key, StoryStep]]) -> Iterator[tuple[Key, StoryStep]]:
     """Both logs merged by key, each in its own order. A step with an earlier key than its predecessor follows it directly."""
     i = j = 0
     while i < len(left) or j < len(right):
         if j == len(right) or (i < len(left) and left[i][0] < right[j][0]):
-            yield left[i][1]
+            yield left[i]
             i += 1
         else:
-            yield right[j][1]
+            yield right[j]
             j += 1
 
 

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
+from txnlib.queries.leader_changes import leader_changes
 from txnlib.queries.rows import Filter, Row, Run
 from txnlib.queries.story import RECORD
 from txnlib.queries.timeline_events import (
+    CLIENT,
     Event,
     coordinator_events,
     decisions,
     in_order,
+    metadata_events,
     partition_events,
     started,
     touching,
@@ -111,12 +115,14 @@ def timeline_of_partition(run: Run, topic: str, partition: int, last: int) -> Ti
     of_log = partition_events(log, [*opened, *ended], owners, started(shown, owners, records), exact_from)
     verdicts = run.rows("open_transactions", ("start_offset", "verdict"), here)
     shown_ended = sum(row["marker_offset"] is not None for row in shown)
+    shown_events = [event for event in of_log if event.offset in offsets]
+    elections = metadata_events(leader_changes(run, topic, partition, _first_ms(shown_events)))
     offsets_now = run.rows("partitions", _PARTITION, here, limit=1)
     return Timeline(
         log,
         run.cluster,
         run.as_of_ms,
-        in_order([event for event in of_log if event.offset in offsets], coordinator_events(records)),
+        in_order(shown_events, coordinator_events(records), elections),
         {(log, row["start_offset"]): row["verdict"] for row in verdicts},
         earlier=(run.number("producer_spans", "count(*)", is_ended) or 0) - shown_ended,
         later_open=len(verdicts) - len(opened) if len(verdicts) > OPEN else 0,
@@ -145,14 +151,25 @@ def timeline_of_id(run: Run, transactional_id: str, last: int) -> Timeline:
         [replace(event, last_stable_offset=None) for event in partition_events(log, spans, {}, starts, 0)]
         for log, (spans, starts) in logs.items()
     ]
+    own_events = [[replace(event, transactional_id=transactional_id) for event in log] for log in of_logs]
+    own_events.append(coordinator_events(records))
+    places = {(TRANSACTION_STATE_TOPIC, row["coordinator_partition"]) for row in records}
+    places |= {(row["topic"], row["partition"]) for row in opened}
+    since_ms = _first_ms([event for log in own_events for event in log])
+    elections = [metadata_events(leader_changes(run, *place, since_ms)) for place in sorted(places)]
     return Timeline(
         transactional_id,
         run.cluster,
         run.as_of_ms,
-        [replace(event, transactional_id=transactional_id) for event in in_order(*of_logs, coordinator_events(records))],
+        in_order(*own_events, *elections),
         {(f"{row['topic']}-{row['partition']}", row["start_offset"]): row["verdict"] for row in opened},
         earlier=(run.number("transactions", "count(*)", own) or 0) - len(newest),
     )
+
+
+def _first_ms(events: Sequence[Event]) -> int | None:
+    """The earliest time on a broker's clock among events; None if there is none."""
+    return min((event.at_ms for event in events if event.at_ms is not None and event.clock != CLIENT), default=None)
 
 
 def _ended_spans(transactions: Sequence[Row], records: Sequence[Row]) -> dict[str, tuple[list[Row], dict[int, int]]]:

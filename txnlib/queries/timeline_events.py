@@ -12,6 +12,7 @@ from typing import Final
 
 from txnlib.core.display import duration
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.queries.leader_changes import METADATA_LOG, change_text
 from txnlib.queries.rows import Row
 
 COLUMNS: Final = (
@@ -26,7 +27,7 @@ COLUMNS: Final = (
     "last_stable_offset",
     "detail",
 )
-BROKER, CLIENT, COORDINATOR = "BROKER", "CLIENT", "COORDINATOR"
+BROKER, CLIENT, COORDINATOR, CONTROLLER = "BROKER", "CLIENT", "COORDINATOR", "CONTROLLER"
 #: Order of events within one millisecond: a coordinator opens and decides before the partition is written, and completes after.
 _BEFORE_DATA, _DATA, _AFTER_DATA = 0, 1, 2
 _PREPARED: Final = ("PrepareCommit", "PrepareAbort")
@@ -155,6 +156,17 @@ def coordinator_events(records: Iterable[Row]) -> list[Event]:
                 key=(row["timestamp_ms"], comes),
             )
         )
+    return events
+
+
+def metadata_events(changes: Iterable[Row]) -> list[Event]:
+    """Events of rows of `leader_changes`. A controller elects before anything is written under its leader."""
+    events = []
+    for row in changes:
+        event, detail = change_text(row)
+        at_ms = row["at_ms"]
+        place = (METADATA_LOG, row["since_offset"], event, None, None, None, detail)
+        events.append(Event(at_ms, CONTROLLER, *place, key=(at_ms, _BEFORE_DATA)))
     return events
 
 

@@ -33,7 +33,7 @@ def _cells(event: Event, timeline: Timeline, when: str, day: str | None) -> Row:
         when: f"{time} ?" if event.clock == CLIENT else time,
         "where": f"{event.log} @{event.offset}",
         "lso": event.last_stable_offset,
-        "producer": f"{event.producer_id} epoch {event.producer_epoch}",
+        "producer": None if event.producer_id is None else f"{event.producer_id} epoch {event.producer_epoch}",
         "what": event.event if verdict is None else f"{event.event}  <-- {verdict}",
     }
 

@@ -153,7 +153,7 @@ def records_of_id() -> WindowSpec:
 def metadata_records() -> WindowSpec:
     """The records of the cluster's metadata log in all copies, in offset order, the newest leader epoch first.
 
-    All of them have no `snapshot_offset`, so they are one group. A constant would be no group at all for Spark, which warns of that.
+    None of them has a `snapshot_offset`, so they are one group. By a constant there would be no group for Spark, which warns then.
     """
     return Window.partitionBy("snapshot_offset").orderBy("offset", F.desc("epoch"), F.desc("last_offset"), "source", "path")
 
