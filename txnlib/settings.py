@@ -223,6 +223,9 @@ class Settings(_Section):
     is_metadata_complete: bool = Field(
         default=False, description="Whether that log has a beginning, so that it names every topic that existed."
     )
+    is_metadata_whole: bool = Field(
+        default=False, description="Whether nothing is missing at the end of that log: no damage, and no record after a hole."
+    )
     contradictions: tuple[str, ...] = Field(
         default=(), description="Fields of capture.json that the cluster's metadata log contradicts, in words."
     )
@@ -250,7 +253,8 @@ class Settings(_Section):
     @property
     def whole_metadata_ms(self) -> int | None:
         """The instant up to which the metadata log names every partition, in epoch ms; None if it does not."""
-        return self.metadata_known_ms if self.is_metadata_complete and self.is_metadata_confirmed else None
+        names_all = self.is_metadata_complete and self.is_metadata_whole and self.is_metadata_confirmed
+        return self.metadata_known_ms if names_all else None
 
     @property
     def run_id(self) -> str:

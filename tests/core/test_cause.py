@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
 from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
-from txnlib.core.verdicts.evidence import Decided, Evidence
+from txnlib.core.verdicts.evidence import ClusterSide, Decided, Election, Evidence, FencedBroker, LoweredFeature
 from txnlib.core.verdicts.reason import Reason
 
 AFTER = replace(MARKED, producer_epoch=MARKED.marker_epoch)
@@ -110,40 +110,74 @@ def test_old_timestamps_are_told_from_a_coordinator_that_sleeps():
 #: Reason -> its candidates, most likely first: words of the cause, likelihood, first version of brokers without the fault.
 GRID = """
 WRITTEN_AFTER_MARKER
+  unclean_election        PROVEN    -
+  unclean_election        LIKELY    -
+  without_being_in_sync   LIKELY    -
+  deleted_and_created     PROVEN    -
+  had_no_leader           LIKELY    -
+  was_lowered             LIKELY    -
   KAFKA-15784             LIKELY    3.7
   KAFKA-14402             LIKELY    -
   KAFKA-19446             POSSIBLE  4.2
   KAFKA-18957             POSSIBLE  -
 PARTITION_NOT_IN_TRANSACTION
+  unclean_election        PROVEN    -
+  unclean_election        LIKELY    -
+  without_being_in_sync   LIKELY    -
+  deleted_and_created     PROVEN    -
+  had_no_leader           LIKELY    -
+  was_lowered             LIKELY    -
   KAFKA-15784             LIKELY    3.7
   marker_is_gone          LIKELY    -
   KAFKA-12671             LIKELY    -
   KAFKA-14402             LIKELY    -
   KAFKA-12671             POSSIBLE  -
 PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR
+  no_coordinator_made     PROVEN    -
   disk_lost               POSSIBLE  -
   removed_its_tombstone   POSSIBLE  -
   made_up                 POSSIBLE  -
 TRANSACTIONAL_ID_EXPIRED
+  unclean_election        PROVEN    -
+  unclean_election        LIKELY    -
+  without_being_in_sync   LIKELY    -
+  deleted_and_created     PROVEN    -
+  had_no_leader           LIKELY    -
   marker_is_gone          LIKELY    -
   expired_meanwhile       LIKELY    -
   KAFKA-14402             POSSIBLE  -
 PRODUCER_ID_ROTATED
+  unclean_election        PROVEN    -
+  unclean_election        LIKELY    -
+  without_being_in_sync   LIKELY    -
+  deleted_and_created     PROVEN    -
+  had_no_leader           LIKELY    -
   marker_is_gone          LIKELY    -
   has_given_up            LIKELY    -
 EPOCH_AHEAD_OF_COORDINATOR
+  was_lowered             LIKELY    -
+  unclean_election        PROVEN    -
   never_assigned          LIKELY    4.0
   restored_older_copy     POSSIBLE  -
 MARKER_REFUSED
   newer_producer_epoch    LIKELY    -
   newer_coordinator_epoch LIKELY    -
+MARKER_PENDING
+  has_no_leader           PROVEN    -
+  nobody_acts             PROVEN    -
+  was_fenced              LIKELY    -
 MARKER_OVERDUE
+  has_no_leader           PROVEN    -
+  nobody_acts             PROVEN    -
+  was_fenced              LIKELY    -
   not_reachable           POSSIBLE  -
   KAFKA-16352             POSSIBLE  3.8
   KAFKA-19999             POSSIBLE  -
 TIMEOUT_NOT_PASSED
   old_timestamps          LIKELY    -
 OVERDUE
+  nobody_acts             PROVEN    -
+  was_fenced              LIKELY    -
   old_timestamps          LIKELY    -
   KAFKA-20090             LIKELY    -
   timeout_scan            POSSIBLE  -
@@ -218,3 +252,162 @@ SHOWN = [
 @pytest.mark.parametrize(("reason", "partition", "coordinator", "words"), SHOWN)
 def test_a_cause_shows_the_fields_that_speak_for_it(reason, partition, coordinator, words):
     assert words in causes(Reason(reason), Evidence(partition, coordinator))[0].evidence
+
+
+# What the cluster's metadata log shows
+
+DECIDED_MS = PARTITION.first_timestamp_ms or 1_700_000_000_000
+DECIDED = replace(
+    COMPLETE,
+    decision=Decided(
+        type="COMMIT",
+        producer_epoch=5,
+        coordinator_epoch=3,
+        decided_ms=DECIDED_MS,
+        completed_ms=DECIDED_MS + 100,
+        is_marked=False,
+    ),
+)
+UNFINISHED = replace(DECIDED, decision=replace(DECIDED.decision, completed_ms=None))
+
+
+def elected(after_ms, leader=2, offset=40, **facts):
+    at_ms = None if after_ms is None else DECIDED_MS + after_ms
+    return Election(offset=None if at_ms is None else offset, at_ms=at_ms, leader=leader, leader_epoch=4, **facts)
+
+
+def in_cluster(**facts):
+    return ClusterSide(**facts)
+
+
+LOSS, STUCK, LATE = Reason.PARTITION_NOT_IN_TRANSACTION, Reason.MARKER_OVERDUE, Reason.OVERDUE
+OPENED = replace(ONGOING, transaction_start_ms=DECIDED_MS)
+#: Name -> reason, coordinator, what the metadata log shows, likelihood and words of the cause; None: it is not named.
+PROOFS = {
+    "an unclean election after a completed decision": (
+        LOSS,
+        DECIDED,
+        in_cluster(elections=(elected(5_000, is_unclean=True),)),
+        ("PROVEN", "an unclean election removed"),
+    ),
+    "an unclean election after a decision that was not completed": (
+        LOSS,
+        UNFINISHED,
+        in_cluster(elections=(elected(5_000, is_unclean=True),)),
+        ("LIKELY", "an unclean election removed"),
+    ),
+    "an unclean election before the decision": (
+        LOSS,
+        DECIDED,
+        in_cluster(elections=(elected(-5_000, is_unclean=True),)),
+        (None, "an unclean election removed"),
+    ),
+    "a clean election": (LOSS, DECIDED, in_cluster(elections=(elected(5_000),)), (None, "an unclean election removed")),
+    "an unclean election, but nothing is missing": (
+        LOSS,
+        COMPLETE,
+        in_cluster(elections=(elected(5_000, is_unclean=True),)),
+        (None, "an unclean election removed"),
+    ),
+    "an unclean election of unknown time": (
+        LOSS,
+        DECIDED,
+        in_cluster(elections=(elected(None, is_unclean=True),)),
+        ("LIKELY", "elected without being in sync"),
+    ),
+    "a topic that was created again": (
+        LOSS,
+        DECIDED,
+        in_cluster(elections=(elected(-9_000, topic_id="a"), elected(5_000, topic_id="b", is_first=True))),
+        ("PROVEN", "deleted and created again"),
+    ),
+    "a topic that was created for the first time": (
+        LOSS,
+        DECIDED,
+        in_cluster(elections=(elected(5_000, topic_id="b", is_first=True),)),
+        (None, "deleted and created again"),
+    ),
+    "no leader when the decision was completed": (
+        LOSS,
+        DECIDED,
+        in_cluster(elections=(elected(-50, leader=None, until_ms=DECIDED_MS + 900), elected(900))),
+        ("LIKELY", "had no leader"),
+    ),
+    "no leader only later": (
+        LOSS,
+        DECIDED,
+        in_cluster(elections=(elected(5_000, leader=None),)),
+        (None, "had no leader"),
+    ),
+    "a lowered feature": (
+        LOSS,
+        DECIDED,
+        in_cluster(lowered=(LoweredFeature(offset=9, at_ms=DECIDED_MS + 1, level_before=2, level=1),)),
+        ("LIKELY", "was lowered"),
+    ),
+    "no leader, so no marker": (STUCK, PREPARED, in_cluster(elections=(elected(None, leader=None),)), ("PROVEN", "no leader")),
+    "a leader": (STUCK, PREPARED, in_cluster(elections=(elected(None),)), (None, "has no leader, so")),
+    "no leader of the coordinator's partition": (
+        LATE,
+        OPENED,
+        in_cluster(coordinator_elections=(elected(None, leader=None),)),
+        ("PROVEN", "nobody acts"),
+    ),
+    "a fenced coordinator": (
+        LATE,
+        OPENED,
+        in_cluster(
+            coordinator_elections=(elected(None, leader=3, until_ms=DECIDED_MS + 7_000), elected(7_000, leader=1)),
+            fenced=(FencedBroker(offset=50, at_ms=DECIDED_MS + 7_000, broker=3),),
+        ),
+        ("LIKELY", "was fenced"),
+    ),
+    "another broker that was fenced": (
+        LATE,
+        OPENED,
+        in_cluster(
+            coordinator_elections=(elected(None, leader=1),), fenced=(FencedBroker(offset=50, at_ms=DECIDED_MS + 7_000, broker=3),)
+        ),
+        (None, "was fenced"),
+    ),
+    "a coordinator that was fenced before": (
+        LATE,
+        OPENED,
+        in_cluster(
+            coordinator_elections=(elected(None, leader=3, until_ms=DECIDED_MS - 7_000), elected(-7_000, leader=1)),
+            fenced=(FencedBroker(offset=50, at_ms=DECIDED_MS - 7_000, broker=3),),
+        ),
+        (None, "was fenced"),
+    ),
+    "a producer id that nobody handed out": (
+        Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
+        NOBODY,
+        in_cluster(is_never_allocated=True),
+        ("PROVEN", "no coordinator made the producer id"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_the_metadata_log_proves_a_cause_only_where_it_shows_it(name):
+    reason, coordinator, cluster, (likelihood, words) = PROOFS[name]
+    partition = replace(PARTITION, stamped_before_ms=None)
+    found = {cause.cause: cause for cause in causes(reason, Evidence(partition, coordinator, cluster))}
+    named = [cause.likelihood for text, cause in found.items() if words in text]
+    assert named == ([] if likelihood is None else [likelihood])
+    assert not any("{" in cause.evidence + cause.cause for cause in found.values())
+
+
+def test_a_proof_takes_the_place_of_the_guess():
+    cluster = in_cluster(elections=(elected(5_000, is_unclean=True),))
+    assert not any("or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED, cluster)))
+    assert any("or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED)))
+
+
+def test_a_proof_names_the_metadata_record_and_what_was_lost():
+    partition = replace(PARTITION, truncated_from=88, truncated_until=93)
+    cluster = in_cluster(elections=(elected(5_000, leader=3, is_unclean=True),))
+    proof = causes(LOSS, Evidence(partition, DECIDED, cluster))[0].evidence
+    assert proof.startswith("offset 40 of __cluster_metadata, ")
+    assert "broker 3 became the leader of " in proof
+    assert "another copy still has the offsets 88 to 93 that it removed" in proof

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, Copy, End, KnownBy, Role, is_current, known_until_ms
+from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, Copy, End, KnownBy, Role, is_current, known_until_ms, leader_basis
 
 #: Rows: role. Columns: WHOLE, TORN, SHORT. C: known up to its capture, S: up to its newest broker-stamped record.
 GRID = """
@@ -62,3 +62,24 @@ def test_what_is_not_current_is_as_old_as_its_newest_stamp(captured, stamped, cu
 def test_only_one_end_is_current():
     assert [end for end in End if is_current(Copy(end=end))] == [End.WHOLE]
     assert is_current(Copy())
+
+
+#: (lag in ms, NoOpRecords, how much younger the newest record of any broker is) -> basis.
+BASES = [
+    (None, True, None, "METADATA_LOG_UNCONFIRMED"),
+    (-600_000, True, 0, "METADATA_LOG"),
+    (5_000, True, None, "METADATA_LOG"),
+    (5_001, True, None, "METADATA_LOG_UNCONFIRMED"),
+    (10_000, True, None, "METADATA_LOG_UNCONFIRMED"),
+    (10_001, True, None, "METADATA_LOG_STALE"),
+    (10_001, True, 5_000, "METADATA_LOG_STALE"),
+    (10_001, True, 5_001, "METADATA_LOG_UNCONFIRMED"),
+    (18_000, False, None, "METADATA_LOG"),
+    (18_001, False, None, "METADATA_LOG_UNCONFIRMED"),
+    (86_400_000, False, None, "METADATA_LOG_UNCONFIRMED"),
+]
+
+
+@pytest.mark.parametrize(("lag_ms", "has_no_ops", "newer_ms", "basis"), BASES)
+def test_what_leaders_of_a_metadata_log_are_worth(lag_ms, has_no_ops, newer_ms, basis):
+    assert leader_basis(lag_ms, has_no_ops=has_no_ops, newer_ms=newer_ms) == basis

@@ -41,7 +41,7 @@ UNSAFE = [
     ({"is_start_committed": None}, {}, C.START_IS_COMMITTED, "replication-offset-checkpoint"),
     ({"crc": Crc.NOT_CHECKED}, {}, C.CRC_IS_VALID, "audit the raw segments"),
     ({"has_leader": False}, {}, C.PARTITION_HAS_A_LEADER, "has no leader"),
-    ({"has_leader": None}, {}, C.PARTITION_HAS_A_LEADER, "add it to capture.json"),
+    ({"has_leader": None}, {}, C.PARTITION_HAS_A_LEADER, "to capture.json"),
     ({}, {"commit_due": COMMITTED}, C.NO_COMMIT_IS_DUE, "producer id 132, producer epoch 5, coordinator epoch 19"),
     ({}, {"commit_due": replace(COMMITTED, is_marked=None)}, C.NO_COMMIT_IS_DUE, "compaction removed the records"),
     ({"sibling_commit_ms": NOON + MINUTE}, {}, C.NO_COMMIT_IS_DUE, "committed on another partition"),

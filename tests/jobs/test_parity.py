@@ -29,6 +29,8 @@ CAPTURES = {
     "overflow-4.2": ["4.2.1"],
     "damaged-3.8": [],
     "nights-3.9/night-3": [],
+    "old-disk-4.1": [],
+    "md-4.1": [],
 }
 INPUTS = [(name, "brokers") for name in CAPTURES] + [(name, f"dumps/{v}") for name, vs in CAPTURES.items() for v in vs]
 #: An audit takes half a minute, so CI has time for these only: raw files and text, the oldest tool and the newest.
@@ -36,6 +38,7 @@ IN_CI = {
     ("cluster-3.9", "brokers"),
     ("hostile-3.9", "brokers"),
     ("two-phase-4.3", "brokers"),
+    ("old-disk-4.1", "brokers"),
     ("causes-3.9", "dumps/2.8.2"),
     ("transactions-v2-4.3", "dumps/4.3.0"),
 }

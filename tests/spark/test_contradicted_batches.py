@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from tests.support.frames import assert_rows
+from tests.support.frames import assert_rows, noted_leaders
 from txnlib.readers import arrow_schemas
 from txnlib.spark.coverage.contradicted_batches import (
     EPOCH,
@@ -95,7 +95,7 @@ def test_a_contradicted_batch_damages_its_copy_and_is_quarantined(spark):
     notes = spark.createDataFrame([], "topic string, partition int, leader int, replicas array<int>")
     instants = spark.createDataFrame([], "broker string, folder string, captured_at_ms long")
     expected = spark.createDataFrame([], "topic string, partition int")
-    copies = coverage(segments, record_batches, checkpoints, notes, instants, expected).collect()
+    copies = coverage(segments, record_batches, checkpoints, notes, noted_leaders(notes), instants, expected).collect()
     lost = {name: offset for name, (offset, _) in CONTRADICTED.items()}
     damaged = {row["topic"]: row for row in copies if row["status"] == "DAMAGED" and not GRID[row["topic"]][3]}
     assert {topic: row["damaged_offset"] - 1 for topic, row in damaged.items()} == lost

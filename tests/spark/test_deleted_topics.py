@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.frames import empty
+from tests.support.frames import empty, noted_leaders
 from txnlib.spark.coverage.coverage import coverage
 from txnlib.spark.coverage.deleted_topics import with_gone
 from txnlib.spark.findings.deleted_topic_findings import CHECKPOINTED_WITHIN_MS, deleted_topic_findings
-from txnlib.spark.schemas import CHECKPOINTS, COORDINATOR_STATES, COVERAGE, RECORD_BATCHES, SEGMENTS
+from txnlib.spark.schemas import CHECKPOINTS, COORDINATOR_STATES, COVERAGE, PARTITION_ASSIGNMENTS, RECORD_BATCHES, SEGMENTS
 
 NOW = 1_700_000_000_000
 #: Replicas by partition, as capture.json names them.
@@ -62,11 +62,12 @@ def test_the_coverage_of_a_capture_tells_it(spark):
     marks = [(f"raw:brokers/{b}", "f", "high_watermark", *tp, 5) for b, held in LISTED.items() for tp in held]
     _, notes, instants = frames(spark, NOTED, LISTED)
     expected = spark.createDataFrame([*NOTED, *MISSING], "topic string, partition int")
-    checkpoints = spark.createDataFrame([(*mark, None) for mark in marks], CHECKPOINTS)
+    checkpoints = spark.createDataFrame([(*mark, None, None) for mark in marks], CHECKPOINTS)
     batches = empty(spark, RECORD_BATCHES)
-    told = coverage(empty(spark, SEGMENTS), batches, checkpoints, notes, instants, expected).collect()
+    told = coverage(empty(spark, SEGMENTS), batches, checkpoints, notes, noted_leaders(notes), instants, expected).collect()
     assert {(row["topic"], row["partition"]): row["detail"] for row in told} == {
-        **dict.fromkeys([*NOTED, ("orders", 7), ("__transaction_state", 3)], "not captured"),
+        **dict.fromkeys(NOTED, "not captured; broker 1 leads it"),
+        **dict.fromkeys([("orders", 7), ("__transaction_state", 3)], "not captured"),
         **dict.fromkeys([("gone", 0), ("gone", 1)], "its topic no longer exists"),
     }
 
@@ -95,7 +96,10 @@ def test_an_unended_transaction_that_lists_it_is_found(spark):
     ]
     states = spark.createDataFrame([[row.get(name) for name in COORDINATOR_STATES.names] for row in records], COORDINATOR_STATES)
     covered = spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in copies], COVERAGE)
-    found = {row["transactional_id"]: row for row in deleted_topic_findings(states, covered).collect()}
+    found = {
+        row["transactional_id"]: row
+        for row in deleted_topic_findings(states, covered, empty(spark, PARTITION_ASSIGNMENTS)).collect()
+    }
     assert {id_: row["evidence"] for id_, row in found.items()} == {
         "ongoing": "Ongoing with gone-0, gone-1",
         "prepared": "PrepareAbort with gone-0",

@@ -13,6 +13,8 @@ from pyspark.sql.types import StructType
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
+from txnlib.spark.coverage.leaders import leaders
+from txnlib.spark.schemas import PARTITION_ASSIGNMENTS
 
 
 def assert_same(actual: DataFrame, expected: DataFrame) -> None:
@@ -28,6 +30,12 @@ def assert_rows(actual: DataFrame, expected: Iterable[Sequence[Any]], *columns: 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:
     return spark.createDataFrame([], schema)
+
+
+def noted_leaders(partition_notes: DataFrame) -> DataFrame:
+    """The leaders that capture.json names, without a metadata log."""
+    assignments = empty(partition_notes.sparkSession, PARTITION_ASSIGNMENTS)
+    return leaders(partition_notes, assignments, metadata_basis=None, noted_ms=None)
 
 
 def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw:1") -> dict[str, Any]:

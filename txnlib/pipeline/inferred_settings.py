@@ -40,6 +40,8 @@ def _take_dynamic_settings(run: Run) -> None:
             # Brokers without a value of their own have the default of the cluster, else that of their server.properties.
             changes[setting] = max({None: getattr(run.settings, setting), **values}.values())
     level = next((value for name, _, value in rows if name == TRANSACTION_VERSION), None)
+    if level is None and run.settings.is_metadata_complete:
+        level = 0  # a feature that was never set
     if run.settings.transaction_version is None and level is not None:
         changes["transaction_version"] = level
     still_assumed = tuple(name for name in run.settings.assumed if name not in {each for each, _, _ in rows})

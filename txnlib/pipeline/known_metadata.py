@@ -25,9 +25,20 @@ def know_metadata(run: Run) -> None:
     if found is None:
         return
     known_ms, last_offset, has_no_ops, is_complete = found
-    copied_ms = _copied_ms(run.tables.read("segments"), last_offset, run.capture.notes)
-    basis = leader_basis(None if copied_ms is None else copied_ms - known_ms, has_no_ops=has_no_ops)
-    facts = {"metadata_known_ms": known_ms, "metadata_basis": basis, "is_metadata_complete": is_complete}
+    segments = run.tables.read("segments")
+    copied_ms, stamped_ms = _copied_ms(segments, last_offset, run.capture.notes), _newest_stamp_ms(segments)
+    basis = leader_basis(
+        None if copied_ms is None else copied_ms - known_ms,
+        has_no_ops=has_no_ops,
+        newer_ms=None if stamped_ms is None else stamped_ms - known_ms,
+    )
+    is_whole = _is_whole(run.tables.read("metadata_log"), segments, last_offset)
+    facts = {
+        "metadata_known_ms": known_ms,
+        "metadata_basis": basis,
+        "is_metadata_complete": is_complete,
+        "is_metadata_whole": is_whole,
+    }
     run.settings = run.settings.model_copy(update=facts)
 
 
@@ -47,6 +58,22 @@ def _extent(metadata_log: DataFrame) -> tuple[int, int, bool, bool] | None:
     if found is None or found["known_ms"] is None:
         return None
     return found["known_ms"], found["last_offset"], found["has_no_ops"], found["is_complete"]
+
+
+def _is_whole(metadata_log: DataFrame, segments: DataFrame, last_offset: int) -> bool:
+    """Whether no copy has records beyond the end of the log that counts, nor lost any there. A dead broker's copy may end in damage
+    below that.
+    """
+    is_beyond = F.col("snapshot_offset").isNull() & (F.col("last_offset") > last_offset)
+    is_furthest = (F.col("topic") == CLUSTER_METADATA_TOPIC) & (F.coalesce("end_offset", F.lit(0)) > last_offset)
+    is_lost = F.exists("unreadable", lambda unreadable: unreadable["next_offset"].isNull())
+    return metadata_log.where(is_beyond).isEmpty() and segments.where(is_furthest & is_lost).isEmpty()
+
+
+def _newest_stamp_ms(segments: DataFrame) -> int | None:
+    """The newest broker-stamped time in the copies of all other partitions."""
+    found = segments.where(F.col("topic") != CLUSTER_METADATA_TOPIC).agg(F.max(clock_ms("newest_broker_ms")).alias("ms")).first()
+    return None if found is None else found["ms"]
 
 
 def _copied_ms(segments: DataFrame, last_offset: int, notes: CaptureNotes) -> int | None:

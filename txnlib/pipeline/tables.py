@@ -117,8 +117,17 @@ def _deleted_copies(run: Run) -> DataFrame | None:
     """The copies of deleted topics; None if there are none."""
     if run.settings.metadata_basis is None:
         return None
-    tables = map(run.tables.read, ("segments", "checkpoints", "partition_assignments"))
-    found = deleted_copies(*tables, is_metadata_confirmed=run.settings.is_metadata_confirmed).collect()
+    read = run.tables.read
+    settings = run.settings
+    is_whole = settings.is_metadata_complete and settings.is_metadata_whole
+    found = deleted_copies(
+        read("segments"),
+        read("checkpoints"),
+        read("metadata_log"),
+        read("partition_assignments"),
+        is_metadata_whole=is_whole,
+        is_metadata_confirmed=settings.is_metadata_confirmed,
+    ).collect()
     return run.spark.createDataFrame(found, "topic string, partition int, source string") if found else None
 
 

@@ -158,9 +158,14 @@ def metadata_records() -> WindowSpec:
     return Window.partitionBy("snapshot_offset").orderBy("offset", F.desc("epoch"), F.desc("last_offset"), "source", "path")
 
 
-def metadata_records_downwards() -> WindowSpec:
+def metadata_records_of_run() -> WindowSpec:
+    """The records of one unbroken run of the metadata log, in offset order."""
+    return Window.partitionBy("run").orderBy("offset", F.desc("epoch"), F.desc("last_offset"), "source", "path")
+
+
+def metadata_records_of_run_downwards() -> WindowSpec:
     """The same in descending order."""
-    return Window.partitionBy("snapshot_offset").orderBy(F.desc("offset"), "epoch", "last_offset", F.desc("source"), F.desc("path"))
+    return Window.partitionBy("run").orderBy(F.desc("offset"), "epoch", "last_offset", F.desc("source"), F.desc("path"))
 
 
 def copies_of_metadata_record() -> WindowSpec:

@@ -124,7 +124,7 @@ METADATA_LOG: Final = Table(
         Column("is_fenced", BOOLEAN, "Whether the broker is fenced from here on; NULL if not changed."),
         Column("is_in_controlled_shutdown", BOOLEAN, "Whether the broker is shutting down; NULL if not changed."),
         Column("feature_level", INT, "Level of the feature; 0 if it is not supported."),
-        Column("resource_type", STRING, "What a setting applies to: TOPIC, BROKER, GROUP, …"),
+        Column("resource_type", STRING, "What a setting applies to, such as TOPIC or BROKER."),
         Column("resource_name", STRING, "Topic or broker of a setting; empty for the default of all brokers."),
         Column("value", STRING, "Value of the setting; NULL if it is removed, [hidden] if it may be secret."),
         Column("next_producer_id", LONG, "Producer id after the block that the broker gets."),

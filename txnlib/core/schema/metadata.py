@@ -21,9 +21,9 @@ PARTITION_ASSIGNMENTS: Final = Table(
         *PARTITION_COLUMNS,
         Column("topic_id", STRING, "Id of the topic: a topic that is deleted and created again gets another one."),
         Column("leader", INT, "Leader of the partition; NULL if it has none."),
-        Column("leader_epoch", INT, "Leader epoch."),
+        Column("leader_epoch", INT, "Leader epoch of the partition."),
         Column("isr", Array(INT), "In-sync replicas. Without a leader: those that were in sync last."),
-        Column("replicas", Array(INT), "Replicas."),
+        Column("replicas", Array(INT), "Replicas of the partition."),
         Column("eligible_leader_replicas", Array(INT), "Replicas that may lead although they are not in sync (KIP-966)."),
         Column("is_unclean", BOOLEAN, "Whether the leader was elected although it was not in sync: records may be lost."),
         *_SINCE,
@@ -34,7 +34,7 @@ PARTITION_ASSIGNMENTS: Final = Table(
 CLUSTER_SETTINGS: Final = Table(
     comment="The dynamic settings and the feature levels over time, from the cluster's metadata log.",
     columns=(
-        Column("scope", STRING, "What the setting applies to: FEATURE, BROKER, TOPIC, GROUP, …"),
+        Column("scope", STRING, "What the setting applies to, such as FEATURE, BROKER or TOPIC."),
         Column("scope_name", STRING, "Topic, broker or group; NULL for features, and for the default of all brokers."),
         Column("name", STRING, "Name of the setting or feature."),
         Column("value", STRING, "Value, or level of the feature; [hidden] if it may be secret."),
@@ -46,7 +46,7 @@ CLUSTER_SETTINGS: Final = Table(
 BROKER_SESSIONS: Final = Table(
     comment="The registrations of each broker, and when it was fenced, from the cluster's metadata log.",
     columns=(
-        Column("broker_id", INT, "Broker."),
+        Column("broker_id", INT, "Broker that registered."),
         Column("broker_epoch", LONG, "Epoch of the registration."),
         Column("incarnation_id", STRING, "Id of the broker's process."),
         Column("is_fenced", BOOLEAN, "Whether the broker is fenced: it leads no partition."),

@@ -96,6 +96,11 @@ def _lost_by_election(evidence: Evidence) -> bool:
     return _lacks_marker(evidence) and events.unclean_election(evidence) is not None
 
 
+def _may_be_lost_by_election(evidence: Evidence) -> bool:
+    is_dated = events.unclean_election(evidence) is not None
+    return _lacks_marker(evidence) and not is_dated and events.undated_unclean_election(evidence) is not None
+
+
 def _lost_by_creation(evidence: Evidence) -> bool:
     return _lacks_marker(evidence) and events.topic_created(evidence) is not None
 
@@ -119,6 +124,8 @@ def _dropped_without_leader(evidence: Evidence) -> bool:
 
 def _explained(evidence: Evidence) -> bool:
     """Whether the metadata log shows why the marker is missing."""
+    if _may_be_lost_by_election(evidence):
+        return True
     return _lost_by_election(evidence) or _lost_by_creation(evidence) or _dropped_without_leader(evidence)
 
 
@@ -144,6 +151,12 @@ _UNCLEAN_SHOWS: Final = "{unclean_election}{lost_offsets}; before, {transactiona
 _SHOWN_LOSSES: Final = (
     CauseRule(_UNCLEAN, _PROVEN, _UNCLEAN_SHOWS, lambda evidence: _lost_by_election(evidence) and _is_completed(evidence)),
     CauseRule(_UNCLEAN, _L, _UNCLEAN_SHOWS, lambda evidence: _lost_by_election(evidence) and not _is_completed(evidence)),
+    CauseRule(
+        "the leader of the partition was elected without being in sync, and may have lost the marker of the decision",
+        _L,
+        "{undated_unclean_election}; {transactional_id} was decided ({decision}), at an unknown time before or after",
+        _may_be_lost_by_election,
+    ),
     CauseRule(
         "the topic was deleted and created again after the decision, and its markers were deleted with it",
         _PROVEN,

@@ -35,6 +35,11 @@ def unclean_election(evidence: Evidence) -> Election | None:
     return next((each for each in _after(evidence.in_cluster.elections, since_ms(evidence)) if each.is_unclean), None)
 
 
+def undated_unclean_election(evidence: Evidence) -> Election | None:
+    """An election that was not clean, of which only a snapshot is left: it does not show when it was."""
+    return next((each for each in evidence.in_cluster.elections if each.is_unclean and each.at_ms is None), None)
+
+
 def leader_change(evidence: Evidence) -> Election | None:
     """The first election since."""
     return _changed(evidence.in_cluster.elections, evidence)
@@ -110,6 +115,7 @@ def shown(evidence: Evidence) -> dict[str, str]:
     fenced, lowered, created = fenced_coordinator(evidence), lowered_feature(evidence), topic_created(evidence)
     return {
         "unclean_election": _election(unclean_election(evidence), place),
+        "undated_unclean_election": _election(undated_unclean_election(evidence), place),
         "leader_change": _election(leader_change(evidence), place),
         "leaderless": _election(leaderless(evidence), place),
         "coordinator_change": _election(coordinator_change(evidence), of_id),
@@ -127,12 +133,13 @@ def _election(election: Election | None, place: str) -> str:
     if election is None:
         return ""
     if election.leader is None:
-        return f"{_place(election)}{place} lost its leader"
+        return f"{_place(election)}{place} has no leader"
     how = " without being in sync" if election.is_unclean else ""
     return f"{_place(election)}broker {election.leader} became the leader of {place}{how} (leader epoch {election.leader_epoch})"
 
 
 def _place(event: Election | FencedBroker | LoweredFeature) -> str:
     """Where and when the metadata log shows an event, as the beginning of a sentence."""
-    where = "a snapshot" if event.offset is None else f"offset {event.offset}"
-    return f"{where} of {CLUSTER_METADATA_TOPIC}, {instant(event.at_ms)}: "
+    if event.offset is None:
+        return f"a snapshot of {CLUSTER_METADATA_TOPIC}: "
+    return f"offset {event.offset} of {CLUSTER_METADATA_TOPIC}, {instant(event.at_ms)}: "

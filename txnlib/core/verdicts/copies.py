@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
-
 
 class Role(StrEnum):
     """The role of a copy among the copies of its partition."""
@@ -45,16 +43,23 @@ PROVES_LEADER: Final = frozenset({LeaderBasis.CAPTURE_JSON, LeaderBasis.METADATA
 #: controller writes one every half second (`metadata.max.idle.interval.ms`). Without them: two session timeouts, after which a
 #: controller would have fenced a dead broker (`broker.session.timeout.ms`).
 CONFIRMED_WITHIN_MS: Final[Mapping[bool, int]] = {True: 5_000, False: 18_000}
+#: From which lag on a log with NoOpRecords had ended before it was copied, in ms.
+STALE_AFTER_MS: Final = 10_000
 
 
-def leader_basis(lag_ms: int | None, *, has_no_ops: bool) -> LeaderBasis:
+def leader_basis(lag_ms: int | None, *, has_no_ops: bool, newer_ms: int | None) -> LeaderBasis:
     """The basis of leaders from a metadata log whose newest record is `lag_ms` older than its copy; None: not known.
 
-    Silence proves something only where the controller writes NoOpRecords, and only beyond what clocks may differ.
+    Silence proves something only where the controller writes NoOpRecords, and only if all brokers were silent: `newer_ms` is by how
+    much the newest broker-stamped record in any copy is younger than the metadata log (None: there is no such record). If it is
+    younger, the instant of the copy was noted too late.
     """
-    if lag_ms is not None and lag_ms <= CONFIRMED_WITHIN_MS[has_no_ops]:
+    if lag_ms is None:
+        return LeaderBasis.METADATA_LOG_UNCONFIRMED
+    if lag_ms <= CONFIRMED_WITHIN_MS[has_no_ops]:
         return LeaderBasis.METADATA_LOG
-    if lag_ms is not None and has_no_ops and lag_ms > UNKNOWN_CLOCKS_DIFFER_MS:
+    is_silent = newer_ms is None or newer_ms <= CONFIRMED_WITHIN_MS[True]
+    if has_no_ops and is_silent and lag_ms > STALE_AFTER_MS:
         return LeaderBasis.METADATA_LOG_STALE
     return LeaderBasis.METADATA_LOG_UNCONFIRMED
 

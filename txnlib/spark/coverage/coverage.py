@@ -17,7 +17,7 @@ from txnlib.spark import windows
 from txnlib.spark.core_udfs import known_by
 from txnlib.spark.coverage.contradicted_batches import contradicted_batches, epochs_of_segments
 from txnlib.spark.coverage.deleted_topics import with_gone
-from txnlib.spark.coverage.leaders import NO_LEADER
+from txnlib.spark.coverage.leaders import NO_LEADER, broker
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
@@ -180,13 +180,6 @@ def survives() -> Column:
         return (cut["leader_epoch"] == F.col("leader_epoch")) & (cut["from_offset"] <= F.col("at_offset"))
 
     return ~F.coalesce(F.exists("truncated", cuts), F.lit(False))
-
-
-def broker() -> Column:
-    """The broker in a source: the last number in its path, else the last name (see `readers.capture.broker_of`)."""
-    parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
-    numbers = F.filter(parts, lambda part: part.rlike("^[0-9]+$"))
-    return F.coalesce(F.try_element_at(numbers, F.lit(-1)), F.try_element_at(parts, F.lit(-1)))
 
 
 def _place() -> Column:

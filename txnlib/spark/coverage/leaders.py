@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
@@ -60,23 +61,45 @@ def _assigned(partition_assignments: DataFrame) -> DataFrame:
 
 
 def deleted_copies(
-    segments: DataFrame, checkpoints: DataFrame, partition_assignments: DataFrame, *, is_metadata_confirmed: bool
+    segments: DataFrame,
+    checkpoints: DataFrame,
+    metadata_log: DataFrame,
+    partition_assignments: DataFrame,
+    *,
+    is_metadata_whole: bool,
+    is_metadata_confirmed: bool,
 ) -> DataFrame:
     """The copies of topics that were deleted, even if they were created again. Usually there are none. Columns: COPY.
 
-    The topic id in `partition.metadata` shows it. Text shows no topic id: it counts as deleted only if no topic of its name exists
-    any more. An id that the metadata log does not contain is older than its snapshot, unless the topic was created after the end
-    of the log, which a confirmed log excludes. Kafka: `LogManager.isStrayKraftReplica`.
+    The topic id in `partition.metadata` shows it. A broker makes the folder of a partition after it has stored the topic's record
+    in its own metadata log. So an id that a metadata log with beginning and end (`is_metadata_whole`) does not contain is older
+    than its snapshot, if the log of that broker was captured, or if the log is confirmed. Text shows no topic id: it counts as
+    deleted if no topic of its name exists any more. Kafka: `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
     """
     ids = checkpoints.where(F.col("name") == "topic_id").groupBy(*COPY).agg(F.max("topic_id").alias("topic_id"))
     of_names = partition_assignments.groupBy("topic").agg(
-        F.max(F.when(F.col("is_current"), F.col("topic_id"))).alias("current_id"),
-        F.collect_set(F.when(~F.col("is_current"), F.col("topic_id"))).alias("past_ids"),
+        F.max(F.when(F.col("is_current"), F.col("topic_id"))).alias("current_id"), F.collect_set("topic_id").alias("known_ids")
     )
-    copies = segments.where(F.col("kind").isin("raw", "text", "skipped")).select(*COPY).distinct()
-    named = copies.join(ids, on=list(COPY), how="left").join(F.broadcast(of_names), on="topic")
+    with_log = metadata_log.select(broker().alias("broker"), F.lit(True).alias("has_log")).distinct()
+    is_copy = F.col("kind").isin("raw", "text", "skipped") & (F.col("topic") != CLUSTER_METADATA_TOPIC)
+    copies = segments.where(is_copy).select(*COPY, broker().alias("broker")).distinct()
+    named = (
+        copies.join(ids, on=list(COPY), how="left")
+        .join(F.broadcast(of_names), on="topic", how="left")
+        .join(F.broadcast(with_log), on="broker", how="left")
+    )
     topic_id, current = F.col("topic_id"), F.col("current_id")
-    is_past = F.array_contains("past_ids", topic_id) & ~topic_id.eqNullSafe(current)
-    is_unlisted = F.lit(is_metadata_confirmed) & (topic_id != current)
-    is_nameless = topic_id.isNull() & current.isNull()
-    return named.where(F.coalesce(is_past, F.lit(False)) | F.coalesce(is_unlisted, F.lit(False)) | is_nameless).select(*COPY)
+    is_known = F.coalesce(F.array_contains("known_ids", topic_id), F.lit(False))
+    is_past = is_known & ~topic_id.eqNullSafe(current)
+    is_proof = F.lit(is_metadata_confirmed) | F.coalesce("has_log", F.lit(False))
+    is_unlisted = F.lit(is_metadata_whole) & topic_id.isNotNull() & ~is_known & is_proof
+    is_forgotten = F.lit(is_metadata_whole and is_metadata_confirmed) | (F.size("known_ids") > 0)
+    is_nameless = topic_id.isNull() & current.isNull() & F.coalesce(is_forgotten, F.lit(False))
+    return named.where(is_past | is_unlisted | is_nameless).select(*COPY)
+
+
+def broker() -> Column:
+    """The broker in a source: the last number in its path, else the last name (see `readers.capture.broker_of`)."""
+    parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
+    numbers = F.filter(parts, lambda part: part.rlike("^[0-9]+$"))
+    return F.coalesce(F.try_element_at(numbers, F.lit(-1)), F.try_element_at(parts, F.lit(-1)))

@@ -98,8 +98,8 @@ def _with_marks(log: DataFrame) -> DataFrame:
     marked = log.withColumn("mark", mark)
     return marked.withColumns(
         {
-            "mark_before": F.last("mark", ignorenulls=True).over(windows.before_now(windows.metadata_records())),
-            "mark_after": F.last("mark", ignorenulls=True).over(windows.before_now(windows.metadata_records_downwards())),
+            "mark_before": F.last("mark", ignorenulls=True).over(windows.before_now(windows.metadata_records_of_run())),
+            "mark_after": F.last("mark", ignorenulls=True).over(windows.before_now(windows.metadata_records_of_run_downwards())),
         }
     )
 
