@@ -171,7 +171,7 @@ def _copies() -> list[str]:
 
 #: How the number of coordinator partitions is known -> what that means.
 _BASES = {
-    CountBasis.GIVEN: "an option, the settings file or capture.json contains it",
+    CountBasis.GIVEN: "an option, the settings file, capture.json or the cluster's metadata log contains it",
     CountBasis.DEFAULT: "Kafka's default of 50, which no captured id refutes; partitions that were not captured are missing",
     CountBasis.ASSUMED: "the ids refute 50, and allow one number up to 1,000; no abort that depends on it is safe",
     CountBasis.AMBIGUOUS: "the ids refute 50, and allow several; a transaction whose producer id no coordinator knows is UNKNOWN",

@@ -80,6 +80,11 @@ class Summary:
     as_of_basis: str
     output: str
     kafka_version: str | None = None
+    #: Broker settings for which Kafka's defaults are assumed.
+    assumed: tuple[str, ...] = ()
+    #: The newest time in the cluster's metadata log, and what its leaders are worth; None: there is no such log.
+    metadata_ms: int | None = None
+    metadata_basis: str | None = None
     #: Counts: verdicts, reasons, findings by severity, coverage by status, rows.
     counts: Mapping[str, Any] = field(default_factory=dict)
     #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`.
@@ -127,6 +132,10 @@ def summarise(run: Run) -> Summary:
         as_of_basis=run.settings["as_of_basis"],
         output=run.tables.root,
         kafka_version=run.settings["kafka_version"],
+        # Runs of earlier versions did not store these.
+        assumed=tuple(run.settings.get("assumed", ())),
+        metadata_ms=run.settings.get("metadata_known_ms"),
+        metadata_basis=run.settings.get("metadata_basis"),
         counts=counts,
         transactions=_transactions(run, verdicts),
         worst_lag=_worst_lag(run),

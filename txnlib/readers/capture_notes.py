@@ -47,13 +47,16 @@ class PartitionNotes(BaseModel):
         le=MAX_INT32,
         description="Id of the broker that leads the partition; -1 if none does.",
         json_schema_extra=_without(
-            "Of several undamaged copies, the one with the newest leader epoch is judged, then the longest. No abort is safe."
+            "The leader in the cluster's metadata log. Without one: of several undamaged copies, the one with the newest leader "
+            "epoch is judged, then the longest, and no abort is safe."
         ),
     )
     replicas: list[BrokerId] = Field(
         default_factory=list,
         description="Ids of the brokers that have a replica of the partition.",
-        json_schema_extra=_without("A partition that was not captured cannot be proven to be deleted."),
+        json_schema_extra=_without(
+            "The replicas in the metadata log. Without one: a partition that was not captured cannot be proven deleted."
+        ),
     )
 
 
@@ -92,7 +95,8 @@ class CaptureNotes(BaseModel):
         le=MAX_COORDINATOR_PARTITIONS,
         description="Number of partitions of `__transaction_state`.",
         json_schema_extra=_without(
-            "50, unless the captured ids refute it; then the number that they allow, and no abort that depends on it is safe."
+            "The number in the cluster's metadata log. Without one: 50, unless the captured ids refute it; then the number that "
+            "they allow, and no abort that depends on it is safe."
         ),
     )
     transaction_max_timeout_ms: int | None = Field(
@@ -101,7 +105,7 @@ class CaptureNotes(BaseModel):
         ge=0,
         le=MAX_INT32,
         description="The brokers' `transaction.max.timeout.ms`.",
-        json_schema_extra=_without("Kafka's default."),
+        json_schema_extra=_without("The dynamic setting in the cluster's metadata log, else Kafka's default."),
     )
     transactional_id_expiration_ms: int | None = Field(
         default=None,
@@ -117,7 +121,7 @@ class CaptureNotes(BaseModel):
         ge=0,
         le=MAX_INT32,
         description="The brokers' `producer.id.expiration.ms`.",
-        json_schema_extra=_without("Kafka's default."),
+        json_schema_extra=_without("The dynamic setting in the cluster's metadata log, else Kafka's default."),
     )
     transaction_version: int | None = Field(
         default=None,
@@ -126,7 +130,8 @@ class CaptureNotes(BaseModel):
         le=MAX_INT16,
         description="Finalized level of the feature `transaction.version`, which decides how coordinators abort.",
         json_schema_extra=_without(
-            "Taken from the clients' records. With Kafka 4.2 and later, an epoch that is one ahead may be `UNKNOWN`."
+            "The level in the cluster's metadata log. Without one: taken from the clients' records, and with Kafka 4.2 and later, "
+            "an epoch that is one ahead may be `UNKNOWN`."
         ),
     )
     dump_tool_version: str | None = Field(
@@ -143,7 +148,8 @@ class CaptureNotes(BaseModel):
         default_factory=dict,
         description="Notes by `<topic>-<partition>`. A partition without a copy is `MISSING` in `coverage`.",
         json_schema_extra=_without(
-            "Leaders are unknown. Only partitions of `__transaction_state`, and those that its records list, can be `MISSING`."
+            "The partitions in the cluster's metadata log. Without one: leaders are unknown, and only partitions of "
+            "`__transaction_state`, and those that its records list, can be `MISSING`."
         ),
     )
 

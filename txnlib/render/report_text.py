@@ -11,6 +11,7 @@ from typing import Final
 
 from txnlib.core.display import duration, printable, size, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
+from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
 from txnlib.queries.needed_copies import needed_for
@@ -115,7 +116,19 @@ def _read(summary: Summary) -> list[Line]:
         named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
         more = "" if len(summary.missing_coordinators) <= 20 else ", …"
         lines.append((f"  not captured: __transaction_state-{{{named}{more}}} (what to copy: txn-audit collect-plan)", 4))
+    if summary.metadata_basis in UNPROVEN:
+        ends = f"the cluster's metadata log ends at {utc_time(summary.metadata_ms)}"
+        lines.append((f"  {ends}: {UNPROVEN[summary.metadata_basis]}", 4))
+    if summary.assumed:
+        lines.append((f"  assumed, because nothing in the capture shows them: Kafka's defaults of {', '.join(summary.assumed)}", 4))
     return lines
+
+
+#: Basis of the leaders -> what that means for the reader of a report.
+UNPROVEN: Final = {
+    LeaderBasis.METADATA_LOG_UNCONFIRMED: "leaders may have changed since, so no abort is called safe",
+    LeaderBasis.METADATA_LOG_STALE: "its broker was dead or cut off when it was copied, so no copy counts as current",
+}
 
 
 def _section(verdict: str, summary: Summary) -> list[Line]:

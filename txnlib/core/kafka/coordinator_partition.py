@@ -13,7 +13,7 @@ MOST_PARTITIONS: Final = 1_000
 class CountBasis(StrEnum):
     """How the number of coordinator partitions is known (DESIGN.md 5.3, rule 3)."""
 
-    #: By an option, the settings or capture.json.
+    #: By an option, the settings, capture.json or the cluster's metadata log.
     GIVEN = "GIVEN"
     #: Kafka's default of 50, which no captured id refutes.
     DEFAULT = "DEFAULT"

@@ -94,19 +94,19 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
     ),
     Reason.PARTITION_COPY_NOT_CURRENT: (
         "this copy of the partition ({role}) is known only up to {known_until}: what the transaction did after that is "
-        "unknown{leader}"
+        "unknown; {leader}"
     ),
     Reason.COORDINATOR_COPY_NOT_CURRENT: (
         "the copy of __transaction_state-{coordinator_partition} ({coordinator_role}) is known only up to "
-        "{coordinator_known_until}: {transactional_id} may have continued after that{coordinator_leader}"
+        "{coordinator_known_until}: {transactional_id} may have continued after that; {coordinator_leader}"
     ),
     Reason.COORDINATOR_RECORDS_COMPACTED: (
         "compaction removed coordinator records that may be newer than this copy of the partition, and the transaction's end may "
         "have been among them"
     ),
     Reason.COPIES_DISAGREE: (
-        "the copies of the partition contain different batches, and capture.json names no leader that would show which copy is "
-        "right"
+        "the copies of the partition contain different batches, and neither capture.json nor a metadata log names the leader, "
+        "whose copy would be right"
     ),
     Reason.CORRUPT_MESSAGE: "the CRC of a batch that the verdict depends on does not match: its header cannot be trusted",
     Reason.BROKER_VERSION_UNKNOWN: (

@@ -190,7 +190,7 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
 
 def _leads(leader: str | None) -> str:
     """The broker to copy from, as the end of a sentence."""
-    return "" if leader is None else f"; broker {leader} leads it: copy its log directory"
+    return "its leader is not known" if leader is None else f"broker {leader} leads it: copy its log directory"
 
 
 def _age(since_ms: int | None, at_ms: int) -> str:
