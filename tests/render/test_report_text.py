@@ -200,3 +200,29 @@ def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():
     text = " ".join(rendered(last_timestamp=None, last_timestamp_ms=1_763_711_999_000_000, duration_minutes=None).split())
     assert "last write at a time that no clock shows" in text
     assert "min ago" not in text
+
+
+@pytest.mark.parametrize(
+    ("basis", "says"),
+    [
+        (None, None),
+        ("METADATA_LOG", None),
+        ("METADATA_LOG_UNCONFIRMED", "leaders may have changed since, so no abort is called safe"),
+        ("METADATA_LOG_STALE", "its broker was dead or cut off when it was copied, so no copy counts as current"),
+    ],
+)
+def test_a_metadata_log_that_proves_nothing_is_named(basis, says):
+    summary = Summary(cluster="c", as_of_ms=0, as_of_basis="", output="o", metadata_ms=0, metadata_basis=basis)
+    lines = [line for line in render(summary, 10_000).splitlines() if "metadata log" in line]
+    assert lines == ([] if says is None else [f"  the cluster's metadata log ends at 1970-01-01 00:00:00Z: {says}"])
+
+
+@pytest.mark.parametrize("name", ["transaction.max.timeout.ms", "producer.id.expiration.ms"])
+def test_assumed_settings_are_named_if_a_verdict_depends_on_them(name):
+    minor = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+
+    def named(*assumed):
+        summary = Summary(cluster="c", as_of_ms=0, as_of_basis="", output="o", assumed=assumed)
+        return f"Kafka's defaults of {', '.join(assumed)}" in " ".join(render(summary, 10_000).split())
+
+    assert (named(name), named(name, minor), named(minor), named()) == (True, True, False, False)

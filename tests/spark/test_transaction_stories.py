@@ -19,7 +19,7 @@ from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.findings.findings import of_owners
 from txnlib.spark.findings.marker_findings import marker_findings
 from txnlib.spark.producers.producer_spans import producer_spans
-from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS
+from txnlib.spark.schemas import CLUSTER_SETTINGS, COVERAGE, PRODUCER_SNAPSHOTS
 
 S = 1_000
 #: Each: coordinator records and batches, (seconds since TS, what); pid is the story's number, {tp} its partition.
@@ -109,7 +109,7 @@ def told(spark):
     spans = producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), copies)
     states = coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)).cache()
     spans = spans.cache()
-    found = transactions(states, spans, one_broker(spark, logs)).cache()
+    found = transactions(states, spans, one_broker(spark, logs), empty(spark, CLUSTER_SETTINGS)).cache()
     return found.collect(), marker_findings(found, spans, states, whole(spark, logs)).collect()
 
 

@@ -6,7 +6,7 @@ Reads a Summary and computes no verdict.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from txnlib.core.display import duration, printable, size, utc_time
@@ -116,16 +116,17 @@ def _read(summary: Summary) -> list[Line]:
         named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
         more = "" if len(summary.missing_coordinators) <= 20 else ", …"
         lines.append((f"  not captured: __transaction_state-{{{named}{more}}} (what to copy: txn-audit collect-plan)", 4))
-    if summary.metadata_basis in UNPROVEN:
-        ends = f"the cluster's metadata log ends at {utc_time(summary.metadata_ms)}"
-        lines.append((f"  {ends}: {UNPROVEN[summary.metadata_basis]}", 4))
-    if summary.assumed:
+    if summary.metadata_ms is not None and (unproven := UNPROVEN.get(summary.metadata_basis)) is not None:
+        lines.append((f"  the cluster's metadata log ends at {utc_time(summary.metadata_ms)}: {unproven}", 4))
+    if not DECISIVE.isdisjoint(summary.assumed):
         lines.append((f"  assumed, because nothing in the capture shows them: Kafka's defaults of {', '.join(summary.assumed)}", 4))
     return lines
 
 
+#: Settings on which verdicts depend: if none of them is assumed, the report does not name any.
+DECISIVE: Final = frozenset({"transaction.max.timeout.ms", "producer.id.expiration.ms"})
 #: Basis of the leaders -> what that means for the reader of a report.
-UNPROVEN: Final = {
+UNPROVEN: Final[Mapping[str | None, str]] = {
     LeaderBasis.METADATA_LOG_UNCONFIRMED: "leaders may have changed since, so no abort is called safe",
     LeaderBasis.METADATA_LOG_STALE: "its broker was dead or cut off when it was copied, so no copy counts as current",
 }

@@ -122,6 +122,11 @@ TRANSACTIONS: Final = Table(
         Column("transaction_timeout_ms", INT, "Timeout that the client requested."),
         Column("is_two_phase_commit", BOOLEAN, "Whether the transaction never times out (KIP-939)."),
         Column("transaction_version", INT, "Transaction version, if a record contains it."),
+        Column(
+            "cluster_transaction_version",
+            INT,
+            "Level of the feature transaction.version when the transaction ended, or now; NULL if it is not known.",
+        ),
         Column("first_record_offset", LONG, "Offset of the first surviving record of the transaction."),
         Column("last_record_offset", LONG, "Offset of the last record of the transaction."),
     ),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.findings.ended_by import REINITIALIZED_WITHIN_MS, EndedBy
+from txnlib.core.kafka.constants import TRANSACTION_VERSION
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, TransactionState
 from txnlib.spark import windows
 from txnlib.spark.coordinators.transaction_markers import decision_markers
@@ -20,16 +21,40 @@ _ONGOING: Final = TransactionState.ONGOING.kafka_name
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
 
 
-def transactions(coordinator_states: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+def transactions(
+    coordinator_states: DataFrame,
+    producer_spans: DataFrame,
+    coverage: DataFrame,
+    cluster_settings: DataFrame,
+    *,
+    transaction_version: int | None = None,
+) -> DataFrame:
     """One row per transaction of a transactional id, from its surviving records. Columns: TRANSACTIONS.
 
     Its identity is (id, first record), because many transactions share an epoch in transactions v0 and v1. The update time of a
     Complete record is when its Prepare was acknowledged, so `completed` is the append time of the record (semantics.md 1.4).
+    `transaction_version`: the level of that feature now; the metadata log shows earlier ones.
     """
-    ended = _with_ending(_instances(coordinator_states))
+    ended = _with_level(_with_ending(_instances(coordinator_states)), cluster_settings, transaction_version)
     with_transactions = coordinator_states.where(F.col("transaction_number").isNotNull()).select("producer_id")
     markers = decision_markers(ended, producer_spans.join(with_transactions, on="producer_id", how="left_semi"), coverage)
     return conform(ended.join(markers, on=list(_INSTANCE), how="left"), TRANSACTIONS)
+
+
+def _with_level(transactions: DataFrame, cluster_settings: DataFrame, now: int | None) -> DataFrame:
+    """The transactions with the level of `transaction.version` at the end of each."""
+    levels = cluster_settings.where((F.col("scope") == "FEATURE") & (F.col("name") == TRANSACTION_VERSION)).agg(
+        F.collect_list(F.struct("since", "until", F.col("value").cast("int").alias("level"))).alias("levels")
+    )
+    ended = F.coalesce("prepared", "completed")
+
+    def applies(level: Column) -> Column:
+        has_begun = F.coalesce(level["since"] <= ended, level["since"].isNull())
+        return has_begun & F.coalesce(ended < level["until"], level["until"].isNull())
+
+    then = F.try_element_at(F.filter("levels", applies), F.lit(1))["level"]
+    level = F.coalesce(F.when(ended.isNotNull(), then), F.lit(now).cast("int"))
+    return transactions.join(F.broadcast(levels), how="left").withColumn("cluster_transaction_version", level)
 
 
 def _instances(coordinator_states: DataFrame) -> DataFrame:
