@@ -27,6 +27,7 @@ from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.coordinator_partition import CountBasis, partition_for, count_partitions
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
+from txnlib.core.kafka.metadata_records import MetadataRecord, MetadataType, read_metadata_record, read_metadata_json
 from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
 from txnlib.core.kafka.transaction_index import read_transaction_index
 from txnlib.core.kafka.checkpoint_file import Checkpoint, read_checkpoint
@@ -63,6 +64,10 @@ __all__ = [
     "OffsetCommitKey",
     "read_offset_commit_key",
     "read_offset_commit_value",
+    "MetadataRecord",
+    "MetadataType",
+    "read_metadata_record",
+    "read_metadata_json",
     "read_producer_snapshot",
     "read_transaction_index",
     "Checkpoint",
