@@ -6,7 +6,8 @@
 #
 # Run it on every broker, with one DIR, or with several whose contents are merged afterwards: the copy of a broker is in
 # DIR/<broker id>. Coordinators (__transaction_state) are copied first, then the other partitions, then the coordinators again,
-# and last the cluster's metadata log (__cluster_metadata), which contains the leaders and settings. With several brokers, wait until all calls have ended, then run `--step coordinators-again` on each. See docs/capture.md.
+# and last the cluster's metadata log (__cluster_metadata), which contains the leaders and settings. With several brokers, wait
+# until all calls have ended, then run `--step coordinators-again` on each. See docs/capture.md.
 # Requires bash 4.4 and coreutils (BusyBox is enough). Only reads from the log directories. If it fails or is killed, call it
 # again to resume: a copied file is copied again only if it changed, and only the new part of a segment that grew is copied.
 #

@@ -223,8 +223,14 @@ class Settings(_Section):
     is_metadata_complete: bool = Field(
         default=False, description="Whether that log has a beginning, so that it names every topic that existed."
     )
+    metadata_reach_ms: int | None = Field(
+        default=None,
+        description="Instant up to which copies may have been taken, in epoch ms, for that log to show their leaders for certain.",
+    )
     is_metadata_whole: bool = Field(
-        default=False, description="Whether nothing is missing at the end of that log: no damage, and no record after a hole."
+        default=False,
+        description="Whether nothing is missing at the end of that log: no damage, no record after a hole, and no folder that was "
+        "copied later.",
     )
     contradictions: tuple[str, ...] = Field(
         default=(), description="Fields of capture.json that the cluster's metadata log contradicts, in words."

@@ -391,11 +391,28 @@ PROOFS = {
 @pytest.mark.parametrize("name", PROOFS)
 def test_the_metadata_log_proves_a_cause_only_where_it_shows_it(name):
     reason, coordinator, cluster, (likelihood, words) = PROOFS[name]
-    partition = replace(PARTITION, stamped_before_ms=None)
+    has_leader = not (cluster.elections and cluster.elections[-1].leader is None)
+    partition = replace(PARTITION, stamped_before_ms=None, has_leader=has_leader)
+    coordinated = not (cluster.coordinator_elections and cluster.coordinator_elections[-1].leader is None)
+    coordinator = replace(coordinator, has_leader=coordinated)
     found = {cause.cause: cause for cause in causes(reason, Evidence(partition, coordinator, cluster))}
     named = [cause.likelihood for text, cause in found.items() if words in text]
     assert named == ([] if likelihood is None else [likelihood])
     assert not any("{" in cause.evidence + cause.cause for cause in found.values())
+
+
+def test_a_leader_that_something_newer_names_refutes_an_old_log():
+    old = in_cluster(elections=(elected(None, leader=None),), coordinator_elections=(elected(None, leader=None),))
+    for has_leader in (True, None):
+        partition, coordinator = replace(PARTITION, has_leader=has_leader), replace(PREPARED, has_leader=has_leader)
+        assert not any(cause.likelihood == "PROVEN" for cause in causes(STUCK, Evidence(partition, coordinator, old)))
+
+
+def test_an_election_before_the_marker_was_acknowledged_proves_nothing():
+    slow = replace(DECIDED, decision=replace(DECIDED.decision, completed_ms=DECIDED_MS + 60_000))
+    cluster = in_cluster(elections=(elected(5_000, is_unclean=True),))
+    found = causes(LOSS, Evidence(PARTITION, slow, cluster))
+    assert [cause.likelihood for cause in found if "an unclean election removed" in cause.cause] == ["LIKELY"]
 
 
 def test_a_proof_takes_the_place_of_the_guess():

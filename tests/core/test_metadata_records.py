@@ -1,4 +1,4 @@
-"""Records of `__cluster_metadata`, from bytes written by hand and from what Kafka's tools print of them."""
+"""Records of `__cluster_metadata`, from bytes and from printed JSON."""
 
 from __future__ import annotations
 
@@ -235,6 +235,9 @@ def test_every_cut_of_the_json_is_no_record():
         b'{"type":"TOPIC_RECORD","version":0,"data":{"name":5,"topicId":"AAECAwQFBgcICQoLDA0ODw"}}',
         b'{"type":"TOPIC_RECORD","version":0,"data":{"name":"orders","topicId":"short"}}',
         b'{"type":"TOPIC_RECORD","version":true,"data":{"name":"orders","topicId":"AAECAwQFBgcICQoLDA0ODw"}}',
+        b'{"type":"TOPIC_RECORD","version":-1,"data":{}}',
+        b'{"type":"TOPIC_RECORD","version":0,"data":{"name":"\\ud800","topicId":"AAECAwQFBgcICQoLDA0ODw"}}',
+        b'{"type":"\\udfff","version":0,"data":{}}',
         b'{"type":"TOPIC_RECORD","version":1,"data":{"name":"orders","topicId":"AAECAwQFBgcICQoLDA0ODw"}}',
         b'{"type":"PRODUCER_IDS_RECORD","version":0,"data":{"brokerId":3,"brokerEpoch":11,"nextProducerId":9223372036854775808}}',
         b'{"type":"FENCE_BROKER_RECORD","version":0,"data":{"id":2147483648,"epoch":11}}',

@@ -1,4 +1,4 @@
-"""Audits of real clusters of which only log directories and the instant of the copy are known: the metadata log says the rest.
+"""Audits of a real cluster whose metadata log replaces all notes.
 
 `md-4.1`: three brokers, two unclean elections, a topic that was deleted and one that was created again, a partition without a
 leader, dynamic settings; the third broker was killed and its disk copied as it lay. truth.json says who led what.

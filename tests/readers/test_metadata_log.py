@@ -1,4 +1,4 @@
-"""Reading `__cluster_metadata`: raw segments and snapshots of real brokers, and what tools of four generations print of them."""
+"""Readers of `__cluster_metadata`: segments, snapshots, and text of four tools."""
 
 from __future__ import annotations
 
@@ -46,8 +46,11 @@ def test_text_and_bytes_are_the_same_records(captures, tmp_path, tool):
 def test_an_older_tool_names_the_number_of_a_type_that_it_does_not_know(captures, tmp_path):
     raw = comparable(rows_of(captures / "md-4.1" / "brokers" / "1"), "version")
     text = comparable(rows_of(of_broker_1(captures, "3.9.1", tmp_path)), "version")
+    cleared = [row for row in raw if row["type"] == "CLEAR_ELR_RECORD"]
+    assert {row["name"] for row in cleared} == {"__transaction_state", "md-ledger"}
+    for row in cleared:
+        row["name"] = None  # the tool prints the number of the type, and nothing of its content
     assert text == raw
-    assert "CLEAR_ELR_RECORD" in {row["type"] for row in text}
 
 
 def test_what_a_much_older_tool_cannot_print_is_quarantined(captures, tmp_path):

@@ -49,8 +49,8 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="module")
-def quickstart(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """The example, with what it lacks: a snapshot, a packed dump, a file of nobody's and an empty one."""
+def quickstart(tmp_path_factory: pytest.TempPathFactory, repository: Path, captures: Path) -> Path:
+    """The example, with what it lacks: snapshots, a packed dump, a metadata log, a file of nobody's and an empty one."""
     folder = tmp_path_factory.mktemp("local") / "quickstart"
     shutil.copytree(repository / "examples" / "quickstart", folder)
     partition = next(folder.rglob("orders-0"))
@@ -58,6 +58,8 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Pa
     (partition / f"{10:020}.snapshot").write_bytes(encode_snapshot({7: state}))
     (partition / f"{10:020}.log").write_bytes(b"")
     (folder / "late-3.txt.gz").write_bytes(gzip.compress(print_dump(Batch(), Batch())))
+    metadata = "__cluster_metadata-0"
+    shutil.copytree(captures / "md-4.1" / "brokers" / "1" / metadata, partition.parent / metadata)
     (folder / ODD_NAME).write_bytes(b"\0 of nobody's")
     return folder
 

@@ -12,14 +12,16 @@ FILES = """
 record_batches        SEGMENT DUMP
 transaction_log       SEGMENT(__transaction_state) DUMP
 committed_offsets     SEGMENT(__consumer_offsets)
+metadata_log          SEGMENT(__cluster_metadata) DUMP METADATA_SNAPSHOT
 console_log           CONSOLE
 segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED SKIPPED_SEGMENT
+segments              METADATA_SNAPSHOT
 segment_parts         SEGMENT
 producer_snapshots    PRODUCER_SNAPSHOT DUMP
 aborted_transactions  TRANSACTION_INDEX
 checkpoints           CHECKPOINT
 """
-TOPICS = ("__transaction_state", "__consumer_offsets", "orders", None)
+TOPICS = ("__transaction_state", "__consumer_offsets", "__cluster_metadata", "orders", None)
 
 
 def held() -> set[tuple[str, str, str | None]]:

@@ -18,6 +18,7 @@ from txnlib.readers.capture_notes import read_capture_notes
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = ROOT / "scripts" / "capture.sh"
 FIRST, SECOND, THIRD = (f"{offset:020}" for offset in (0, 50, 90))
+METADATA = "__cluster_metadata-0"
 #: What Kafka leaves in a log directory that is no data, or none of ours.
 NO_DATA = (
     f"orders-0/{FIRST}.index",
@@ -28,7 +29,9 @@ NO_DATA = (
     f"orders-0/{THIRD}.snapshot.deleted",
     f"orders-1.0123456789abcdef0123456789abcdef-delete/{FIRST}.log",
     f"orders-1.0123456789abcdef0123456789abcdef-future/{FIRST}.log",
-    f"__cluster_metadata-0/{FIRST}.log",
+    f"__cluster_metadata-0/{FIRST}-0000000001.checkpoint.part",
+    f"__cluster_metadata-0/{FIRST}-0000000001.checkpoint.deleted",
+    "__cluster_metadata-0/quorum-state",
     ".lock",
 )
 
@@ -53,6 +56,8 @@ def data(tmp_path: Path) -> Path:
         write(data / folder / f"{FIRST}.txnindex", "aborted")
         write(data / folder / "leader-epoch-checkpoint", "0\n1\n0 0\n")
         write(data / folder / "partition.metadata", "version: 0\n")
+    write(data / METADATA / f"{FIRST}.log", "metadata")
+    write(data / METADATA / f"{SECOND}-0000000001.checkpoint", "snapshot of metadata")
     for name in NO_DATA:
         write(data / name, "no data")
     return data
@@ -112,8 +117,10 @@ def test_coordinators_are_taken_before_and_after_the_others(data, out):
     noted = instants(out)
     assert set(noted) == {
         *(f"3/{name}" for name in ("__transaction_state-0", "__transaction_state-4", "orders-0", "orders-12", "odd.name-1-0")),
+        f"3/{METADATA}",
         *(f"3/first/{name}" for name in ("__transaction_state-0", "__transaction_state-4")),
     }
+    assert noted.pop(f"3/{METADATA}") > max(noted.values()), "it shows the leaders of the whole period"
     data_partitions = [instant for name, instant in noted.items() if "__transaction_state" not in name]
     assert max(instant for name, instant in noted.items() if "/first/" in name) < min(data_partitions)
     assert max(data_partitions) < min(instant for name, instant in noted.items() if name.startswith("3/__transaction_state"))
@@ -140,7 +147,7 @@ def test_an_audit_finds_a_capture_and_nothing_that_it_does_not_know(data, out):
 def test_a_choice_of_partitions_is_copied_and_coordinators_always(data, out, options, expected):
     capture(data, out, *options)
     found = {path.name for path in (out / "3").iterdir() if path.is_dir()}
-    assert found == expected | {"first", "__transaction_state-0", "__transaction_state-4"}
+    assert found == expected | {"first", "__transaction_state-0", "__transaction_state-4", METADATA}
 
 
 @pytest.mark.parametrize(
@@ -261,7 +268,7 @@ def test_a_call_that_was_killed_leaves_no_instant_and_the_next_goes_on(large, ou
     assert segment(out / "3" / "orders-0").read_text() == "b" * 100_000
     after = segment(out / "3" / "orders-0", FIRST).stat()
     assert (after.st_ino, after.st_mtime_ns) == (copied.st_ino, copied.st_mtime_ns)
-    assert len(instants(out)) == 6
+    assert len(instants(out)) == 7
     assert list(out.rglob("*.tmp")) == []
 
 
@@ -415,7 +422,7 @@ def test_notes_of_an_earlier_call_stay_where_the_cluster_is_not_asked_again(data
     notes = read_capture_notes(str(out / "3" / "capture.json"))
     assert (notes.cluster, notes.partitions["orders-0"].leader) == ("ours", 3)
     changed = {name for name, instant in notes.captured_at_ms.items() if instant != before[name]}
-    assert changed == {"3/__transaction_state-0", "3/__transaction_state-4"}
+    assert changed == {"3/__transaction_state-0", "3/__transaction_state-4", f"3/{METADATA}"}
 
 
 def test_text_is_printed_by_kafkas_tool_with_the_options_that_an_audit_needs(data, out, home):
@@ -427,6 +434,9 @@ def test_text_is_printed_by_kafkas_tool_with_the_options_that_an_audit_needs(dat
     coordinator = out / "3" / "first" / "__transaction_state-0.txt.gz"
     done = subprocess.run(["gzip", "-dc", coordinator], capture_output=True, text=True, check=True)
     assert "--transaction-log-decoder --files " in done.stdout
+    done = subprocess.run(["gzip", "-dc", out / "3" / f"{METADATA}.txt.gz"], capture_output=True, text=True, check=True)
+    assert "--cluster-metadata-decoder --files " in done.stdout
+    assert f"{SECOND}-0000000001.checkpoint" in done.stdout
     assert "3/first/__transaction_state-0" in instants(out)
 
 

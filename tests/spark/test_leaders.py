@@ -40,6 +40,7 @@ def assignments(spark, rows):
 def assignment(topic, leader, since_ms, topic_id="id", *, is_current=True):
     since = None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC)
     row = {"topic": topic, "partition": 0, "topic_id": topic_id, "leader": None if leader == -1 else leader, "since": since}
+    row |= {"leader_epoch": 0}
     return row | {"isr": [2], "replicas": [2, 3], "eligible_leader_replicas": [3], "is_current": is_current}
 
 
@@ -80,7 +81,8 @@ COPIES = {
     "a topic that the log does not have, beside its own log": ("other", None, [], True, True, False, True),
     "a topic that the log does not have, and nothing else": ("other", None, [], False, True, False, False),
     "text of a topic of today": (None, "now", ["old"], False, True, True, False),
-    "text of a deleted topic": (None, None, ["old"], False, False, False, True),
+    "text of a deleted topic": (None, None, ["old"], False, True, True, True),
+    "text of a deleted topic, by a log that proves little": (None, None, ["old"], False, False, False, False),
     "text of a topic that the log does not have": (None, None, [], False, True, True, True),
     "the same, if the log is not confirmed": (None, None, [], False, True, False, False),
 }

@@ -147,3 +147,40 @@ def test_features_are_settings_and_a_lowered_one_is_seen(spark):
     columns = ("scope", "name", "value", "since_offset", "until_offset")
     found = of(cluster_settings(read(spark, records(*levels))), columns)
     assert found == [("FEATURE", "transaction.version", "1", 2, None), ("FEATURE", "transaction.version", "2", 0, 2)]
+
+
+def changed(**columns):
+    return {"type": "PARTITION_CHANGE_RECORD", "topic_id": "id", "partition_id": 0, "sets_leader": False, **columns}
+
+
+CREATED = {"type": "PARTITION_RECORD", "topic_id": "id", "partition_id": 0, "sets_leader": True, "leader": 1, "leader_epoch": 0}
+NAMED = {"type": "TOPIC_RECORD", "topic_id": "id", "name": "t"}
+
+
+def test_a_reassignment_that_ends_is_no_unclean_election(spark):
+    log = read(
+        spark,
+        records(
+            NAMED,
+            CREATED | {"isr": [1], "replicas": [1]},
+            changed(replicas=[1, 2], adding_replicas=[2], removing_replicas=[1]),
+            changed(replicas=[2], adding_replicas=[], removing_replicas=[], isr=[2], sets_leader=True, leader=2),
+        ),
+    )
+    found = of(partition_assignments(log), ("leader", "leader_epoch", "is_unclean", "since_offset"))
+    assert found == [(1, 0, False, 1), (1, 0, False, 2), (2, 1, False, 3)]
+
+
+@pytest.mark.parametrize(("name", "cleared"), [("t", True), ("", True), (None, True), ("other", False)])
+def test_eligible_leader_replicas_are_cleared(spark, name, cleared):
+    log = read(
+        spark,
+        records(
+            NAMED,
+            CREATED | {"isr": [1, 2], "replicas": [1, 2], "eligible_leader_replicas": [2]},
+            {"type": "CLEAR_ELR_RECORD", "name": name},
+            changed(isr=[1]),
+        ),
+    )
+    (now,) = [row for row in partition_assignments(log).collect() if row["is_current"]]
+    assert (now["isr"], now["eligible_leader_replicas"]) == ([1], None if cleared else [2])

@@ -376,7 +376,7 @@ class Finding(Enum):
     CAPTURE_JSON_CONTRADICTED = FindingRule(
         _W,
         Topic.FILES,
-        "The notes in capture.json and the cluster's metadata log contradict each other. The newer of the two is used.",
+        "The notes in capture.json and the cluster's metadata log contradict each other. capture.json is used.",
         "correct capture.json, or leave out what the metadata log contains. Check that both are from one cluster.",
     )
     COPY_OF_DELETED_TOPIC = FindingRule(

@@ -40,11 +40,13 @@ def _take_dynamic_settings(run: Run) -> None:
             # Brokers without a value of their own have the default of the cluster, else that of their server.properties.
             changes[setting] = max({None: getattr(run.settings, setting), **values}.values())
     level = next((value for name, _, value in rows if name == TRANSACTION_VERSION), None)
-    if level is None and run.settings.is_metadata_complete:
+    if level is None and run.settings.is_metadata_complete and run.settings.is_metadata_whole:
         level = 0  # a feature that was never set
     if run.settings.transaction_version is None and level is not None:
         changes["transaction_version"] = level
-    still_assumed = tuple(name for name in run.settings.assumed if name not in {each for each, _, _ in rows})
+    # A broker without a dynamic value has that of its server.properties, which is unknown.
+    of_all = {name for name, broker, _ in rows if broker is None}
+    still_assumed = tuple(name for name in run.settings.assumed if name not in of_all)
     run.settings = run.settings.model_copy(update={**changes, "assumed": still_assumed})
 
 
@@ -56,7 +58,7 @@ def note_contradictions(run: Run) -> None:
     dynamic: dict[str, set[str]] = {}
     for row in current.where(F.col("name").isin(*_NOTED)).select("name", "value").collect():
         dynamic.setdefault(row["name"], set()).add(row["value"])
-    if run.settings.is_metadata_complete and (count := _count_assigned(run.tables.read("partition_assignments"))) is not None:
+    if _has_every_topic(run) and (count := _count_assigned(run.tables.read("partition_assignments"))) is not None:
         dynamic[COUNT] = {str(count)}
     noted = {name: getattr(run.capture.notes, field) for name, field in _NOTED.items()}
     found = [
@@ -93,7 +95,7 @@ def _infer_coordinator_partitions(run: Run) -> None:
     """Counts the coordinator partitions by the metadata log, or infers their number from the ids, unless it was given."""
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return
-    assigned = _count_assigned(run.tables.read("partition_assignments")) if run.settings.is_metadata_complete else None
+    assigned = _count_assigned(run.tables.read("partition_assignments")) if _has_every_topic(run) else None
     highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
     if assigned is not None and (highest is None or highest[0] is None or highest[0] < assigned):
         known = {"coordinator_partitions": assigned, "coordinator_partitions_basis": CountBasis.GIVEN.value}
@@ -104,6 +106,10 @@ def _infer_coordinator_partitions(run: Run) -> None:
     count, basis = _count_partitions(records, None if highest is None else highest[0])
     inferred = {"coordinator_partitions": count, "coordinator_partitions_basis": basis.value}
     run.settings = run.settings.model_copy(update=inferred)
+
+
+def _has_every_topic(run: Run) -> bool:
+    return run.settings.is_metadata_complete and run.settings.is_metadata_whole
 
 
 def _count_assigned(partition_assignments: DataFrame) -> int | None:

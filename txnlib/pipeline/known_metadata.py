@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataType
-from txnlib.core.verdicts.copies import leader_basis
+from txnlib.core.verdicts.copies import CONFIRMED_WITHIN_MS, leader_basis
 from txnlib.pipeline.run import Run
 from txnlib.readers.capture import broker_of
-from txnlib.readers.capture_notes import CaptureNotes
+from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.spark.instants import clock_ms
 
 _FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
@@ -32,10 +32,13 @@ def know_metadata(run: Run) -> None:
         has_no_ops=has_no_ops,
         newer_ms=None if stamped_ms is None else stamped_ms - known_ms,
     )
-    is_whole = _is_whole(run.tables.read("metadata_log"), segments, last_offset)
+    reach_ms = known_ms + CONFIRMED_WITHIN_MS[has_no_ops]
+    is_last = all(instant <= reach_ms for name, instant in run.capture.notes.captured_at_ms.items() if name != DEFAULT_INSTANT)
+    is_whole = is_last and _is_whole(run.tables.read("metadata_log"), segments, last_offset)
     facts = {
         "metadata_known_ms": known_ms,
         "metadata_basis": basis,
+        "metadata_reach_ms": reach_ms,
         "is_metadata_complete": is_complete,
         "is_metadata_whole": is_whole,
     }
@@ -61,13 +64,15 @@ def _extent(metadata_log: DataFrame) -> tuple[int, int, bool, bool] | None:
 
 
 def _is_whole(metadata_log: DataFrame, segments: DataFrame, last_offset: int) -> bool:
-    """Whether no copy has records beyond the end of the log that counts, nor lost any there. A dead broker's copy may end in damage
-    below that.
+    """Whether no copy has records beyond the end of the log that counts, nor lost any there.
+
+    A dead broker's copy may end in damage below that.
     """
     is_beyond = F.col("snapshot_offset").isNull() & (F.col("last_offset") > last_offset)
-    is_furthest = (F.col("topic") == CLUSTER_METADATA_TOPIC) & (F.coalesce("end_offset", F.lit(0)) > last_offset)
-    is_lost = F.exists("unreadable", lambda unreadable: unreadable["next_offset"].isNull())
-    return metadata_log.where(is_beyond).isEmpty() and segments.where(is_furthest & is_lost).isEmpty()
+    of_log, end = F.col("topic") == CLUSTER_METADATA_TOPIC, F.coalesce("end_offset", F.lit(0))
+    is_cut = (end > last_offset) & F.exists("unreadable", lambda unreadable: unreadable["next_offset"].isNull())
+    is_undecoded = end > last_offset + 1
+    return metadata_log.where(is_beyond).isEmpty() and segments.where(of_log & (is_cut | is_undecoded)).isEmpty()
 
 
 def _newest_stamp_ms(segments: DataFrame) -> int | None:

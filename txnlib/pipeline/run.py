@@ -207,7 +207,9 @@ def reopen_run(
     found = runs.orderBy(F.desc("as_of"), F.desc("started_at")).first()
     if found is None:
         raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
-    settings = Settings.model_validate_json(found["settings"])
+    # Another version may have stored settings that this one does not have.
+    stored = {name: value for name, value in json.loads(found["settings"]).items() if name in Settings.model_fields}
+    settings = Settings.model_validate(stored)
     tables = RunStore(store, settings.cluster, settings.run_id)
     return Run(spark, tables, settings, now(), (found["input"],), say=say)
 

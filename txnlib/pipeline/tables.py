@@ -257,7 +257,7 @@ BLOCKED_GROUPS: Final = table_of(blocked_groups)
 def _blocked_groups(run: Run) -> DataFrame:
     """The blocked groups; empty, without a scan, if `__consumer_offsets` was not captured.
 
-    `committed_offsets` is the newest table and the only one that may be missing: an older `ingest_dumps` did not write it.
+    An older `ingest_dumps` did not write `committed_offsets`.
     """
     try:
         is_captured = not run.tables.read("committed_offsets").isEmpty()

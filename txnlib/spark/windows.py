@@ -198,6 +198,11 @@ def assignments_of_partition() -> WindowSpec:
     return Window.partitionBy("topic_id", *TOPIC_PARTITION).orderBy(F.col("since_offset").asc_nulls_first())
 
 
+def sessions_of_broker() -> WindowSpec:
+    """The stored states of one broker, in order; what only a snapshot shows comes first."""
+    return Window.partitionBy("broker_id").orderBy(F.col("since_offset").asc_nulls_first())
+
+
 def values_of_setting() -> WindowSpec:
     """The stored values of one setting, in order; what only a snapshot shows comes first."""
     return Window.partitionBy("scope", "scope_name", "name").orderBy(F.col("since_offset").asc_nulls_first())

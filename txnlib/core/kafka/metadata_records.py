@@ -1,4 +1,4 @@
-"""A record of `__cluster_metadata`, from its bytes or from the JSON that `--cluster-metadata-decoder` prints.
+"""A record of `__cluster_metadata`, from bytes or from printed JSON.
 
 `RECORD_TYPES` lists the types with their fields, by Kafka's names. Types whose content an audit does not need have no fields here:
 their records keep their name only, so that no credential is stored. Kafka: the schemas in
@@ -7,7 +7,6 @@ their records keep their name only, so that no credential is stored. Kafka: the 
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -15,15 +14,27 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from txnlib.core.kafka.message_types import (
+    BOOL,
+    BROKER_IDS,
+    ENDPOINTS,
+    FEATURES,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    NULLABLE_TEXT,
+    TEXT,
+    UUID,
+    UUIDS,
+    FieldType,
+    is_int,
+    is_text,
+)
 from txnlib.core.kafka.wire import (
     CorruptRecordError,
     optional,
-    read_bytes,
-    read_compact_string,
-    read_int8,
     read_int16,
-    read_int32,
-    read_int64,
     read_tagged_fields,
     read_unsigned_varint,
 )
@@ -55,6 +66,7 @@ class MetadataType(StrEnum):
     BEGIN_TRANSACTION = "BEGIN_TRANSACTION_RECORD"
     END_TRANSACTION = "END_TRANSACTION_RECORD"
     ABORT_TRANSACTION = "ABORT_TRANSACTION_RECORD"
+    CLEAR_ELR = "CLEAR_ELR_RECORD"
     # Control records
     LEADER_CHANGE = "LEADER_CHANGE"
     SNAPSHOT_HEADER = "SNAPSHOT_HEADER"
@@ -71,19 +83,11 @@ class MetadataRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """A type of Kafka's messages: how its bytes are read, and what its JSON looks like."""
-
-    read: Callable[[bytes, int], tuple[Any, int]]
-    is_json: Callable[[Any], bool]
-
-
-@dataclass(frozen=True, slots=True)
 class _Field:
     """A field: in versions from `since` on, as a tagged field if it has a tag."""
 
     name: str
-    kind: _Kind
+    kind: FieldType
     since: int = 0
     tag: int | None = None
 
@@ -97,75 +101,7 @@ class RecordType:
     fields: tuple[_Field, ...] | None = None
 
 
-def _is_int(bits: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
-
-
-def _read_bool(buffer: bytes, offset: int) -> tuple[bool, int]:
-    value, end = read_int8(buffer, offset)
-    return value != 0, end
-
-
-def _read_uuid(buffer: bytes, offset: int) -> tuple[str, int]:
-    """A UUID as Kafka prints it. Kafka: `Uuid.toString`."""
-    raw, end = read_bytes(buffer, offset, 16)
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode(), end
-
-
-def _read_nullable_string(buffer: bytes, offset: int) -> tuple[str | None, int]:
-    length_plus_one, end = read_unsigned_varint(buffer, offset)
-    return (None, end) if length_plus_one == 0 else read_compact_string(buffer, offset)
-
-
-def _list_of(read: Callable[[bytes, int], tuple[Any, int]]) -> Callable[[bytes, int], tuple[list[Any] | None, int]]:
-    def read_list(buffer: bytes, offset: int) -> tuple[list[Any] | None, int]:
-        count_plus_one, offset = read_unsigned_varint(buffer, offset)
-        if count_plus_one == 0:
-            return None, offset
-        if count_plus_one - 1 > len(buffer):
-            raise CorruptRecordError(offset, f"a list of {count_plus_one - 1} elements")
-        values = []
-        for _ in range(count_plus_one - 1):
-            value, offset = read(buffer, offset)
-            values.append(value)
-        return values, offset
-
-    return read_list
-
-
-def _read_broker_endpoint(buffer: bytes, offset: int) -> tuple[None, int]:
-    _name, offset = read_compact_string(buffer, offset)
-    _host, offset = read_compact_string(buffer, offset)
-    _port, offset = read_int16(buffer, offset)
-    _protocol, offset = read_int16(buffer, offset)
-    _tagged, offset = read_tagged_fields(buffer, offset)
-    return None, offset
-
-
-def _read_broker_feature(buffer: bytes, offset: int) -> tuple[None, int]:
-    _name, offset = read_compact_string(buffer, offset)
-    _lowest, offset = read_int16(buffer, offset)
-    _highest, offset = read_int16(buffer, offset)
-    _tagged, offset = read_tagged_fields(buffer, offset)
-    return None, offset
-
-
-_UUID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
-_INT8: Final = _Kind(read_int8, _is_int(8))
-_INT16: Final = _Kind(read_int16, _is_int(16))
-_INT32: Final = _Kind(read_int32, _is_int(32))
-_INT64: Final = _Kind(read_int64, _is_int(64))
-_BOOL: Final = _Kind(_read_bool, lambda value: type(value) is bool)
-_STRING: Final = _Kind(read_compact_string, lambda value: type(value) is str)
-_NULLABLE: Final = _Kind(_read_nullable_string, lambda value: value is None or type(value) is str)
-_UUID: Final = _Kind(_read_uuid, lambda value: type(value) is str and _UUID_TEXT.fullmatch(value) is not None)
-_IDS: Final = _Kind(_list_of(read_int32), lambda value: value is None or (type(value) is list and all(map(_is_int(32), value))))
-#: Lists that are only passed over.
-_UUIDS: Final = _Kind(_list_of(_read_uuid), lambda value: value is None or type(value) is list)
-_ENDPOINTS: Final = _Kind(_list_of(_read_broker_endpoint), lambda value: type(value) is list)
-_FEATURES: Final = _Kind(_list_of(_read_broker_feature), lambda value: type(value) is list)
-
-_PARTITION: Final = (_Field("partitionId", _INT32), _Field("topicId", _UUID))
+_PARTITION: Final = (_Field("partitionId", INT32), _Field("topicId", UUID))
 
 #: Number of a type in a record's value -> the type.
 RECORD_TYPES: Final[Mapping[int, RecordType]] = {
@@ -173,47 +109,47 @@ RECORD_TYPES: Final[Mapping[int, RecordType]] = {
         MetadataType.REGISTER_BROKER,
         4,
         (
-            _Field("brokerId", _INT32),
-            _Field("isMigratingZkBroker", _BOOL, since=2),
-            _Field("incarnationId", _UUID),
-            _Field("brokerEpoch", _INT64),
-            _Field("endPoints", _ENDPOINTS),
-            _Field("features", _FEATURES),
-            _Field("rack", _NULLABLE),
-            _Field("fenced", _BOOL),
-            _Field("inControlledShutdown", _BOOL, since=1),
-            _Field("logDirs", _UUIDS, since=3, tag=0),
-            _Field("cordonedLogDirs", _UUIDS, since=4, tag=1),
+            _Field("brokerId", INT32),
+            _Field("isMigratingZkBroker", BOOL, since=2),
+            _Field("incarnationId", UUID),
+            _Field("brokerEpoch", INT64),
+            _Field("endPoints", ENDPOINTS),
+            _Field("features", FEATURES),
+            _Field("rack", NULLABLE_TEXT),
+            _Field("fenced", BOOL),
+            _Field("inControlledShutdown", BOOL, since=1),
+            _Field("logDirs", UUIDS, since=3, tag=0),
+            _Field("cordonedLogDirs", UUIDS, since=4, tag=1),
         ),
     ),
-    1: RecordType(MetadataType.UNREGISTER_BROKER, 0, (_Field("brokerId", _INT32), _Field("brokerEpoch", _INT64))),
-    2: RecordType(MetadataType.TOPIC, 0, (_Field("name", _STRING), _Field("topicId", _UUID))),
+    1: RecordType(MetadataType.UNREGISTER_BROKER, 0, (_Field("brokerId", INT32), _Field("brokerEpoch", INT64))),
+    2: RecordType(MetadataType.TOPIC, 0, (_Field("name", TEXT), _Field("topicId", UUID))),
     3: RecordType(
         MetadataType.PARTITION,
         2,
         (
             *_PARTITION,
-            _Field("replicas", _IDS),
-            _Field("isr", _IDS),
-            _Field("removingReplicas", _IDS),
-            _Field("addingReplicas", _IDS),
-            _Field("leader", _INT32),
-            _Field("leaderEpoch", _INT32),
-            _Field("partitionEpoch", _INT32),
-            _Field("directories", _UUIDS, since=1),
-            _Field("leaderRecoveryState", _INT8, tag=0),
-            _Field("eligibleLeaderReplicas", _IDS, since=2, tag=1),
-            _Field("lastKnownElr", _IDS, since=2, tag=2),
+            _Field("replicas", BROKER_IDS),
+            _Field("isr", BROKER_IDS),
+            _Field("removingReplicas", BROKER_IDS),
+            _Field("addingReplicas", BROKER_IDS),
+            _Field("leader", INT32),
+            _Field("leaderEpoch", INT32),
+            _Field("partitionEpoch", INT32),
+            _Field("directories", UUIDS, since=1),
+            _Field("leaderRecoveryState", INT8, tag=0),
+            _Field("eligibleLeaderReplicas", BROKER_IDS, since=2, tag=1),
+            _Field("lastKnownElr", BROKER_IDS, since=2, tag=2),
         ),
     ),
     4: RecordType(
         MetadataType.CONFIG,
         0,
         (
-            _Field("resourceType", _INT8),
-            _Field("resourceName", _STRING),
-            _Field("name", _STRING),
-            _Field("value", _NULLABLE),
+            _Field("resourceType", INT8),
+            _Field("resourceName", TEXT),
+            _Field("name", TEXT),
+            _Field("value", NULLABLE_TEXT),
         ),
     ),
     5: RecordType(
@@ -221,39 +157,39 @@ RECORD_TYPES: Final[Mapping[int, RecordType]] = {
         2,
         (
             *_PARTITION,
-            _Field("isr", _IDS, tag=0),
-            _Field("leader", _INT32, tag=1),
-            _Field("replicas", _IDS, tag=2),
-            _Field("removingReplicas", _IDS, tag=3),
-            _Field("addingReplicas", _IDS, tag=4),
-            _Field("leaderRecoveryState", _INT8, tag=5),
-            _Field("directories", _UUIDS, since=1, tag=8),
-            _Field("eligibleLeaderReplicas", _IDS, since=2, tag=6),
-            _Field("lastKnownElr", _IDS, since=2, tag=7),
+            _Field("isr", BROKER_IDS, tag=0),
+            _Field("leader", INT32, tag=1),
+            _Field("replicas", BROKER_IDS, tag=2),
+            _Field("removingReplicas", BROKER_IDS, tag=3),
+            _Field("addingReplicas", BROKER_IDS, tag=4),
+            _Field("leaderRecoveryState", INT8, tag=5),
+            _Field("directories", UUIDS, since=1, tag=8),
+            _Field("eligibleLeaderReplicas", BROKER_IDS, since=2, tag=6),
+            _Field("lastKnownElr", BROKER_IDS, since=2, tag=7),
         ),
     ),
-    7: RecordType(MetadataType.FENCE_BROKER, 0, (_Field("id", _INT32), _Field("epoch", _INT64))),
-    8: RecordType(MetadataType.UNFENCE_BROKER, 0, (_Field("id", _INT32), _Field("epoch", _INT64))),
-    9: RecordType(MetadataType.REMOVE_TOPIC, 0, (_Field("topicId", _UUID),)),
+    7: RecordType(MetadataType.FENCE_BROKER, 0, (_Field("id", INT32), _Field("epoch", INT64))),
+    8: RecordType(MetadataType.UNFENCE_BROKER, 0, (_Field("id", INT32), _Field("epoch", INT64))),
+    9: RecordType(MetadataType.REMOVE_TOPIC, 0, (_Field("topicId", UUID),)),
     10: RecordType("DELEGATION_TOKEN_RECORD"),
     11: RecordType("USER_SCRAM_CREDENTIAL_RECORD"),
-    12: RecordType(MetadataType.FEATURE_LEVEL, 0, (_Field("name", _STRING), _Field("featureLevel", _INT16))),
+    12: RecordType(MetadataType.FEATURE_LEVEL, 0, (_Field("name", TEXT), _Field("featureLevel", INT16))),
     14: RecordType("CLIENT_QUOTA_RECORD"),
     15: RecordType(
         MetadataType.PRODUCER_IDS,
         0,
-        (_Field("brokerId", _INT32), _Field("brokerEpoch", _INT64), _Field("nextProducerId", _INT64)),
+        (_Field("brokerId", INT32), _Field("brokerEpoch", INT64), _Field("nextProducerId", INT64)),
     ),
     17: RecordType(
         MetadataType.BROKER_REGISTRATION_CHANGE,
         3,
         (
-            _Field("brokerId", _INT32),
-            _Field("brokerEpoch", _INT64),
-            _Field("fenced", _INT8, tag=0),
-            _Field("inControlledShutdown", _INT8, since=1, tag=1),
-            _Field("logDirs", _UUIDS, since=2, tag=2),
-            _Field("cordonedLogDirs", _UUIDS, since=3, tag=3),
+            _Field("brokerId", INT32),
+            _Field("brokerEpoch", INT64),
+            _Field("fenced", INT8, tag=0),
+            _Field("inControlledShutdown", INT8, since=1, tag=1),
+            _Field("logDirs", UUIDS, since=2, tag=2),
+            _Field("cordonedLogDirs", UUIDS, since=3, tag=3),
         ),
     ),
     18: RecordType("ACCESS_CONTROL_ENTRY_RECORD"),
@@ -261,12 +197,12 @@ RECORD_TYPES: Final[Mapping[int, RecordType]] = {
     20: RecordType(MetadataType.NO_OP, 0, ()),
     21: RecordType("ZK_MIGRATION_STATE_RECORD"),
     22: RecordType("REMOVE_USER_SCRAM_CREDENTIAL_RECORD"),
-    23: RecordType(MetadataType.BEGIN_TRANSACTION, 0, (_Field("name", _NULLABLE, tag=0),)),
+    23: RecordType(MetadataType.BEGIN_TRANSACTION, 0, (_Field("name", NULLABLE_TEXT, tag=0),)),
     24: RecordType(MetadataType.END_TRANSACTION, 0, ()),
-    25: RecordType(MetadataType.ABORT_TRANSACTION, 0, (_Field("reason", _NULLABLE, tag=0),)),
+    25: RecordType(MetadataType.ABORT_TRANSACTION, 0, (_Field("reason", NULLABLE_TEXT, tag=0),)),
     26: RecordType("REMOVE_DELEGATION_TOKEN_RECORD"),
     27: RecordType("REGISTER_CONTROLLER_RECORD"),
-    28: RecordType("CLEAR_ELR_RECORD"),
+    28: RecordType(MetadataType.CLEAR_ELR, 0, (_Field("topicName", TEXT),)),
 }
 _BY_NAME: Final = {kind.name: kind for kind in RECORD_TYPES.values()}
 #: Type in the key of a control record -> name. Kafka: `ControlRecordType`.
@@ -325,7 +261,7 @@ def read_metadata_record(value: bytes) -> MetadataRecord:
 def record_without_columns(number: int) -> MetadataRecord | None:
     """A record of which only the number of its type is known; None if an audit needs its columns."""
     kind = RECORD_TYPES.get(number)
-    if kind is not None and kind.name in _COLUMNS and kind.name not in _TRANSACTION_TYPES:
+    if kind is not None and kind.name in _COLUMNS and kind.name not in _NAMED_ONLY:
         return None
     return MetadataRecord(f"RECORD_TYPE_{number}" if kind is None else kind.name, None, {})
 
@@ -337,7 +273,7 @@ def read_metadata_json(text: bytes) -> MetadataRecord | None:
         name, version, data = printed["type"], printed["version"], printed["data"]
     except (ValueError, RecursionError, TypeError, KeyError):
         return None
-    if type(name) is not str or not _is_int(16)(version) or type(data) is not dict or len(printed) != 3:
+    if not is_text(name) or not is_int(16)(version) or version < 0 or type(data) is not dict or len(printed) != 3:
         return None
     kind = _BY_NAME.get(name)
     if kind is None or kind.fields is None or version > kind.newest_version:
@@ -423,12 +359,14 @@ _COLUMNS: Final[Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
         "broker_epoch": data["brokerEpoch"],
         "next_producer_id": data["nextProducerId"],
     },
+    MetadataType.CLEAR_ELR: lambda data: {"name": data["topicName"]},
     MetadataType.BEGIN_TRANSACTION: lambda data: {"name": data.get("name")},
     MetadataType.ABORT_TRANSACTION: lambda data: {"name": data.get("reason")},
 }
 
 
-_TRANSACTION_TYPES: Final = (MetadataType.BEGIN_TRANSACTION, MetadataType.ABORT_TRANSACTION)
+#: Types of which the name of the type is enough: without a topic, all eligible leader replicas count as cleared.
+_NAMED_ONLY: Final = (MetadataType.BEGIN_TRANSACTION, MetadataType.ABORT_TRANSACTION, MetadataType.CLEAR_ELR)
 
 
 def read_control_record_type(key: bytes) -> str:

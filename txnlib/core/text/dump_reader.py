@@ -10,18 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from txnlib.core.kafka.metadata_records import MetadataRecord
+from txnlib.core.text import dump_events as events
 from txnlib.core.text.batch_chain import Chain, ChainedBatches, Line, Lines, offset_of
 from txnlib.core.text.coordinator_text import DECODED, UNDECODED
-from txnlib.core.text.dump_events import (
-    Dumped,
-    DumpedMetadataRecord,
-    DumpedTransactionLogRecord,
-    FileStart,
-    Output,
-    Unreadable,
-    sample_of,
-)
+from txnlib.core.text.dump_events import DumpedMetadataRecord, DumpedTransactionLogRecord, FileStart, Output, Unreadable, sample_of
 from txnlib.core.text.dump_lines import (
     LOG_KINDS,
     NOT_PRINTED,
@@ -33,7 +25,7 @@ from txnlib.core.text.dump_lines import (
 )
 from txnlib.core.text.free_text import FileLine, OpenText
 from txnlib.core.text.long_line import LongLine, size_of
-from txnlib.core.text.metadata_text import METADATA_PAYLOADS, read_metadata_control, read_metadata_payload
+from txnlib.core.text.metadata_text import METADATA_PAYLOADS, read_metadata_text
 from txnlib.core.text.record_lines import (
     KEY,
     RecordLine,
@@ -96,10 +88,10 @@ class DumpReader:
             self.out.note(self.out.end, problem)
         self.out.end_file(self.chain, self.out.end)
 
-    def take_events(self) -> list[Dumped]:
+    def take_events(self) -> list[events.Dumped]:
         """Returns the events since the last call."""
-        events, self.out.values = self.out.values, []
-        return events
+        taken, self.out.values = self.out.values, []
+        return taken
 
     def read(self, position: int, line: bytes) -> None:
         out = self.out
@@ -289,14 +281,12 @@ class DumpReader:
         """Reads the text after a record's metadata: a marker, a coordinator record, or contents to skip."""
         text_open: OpenText | None = None
         for contents in contents_of(record):
-            if batch.is_control:
-                control = read_metadata_control(contents) if chain.holds_metadata else None
-                if control is not None:
-                    self.add_metadata_record(record.offset, record.timestamp, control, batch)
-                return self.read_marker(contents)
-            if chain.holds_metadata and contents.startswith(METADATA_PAYLOADS):
+            if chain.holds_metadata and (batch.is_control or contents.startswith(METADATA_PAYLOADS)):
                 self.read_metadata_record(position, record.offset, record.timestamp, contents, batch)
-                return True
+                if not batch.is_control:
+                    return True
+            if batch.is_control:
+                return self.read_marker(contents)
             text = contents.removeprefix(KEY)
             if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
                 self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
@@ -349,7 +339,6 @@ class DumpReader:
             timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED
             self.read_coordinator_record(position, offset, timestamp, text, NOT_PRINTED, batch)
         elif chain.holds_metadata and (payload := line.removeprefix(b"|")).startswith(METADATA_PAYLOADS):
-            # A controller stamps all records of a batch with the same time.
             self.read_metadata_record(position, offset, batch.max_timestamp, payload, batch)
         else:
             chain.open_text()
@@ -374,21 +363,18 @@ class DumpReader:
             return
         record, length = decoded
         self.out.end += length
-        epoch = batch.partition_leader_epoch
-        self.out.values.append(DumpedTransactionLogRecord(offset, timestamp, epoch, batch.position, *record))
+        place = offset, timestamp, batch.partition_leader_epoch, batch.position
+        self.out.values.append(DumpedTransactionLogRecord(*place, *record))
 
     def read_metadata_record(self, position: int, offset: int, timestamp: int, contents: bytes, batch: DumpedBatch) -> None:
-        """Reads the JSON of a record of `__cluster_metadata`. The tool prints each on one line."""
-        decoded = read_metadata_payload(contents)
-        if decoded is None:
-            is_cut = not contents.endswith(b"\n")
-            self.out.unreadable(position, contents, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.UNDECODABLE_RECORD)
-            return
-        self.add_metadata_record(offset, timestamp, decoded, batch)
-
-    def add_metadata_record(self, offset: int, timestamp: int, decoded: MetadataRecord, batch: DumpedBatch) -> None:
-        epoch = batch.partition_leader_epoch
-        self.out.values.append(DumpedMetadataRecord(offset, timestamp, epoch, batch.position, decoded))
+        """Reads a record of `__cluster_metadata`, which the tool prints on one line."""
+        decoded = read_metadata_text(contents, is_control=batch.is_control)
+        if decoded is not None:
+            place = offset, timestamp, batch.partition_leader_epoch, batch.position
+            self.out.values.append(DumpedMetadataRecord(*place, decoded))
+        elif not batch.is_control:
+            reason = UnreadableReason.UNDECODABLE_RECORD if contents.endswith(b"\n") else UnreadableReason.CUT_LINE
+            self.out.unreadable(position, contents, reason)
 
     def read_snapshot_entry(self, position: int, line: bytes) -> bool:
         """A line without its line end does not count, because its last number may be truncated."""

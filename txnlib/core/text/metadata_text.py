@@ -1,6 +1,7 @@
-"""Records of `__cluster_metadata`, as `kafka-dump-log.sh --cluster-metadata-decoder` prints them.
+"""Records of `__cluster_metadata`, as Kafka's dump tool prints them.
 
-Kafka: `DumpLogSegments.ClusterMetadataLogMessageParser`. The tool prints a record that it cannot decode as an error.
+Kafka: `kafka-dump-log.sh --cluster-metadata-decoder`, `DumpLogSegments.ClusterMetadataLogMessageParser`. The tool prints a record
+that it cannot decode as an error.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ CONTROL_LABELS: Final[Mapping[bytes, str]] = {
 #: A record of a type that the tool does not know, and a control record of which it prints the number.
 _UNKNOWN_TYPE: Final = re.compile(rb"^ payload: Error at \d+, skipping\..* Unknown metadata id (\d{1,5})\s*$")
 _CONTROL_NUMBER: Final = re.compile(rb" controlType: \w+\((\d{1,5})\)\s")
+
+
+def read_metadata_text(contents: bytes, *, is_control: bool) -> MetadataRecord | None:
+    """The record in the contents of a record line; None if the line does not show it."""
+    return read_metadata_control(contents) if is_control else read_metadata_payload(contents)
 
 
 def read_metadata_payload(contents: bytes) -> MetadataRecord | None:

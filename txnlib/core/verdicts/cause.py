@@ -96,20 +96,19 @@ def _lost_by_election(evidence: Evidence) -> bool:
     return _lacks_marker(evidence) and events.unclean_election(evidence) is not None
 
 
+def _lost_after_completion(evidence: Evidence) -> bool:
+    election = events.unclean_election(evidence)
+    return _lacks_marker(evidence) and election is not None and events.is_after_completion(election, evidence)
+
+
 def _may_be_lost_by_election(evidence: Evidence) -> bool:
     is_dated = events.unclean_election(evidence) is not None
     return _lacks_marker(evidence) and not is_dated and events.undated_unclean_election(evidence) is not None
 
 
 def _lost_by_creation(evidence: Evidence) -> bool:
-    return _lacks_marker(evidence) and events.topic_created(evidence) is not None
-
-
-def _is_completed(evidence: Evidence) -> bool:
-    """Whether the coordinator completed its decision: then every leader had acknowledged the marker, or was dropped."""
-    coordinator = evidence.at_coordinator
-    decided = coordinator.commit_due or coordinator.decision
-    return decided is not None and decided.completed_ms is not None
+    created = events.topic_created(evidence)
+    return _lacks_marker(evidence) and created is not None and events.is_after_completion(created, evidence)
 
 
 def _dropped_without_leader(evidence: Evidence) -> bool:
@@ -149,8 +148,8 @@ _UNCLEAN: Final = "an unclean election removed the newest records of the partiti
 _UNCLEAN_SHOWS: Final = "{unclean_election}{lost_offsets}; before, {transactional_id} was decided ({decision})"
 #: Causes of a missing marker that the metadata log shows.
 _SHOWN_LOSSES: Final = (
-    CauseRule(_UNCLEAN, _PROVEN, _UNCLEAN_SHOWS, lambda evidence: _lost_by_election(evidence) and _is_completed(evidence)),
-    CauseRule(_UNCLEAN, _L, _UNCLEAN_SHOWS, lambda evidence: _lost_by_election(evidence) and not _is_completed(evidence)),
+    CauseRule(_UNCLEAN, _PROVEN, _UNCLEAN_SHOWS, _lost_after_completion),
+    CauseRule(_UNCLEAN, _L, _UNCLEAN_SHOWS, lambda evidence: _lost_by_election(evidence) and not _lost_after_completion(evidence)),
     CauseRule(
         "the leader of the partition was elected without being in sync, and may have lost the marker of the decision",
         _L,

@@ -5,7 +5,7 @@ Controllers and brokers have clocks of their own, so an event may seem up to `CL
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeVar
 
 from txnlib.core.display import instant
@@ -35,23 +35,20 @@ def unclean_election(evidence: Evidence) -> Election | None:
     return next((each for each in _after(evidence.in_cluster.elections, since_ms(evidence)) if each.is_unclean), None)
 
 
+def is_after_completion(election: Election, evidence: Evidence) -> bool:
+    """Whether an election is later than the completion of the decision, as far as the clocks of a cluster show.
+
+    Then every leader had acknowledged its marker before.
+    """
+    coordinator = evidence.at_coordinator
+    decided = coordinator.commit_due or coordinator.decision
+    completed = None if decided is None else clock_ms(decided.completed_ms)
+    return completed is not None and election.at_ms is not None and election.at_ms > completed + CLOCKS_DIFFER_MS
+
+
 def undated_unclean_election(evidence: Evidence) -> Election | None:
     """An election that was not clean, of which only a snapshot is left: it does not show when it was."""
     return next((each for each in evidence.in_cluster.elections if each.is_unclean and each.at_ms is None), None)
-
-
-def leader_change(evidence: Evidence) -> Election | None:
-    """The first election since."""
-    return _changed(evidence.in_cluster.elections, evidence)
-
-
-def coordinator_change(evidence: Evidence) -> Election | None:
-    """The first election of the coordinator's partition since."""
-    return _changed(evidence.in_cluster.coordinator_elections, evidence)
-
-
-def _changed(elections: Sequence[Election], evidence: Evidence) -> Election | None:
-    return next((each for each in _after(elections, since_ms(evidence)) if not each.is_first), None)
 
 
 def leaderless(evidence: Evidence) -> Election | None:
@@ -62,17 +59,15 @@ def leaderless(evidence: Evidence) -> Election | None:
 
 
 def is_leaderless(evidence: Evidence) -> bool:
-    """Whether the partition has no leader now."""
-    return _has_none(evidence.in_cluster.elections)
+    """Whether the metadata log shows that the partition has no leader now, and nothing newer says otherwise."""
+    elections = evidence.in_cluster.elections
+    return evidence.on_partition.has_leader is False and bool(elections) and elections[-1].leader is None
 
 
 def is_coordinator_leaderless(evidence: Evidence) -> bool:
-    """Whether the coordinator's partition has no leader now."""
-    return _has_none(evidence.in_cluster.coordinator_elections)
-
-
-def _has_none(elections: Sequence[Election]) -> bool:
-    return bool(elections) and elections[-1].leader is None
+    """The same of the coordinator's partition."""
+    elections = evidence.in_cluster.coordinator_elections
+    return evidence.at_coordinator.has_leader is False and bool(elections) and elections[-1].leader is None
 
 
 def topic_created(evidence: Evidence) -> Election | None:
@@ -116,9 +111,7 @@ def shown(evidence: Evidence) -> dict[str, str]:
     return {
         "unclean_election": _election(unclean_election(evidence), place),
         "undated_unclean_election": _election(undated_unclean_election(evidence), place),
-        "leader_change": _election(leader_change(evidence), place),
         "leaderless": _election(leaderless(evidence), place),
-        "coordinator_change": _election(coordinator_change(evidence), of_id),
         "coordinator_unclean": _election(unclean_coordinator(evidence), of_id),
         "coordinator_leaderless": _election(next(iter(evidence.in_cluster.coordinator_elections[-1:]), None), of_id),
         "topic_created": "" if created is None else f"{_place(created)}topic {partition.topic} was created again",

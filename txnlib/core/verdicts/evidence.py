@@ -154,6 +154,8 @@ class CoordinatorSide:
     damaged_offset: int | None = None
     #: Coordinator partitions that were not captured, or not completely; None if none was captured.
     missing_partitions: tuple[int, ...] | None = ()
+    #: Whether the coordinator's partition has a leader; None if not known for certain.
+    has_leader: bool | None = None
     #: The broker that leads the coordinator's partition; for missing partitions, the brokers that lead them. None: not known.
     leader: str | None = None
     #: The newest decision about this producer id that lists the partition.

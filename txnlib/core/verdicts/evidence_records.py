@@ -82,9 +82,11 @@ def _metadata_records(evidence: Evidence) -> list[EvidenceRecord]:
 
 
 def _type(event: Election | FencedBroker | LoweredFeature) -> str:
-    if isinstance(event, Election):
-        return MetadataType.PARTITION if event.is_first else MetadataType.PARTITION_CHANGE
-    return MetadataType.FEATURE_LEVEL if isinstance(event, LoweredFeature) else MetadataType.BROKER_REGISTRATION_CHANGE
+    if isinstance(event, FencedBroker):
+        return f"brokerId={event.broker} fenced"
+    if isinstance(event, LoweredFeature):
+        return MetadataType.FEATURE_LEVEL
+    return MetadataType.PARTITION if event.is_first else MetadataType.PARTITION_CHANGE
 
 
 def _shown(value: int | None) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.copies import End, KnownBy, LeaderBasis, Role
 from txnlib.spark import windows
 from txnlib.spark.core_udfs import known_by
@@ -39,6 +39,7 @@ def coverage(
     expected: DataFrame,
     deleted_copies: DataFrame | None = None,
     *,
+    metadata_reach_ms: int | None = None,
     whole_metadata_ms: int | None = None,
 ) -> DataFrame:
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
@@ -46,7 +47,8 @@ def coverage(
     `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms) come from capture.json. A
     null broker is the default; `<broker>/<name>` is one of several copies from a broker. `leaders`: see `coverage.leaders`.
     `expected` (topic, partition) lists the partitions that should have been captured. `deleted_copies` (COPY): copies of deleted
-    topics, which are not judged; None if there are none. `whole_metadata_ms`: up to when the metadata log is known to name every
+    topics, which are not judged; None if there are none. `metadata_reach_ms`: a copy that was taken later may have had another
+    leader than the metadata log says. `whole_metadata_ms`: up to when the metadata log is known to name every
     partition; None if it is not.
     """
     if deleted_copies is not None:
@@ -61,7 +63,7 @@ def coverage(
     copies = _with_contradictions(copies, contradicted)
     copies = _with_leader_epochs(copies, _without_refuted(epochs, contradicted), checkpoints)
     copies = _with_noted_high_watermark(copies, checkpoints, instants)
-    copies = _with_role(copies)
+    copies = _with_role(_with_leader_in_force(copies, metadata_reach_ms))
     copies = _with_known_until(copies)
     copies = _with_judged(_with_status(copies))
     marks = checkpoints.where(F.col("name") == "high_watermark")
@@ -251,8 +253,31 @@ def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
 
 
 def _with_leaders(copies: DataFrame, led: DataFrame) -> DataFrame:
-    joined = copies.join(F.broadcast(led), on=list(TOPIC_PARTITION), how="left")
-    return joined.withColumn("is_leader", F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker")))
+    return copies.join(F.broadcast(led), on=list(TOPIC_PARTITION), how="left")
+
+
+def _with_leader_in_force(copies: DataFrame, metadata_reach_ms: int | None) -> DataFrame:
+    """Each copy with what the metadata log proves about its leader.
+
+    A leader epoch in any copy that is above the log's shows that it is outdated for the partition. A copy that was taken after the
+    end of the log may have had another leader by then. One that was taken before its broker began to lead is a follower's.
+    """
+    is_of_metadata = F.coalesce(F.col("leader_basis").startswith("METADATA_LOG"), F.lit(False))
+    newest_epoch = F.max("leader_epoch").over(windows.whole_partition())
+    is_outdated = is_of_metadata & F.coalesce(newest_epoch > F.col("led_epoch"), F.lit(False))
+    is_late = F.coalesce(F.col("captured_at_ms") > F.lit(metadata_reach_ms).cast("long"), F.lit(True))
+    is_doubtful = (F.col("leader_basis") == LeaderBasis.METADATA_LOG.value) & is_late
+    was_follower = F.coalesce(F.col("captured_at_ms") < F.col("led_since_ms") - CLOCKS_DIFFER_MS, F.lit(False))
+    in_force = copies.withColumn("is_outdated", is_outdated).withColumns(
+        {
+            "leader": F.when(~F.col("is_outdated"), F.col("leader")),
+            "leader_basis": F.when(is_doubtful, LeaderBasis.METADATA_LOG_UNCONFIRMED.value).otherwise(F.col("leader_basis")),
+            "was_follower": is_of_metadata & was_follower,
+        }
+    )
+    basis = F.when(~F.col("is_outdated"), F.col("leader_basis"))
+    is_leader = F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker"))
+    return in_force.withColumns({"leader_basis": basis, "is_leader": is_leader})
 
 
 def _with_instants(copies: DataFrame, instants: DataFrame) -> DataFrame:
@@ -387,11 +412,12 @@ def _with_role(copies: DataFrame) -> DataFrame:
     is_in_sync = F.coalesce(F.array_contains("in_sync", F.col("broker")), F.lit(False))
     is_furthest_in_sync = is_in_sync & F.when(is_in_sync, reach).eqNullSafe(F.max(F.when(is_in_sync, reach)).over(whole))
     is_last = is_furthest_in_sync | (is_furthest & is_replicated)
+    is_unconfirmed = F.coalesce(F.col("leader_basis") == LeaderBasis.METADATA_LOG_UNCONFIRMED.value, F.lit(False))
     role = (
-        F.when(is_stale, Role.OTHER.value)
+        F.when(is_stale | F.col("was_follower"), Role.OTHER.value)
         .when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
         .when(F.col("leader") == NO_LEADER, F.when(is_last, Role.LAST_LEADER.value))
-        .when(F.col("is_leader"), Role.LEADER.value)
+        .when(F.col("is_leader"), F.when(is_furthest | ~is_unconfirmed, Role.LEADER.value))
         # If the folder does not name a broker, the copy's broker is unknown, unless there is only one replica. Console text is no
         # replica.
         .when(

@@ -1,4 +1,4 @@
-"""The leader and replicas of each partition, from capture.json and from the cluster's metadata log."""
+"""Leaders and replicas of partitions, from capture.json and the metadata log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def leaders(
 ) -> DataFrame:
     """One row per partition that capture.json or the metadata log names.
 
-    Columns: TOPIC_PARTITION, leader (`-1`: none), replicas, in_sync, leader_basis, noted_leader, assigned_leader.
+    Columns: TOPIC_PARTITION, leader (`-1`: none), replicas, in_sync, leader_basis, noted_leader (of notes that are in force),
+    assigned_leader; and of leaders from the metadata log, `led_epoch` and `led_since_ms`: their leader epoch, and its begin.
 
     capture.json wins, unless the leader changed in the metadata log after the notes were made. A stale metadata log names none.
     `partition_notes` (topic, partition, leader, replicas): of capture.json, made at `noted_ms`. `metadata_basis`: that of leaders
@@ -34,30 +35,38 @@ def leaders(
     joined = noted.join(_assigned(partition_assignments), on=list(TOPIC_PARTITION), how="full")
     is_newer = F.coalesce(F.col("since_ms") > F.lit(noted_ms).cast("long"), F.lit(False)) | F.col("noted_leader").isNull()
     is_assigned = is_newer & F.col("assigned_leader").isNotNull()
-    of_metadata = F.lit(None) if metadata_basis is LeaderBasis.METADATA_LOG_STALE else F.col("assigned_leader")
+    of_metadata = F.lit(None).cast("string") if metadata_basis is LeaderBasis.METADATA_LOG_STALE else F.col("assigned_leader")
     basis = F.when(is_assigned, F.lit(metadata_basis and metadata_basis.value)).when(
         F.col("noted_leader").isNotNull(), LeaderBasis.CAPTURE_JSON.value
     )
+    is_superseded = is_assigned & F.col("noted_leader").isNotNull()
     return joined.select(
         *TOPIC_PARTITION,
         F.when(is_assigned, of_metadata).otherwise(F.col("noted_leader")).cast("string").alias("leader"),
         F.coalesce(F.when(is_assigned, F.col("assigned_replicas")), "noted_replicas").alias("replicas"),
         F.when(is_assigned, F.col("in_sync")).alias("in_sync"),
         basis.cast("string").alias("leader_basis"),
-        "noted_leader",
-        "assigned_leader",
+        F.when(~is_superseded, F.col("noted_leader")).alias("noted_leader"),
+        of_metadata.cast("string").alias("assigned_leader"),
+        F.when(is_assigned, F.col("leader_epoch")).alias("led_epoch"),
+        F.when(is_assigned, F.col("since_ms")).alias("led_since_ms"),
     )
 
 
 def _assigned(partition_assignments: DataFrame) -> DataFrame:
+    """The current state of each partition, and since when its leader epoch lasts, if a record shows it."""
     in_sync = F.concat("isr", F.coalesce("eligible_leader_replicas", F.array().cast("array<int>")))
-    return partition_assignments.where("is_current").select(
+    begun = F.when(F.bool_and(F.col("since").isNotNull()), F.min(F.unix_millis("since")))
+    epochs = partition_assignments.groupBy(*TOPIC_PARTITION, "topic_id", "leader_epoch").agg(begun.alias("since_ms"))
+    current = partition_assignments.where("is_current").select(
         *TOPIC_PARTITION,
+        "topic_id",
+        "leader_epoch",
         F.coalesce(F.col("leader").cast("string"), F.lit(NO_LEADER)).alias("assigned_leader"),
         F.col("replicas").cast("array<string>").alias("assigned_replicas"),
         F.array_distinct(in_sync).cast("array<string>").alias("in_sync"),
-        F.unix_millis("since").alias("since_ms"),
     )
+    return current.join(epochs, on=[*TOPIC_PARTITION, "topic_id", "leader_epoch"], how="left")
 
 
 def deleted_copies(
@@ -74,7 +83,7 @@ def deleted_copies(
     The topic id in `partition.metadata` shows it. A broker makes the folder of a partition after it has stored the topic's record
     in its own metadata log. So an id that a metadata log with beginning and end (`is_metadata_whole`) does not contain is older
     than its snapshot, if the log of that broker was captured, or if the log is confirmed. Text shows no topic id: it counts as
-    deleted if no topic of its name exists any more. Kafka: `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
+    deleted if a confirmed log has no topic of its name. Kafka: `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
     """
     ids = checkpoints.where(F.col("name") == "topic_id").groupBy(*COPY).agg(F.max("topic_id").alias("topic_id"))
     of_names = partition_assignments.groupBy("topic").agg(
@@ -93,8 +102,7 @@ def deleted_copies(
     is_past = is_known & ~topic_id.eqNullSafe(current)
     is_proof = F.lit(is_metadata_confirmed) | F.coalesce("has_log", F.lit(False))
     is_unlisted = F.lit(is_metadata_whole) & topic_id.isNotNull() & ~is_known & is_proof
-    is_forgotten = F.lit(is_metadata_whole and is_metadata_confirmed) | (F.size("known_ids") > 0)
-    is_nameless = topic_id.isNull() & current.isNull() & F.coalesce(is_forgotten, F.lit(False))
+    is_nameless = F.lit(is_metadata_whole and is_metadata_confirmed) & topic_id.isNull() & current.isNull()
     return named.where(is_past | is_unlisted | is_nameless).select(*COPY)
 
 

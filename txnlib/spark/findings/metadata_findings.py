@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial, reduce
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.spark.instants import clock_ms
+from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.producers.producer_spans import newest_spans
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
@@ -33,6 +34,10 @@ def metadata_findings(
     if whole_metadata_ms is not None:
         found.append(_never_allocated(producer_spans, producer_id_owners, producer_id_blocks, whole_metadata_ms))
     return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), found)
+
+
+#: Producer ids that brokers may have been given between the end of the metadata log and the last copy: ten blocks.
+_SINCE_THEN: Final = 10_000
 
 
 def _unclean_elections(partition_assignments: DataFrame) -> DataFrame:
@@ -75,19 +80,31 @@ def _copies_of_deleted_topics(coverage: DataFrame) -> DataFrame:
 def _never_allocated(
     producer_spans: DataFrame, producer_id_owners: DataFrame, producer_id_blocks: DataFrame, whole_metadata_ms: int
 ) -> DataFrame:
-    """Producer ids beyond every block, in records that are older than the end of the metadata log. Kafka: `ProducerIdManager`."""
+    """Producer ids beyond every block, in records that are older than the end of the metadata log.
+
+    A client's time does not prove that. Without a broker's, the brokers would have to have used up several blocks since.
+    Kafka: `ProducerIdManager`.
+    """
     highest = producer_id_blocks.agg(F.coalesce(F.max("last_producer_id"), F.lit(-1).cast("long")).alias("highest"))
-    written_ms = F.greatest(clock_ms("state.last_timestamp"), clock_ms("marker_ms"))
-    written = newest_spans(producer_spans).where(written_ms <= whole_metadata_ms)
-    on_partitions = written.select(*PRODUCER, F.coalesce("first_offset", "marker_offset").alias("offset"))
-    at_coordinators = producer_id_owners.where(F.col("last_seen") <= F.timestamp_millis(F.lit(whole_metadata_ms))).select(
+    stamped_ms = F.coalesce(F.when(F.col("is_broker_clock"), clock_ms("first_timestamp_ms")), clock_ms("marker_ms"))
+    is_dated = F.coalesce(stamped_ms <= whole_metadata_ms, F.lit(False))
+    on_partitions = newest_spans(producer_spans).select(
+        *PRODUCER, F.coalesce("first_offset", "marker_offset").alias("offset"), is_dated.alias("is_dated")
+    )
+    at_coordinators = producer_id_owners.where(F.col("last_seen") <= instant(F.lit(whole_metadata_ms))).select(
         F.lit(TRANSACTION_STATE_TOPIC).alias("topic"),
         F.col("coordinator_partition").alias("partition"),
         "producer_id",
         F.col("last_record_offset").alias("offset"),
         "transactional_id",
+        F.lit(True).alias("is_dated"),
     )
     used = on_partitions.unionByName(at_coordinators, allowMissingColumns=True)
-    beyond = used.join(F.broadcast(highest)).where(F.col("producer_id") > F.col("highest"))
+    least = F.col("highest") + F.when(F.col("is_dated"), 0).otherwise(_SINCE_THEN)
+    beyond = used.join(F.broadcast(highest)).where(F.col("producer_id") > least)
     says = F.concat(F.lit("the last producer id that the cluster handed out is "), "highest")
-    return beyond.withColumn("name", F.lit(Finding.PRODUCER_ID_NEVER_ALLOCATED.name)).withColumn("evidence", says).drop("highest")
+    return (
+        beyond.withColumn("name", F.lit(Finding.PRODUCER_ID_NEVER_ALLOCATED.name))
+        .withColumn("evidence", says)
+        .drop("highest", "is_dated")
+    )

@@ -23,7 +23,9 @@ def until(states: DataFrame, ordered: WindowSpec, removed_offset: str | None = N
     """
     next_offset, next_ms = F.lead("at_offset").over(ordered), F.lead("since_ms").over(ordered)
     if removed_offset is not None and removed_ms is not None:
-        next_offset, next_ms = F.coalesce(next_offset, F.col(removed_offset)), F.coalesce(next_ms, F.col(removed_ms))
+        is_last = next_offset.isNull()
+        next_ms = F.when(is_last, F.col(removed_ms)).otherwise(next_ms)
+        next_offset = F.coalesce(next_offset, F.col(removed_offset))
     return states.withColumns({"until_offset": next_offset, "until": instant(next_ms), "since": instant("since_ms")}).withColumn(
         "is_current", F.col("until_offset").isNull()
     )

@@ -1,4 +1,4 @@
-"""What the cluster's metadata log shows about the partition of an open transaction, its coordinator, and its producer id.
+"""What the cluster's metadata log shows about open transactions.
 
 Columns have the field names of `core.verdicts.evidence.ClusterSide`. All times are the controller's.
 """
@@ -64,7 +64,9 @@ def fenced_brokers(broker_sessions: DataFrame) -> DataFrame:
     event = F.struct(
         F.col("since_offset").alias("offset"), F.unix_millis("since").alias("at_ms"), F.col("broker_id").alias("broker")
     )
-    return broker_sessions.where(F.col("is_fenced")).agg(_newest(event).alias("fenced"))
+    before = F.lag("is_fenced").over(windows.sessions_of_broker())
+    fenced = broker_sessions.withColumn("was_fenced", before).where(F.col("is_fenced") & ~F.col("was_fenced"))
+    return fenced.agg(_newest(event).alias("fenced"))
 
 
 def lowered_features(cluster_settings: DataFrame) -> DataFrame:

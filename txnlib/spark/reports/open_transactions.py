@@ -285,7 +285,7 @@ def _coordinators(coverage: DataFrame, coordinator_states: DataFrame) -> DataFra
         .groupBy(F.col("partition").alias("coordinator_partition"))
         .agg(
             F.max(F.when(F.col("is_decoded"), F.unix_millis("known_until"))).alias("coordinator_known_ms"),
-            F.max_by(F.struct("role", "ends", "high_watermark", "leader"), _standing_of_copy()).alias("best"),
+            F.max_by(F.struct("role", "ends", "high_watermark", "leader", "leader_basis"), _standing_of_copy()).alias("best"),
             # It is not known when a console consumer ended.
             F.max(F.when(shows_absence(), F.unix_millis("captured_at"))).alias("coordinator_captured_ms"),
             F.bool_and("is_instant_assumed").alias("is_coordinator_assumed"),
@@ -401,6 +401,7 @@ def _coordinator_side(count_basis: str, transaction_version: int | None) -> Colu
         "damaged_offset": F.col("damaged_offset"),
         "missing_partitions": F.when(~no_coordinator, F.col("missing_partitions")),
         "leader": F.nullif(F.when(is_owned, F.col("best.leader")).otherwise(of_others), F.lit(NO_LEADER)),
+        "has_leader": F.when(is_owned & F.col("best.leader_basis").isin(*PROVES_LEADER), F.col("best.leader") != NO_LEADER),
         "ended_ms": _ended_ms(),
         "decision": F.when(F.col("decision").isNotNull(), _decided("decision")),
         "commit_due": F.when(F.col("commit_due").isNotNull(), _decided("commit_due")),
