@@ -11,13 +11,14 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import End, KnownBy, LeaderBasis, Role
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.copies import End, KnownBy, Role
 from txnlib.spark import windows
 from txnlib.spark.core_udfs import known_by
 from txnlib.spark.coverage.contradicted_batches import contradicted_batches, epochs_of_segments
 from txnlib.spark.coverage.deleted_topics import with_gone
 from txnlib.spark.coverage.leaders import NO_LEADER, broker
+from txnlib.spark.coverage.roles import with_leader_in_force, with_role
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
@@ -53,17 +54,15 @@ def coverage(
     """
     if deleted_copies is not None:
         deleted = _deleted(_with_checkpoints(_summaries(_only(segments, deleted_copies)), checkpoints), instants)
-        segments, checkpoints, record_batches = (
-            each.join(F.broadcast(deleted_copies), on=list(COPY), how="left_anti")
-            for each in (segments, checkpoints, record_batches)
-        )
-    copies = _with_leaders(_with_instants(_with_checkpoints(_summaries(segments), checkpoints), instants), leaders)
+        segments, checkpoints, record_batches = (_without(each, deleted_copies) for each in (segments, checkpoints, record_batches))
+    copies = _with_instants(_with_checkpoints(_summaries(segments), checkpoints), instants)
+    copies = copies.join(F.broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
     epochs = epochs_of_segments(record_batches)
     contradicted = contradicted_batches(epochs, segments, checkpoints)
     copies = _with_contradictions(copies, contradicted)
     copies = _with_leader_epochs(copies, _without_refuted(epochs, contradicted), checkpoints)
     copies = _with_noted_high_watermark(copies, checkpoints, instants)
-    copies = _with_role(_with_leader_in_force(copies, metadata_reach_ms))
+    copies = with_role(with_leader_in_force(copies, metadata_reach_ms))
     copies = _with_known_until(copies)
     copies = _with_judged(_with_status(copies))
     marks = checkpoints.where(F.col("name") == "high_watermark")
@@ -252,34 +251,6 @@ def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
     return joined.withColumn("log_start_offset", F.greatest("log_start_offset", "first_segment_offset"))
 
 
-def _with_leaders(copies: DataFrame, led: DataFrame) -> DataFrame:
-    return copies.join(F.broadcast(led), on=list(TOPIC_PARTITION), how="left")
-
-
-def _with_leader_in_force(copies: DataFrame, metadata_reach_ms: int | None) -> DataFrame:
-    """Each copy with what the metadata log proves about its leader.
-
-    A leader epoch in any copy that is above the log's shows that it is outdated for the partition. A copy that was taken after the
-    end of the log may have had another leader by then. One that was taken before its broker began to lead is a follower's.
-    """
-    is_of_metadata = F.coalesce(F.col("leader_basis").startswith("METADATA_LOG"), F.lit(False))
-    newest_epoch = F.max("leader_epoch").over(windows.whole_partition())
-    is_outdated = is_of_metadata & F.coalesce(newest_epoch > F.col("led_epoch"), F.lit(False))
-    is_late = F.coalesce(F.col("captured_at_ms") > F.lit(metadata_reach_ms).cast("long"), F.lit(True))
-    is_doubtful = (F.col("leader_basis") == LeaderBasis.METADATA_LOG.value) & is_late
-    was_follower = F.coalesce(F.col("captured_at_ms") < F.col("led_since_ms") - CLOCKS_DIFFER_MS, F.lit(False))
-    in_force = copies.withColumn("is_outdated", is_outdated).withColumns(
-        {
-            "leader": F.when(~F.col("is_outdated"), F.col("leader")),
-            "leader_basis": F.when(is_doubtful, LeaderBasis.METADATA_LOG_UNCONFIRMED.value).otherwise(F.col("leader_basis")),
-            "was_follower": is_of_metadata & was_follower,
-        }
-    )
-    basis = F.when(~F.col("is_outdated"), F.col("leader_basis"))
-    is_leader = F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker"))
-    return in_force.withColumns({"leader_basis": basis, "is_leader": is_leader})
-
-
 def _with_instants(copies: DataFrame, instants: DataFrame) -> DataFrame:
     noted = instants.where(F.col("broker").isNotNull())
     of_place = noted.withColumnsRenamed({"broker": "place", "captured_at_ms": "of_place_ms"})
@@ -391,45 +362,6 @@ def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instan
         .agg(F.max(F.when(is_earlier, F.col("noted_offset"))).alias("noted_high_watermark"))
     )
     return copies.join(highest, on=list(COPY), how="left")
-
-
-def _with_role(copies: DataFrame) -> DataFrame:
-    """Each copy with its role and its end (`core.verdicts.copies`)."""
-    ends_whole = F.col("tail").isin("CLEAN", "ZEROS")
-    reached = F.greatest("noted_high_watermark", "reached_offset", "recovery_point")
-    is_short = (F.col("tail") == "CORRUPT") | (reached > F.col("survives_until"))
-    end = F.when(F.coalesce(is_short, F.lit(False)), End.SHORT.value).when(
-        F.coalesce(ends_whole, F.lit(False)) & ~F.col("is_printed"), End.WHOLE.value
-    )
-    copies = copies.withColumn("ends", end.otherwise(End.TORN.value))
-    whole = windows.whole_partition()
-    reach = F.struct("leader_epoch", F.coalesce("survives_until", F.lit(0).cast("long")))
-    is_furthest = reach.eqNullSafe(F.max(reach).over(whole))
-    held_by = F.collect_set("broker").over(whole)
-    is_replicated = F.coalesce(F.size(F.array_except("replicas", held_by)) == 0, F.lit(False)) & (F.size("replicas") > 0)
-    is_only_replica = F.coalesce(F.col("replicas") == F.array("leader"), F.lit(False))
-    is_stale = F.coalesce(F.col("leader_basis") == LeaderBasis.METADATA_LOG_STALE.value, F.lit(False))
-    is_in_sync = F.coalesce(F.array_contains("in_sync", F.col("broker")), F.lit(False))
-    is_furthest_in_sync = is_in_sync & F.when(is_in_sync, reach).eqNullSafe(F.max(F.when(is_in_sync, reach)).over(whole))
-    is_last = is_furthest_in_sync | (is_furthest & is_replicated)
-    is_unconfirmed = F.coalesce(F.col("leader_basis") == LeaderBasis.METADATA_LOG_UNCONFIRMED.value, F.lit(False))
-    role = (
-        F.when(is_stale | F.col("was_follower"), Role.OTHER.value)
-        .when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))
-        .when(F.col("leader") == NO_LEADER, F.when(is_last, Role.LAST_LEADER.value))
-        .when(F.col("is_leader"), F.when(is_furthest | ~is_unconfirmed, Role.LEADER.value))
-        # If the folder does not name a broker, the copy's broker is unknown, unless there is only one replica. Console text is no
-        # replica.
-        .when(
-            is_furthest & ~_names_broker() & ~F.col("is_printed"),
-            F.when(is_only_replica, Role.LEADER.value).otherwise(Role.FURTHEST.value),
-        )
-    )
-    return copies.withColumn("role", F.coalesce(role, F.lit(Role.OTHER.value)))
-
-
-def _names_broker() -> Column:
-    return F.coalesce(F.col("broker").rlike("^[0-9]+$"), F.lit(False))
 
 
 def _with_known_until(copies: DataFrame) -> DataFrame:
