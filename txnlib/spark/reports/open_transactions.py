@@ -17,18 +17,17 @@ from txnlib.core.verdicts.copies import PROVES_LEADER, End, Role
 from txnlib.core.verdicts.evidence import Owner, Thresholds
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Verdict
-from txnlib.readers.header_columns import PAGE
 from txnlib.spark import windows
 from txnlib.spark.coordinators.transactional_ids import is_two_phase_commit, last_records
 from txnlib.spark.core_udfs import application_of, judgement
 from txnlib.spark.coverage.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.coverage.leaders import NO_LEADER
 from txnlib.spark.instants import clock_ms, instant
-from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.reports.check_evidence import alarms, start_checks
 from txnlib.spark.reports.decision_evidence import committed_siblings, decisions, sibling_commit_ms, siblings
 from txnlib.spark.reports.metadata_evidence import blocks, coordinator_elections, elections, fenced_brokers, lowered_features
+from txnlib.spark.reports.surroundings import surroundings
 from txnlib.spark.schemas import (
     HANGING_TRANSACTIONS,
     LATE_TRANSACTIONS,
@@ -86,8 +85,8 @@ def open_transactions(
         .join(F.broadcast(coordinator_states.agg(F.max("hole_ms").alias("newest_hole_ms"))), how="left")
     )
     evidence = _with_metadata(evidence, opened, partition_assignments, broker_sessions, cluster_settings, producer_id_blocks)
-    surroundings = _surroundings(opened, record_batches)
-    evidence = evidence.join(F.broadcast(surroundings), on=[*TOPIC_PARTITION, "start_offset"], how="left")
+    around = surroundings(opened, record_batches)
+    evidence = evidence.join(F.broadcast(around), on=[*TOPIC_PARTITION, "start_offset"], how="left")
     limits = F.struct(*[F.lit(value).cast("long").alias(name) for name, value in vars_of(thresholds).items()])
     coordinator_side = _coordinator_side(coordinator_partitions_basis, transaction_version)
     judged = evidence.withColumn(
@@ -176,61 +175,6 @@ def _with_history(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
         F.min("as_of").alias("earliest"), F.count_distinct("run_id").cast("int").alias("earlier_runs")
     )
     return opened.join(seen, on=list(OPEN_TRANSACTION), how="left")
-
-
-def _surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
-    """The nearest broker-stamped times around each start, and the number of bytes from there on.
-
-    One pass over the batches sums up ranges of offsets (`offset_buckets`), each split at the starts in it; then only few rows are
-    sorted. Sorting all batches of a partition would take one task, and most of the time of a report.
-    """
-    starts = opened.select(*TOPIC_PARTITION, "source", "start_offset", bucket_of("start_offset")).distinct()
-    copies = starts.select(*TOPIC_PARTITION, "source").distinct()
-    cuts = starts.groupBy(*TOPIC_PARTITION, "bucket").agg(F.sort_array(F.collect_set("start_offset")).alias("cuts"))
-    is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
-    # The CRC of larger data batches was not checked, so their times prove nothing.
-    is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (F.col("size") <= PAGE)
-    pieces = (
-        record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
-        .withColumn("bucket", bucket_of("base_offset"))
-        .join(F.broadcast(cuts), on=[*TOPIC_PARTITION, "bucket"], how="left")
-        .select(
-            *TOPIC_PARTITION,
-            "bucket",
-            F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
-            F.lit(None).cast("long").alias("start_offset"),
-            F.when(is_marker | is_stamped, clock_ms("max_timestamp_ms")).alias("stamped_ms"),
-            F.col("size").cast("long").alias("size"),
-        )
-    )
-    # The piece that begins at each start. Its batches may be missing.
-    begun = cuts.select(*TOPIC_PARTITION, "bucket", F.posexplode("cuts").alias("place", "start_offset")).select(
-        *TOPIC_PARTITION,
-        "bucket",
-        (F.col("place") + 1).alias("cut"),
-        "start_offset",
-        F.lit(None).cast("long").alias("stamped_ms"),
-        F.lit(0).cast("long").alias("size"),
-    )
-    sums = (
-        pieces.unionByName(begun)
-        .groupBy(*TOPIC_PARTITION, "bucket", "cut")
-        .agg(
-            F.max("start_offset").alias("start_offset"),
-            F.max("stamped_ms").alias("latest_ms"),
-            F.min("stamped_ms").alias("earliest_ms"),
-            F.sum("size").alias("size"),
-        )
-    )
-    before, from_here = windows.before_now(windows.pieces()), windows.until_now(windows.pieces_downwards())
-    around = sums.select(
-        *TOPIC_PARTITION,
-        "start_offset",
-        F.max("latest_ms").over(before).alias("stamped_before_ms"),
-        F.min("earliest_ms").over(from_here).alias("stamped_after_ms"),
-        F.sum("size").over(from_here).alias("bytes_from_here"),
-    )
-    return around.where(F.col("start_offset").isNotNull())
 
 
 def _owned(opened: DataFrame, producer_id_owners: DataFrame, coordinator_states: DataFrame) -> DataFrame:
