@@ -6,7 +6,7 @@ from random import Random
 
 from txnlib.core.instants import clock_ms
 from txnlib.spark import offset_buckets
-from txnlib.spark.reports.open_transactions import _surroundings
+from txnlib.spark.reports.surroundings import surroundings
 from txnlib.spark.schemas import RECORD_BATCHES
 
 SOURCE = "raw:1"
@@ -62,6 +62,6 @@ def test_of_random_logs_with_many_starts_in_a_stretch_and_starts_whose_batches_a
     )
     found = {
         (row["partition"], row["start_offset"]): (row["stamped_before_ms"], row["stamped_after_ms"], row["bytes_from_here"])
-        for row in _surroundings(opened, batches).collect()
+        for row in surroundings(opened, batches).collect()
     }
     assert found == expected

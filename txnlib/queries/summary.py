@@ -80,11 +80,6 @@ class Summary:
     as_of_basis: str
     output: str
     kafka_version: str | None = None
-    #: Broker settings for which Kafka's defaults are assumed.
-    assumed: tuple[str, ...] = ()
-    #: The newest time in the cluster's metadata log, and what its leaders are worth; None: there is no such log.
-    metadata_ms: int | None = None
-    metadata_basis: str | None = None
     #: Counts: verdicts, reasons, findings by severity, coverage by status, rows.
     counts: Mapping[str, Any] = field(default_factory=dict)
     #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`.
@@ -108,6 +103,11 @@ class Summary:
     ended: tuple[Row, ...] = ()
     #: Copies that are not COMPLETE.
     incomplete: tuple[Row, ...] = ()
+    #: Broker settings for which Kafka's defaults are assumed.
+    assumed: tuple[str, ...] = ()
+    #: The newest time in the cluster's metadata log, and what its leaders are worth; None: there is no such log.
+    metadata_ms: int | None = None
+    metadata_basis: str | None = None
 
 
 def summarise(run: Run) -> Summary:
