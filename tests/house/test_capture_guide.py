@@ -43,7 +43,9 @@ def test_what_the_guide_says_leads_to_a_capture(block, tmp_path):
     place = here / where if where == "capture" else tmp_path / "machines" / LOCAL / where
     logs = list_capture([str(place)]).of_kind(kind)
     assert {file.source.split(":")[1].split("/")[0] for file in logs} == brokers
-    assert {f"{file.topic}-{file.partition}" for file in logs if file.topic != "__transaction_state"} == partitions
+    internal = ("__transaction_state", "__cluster_metadata")
+    assert {f"{file.topic}-{file.partition}" for file in logs if file.topic not in internal} == partitions
+    assert "__cluster_metadata" in {file.topic for file in logs}
     assert {file.partition for file in logs if file.topic == "__transaction_state"} >= {0}
     assert not list(place.rglob("*.deleted"))
 

@@ -58,6 +58,9 @@ def _machine(machine: Path, broker: int) -> None:
         for name in ("00000000000000000000.log", "00000000000000000050.log", "00000000000000000050.snapshot"):
             (data / folder).mkdir(parents=True, exist_ok=True)
             (data / folder / name).write_text(f"{folder} {name}")
+    (data / "__cluster_metadata-0").mkdir()
+    for name in ("00000000000000000000.log", "00000000000000000007-0000000001.checkpoint"):
+        (data / "__cluster_metadata-0" / name).write_text(f"__cluster_metadata-0 {name}")
     (data / "orders-0" / "00000000000000000000.log.deleted").write_text("no data")
     (data / "meta.properties").write_text(f"node.id={broker}\ncluster.id=ours\n")
     (data / "replication-offset-checkpoint").write_text("0\n0\n")
