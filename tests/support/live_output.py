@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.support.memory_audits import MemoryTables
 
@@ -114,9 +115,17 @@ def our_listed(tables: MemoryTables) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def leaders(capture: Path) -> dict[str, int]:
-    notes = json.loads((capture / "brokers" / "capture.json").read_text())
-    return {name: noted["leader"] for name, noted in notes["partitions"].items()}
+_TOPIC_LINE: Final = re.compile(r"\tTopic: (\S+)\tPartition: (\d+)\tLeader: (\S+)")
+
+
+def leaderless(capture: Path) -> set[str]:
+    """Partitions without a leader by capture.json, or by the live kafka-topics.sh where it was asked."""
+    notes = json.loads((capture / "brokers" / "capture.json").read_text()).get("partitions", {})
+    topics = capture / "live" / "topics.txt"
+    told = _TOPIC_LINE.findall(topics.read_text()) if topics.exists() else []
+    return {name for name, noted in notes.items() if noted["leader"] == -1} | {
+        f"{topic}-{partition}" for topic, partition, leader in told if leader == "none"
+    }
 
 
 def truth(capture: Path) -> dict[str, Any]:
