@@ -19,7 +19,11 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
+def constraints_of(table: str) -> dict[str, str]:
+    """The constraints of a table: name -> condition."""
+    return {**CONSTRAINTS["*"], **CONSTRAINTS.get(table, {})}
+
+
 def options_of(table: str) -> dict[str, str]:
     """The writer options that create a table with its constraints."""
-    constraints = {**CONSTRAINTS["*"], **CONSTRAINTS.get(table, {})}
-    return {f"delta.constraints.{name}": condition for name, condition in constraints.items()}
+    return {f"delta.constraints.{name}": condition for name, condition in constraints_of(table).items()}

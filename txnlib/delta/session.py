@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 
 def delta_session(name: str) -> SparkSession:
@@ -23,12 +24,12 @@ def delta_session(name: str) -> SparkSession:
     if active is not None:
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    is_remote = "SPARK_REMOTE" in os.environ
+    asks_server = "SPARK_REMOTE" in os.environ
     builder = SparkSession.builder.appName(name)
-    for key, value in {**SHOWN, **({} if is_remote else {**DELTA, **_alone()})}.items():
+    for key, value in {**SHOWN, **({} if asks_server else {**DELTA, **_alone()})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    if is_remote:
+    if asks_server:
         session.addArtifacts(*filter(None, os.environ.get("TXNLIB_PY_FILES", "").split(",")), pyfile=True)
     return session
 
@@ -46,6 +47,14 @@ def _alone() -> dict[str, str]:
         return {**ALONE, "spark.jars": fetched}
     spark, delta = version("pyspark").split("."), version("delta-spark")
     return {**ALONE, "spark.jars.packages": f"io.delta:delta-spark_{spark[0]}.{spark[1]}_2.13:{delta}"}
+
+
+def is_driver_local(spark: SparkSession) -> bool:
+    """Whether a path without a scheme means the same file to the driver's Python and to Spark."""
+    if is_remote() or {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+        return False
+    is_local_system = str(spark.conf.get("spark.hadoop.fs.defaultFS", "file:///")).startswith("file:")
+    return is_local_system and str(spark.conf.get("spark.master", "")).startswith("local")
 
 
 @contextmanager

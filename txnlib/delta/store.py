@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -20,8 +21,10 @@ from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from txnlib.core.schema import TABLES as CATALOGUE
+from txnlib.delta import local_tables
 from txnlib.delta.commits import Commit, commit_notes, newest_commit, quoted
 from txnlib.delta.constraints import options_of
+from txnlib.delta.session import is_driver_local
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import RUN_COLUMNS, TABLES, conform
 
@@ -50,6 +53,8 @@ again_after_conflicts: Final = retry(
 #: third of a large write.
 NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
 
+STATISTICS: Final = "delta.dataSkippingStatsColumns"
+
 #: Error message of Delta if a table has other partition columns.
 OTHER_PARTITIONS: Final = "Partition columns do not match"
 
@@ -72,6 +77,11 @@ def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
     )
 
 
+def _statistics_of(name: str) -> list[str]:
+    """The columns of a table with minimum and maximum per file."""
+    return [column for column in NOTED if column in TABLES[name].names] or ["cluster"]
+
+
 def _commit_options(commit_note: str) -> dict[str, str]:
     return {"userMetadata": commit_note} if commit_note else {}
 
@@ -83,6 +93,8 @@ class Store:
     spark: SparkSession
     output: str | None = None
     schema: str | None = None
+    #: Whether tables are expected to fit in the driver (`local_tables`).
+    is_small: bool = False
 
     def __post_init__(self) -> None:
         if (self.output is None) == (self.schema is None):
@@ -97,6 +109,8 @@ class Store:
 
     def exists(self, name: str) -> bool:
         """Whether a table exists."""
+        if (folder := self.folder_of(name)) is not None:
+            return local_tables.exists(folder)
         try:
             _ = self._load(name).schema
         except AnalysisException:
@@ -105,6 +119,11 @@ class Store:
 
     def read_all(self, name: str) -> DataFrame:
         """A table with the rows of all runs. A column that the stored table lacks is NULL. Raises MissingTableError."""
+        if (folder := self.folder_of(name)) is not None:
+            if not local_tables.exists(folder):
+                raise MissingTableError(name, "audit")
+            if (rows := local_tables.read(folder, name)) is not None:
+                return local_tables.local_relation(self.spark, rows, stored_schema(name))
         try:
             table = self._load(name)
             known = table.columns  # Spark Connect looks up the table only here
@@ -123,6 +142,10 @@ class Store:
             return not set(stored_schema(name).names) <= set(self._load(name).columns)
         except AnalysisException:
             return False
+
+    def folder_of(self, name: str) -> str | None:
+        """The folder of a table that is read and committed without Spark; None if Spark must do it."""
+        return f"{self.folder}/{name}" if self.is_small and self.folder is not None and is_driver_local(self.spark) else None
 
     def sql_name(self, name: str) -> str:
         """The name of a table in a SQL statement."""
@@ -144,7 +167,7 @@ class RunStore:
     store: Store
     cluster: str
     run_id: str
-    #: Tables read since they were last written. Opening a table again would read its log.
+    #: Tables read since they were last written, or held since. Opening a table again would read its log.
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
     #: Newest commits of this run by other writers (`note_commit`).
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
@@ -157,11 +180,16 @@ class RunStore:
 
     def read_stamped(self, name: str) -> DataFrame:
         """The same rows with those columns."""
+        if name in self._commits and name in self._opened:
+            return self._stamped(self._opened[name], name)
         return self.store.read_all(name).where(F.col("run_id") == self.run_id)
 
     def append(self, name: str, frame: DataFrame, *, commit_note: str = "") -> None:
         """Adds rows of this run to a table. `commit_note`: a note on the commit, for `commit_notes`."""
-        self._save(name, frame, "append", commit_note=commit_note)
+        self._forget(name)
+        rows = self._collected(name, frame)
+        if rows is None or not self._commit_rows(name, rows, None, commit_note):
+            self._save(name, frame, "append", commit_note=commit_note)
 
     @again_after_conflicts
     def remove(self, name: str, values: Mapping[str, str]) -> None:
@@ -179,7 +207,28 @@ class RunStore:
 
         `partition_columns`: those of a new table, if not the usual ones.
         """
-        self._save(name, frame, "overwrite", partition_columns)
+        self._forget(name)
+        rows = self._collected(name, frame)
+        if rows is None:
+            self._save(name, frame, "overwrite", partition_columns)
+            return
+        held = local_tables.local_relation(self.store.spark, rows, TABLES[name])
+        if not self._commit_rows(name, rows, self.run_id):
+            self._save(name, held, "overwrite", partition_columns)
+        self.note_commit(name, Commit(rows.num_rows, 1, rows.nbytes))
+        self._opened[name] = held
+
+    def _collected(self, name: str, frame: DataFrame) -> pa.Table | None:
+        """The rows of a frame, in the driver; None if they are too many."""
+        return local_tables.collect(conform(frame, TABLES[name])) if self.store.is_small else None
+
+    def _commit_rows(self, name: str, rows: pa.Table, replaced_run: str | None, note: str = "") -> bool:
+        """Commits rows without Spark. Returns False, without writing, if that is impossible."""
+        folder = self.store.folder_of(name)
+        if folder is None:
+            return False
+        stamped = local_tables.stamped(rows, name, self.cluster, self.run_id)
+        return local_tables.commit(folder, name, stamped, replaced_run=replaced_run, statistics=_statistics_of(name), note=note)
 
     def note_commit(self, name: str, commit: Commit) -> None:
         """Notes that another writer replaced the rows of this run in a table: `read` opens it again, `commit` returns this one."""
@@ -198,6 +247,11 @@ class RunStore:
         self._forget(name)
         self.store.spark.sql(f"OPTIMIZE {self.store.sql_name(name)} WHERE run_id = {quoted(self.run_id)}")
 
+    def _stamped(self, rows: DataFrame, name: str) -> DataFrame:
+        """Rows of a table with the columns that name the run."""
+        stamps = {"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)}
+        return rows.withColumns(stamps).select(*stored_schema(name).names)
+
     def _folder_of(self, name: str) -> str | None:
         return None if self.store.folder is None else f"{self.store.folder}/{name}"
 
@@ -209,10 +263,7 @@ class RunStore:
     def _save(
         self, name: str, frame: DataFrame, mode: str, partition_columns: Sequence[str] = (), *, commit_note: str = ""
     ) -> None:
-        self._forget(name)
-        stamped = conform(frame, TABLES[name]).withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
-        noted = ",".join(column for column in NOTED if column in TABLES[name].names) or "cluster"
-        stored = _as_stored(stamped, stored_schema(name))
+        stored = _as_stored(self._stamped(conform(frame, TABLES[name]), name), stored_schema(name))
         if self.store.output is None and self.store.is_older(name):
             self._evolve(stored, name, mode, commit_note)
             return
@@ -220,7 +271,7 @@ class RunStore:
             stored.write.format("delta")
             .mode(mode)
             .option("mergeSchema", "true")
-            .options(**{"delta.dataSkippingStatsColumns": noted, **options_of(name)}, **_commit_options(commit_note))
+            .options(**{STATISTICS: ",".join(_statistics_of(name)), **options_of(name)}, **_commit_options(commit_note))
         )
         if mode == "overwrite":
             writer = writer.option("replaceWhere", f"run_id = {quoted(self.run_id)}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -32,6 +33,9 @@ from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import AUDIT_RUNS
 from txnlib.version import __version__
+
+#: Below this, the tables of a capture are expected to fit in the driver.
+SMALL_CAPTURE_BYTES: Final = 32 << 20
 
 
 def silent(text: str) -> None:
@@ -96,7 +100,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
     tune_for(spark, capture.size)
-    store = _store(request, spark)
+    store = _store(request, spark, is_small=capture.size < SMALL_CAPTURE_BYTES)
     capture, earlier, newest_ms = _resume(request, given, capture, store, say)
     tune_for(spark, capture.size_to_read, capture.size - capture.size_to_read)
     capture = split_large_files(spark, capture)
@@ -126,9 +130,9 @@ def _resume(
     return capture, None, None
 
 
-def _store(request: AuditRequest, spark: SparkSession) -> Store:
+def _store(request: AuditRequest, spark: SparkSession, *, is_small: bool = False) -> Store:
     output = None if request.output is None else _absolute(request.output)
-    return Store(spark, output, request.schema)
+    return Store(spark, output, request.schema, is_small)
 
 
 def _absolute(output: str) -> str:
@@ -215,9 +219,12 @@ def reopen_run(
 
 
 def tune_again(run: Run) -> None:
-    """Tunes the session of a reopened run for the size of its input."""
-    read = run.tables.read("segments").agg(F.sum("bytes").alias("bytes")).first()
-    tune_for(run.spark, 0 if read is None or read["bytes"] is None else read["bytes"])
+    """Tunes the session of a reopened run, and how its tables are stored, for the size of its input."""
+    found = run.tables.read("segments").agg(F.sum("bytes").alias("bytes")).first()
+    size_read = 0 if found is None or found["bytes"] is None else found["bytes"]
+    tune_for(run.spark, size_read)
+    store = replace(run.tables.store, is_small=size_read < SMALL_CAPTURE_BYTES)
+    run.tables = RunStore(store, run.settings.cluster, run.settings.run_id)
 
 
 def reading_text(capture: Capture) -> str:

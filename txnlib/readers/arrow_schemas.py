@@ -37,6 +37,11 @@ def arrow_schema(columns: Iterable[Column]) -> Any:
     return pa.schema(_fields(columns))
 
 
+def commented_schema(columns: Iterable[Column]) -> Any:
+    """The columns with their comments."""
+    return pa.schema([_fields([column])[0].with_metadata({"comment": column.comment}) for column in columns])
+
+
 RECORD_BATCHES: Final = arrow_schema(ingested.RECORD_BATCHES.columns)
 TRANSACTION_LOG: Final = arrow_schema(ingested.TRANSACTION_LOG.columns)
 METADATA_LOG: Final = arrow_schema(ingested.METADATA_LOG.columns)

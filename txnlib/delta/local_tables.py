@@ -1,0 +1,127 @@
+"""Tables that fit in the driver: read and committed without Spark, and handed to the next steps as local relations.
+
+Writing a table of a few rows with Spark, and reading it again, plans four queries and reads the log of the table three times. This
+takes longer than making the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from txnlib.core.schema import TABLES as CATALOGUE
+from txnlib.core.schema.runs import RUN_COLUMNS
+from txnlib.delta.constraints import constraints_of
+from txnlib.readers.arrow_schemas import commented_schema
+
+#: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
+MAX_ROWS: Final = 100_000
+MAX_BYTES: Final = 32 << 20
+#: Most bytes of the files of a table that is read without Spark. Parquet compresses, so the rows take several times as many.
+MAX_FILE_BYTES: Final = 4 << 20
+#: Error condition of Spark if a result has more bytes than `spark.driver.maxResultSize`.
+_TOO_LARGE: Final = "spark.driver.maxResultSize"
+#: What delta-rs raises if a table or a folder is not as expected. Spark then tries, too, and explains what is wrong.
+ASK_SPARK: Final = (DeltaError, OSError)
+#: Run ids that Spark and delta-rs write in paths in the same way. Of others, one would not find the files that the other removes.
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def collect(frame: DataFrame) -> pa.Table | None:
+    """The rows of a frame; None if there are too many to hold."""
+    try:
+        rows = frame.limit(MAX_ROWS + 1).toArrow()
+    except PySparkException as error:
+        if _TOO_LARGE in str(error):
+            return None
+        raise
+    return None if rows.num_rows > MAX_ROWS or rows.nbytes > MAX_BYTES else rows
+
+
+def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """The rows as a frame that Spark's optimiser knows whole: what is made of an empty one needs no job."""
+    return spark.createDataFrame(rows, schema)
+
+
+def _stored_schema(name: str) -> pa.Schema:
+    return commented_schema([*RUN_COLUMNS, *CATALOGUE[name].columns])
+
+
+def exists(folder: str) -> bool:
+    """Whether there is a table in a folder."""
+    try:
+        return bool(DeltaTable.is_deltatable(folder))
+    except ASK_SPARK:
+        return False
+
+
+def read(folder: str, name: str) -> pa.Table | None:
+    """The rows of all runs in a table; None if only Spark should read it. A column that the stored table lacks is NULL."""
+    try:
+        table = DeltaTable(folder)
+        if sum(pa.table(table.get_add_actions())["size_bytes"].to_pylist()) > MAX_FILE_BYTES:
+            return None
+        rows = pa.table(QueryBuilder().register("rows", table).execute("SELECT * FROM rows").read_all())
+    except ASK_SPARK:
+        return None
+    schema = _stored_schema(name)
+    return pa.Table.from_arrays([_column(rows, field) for field in schema], schema=schema)
+
+
+def _column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    if field.name not in rows.column_names:
+        return pa.nulls(rows.num_rows, field.type)
+    return rows[field.name].cast(field.type)
+
+
+def stamped(rows: pa.Table, name: str, cluster: str, run_id: str) -> pa.Table:
+    """The rows of a run in a table, with the columns that name the run."""
+    columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in (cluster, run_id)]
+    return pa.Table.from_arrays([*columns, *rows.columns], schema=_stored_schema(name))
+
+
+def commit(folder: str, name: str, rows: pa.Table, *, replaced_run: str | None, statistics: Sequence[str], note: str = "") -> bool:
+    """Adds stamped rows to a table, or replaces those of a run. Returns False, without writing, if Spark must do it.
+
+    `statistics`: columns with minimum and maximum in the log. `note`: a note on the commit.
+    """
+    options: dict[str, Any] = {"mode": "append"}
+    if replaced_run is not None:
+        if not _PLAIN_NAME.fullmatch(replaced_run):
+            return False
+        options = {"mode": "overwrite", "predicate": f"run_id = '{replaced_run}'"}
+    if note:
+        options["commit_properties"] = CommitProperties(custom_metadata={"userMetadata": note})
+    try:
+        write_deltalake(_opened(folder, name, statistics), rows, schema_mode="merge", **options)
+    except ASK_SPARK:
+        return False
+    return True
+
+
+def _opened(folder: str, name: str, statistics: Sequence[str]) -> DeltaTable:
+    """The table, created if necessary, with its constraints."""
+    if not exists(folder):
+        DeltaTable.create(
+            folder,
+            _stored_schema(name),
+            mode="ignore",
+            partition_by=["run_id", *CATALOGUE[name].partitioned_by],
+            configuration={"delta.dataSkippingStatsColumns": ",".join(statistics)},
+        )
+    table = DeltaTable(folder)
+    if table.version() == 0 and not _has_constraints(table):
+        table.alter.add_constraint(dict(constraints_of(name)))
+    return table
+
+
+def _has_constraints(table: DeltaTable) -> bool:
+    return any(key.startswith("delta.constraints.") for key in table.metadata().configuration)
