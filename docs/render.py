@@ -43,9 +43,9 @@ NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
 
 
 def tables() -> str:
-    parts = [NOTE, "# Tables\n", "Every table is a Delta table under `--output`, partitioned by `run_id`.\n"]
+    parts = [NOTE, "# Tables\n", "Every table is a Delta table under `--output`, partitioned by `run_id`.\n", f"{BELONGING}\n"]
     for name in TABLES:
-        parts += [f"## {name}\n", f"{CATALOGUE[name].comment}\n", "| column | type | meaning |", "|---|---|---|"]
+        parts += [f"## {name}\n", f"{CATALOGUE[name].comment} {_belonging(name)}\n", "| column | type | meaning |", "|---|---|---|"]
         for field in stored_schema(name):
             kind = field.dataType.simpleString().replace("|", "\\|")
             parts.append(f"| `{field.name}` | `{kind}` | {field.metadata['comment']} |")
@@ -57,6 +57,24 @@ def tables() -> str:
     for name, view in VIEWS.items():
         parts += [f"### {name}\n", f"{view.about}\n", f"```sql\n{view.named(str).strip()}\n```\n"]
     return "\n".join(parts)
+
+
+#: Which rows a run has.
+BELONGING = (
+    "A row belongs to its run or to the log. An incremental run does not write again what belongs to the log. It has the rows that "
+    "earlier runs wrote, as far as its `coverage` says (`batches_since`, `batches_from`, `spans_since`). The [views](#views) show "
+    "the rows that each run has."
+)
+
+
+def _belonging(name: str) -> str:
+    of_log = CATALOGUE[name].of_log
+    if of_log is None:
+        return "Its rows belong to their run."
+    if of_log.rows == "TRUE":
+        return f"Its rows belong to the log: ask `{name}_of_runs` for those of a run."
+    condition = of_log.rows.replace("stored.", "")
+    return f"Rows with `{condition}` belong to the log, all others to their run: ask `{name}_of_runs` for those of a run."
 
 
 def api() -> str:

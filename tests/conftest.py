@@ -29,7 +29,7 @@ hypothesis_settings.load_profile("deterministic")
 SLOW = ("tests/cluster/", "tests/scripts/test_capture_of_a_broker.py", "tests/jobs/test_kills.py")
 
 #: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
-BESIDE = ("tests/delta/", "tests/house/", "tests/incremental/test_carried_rows.py", "tests/notebooks/")
+BESIDE = ("tests/delta/", "tests/house/", "tests/notebooks/")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks

@@ -134,7 +134,7 @@ def test_old_runs_of_a_cluster_go_from_every_table_and_no_others(spark, store):
     runs = [RunStore(store, cluster, f"{cluster}-{day}") for cluster in ("eu", "us") for day in (1, 5, 9)]
     for run in runs:
         instant = datetime.fromtimestamp(int(run.run_id[-1]) * 86_400, UTC)
-        row = (instant, instant, instant, "DONE", "", "{}", "0", None, None)
+        row = (instant, instant, instant, "DONE", "", "{}", "0", None, None, None, None)
         run.write("audit_runs", spark.createDataFrame([row], AUDIT_RUNS))
         run.write("quarantine", rows(spark, 1))
     assert forget_runs(store, "eu", before_ms=6 * 86_400_000) == ["eu-1", "eu-5"]

@@ -14,7 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.delta_tables import txn_audit
-from tests.support.three_nights import three_nights
+from tests.support.three_nights import NIGHTS, three_nights
+from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 from txnlib.delta.store import Store, stored_schema
 from txnlib.delta.views import VIEWS, create_views
 from txnlib.spark.schemas import TABLES
@@ -126,9 +127,21 @@ def test_the_view_of_changes_is_what_txn_audit_diff_says_of_each_pair_of_nights(
         assert sorted(map(repr, seen)) == sorted(repr(tuple(row[name] for name in names)) for row in rows)
 
 
+def test_a_run_has_what_earlier_runs_of_its_chain_wrote_and_still_counts(database):
+    """Batches from offset 90 on, closed spans, and of newest spans only its own."""
+    told = {
+        "record_batches_of_runs": ("base_offset", [{80, 105}, {90, 105, 115}, {90, 100, 105, 115, 125}]),
+        "producer_spans_of_runs": ("first_offset", [{80, 100}, {80, 81, 100}, {80, 81, 82, 100}]),
+    }
+    for view, (column, expected) in told.items():
+        for as_of_ms, wanted in zip(NIGHTS, expected, strict=True):
+            found = database.execute(f"SELECT {column} FROM {view} WHERE run_id = 'test-{as_of_ms}'").fetchall()
+            assert sorted(row[0] for row in found) == sorted(wanted), view
+
+
 def test_a_catalog_schema_has_the_views_beside_the_tables(spark, nights):
     spark.sql("CREATE SCHEMA night_audits")
-    for name in ("audit_runs", "open_transactions", "ended_transactions", "coverage"):
+    for name in ("audit_runs", "open_transactions", "ended_transactions", *WITH_CHAIN):
         spark.sql(f"CREATE TABLE night_audits.{name} USING delta LOCATION '{nights / name}'")
     create_views(Store(spark, schema="night_audits"))
     create_views(Store(spark, schema="night_audits"))

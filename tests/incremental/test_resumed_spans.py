@@ -10,11 +10,12 @@ from tests.spark.test_producer_spans import coverage, folded, snapshots
 from tests.spark.test_producer_windows import build
 from tests.support.frames import assert_same, record_batches
 from tests.support.log_notation import T
+from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.incremental.appended_partitions import APPENDED
-from txnlib.incremental.resumed_spans import flag_closed_spans, flag_ended_transactions, not_ended_before, resumed_spans
+from txnlib.incremental.resumed_spans import not_ended_before, resumed_spans
 from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
-from txnlib.spark.schemas import PARTITION_TRANSACTIONS, PRODUCER_SPANS
+from txnlib.spark.schemas import PRODUCER_SPANS, TABLES
 
 
 def frayed(batches):
@@ -36,6 +37,12 @@ def frayed(batches):
     )
 
 
+def still_counted(name, rows, appended):
+    """The rows of the earlier run that belong to the log, in appended partitions."""
+    of_log = rows.alias("stored").where(OF_LOG[name].of_log.rows)
+    return of_log.join(appended, on=["topic", "partition"], how="left_semi").select(*TABLES[name].names)
+
+
 def resume(spark, logs, cuts, states, offsets, firsts):
     """The spans of the earlier run, of the resumed run, and of the whole log; and the appended partitions."""
     seeds, known = snapshots(spark, states, offsets), coverage(spark, firsts)
@@ -47,8 +54,7 @@ def resume(spark, logs, cuts, states, offsets, firsts):
     earlier = producer_spans(before.select(whole.columns), seeds, known)
     earlier = spark.createDataFrame(earlier.collect(), PRODUCER_SPANS)
     new = resumed_spans(whole, whole, seeds, known, earlier, appended)
-    carried = flag_closed_spans(earlier, appended).where("is_unchanged").select(*PRODUCER_SPANS.names)
-    resumed = spark.createDataFrame(carried.unionByName(new).collect(), PRODUCER_SPANS)
+    resumed = spark.createDataFrame(still_counted("producer_spans", earlier, appended).unionByName(new).collect(), PRODUCER_SPANS)
     return earlier, resumed, producer_spans(whole, seeds, known), appended
 
 
@@ -78,11 +84,7 @@ def test_windows_that_resume_give_the_rows_of_windows_over_the_whole_log(spark):
     earlier, resumed, whole, appended = resume(spark, built, cuts, states, offsets, firsts)
     assert_same(resumed, whole)
 
-    ended = (
-        flag_ended_transactions(partition_transactions(earlier), appended)
-        .where("is_unchanged")
-        .select(*PARTITION_TRANSACTIONS.names)
-    )
+    ended = still_counted("partition_transactions", partition_transactions(earlier), appended)
     transactions = ended.unionByName(partition_transactions(not_ended_before(resumed, appended)))
     assert_same(transactions, partition_transactions(whole))
 

@@ -9,122 +9,196 @@ from pathlib import Path
 import pytest
 
 from jobs.options import AUDIT, parse, request_of
-from tests.support.memory_audits import audited, needed_for, resumed_audit
-from txnlib.incremental import linked_tables, resumption
-from txnlib.incremental.linked_files import files_of
+from tests.support.memory_audits import audited, needed_for
+from txnlib.core.schema.rows_of_runs import OF_LOG
+from txnlib.delta.retention import forget_runs
+from txnlib.delta.store import RunStore
+from txnlib.incremental import resumption
 from txnlib.pipeline.run import open_run
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
+from txnlib.queries.delta_rows import Tables
+from txnlib.spark.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.spark.schemas import TABLES
 
-#: All but the run's own row, which says how it was made.
-SAME = sorted(TABLES.keys() - {"audit_runs"})
-READ = ("record_batches", "segments", "coverage", "quarantine", "producer_spans", "open_transactions")
+#: What says how a run was made, or what earlier runs showed.
+OF_RUNS = {"audit_runs", "ended_transactions"}
+COLUMNS_OF_RUNS = {*OF_EARLIER_RUNS, "first_seen", "runs_seen"}
+READ = ("record_batches", "segments", "coverage", "quarantine", "producer_spans", "partition_transactions", "open_transactions")
 
 
 @pytest.fixture(autouse=True)
-def small_runs_resume_and_link(monkeypatch):
+def small_runs_resume(monkeypatch):
     monkeypatch.setattr(resumption, "MIN_RESUMED_BYTES", 0)
-    monkeypatch.setattr(linked_tables, "MIN_LINKED_BYTES", 0)
 
 
-def same_tables(incremental, full, names):
-    for name in names:
-        assert sorted(map(repr, incremental.rows(name))) == sorted(map(repr, full.rows(name))), name
-
-
-def positions_read(tables):
-    return {segment.path: segment.position for segment in tables.run.capture.resumed}
-
-
-def test_two_resumed_nights_equal_full_audits(spark, captures):
-    nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
-    second = resumed_audit(spark, audited(spark, nights[0]), nights[1])
-    assert len(positions_read(second)) >= 6
-    same_tables(second, audited(spark, nights[1]), SAME)
-
-
-@pytest.mark.slow
-def test_three_resumed_nights_equal_full_audits(spark, captures):
-    """Segments that rolled, were deleted and grew; a topic that was deleted and made again under its name."""
-    nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2, 3)]
-    second = resumed_audit(spark, audited(spark, nights[0]), nights[1])
-    third = resumed_audit(spark, second, nights[2])
-    assert len(positions_read(second)) >= 6
-    assert len(positions_read(third)) >= 10
-    same_tables(third, audited(spark, nights[2]), SAME)
-    assert third.run.resumption.appended
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
-    chance = random.Random(seed)
-    whole = captures / "hostile-3.9" / "brokers"
-    night = tmp_path / "night"
-    shutil.copytree(whole, night)
-    for segment in night.rglob("*.log"):
-        fate = chance.random()
-        if fate < 0.1:
-            segment.unlink()
-        elif fate < 0.7:
-            size = segment.stat().st_size
-            segment.write_bytes(segment.read_bytes()[: chance.randint(0, size)])
-        elif fate < 0.8:
-            content = bytearray(segment.read_bytes())
-            if content:
-                content[chance.randrange(len(content))] ^= 0x10
-            segment.write_bytes(content)
-    tables = resumed_audit(spark, audited(spark, night), whole)
-    same_tables(tables, audited(spark, whole), READ)
-
-
-@pytest.mark.slow
-def test_what_was_damaged_the_night_before_is_read_again(spark, captures, tmp_path):
-    whole, night = captures / "hostile-3.9" / "brokers", tmp_path / "night"
-    shutil.copytree(whole, night)
-    segment = max(night.glob("*/*/*.log"), key=lambda path: path.stat().st_size * ("__" not in str(path)))
-    content = bytearray(segment.read_bytes())
-    content[len(content) // 3 : len(content) // 3 + 200] = bytes(200)
-    segment.write_bytes(content)
-    tables = resumed_audit(spark, audited(spark, night), whole)
-    assert str(whole / segment.relative_to(night)) not in positions_read(tables)
-    same_tables(tables, audited(spark, whole), READ)
-
-
-#: The tables of which files are linked.
-LINKED = ("record_batches", "producer_spans", "partition_transactions")
-
-
-def written(capture, output, *options):
-    """A run with the real tables that are linked, and those they need."""
-    run = open_run(request_of(parse(AUDIT, "", ["--input", str(capture), "--output", str(output), "--cluster", "eu", *options])))
-    needed = set().union(*map(needed_for, LINKED))
+def night(capture, output, *options, names=TABLES):
+    """A run with real tables, in a folder."""
+    given = ["--input", str(capture), "--output", str(output), "--cluster", "eu", "--mode", "incremental", *options]
+    run = open_run(request_of(parse(AUDIT, "", given)))
+    needed = set().union(*map(needed_for, names))
     carry_out(run, [step for step in AUDIT_STEPS if step.name in needed])
     run.note("DONE")
     return run
 
 
+def rows_of(table):
+    shown = [name for name in table.column_names if name not in COLUMNS_OF_RUNS]
+    return sorted(map(repr, table.select(shown).to_pylist()))
+
+
+def same_tables(run, full, names=TABLES):
+    """Read while the run lasts, by a later one, and by SQL: the rows of a full audit."""
+    later = RunStore(run.tables.store, run.tables.cluster, run.tables.run_id, run.tables.chain)
+    for name in sorted(set(names) - OF_RUNS):
+        expected = rows_of(full.made(name))
+        for tables in (run.tables, later):
+            assert rows_of(tables.read(name).toArrow()) == expected, name
+        if name in OF_LOG:
+            shown = [column for column in TABLES[name].names if column not in COLUMNS_OF_RUNS]
+            found = Tables(run.tables.store.output).rows(name, shown, [("run_id", "=", run.tables.run_id)])
+            assert sorted(map(repr, found)) == expected, name
+
+
+def positions_read(run):
+    return {segment.path: segment.position for segment in run.capture.resumed}
+
+
+def bytes_written(run, name):
+    files = (Path(run.tables.store.output) / name).rglob(f"run_id={run.tables.run_id}/**/*.parquet")
+    return sum(file.stat().st_size for file in files)
+
+
+def test_two_nights_equal_full_audits(spark, captures, tmp_path):
+    nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
+    first, second = (night(capture, tmp_path / "out") for capture in nights)
+    assert (first.settings.night, second.settings.night, second.settings.chain) == (0, 1, first.settings.run_id)
+    assert len(positions_read(second)) >= 6
+    same_tables(second, audited(spark, nights[1], "--cluster", "eu"))
+    same_tables(first, audited(spark, nights[0], "--cluster", "eu"), OF_LOG)
+
+
 @pytest.mark.slow
-def test_nights_that_link_files_have_the_rows_of_a_full_audit(spark, captures, tmp_path):
-    """Real tables, two nights of logs that were cut, and one that finds nothing new."""
-    whole, night, out = captures / "causes-3.9" / "brokers", tmp_path / "night", tmp_path / "out"
+def test_three_nights_equal_full_audits(spark, captures, tmp_path):
+    """Segments that rolled, were deleted and grew; a topic that was deleted and made again under its name."""
+    nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2, 3)]
+    runs = [night(capture, tmp_path / "out") for capture in nights]
+    assert len(positions_read(runs[2])) >= 10
+    assert runs[2].resumption.appended
+    for run, capture in zip(runs, nights, strict=True):
+        same_tables(run, audited(spark, capture, "--cluster", "eu"), TABLES if run is runs[2] else OF_LOG)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
+    """Segments that were not captured, were cut or damaged, each night anew, until the last night has all."""
+    chance = random.Random(seed)
+    whole, runs = captures / "hostile-3.9" / "brokers", []
+    for number in range(3):
+        capture = tmp_path / str(number)
+        shutil.copytree(whole, capture)
+        for segment in [] if number == 2 else sorted(capture.rglob("*.log")):
+            fate = chance.random()
+            if fate < 0.1:
+                segment.unlink()
+            elif fate < 0.7:
+                size = segment.stat().st_size
+                segment.write_bytes(segment.read_bytes()[: chance.randint(0, size)])
+            elif fate < 0.8:
+                content = bytearray(segment.read_bytes())
+                if content:
+                    content[chance.randrange(len(content))] ^= 0x10
+                segment.write_bytes(content)
+        runs.append(night(capture, tmp_path / "out", "--as-of", f"{1_795_000_000_000 + number}", names=READ))
+    for number, run in enumerate(runs):
+        full = audited(spark, tmp_path / str(number), "--cluster", "eu", "--as-of", f"{run.settings.as_of_ms}")
+        same_tables(run, full, READ)
+
+
+@pytest.mark.slow
+def test_what_was_damaged_the_night_before_is_read_again(spark, captures, tmp_path):
+    whole, damaged = captures / "hostile-3.9" / "brokers", tmp_path / "night"
+    shutil.copytree(whole, damaged)
+    segment = max(damaged.glob("*/*/*.log"), key=lambda path: path.stat().st_size * ("__" not in str(path)))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 3 : len(content) // 3 + 200] = bytes(200)
+    segment.write_bytes(content)
+    night(damaged, tmp_path / "out", "--as-of", "1000", names=READ)
+    run = night(whole, tmp_path / "out", "--as-of", "2000", names=READ)
+    assert str(whole / segment.relative_to(damaged)) not in positions_read(run)
+    same_tables(run, audited(spark, whole, "--cluster", "eu", "--as-of", "2000"), READ)
+
+
+@pytest.fixture(scope="module")
+def grown(captures, tmp_path_factory):
+    """A capture, and what it was before it grew."""
+    whole, before = captures / "causes-3.9" / "brokers", tmp_path_factory.mktemp("before") / "brokers"
     chance = random.Random(4)
-    shutil.copytree(whole, night)
-    for segment in night.rglob("*.log"):
+    shutil.copytree(whole, before)
+    for segment in before.rglob("*.log"):
         segment.write_bytes(segment.read_bytes()[: int(segment.stat().st_size * chance.uniform(0.3, 1))])
-    before, full = written(night, out, "--as-of", "1000"), audited(spark, whole)
-    linked = set()
+    return before, whole
+
+
+@pytest.mark.slow
+def test_a_night_without_news_writes_nothing_of_the_log_again(spark, grown, tmp_path):
+    before, whole = grown
+    night(before, tmp_path / "out", "--as-of", "1000", names=OF_LOG)
     for as_of in ("2000", "3000"):
-        run = written(whole, out, "--as-of", as_of, "--mode", "incremental")
+        run = night(whole, tmp_path / "out", "--as-of", as_of, names=OF_LOG)
         assert run.resumption.appended
-        for name in LINKED:
-            found = run.tables.read(name).toArrow().to_pylist()
-            assert sorted(map(repr, found)) == sorted(map(repr, full.rows(name))), name
-            linked |= {name for known in inodes(before, name) if known in inodes(run, name)}
-        before = run
-    assert linked == set(LINKED)
+        same_tables(run, audited(spark, whole, "--cluster", "eu"), OF_LOG)
+    resumed = {(each.topic, each.partition) for each in run.capture.resumed}
+    again = {(row["topic"], row["partition"]) for row in run.tables.read_written("record_batches").collect()}
+    assert resumed
+    assert not resumed & again
+    ended = run.tables.read_written("partition_transactions").where("marker_offset IS NOT NULL").select("topic", "partition")
+    assert not {tuple(row) for row in ended.collect()} & {(topic, partition) for topic, partition, *_ in run.resumption.appended}
 
 
-def inodes(run, name):
-    return {file.path.stat().st_ino for file in files_of(Path(run.tables.store.folder, name), run.tables.run_id)}
+@pytest.mark.slow
+def test_a_night_again_replaces_its_rows_unless_later_nights_need_them(spark, grown, tmp_path):
+    before, whole = grown
+    full = {capture: audited(spark, capture, "--cluster", "eu") for capture in grown}
+    out = tmp_path / "out"
+    first = night(before, out, "--as-of", "1000", names=OF_LOG)
+    night(before, out, "--as-of", "2000", names=OF_LOG)
+    second = night(whole, out, "--as-of", "2000", names=OF_LOG)
+    assert (second.settings.chain, second.settings.night) == (first.settings.chain, 1)
+    same_tables(second, full[whole], OF_LOG)
+    again = night(before, out, "--as-of", "1000", "--mode", "full", names=OF_LOG)
+    assert again.settings.chain != first.settings.chain
+    for run, capture in ((again, before), (second, whole)):
+        same_tables(run, full[capture], OF_LOG)
+    between = night(whole, out, "--as-of", "1500", names=OF_LOG)
+    assert (between.settings.chain, between.settings.night) == (again.settings.chain, 1)
+    for run, capture in ((again, before), (second, whole), (between, whole)):
+        same_tables(run, full[capture], OF_LOG)
+
+
+@pytest.mark.slow
+def test_the_rows_of_a_night_that_died_do_not_count(spark, grown, tmp_path):
+    before, whole = grown
+    out = tmp_path / "out"
+    night(before, out, "--as-of", "1000", names=OF_LOG)
+    died = night(whole, out, "--as-of", "2000", names=OF_LOG)
+    died.note("DIED")
+    run = night(whole, out, "--as-of", "3000", names=OF_LOG)
+    assert run.settings.night == died.settings.night == 1
+    same_tables(run, audited(spark, whole, "--cluster", "eu"), OF_LOG)
+
+
+@pytest.mark.slow
+def test_old_runs_go_but_not_the_rows_that_later_ones_need(spark, grown, tmp_path):
+    before, whole = grown
+    out = tmp_path / "out"
+    night(before, out, "--as-of", "1000", names=OF_LOG)
+    second = night(whole, out, "--as-of", "2000", names=OF_LOG)
+    assert forget_runs(second.tables.store, "eu", 2000) == ["eu-1000"]
+    same_tables(second, audited(spark, whole, "--cluster", "eu"), OF_LOG)
+    third = night(whole, out, "--as-of", "3000", "--mode", "full", names=OF_LOG)
+    forget_runs(third.tables.store, "eu", 3000)
+    for name in OF_LOG:
+        assert {row["run_id"] for row in third.tables.store.read_all(name).select("run_id").collect()} <= {"eu-3000"}
+    same_tables(third, audited(spark, whole, "--cluster", "eu"), OF_LOG)

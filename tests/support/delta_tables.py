@@ -50,6 +50,8 @@ def write_run(root: Path, as_of_ms: int = NOW, status: str = "DONE", cluster: st
         "status": status,
         "settings": decided.model_dump_json(),
         "counts": json.dumps({"verdicts": {"HANGING": 1}}),
+        "chain": decided.chain,
+        "night": decided.night,
     }
     write(root, "audit_runs", row, run_id=decided.run_id)
     return decided.run_id

@@ -16,8 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.options import AUDIT, parse, request_of
 from txnlib.delta.commits import Commit
 from txnlib.errors import MissingTableError
-from txnlib.incremental.earlier_run import resume_from
-from txnlib.incremental.resumption import Resumption
 from txnlib.pipeline.run import Run, open_run
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
@@ -45,9 +43,6 @@ class MemoryTables:
         raise MissingTableError(name, "audit")
 
     run_id: str = "kept"
-
-    #: No folder: nothing can be linked.
-    folder: None = None
 
     def write(self, name: str, frame: DataFrame) -> None:
         self.tables[name] = conform(frame, TABLES[name]).toArrow()
@@ -110,22 +105,4 @@ def _audit(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTabl
     tables = MemoryTables(spark)
     run = Run(spark, tables, opened.settings, opened.started_at, opened.inputs, opened.capture)  # type: ignore[arg-type]
     tables.run = run
-    return tables
-
-
-#: The tables of an earlier run that a later one reads.
-READ_AGAIN = ("segments", "coverage", "producer_snapshots", "record_batches", "producer_spans", "partition_transactions")
-
-
-def resumed_audit(spark: SparkSession, earlier: MemoryTables, capture: Path, *options: str) -> MemoryTables:
-    """The same of an incremental audit that resumes from an earlier one, whatever their instants."""
-    tables = _audit(spark, [capture], *options)
-    assert tables.run is not None
-    assert tables.run.capture is not None
-    for name in READ_AGAIN:
-        earlier.made(name)
-    found = resume_from(spark, tables.run.capture, earlier)  # type: ignore[arg-type]
-    assert found is not None
-    tables.run.capture = found
-    tables.run.resumption = Resumption(spark, found, earlier, tables)  # type: ignore[arg-type]
     return tables

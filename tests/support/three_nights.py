@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.support.delta_tables import at, write, write_run
 from txnlib.core.instants import parse_instant
+from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 
 NIGHTS = tuple(parse_instant(f"2026-11-{day}T02:00:00Z") for day in (19, 20, 21))
 BILLING = {
@@ -83,10 +84,16 @@ OPENED = (
 )
 
 
+#: Of a copy in `coverage`, earlier rows of which count.
+GREW = {"batches_since": 0, "batches_from": 90, "spans_since": 0}
+#: The second and the third night continue the first.
+CHAIN = f"test-{NIGHTS[0]}"
+
+
 def three_nights(root: Path) -> Path:
     """Writes the tables, those of a run that failed among them."""
     for night, as_of_ms in enumerate(NIGHTS):
-        _night(root, night, write_run(root, as_of_ms))
+        _night(root, night, write_run(root, as_of_ms, chain=CHAIN, night=night))
     write_run(root, NIGHTS[2] + 3_600_000, status="FAILED")
     return root
 
@@ -95,7 +102,8 @@ def _night(root: Path, night: int, run_id: str) -> None:
     as_of = at(NIGHTS[night])
 
     def add(name: str, *rows: dict[str, Any]) -> None:
-        write(root, name, *rows, run_id=run_id)
+        place = {"chain": CHAIN, "night": night} if name in WITH_CHAIN else {}
+        write(root, name, *[row | place for row in rows], run_id=run_id)
 
     add("open_transactions", *OPENED[night])
     add("hanging_transactions", *[row for row in OPENED[night] if row["verdict"] == "HANGING"])
@@ -110,6 +118,8 @@ def _night(root: Path, night: int, run_id: str) -> None:
                 "leader": leader,
                 "is_judged": True,
                 "status": "MISSING" if (topic, partition, night) == ("orders", 2, 1) else "COMPLETE",
+                # orders-0 grew every night; the others were read whole.
+                **(GREW if (topic, partition) == ("orders", 0) and night else {}),
             }
             for topic, partition, leader in copies
         ],
@@ -157,6 +167,10 @@ def _night(root: Path, night: int, run_id: str) -> None:
     add("ended_transactions", *[gone | {"says": "aborted by hand at offset 60"}] * (night == 2))
     ended = {"topic": "payments", "partition": 0, "producer_id": 2, "first_offset": 7, "outcome": "ABORT", "completed": as_of}
     add("partition_transactions", *[ended | {"marker_offset": 60}] * (night == 2))
+    batch = {"topic": "orders", "partition": 0, "source": "raw:1", "producer_id": 1}
+    add("record_batches", *[batch | {"base_offset": at, "last_offset": at} for at in (80 + 10 * night, 105 + 10 * night)])
+    span = {"topic": "orders", "partition": 0, "producer_id": 1, "span": night}
+    add("producer_spans", span | {"first_offset": 80 + night, "is_newest": False}, span | {"first_offset": 100, "is_newest": True})
 
 
 def _ended() -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ takes longer than making the rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.core.schema.runs import RUN_COLUMNS
+from txnlib.core.schema.rows_of_runs import WITH_CHAIN
+from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS
 from txnlib.delta.constraints import constraints_of
 from txnlib.readers.arrow_schemas import commented_schema
 
@@ -31,7 +32,6 @@ MAX_FILE_BYTES: Final = 4 << 20
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
 #: What delta-rs raises if a table or a folder is not as expected. Spark then tries, too, and explains what is wrong.
 ASK_SPARK: Final = (DeltaError, OSError)
-#: Run ids that Spark and delta-rs write in paths in the same way. Of others, one would not find the files that the other removes.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -48,11 +48,14 @@ def collect(frame: DataFrame) -> pa.Table | None:
 
 def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """The rows as a frame that Spark's optimiser knows whole: what is made of an empty one needs no job."""
+    if rows.num_rows == 0:  # createDataFrame refuses columns without chunks
+        rows = pa.Table.from_arrays([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
     return spark.createDataFrame(rows, schema)
 
 
 def _stored_schema(name: str) -> pa.Schema:
-    return commented_schema([*RUN_COLUMNS, *CATALOGUE[name].columns])
+    chain = CHAIN_COLUMNS if name in WITH_CHAIN else ()
+    return commented_schema([*RUN_COLUMNS, *chain, *CATALOGUE[name].columns])
 
 
 def exists(folder: str) -> bool:
@@ -61,6 +64,14 @@ def exists(folder: str) -> bool:
         return bool(DeltaTable.is_deltatable(folder))
     except ASK_SPARK:
         return False
+
+
+def columns(folder: str) -> set[str] | None:
+    """The columns of a table; None if there is none that can be opened without Spark."""
+    try:
+        return {field.name for field in DeltaTable(folder).schema().fields}
+    except ASK_SPARK:
+        return None
 
 
 def read(folder: str, name: str) -> pa.Table | None:
@@ -82,22 +93,25 @@ def _column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
     return rows[field.name].cast(field.type)
 
 
-def stamped(rows: pa.Table, name: str, cluster: str, run_id: str) -> pa.Table:
+def is_plain(run_id: str) -> bool:
+    """Whether Spark and delta-rs write a run id in paths in the same way. Else one would not find files that the other removes."""
+    return _PLAIN_NAME.fullmatch(run_id) is not None
+
+
+def stamped(rows: pa.Table, name: str, stamps: Mapping[str, str | int | None]) -> pa.Table:
     """The rows of a run in a table, with the columns that name the run."""
-    columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in (cluster, run_id)]
-    return pa.Table.from_arrays([*columns, *rows.columns], schema=_stored_schema(name))
+    schema = _stored_schema(name)
+    constants = [pa.repeat(pa.scalar(value, schema.field(key).type), rows.num_rows) for key, value in stamps.items()]
+    return pa.Table.from_arrays([*constants, *rows.columns], schema=schema)
 
 
-def commit(folder: str, name: str, rows: pa.Table, *, replaced_run: str | None, statistics: Sequence[str], note: str = "") -> bool:
-    """Adds stamped rows to a table, or replaces those of a run. Returns False, without writing, if Spark must do it.
+def commit(folder: str, name: str, rows: pa.Table, *, replaced: str | None, statistics: Sequence[str], note: str = "") -> bool:
+    """Adds stamped rows to a table. Returns False, without writing, if Spark must do it.
 
-    `statistics`: columns with minimum and maximum in the log. `note`: a note on the commit.
+    `replaced`: a condition on the rows that these replace. `statistics`: columns with minimum and maximum in the log. `note`: a
+    note on the commit.
     """
-    options: dict[str, Any] = {"mode": "append"}
-    if replaced_run is not None:
-        if not _PLAIN_NAME.fullmatch(replaced_run):
-            return False
-        options = {"mode": "overwrite", "predicate": f"run_id = '{replaced_run}'"}
+    options: dict[str, Any] = {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": replaced}
     if note:
         options["commit_properties"] = CommitProperties(custom_metadata={"userMetadata": note})
     try:

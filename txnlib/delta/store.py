@@ -7,7 +7,7 @@ was interrupted, and never duplicates rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,12 +21,14 @@ from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from txnlib.core.schema import TABLES as CATALOGUE
+from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN
 from txnlib.delta import local_tables
+from txnlib.delta.chain import Chain
 from txnlib.delta.commits import Commit, commit_notes, newest_commit, quoted
 from txnlib.delta.constraints import options_of
 from txnlib.delta.session import is_driver_local
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.spark.schemas import RUN_COLUMNS, TABLES, conform
+from txnlib.spark.schemas import CHAIN_COLUMNS, RUN_COLUMNS, TABLES, conform
 
 #: Error conditions of Delta if another writer changed or created the table since a write began.
 CONFLICTS: Final = (
@@ -51,7 +53,7 @@ again_after_conflicts: Final = retry(
 
 #: Columns with minimum and maximum per file, so that queries skip files. For all columns, as is Delta's default, these would take a
 #: third of a large write.
-NOTED = ("topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
+NOTED = ("chain", "night", "topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
 
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
 
@@ -60,8 +62,9 @@ OTHER_PARTITIONS: Final = "Partition columns do not match"
 
 
 def stored_schema(name: str) -> StructType:
-    """The columns of a table as stored: first the columns of the run, then those of the table."""
-    return StructType([*RUN_COLUMNS.fields, *TABLES[name].fields])
+    """The columns of a table as stored: first the columns of the run and its chain, then those of the table."""
+    chain = CHAIN_COLUMNS.fields if name in WITH_CHAIN else ()
+    return StructType([*RUN_COLUMNS.fields, *chain, *TABLES[name].fields])
 
 
 def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
@@ -79,7 +82,7 @@ def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
 
 def _statistics_of(name: str) -> list[str]:
     """The columns of a table with minimum and maximum per file."""
-    return [column for column in NOTED if column in TABLES[name].names] or ["cluster"]
+    return [column for column in NOTED if column in stored_schema(name).names] or ["cluster"]
 
 
 def _commit_options(commit_note: str) -> dict[str, str]:
@@ -138,6 +141,8 @@ class Store:
 
     def is_older(self, name: str) -> bool:
         """Whether the table exists and lacks columns."""
+        if (folder := self.folder_of(name)) is not None and (columns := local_tables.columns(folder)) is not None:
+            return not set(stored_schema(name).names) <= columns
         try:
             return not set(stored_schema(name).names) <= set(self._load(name).columns)
         except AnalysisException:
@@ -167,22 +172,47 @@ class RunStore:
     store: Store
     cluster: str
     run_id: str
+    #: None for runs of versions without chains.
+    chain: Chain | None = None
     #: Tables read since they were last written, or held since. Opening a table again would read its log.
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
     #: Newest commits of this run by other writers (`note_commit`).
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
+    #: The rows that this run wrote, of small tables.
+    _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    #: Copies of which earlier rows count, of tables with rows of the log, before `coverage` says it.
+    _copies: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
         """The rows of this run in a table, without the columns that name the run."""
         if name not in self._opened:
-            self._opened[name] = self.read_stamped(name).select(*TABLES[name].names)
+            self._opened[name] = self._read(name)
         return self._opened[name]
 
+    def _read(self, name: str) -> DataFrame:
+        written = self.read_written(name)
+        if name not in OF_LOG or self.chain is None or self.chain.night == 0:
+            return written
+        copies = self._copies[name] if name in self._copies else self.read("coverage")
+        return written.unionByName(self.chain.earlier_rows(name, self.store.read_all(name), copies))
+
+    def read_written(self, name: str) -> DataFrame:
+        """The rows that this run wrote: of a table with rows of the log, only what was new."""
+        if name in self._held:
+            return self._held[name]
+        own = self.store.read_all(name).where(F.col("run_id") == self.run_id)
+        if name in OF_LOG and self.chain is not None:
+            own = own.where(F.col("chain") == self.chain.name)
+        return own.select(*TABLES[name].names)
+
     def read_stamped(self, name: str) -> DataFrame:
-        """The same rows with those columns."""
-        if name in self._commits and name in self._opened:
-            return self._stamped(self._opened[name], name)
-        return self.store.read_all(name).where(F.col("run_id") == self.run_id)
+        """The rows of this run in a table, with the columns that name the run."""
+        return self._stamped(self.read(name), name)
+
+    def count_earlier_rows(self, name: str, copies: DataFrame) -> None:
+        """Says which rows of earlier runs count, before `coverage` does. `copies`: the columns of it that do."""
+        self._opened.pop(name, None)
+        self._copies[name] = copies
 
     def append(self, name: str, frame: DataFrame, *, commit_note: str = "") -> None:
         """Adds rows of this run to a table. `commit_note`: a note on the commit, for `commit_notes`."""
@@ -202,38 +232,38 @@ class RunStore:
         """The notes on the newest commits to a table, of all runs, newest first."""
         return commit_notes(self.store.spark, self.store.sql_name(name), folder=self._folder_of(name))
 
-    def write(self, name: str, frame: DataFrame, *, partition_columns: Sequence[str] = ()) -> None:
-        """Replaces the rows of this run in a table in one commit. Creates the table, with comments, if necessary.
-
-        `partition_columns`: those of a new table, if not the usual ones.
-        """
+    def write(self, name: str, frame: DataFrame) -> None:
+        """Replaces the rows of this run in a table in one commit. Creates the table, with comments, if necessary."""
         self._forget(name)
         rows = self._collected(name, frame)
         if rows is None:
-            self._save(name, frame, "overwrite", partition_columns)
+            self._save(name, frame, "overwrite")
             return
         held = local_tables.local_relation(self.store.spark, rows, TABLES[name])
-        if not self._commit_rows(name, rows, self.run_id):
-            self._save(name, held, "overwrite", partition_columns)
-        self.note_commit(name, Commit(rows.num_rows, 1, rows.nbytes))
-        self._opened[name] = held
+        if not self._commit_rows(name, rows, self._replaced(name)):
+            self._save(name, held, "overwrite")
+        self._commits[name] = Commit(rows.num_rows, 1, rows.nbytes)
+        self._held[name] = held
+
+    def _replaced(self, name: str) -> str:
+        """The condition on rows that a write of this run replaces."""
+        if name in OF_LOG and self.chain is not None and not self.store.is_older(name):
+            return self.chain.replaced(self.run_id)
+        return f"run_id = {quoted(self.run_id)}"
 
     def _collected(self, name: str, frame: DataFrame) -> pa.Table | None:
         """The rows of a frame, in the driver; None if they are too many."""
         return local_tables.collect(conform(frame, TABLES[name])) if self.store.is_small else None
 
-    def _commit_rows(self, name: str, rows: pa.Table, replaced_run: str | None, note: str = "") -> bool:
+    def _commit_rows(self, name: str, rows: pa.Table, replaced: str | None, note: str = "") -> bool:
         """Commits rows without Spark. Returns False, without writing, if that is impossible."""
         folder = self.store.folder_of(name)
         if folder is None:
             return False
-        stamped = local_tables.stamped(rows, name, self.cluster, self.run_id)
-        return local_tables.commit(folder, name, stamped, replaced_run=replaced_run, statistics=_statistics_of(name), note=note)
-
-    def note_commit(self, name: str, commit: Commit) -> None:
-        """Notes that another writer replaced the rows of this run in a table: `read` opens it again, `commit` returns this one."""
-        self._forget(name)
-        self._commits[name] = commit
+        if not local_tables.is_plain(self.run_id):
+            return False
+        stamped = local_tables.stamped(rows, name, self._stamps(name))
+        return local_tables.commit(folder, name, stamped, replaced=replaced, statistics=_statistics_of(name), note=note)
 
     def commit(self, name: str) -> Commit:
         """The last commit of this run to a table, from its log."""
@@ -249,23 +279,28 @@ class RunStore:
 
     def _stamped(self, rows: DataFrame, name: str) -> DataFrame:
         """Rows of a table with the columns that name the run."""
-        stamps = {"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)}
+        stamps = {key: F.lit(value) for key, value in self._stamps(name).items()}
         return rows.withColumns(stamps).select(*stored_schema(name).names)
+
+    def _stamps(self, name: str) -> dict[str, str | int | None]:
+        """The values of the columns that name the run and its chain."""
+        run: dict[str, str | int | None] = {"cluster": self.cluster, "run_id": self.run_id}
+        if name not in WITH_CHAIN:
+            return run
+        return {**run, "chain": self.chain.name if self.chain else None, "night": self.chain.night if self.chain else None}
 
     def _folder_of(self, name: str) -> str | None:
         return None if self.store.folder is None else f"{self.store.folder}/{name}"
 
     def _forget(self, name: str) -> None:
         """Clears the caches for a table that is written."""
-        for known in (self._opened, self._commits):
+        for known in (self._opened, self._commits, self._held):
             known.pop(name, None)
 
-    def _save(
-        self, name: str, frame: DataFrame, mode: str, partition_columns: Sequence[str] = (), *, commit_note: str = ""
-    ) -> None:
+    def _save(self, name: str, frame: DataFrame, mode: str, *, commit_note: str = "") -> None:
         stored = _as_stored(self._stamped(conform(frame, TABLES[name]), name), stored_schema(name))
-        if self.store.output is None and self.store.is_older(name):
-            self._evolve(stored, name, mode, commit_note)
+        if self.store.output is None and self.store.exists(name):
+            self._write_to(stored, name, mode, commit_note)
             return
         writer = (
             stored.write.format("delta")
@@ -274,20 +309,20 @@ class RunStore:
             .options(**{STATISTICS: ",".join(_statistics_of(name)), **options_of(name)}, **_commit_options(commit_note))
         )
         if mode == "overwrite":
-            writer = writer.option("replaceWhere", f"run_id = {quoted(self.run_id)}")
+            writer = writer.option("replaceWhere", self._replaced(name))
         try:
-            self._commit(writer.partitionBy(*partition_columns or ("run_id", *CATALOGUE[name].partitioned_by)), name)
+            self._commit(writer.partitionBy("run_id", *CATALOGUE[name].partitioned_by), name)
         except AnalysisException as error:
             if OTHER_PARTITIONS not in str(error):
                 raise
             self._commit(writer.partitionBy("run_id"), name)  # the table was created by an older version
 
     @again_after_conflicts
-    def _evolve(self, rows: DataFrame, name: str, mode: str, commit_note: str) -> None:
-        """Writes to a table of a catalog that lacks columns, which `saveAsTable` fails to add (Spark 4.2, Delta 4.4)."""
+    def _write_to(self, rows: DataFrame, name: str, mode: str, commit_note: str) -> None:
+        """Writes to a table of a catalog. `saveAsTable` fails to add columns, and to write a third time (Spark 4.2, Delta 4.4)."""
         writer = rows.writeTo(f"{self.store.schema}.{name}").options(mergeSchema="true", **_commit_options(commit_note))
         if mode == "overwrite":
-            writer.overwrite(F.col("run_id") == self.run_id)
+            writer.overwrite(F.expr(self._replaced(name)))
         else:
             writer.append()
 

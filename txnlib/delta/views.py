@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
 from txnlib.delta.store import Store
 from txnlib.spark.schemas import TABLES
 
@@ -48,6 +49,25 @@ FROM {open_transactions} AS opened
 JOIN {latest_runs} AS latest ON opened.run_id = latest.run_id
 """,
     ),
+    **{
+        f"{name}_of_runs": View(
+            f"The rows of {name} that each run has, as if it had stored all of them: what was new, and what earlier runs of its "
+            "chain had stored already. run_id is the run that has them.",
+            rows_of_runs(name),
+        )
+        for name in OF_LOG
+    },
+    **{
+        f"latest_{name}": View(
+            f"The rows of {name} that the newest finished run of each cluster has.",
+            f"""
+SELECT rows_of_run.*
+FROM {{{name}_of_runs}} AS rows_of_run
+JOIN {{latest_runs}} AS latest ON rows_of_run.run_id = latest.run_id
+""",
+        )
+        for name in OF_LOG
+    },
     "verdict_changes": View(
         "Transactions that differ between each finished run and its earlier run: NEW, VERDICT or ENDED, or, if only one of the two "
         "runs captured the partition, SEEN or NOT_SEEN. The same as `txn-audit diff`, for all runs.",

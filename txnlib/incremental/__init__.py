@@ -2,23 +2,22 @@
 
 In reading order:
 
-* `resumption`: the part of a run that resumes
-* `earlier_run`, `resumed_segments`: the run to resume from, and the segments of which only appended bytes are read
+* `resumption`: what a run has of the run that it continues
+* `earlier_run`, `resumed_segments`: the run to continue, and the segments of which only appended bytes are read
 * `appended_partitions`, `resumed_spans`: the partitions whose windows resume, and how they do
-* `carried_rows`, `resumed_tables`: rows carried over, and the tables that have some
-* `linked_tables`, `linked_files`: files of the earlier run, linked instead of written again
 """
 
 from __future__ import annotations
 
-from txnlib.incremental.resumption import Resumption
-from txnlib.incremental.earlier_run import finished_runs, resume_from, read_segments
-from txnlib.incremental.linked_tables import remove_temporary_files
+from txnlib.incremental.resumption import Resumption, with_resumed_copies
+from txnlib.incremental.earlier_run import EarlierRun, chains_of_others, finished_runs, resume_from, read_segments
 
 __all__ = [
     "Resumption",
+    "with_resumed_copies",
+    "EarlierRun",
+    "chains_of_others",
     "finished_runs",
     "resume_from",
     "read_segments",
-    "remove_temporary_files",
 ]

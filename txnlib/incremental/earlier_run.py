@@ -1,17 +1,18 @@
-"""The earlier audit from which an incremental one resumes."""
+"""The earlier audit that an incremental one continues."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from txnlib.delta.chain import Chain
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
-from txnlib.incremental.carried_rows import RunTables
 from txnlib.incremental.resumed_segments import resume_segments, resumed_frame, resumed_parts
 from txnlib.readers.capture import Capture
 from txnlib.readers.snapshot_start import BEGINNING
@@ -22,8 +23,28 @@ from txnlib.version import __version__
 _CANDIDATES: Final = 2
 
 
-def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator[tuple[RunStore, int]]:
-    """Yields the audits of a cluster from which another can resume, newest first, each with its instant in epoch ms.
+class RunTables(Protocol):
+    """The tables of one run."""
+
+    def read(self, name: str) -> DataFrame: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """A finished run that another one can continue."""
+
+    tables: RunTables
+    run_id: str
+    as_of_ms: int
+    #: Its place in its chain.
+    chain: str
+    night: int
+    #: Instants of the finished runs that come after it in the chain.
+    continued_at_ms: frozenset[int] = frozenset()
+
+
+def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator[EarlierRun]:
+    """Yields the audits of a cluster that another one can continue, newest first.
 
     They are finished, have read logs from the beginning, and were made by this version: another version may read the same bytes
     differently.
@@ -32,13 +53,31 @@ def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator
         runs = store.read_all("audit_runs")
     except MissingTableError:
         return
-    usable = runs.where((F.col("cluster") == cluster) & (F.col("status") == "DONE") & (F.col("version") == __version__))
-    if before_ms is not None:
-        usable = usable.where(F.unix_millis("as_of") < before_ms)
-    newest = usable.orderBy(F.desc("as_of")).select("run_id", "settings", F.unix_millis("as_of").alias("as_of_ms"))
-    for row in newest.limit(_CANDIDATES).collect():
-        if json.loads(row["settings"]).get("start") == BEGINNING:
-            yield RunStore(store, cluster, row["run_id"]), row["as_of_ms"]
+    usable = runs.where(
+        (F.col("cluster") == cluster) & (F.col("status") == "DONE") & (F.col("version") == __version__) & F.col("chain").isNotNull()
+    )
+    is_before = F.lit(True) if before_ms is None else F.unix_millis("as_of") < before_ms
+    columns = ("run_id", "settings", "chain", "night", F.unix_millis("as_of").alias("as_of_ms"))
+    newest = usable.where(is_before).orderBy(F.desc("as_of")).select(*columns).limit(_CANDIDATES).collect()
+    for row in newest:
+        if json.loads(row["settings"]).get("start") != BEGINNING:
+            continue
+        is_later = (F.col("chain") == row["chain"]) & (F.col("night") > row["night"])
+        later = usable.where(is_later).select(F.unix_millis("as_of").alias("as_of_ms")).collect()
+        place = Chain(row["chain"], row["night"])
+        tables = RunStore(store, cluster, row["run_id"], place)
+        continued = frozenset(each["as_of_ms"] for each in later)
+        yield EarlierRun(tables, row["run_id"], row["as_of_ms"], place.name, place.night, continued)
+
+
+def chains_of_others(store: Store, cluster: str, run_id: str) -> dict[str, int]:
+    """The chains of all other finished runs of a cluster, each with the instant of its newest run, in epoch ms."""
+    if not store.exists("audit_runs"):
+        return {}
+    is_other = (F.col("cluster") == cluster) & (F.col("run_id") != run_id) & (F.col("status") == "DONE")
+    runs = store.read_all("audit_runs").where(is_other & F.col("chain").isNotNull())
+    newest = runs.groupBy("chain").agg(F.max(F.unix_millis("as_of")).alias("newest_ms")).collect()
+    return {row["chain"]: row["newest_ms"] for row in newest}
 
 
 def resume_from(spark: SparkSession, capture: Capture, earlier: RunTables) -> Capture | None:

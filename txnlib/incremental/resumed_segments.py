@@ -1,14 +1,14 @@
-"""Segments that the earlier run has read. Their rows are carried over; reading resumes after them.
+"""Copies of which the earlier run has read a part. Its rows still count; reading resumes after them.
 
-Tasks look for the fingerprint of a segment in the new copy (`readers.segment_fingerprint`). If all of it is unchanged, the rows are
-carried over, and reading resumes at the last batch or after it. Everything else is read in full: the logs of coordinators and
-groups, whose records are decoded, all text, and all segments that were compacted or are damaged.
+Tasks look for the fingerprint of each segment in the new copy (`readers.segment_fingerprint`). A copy is resumed if the fingerprint
+of every segment is unchanged up to its last batch, except of segments below the new log start, which were deleted. All other copies
+are read in full: the logs of coordinators and groups, whose records are decoded, all text, and all copies with a segment that was
+rewritten, lost or compacted, or is damaged.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Final
 
@@ -16,8 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.incremental.carried_rows import IS_UNCHANGED
-from txnlib.readers.capture import Capture, FileKind, ResumedSegment
+from txnlib.readers.capture import Capture, CaptureFile, FileKind, ResumedSegment
 from txnlib.readers.file_parts import Part
 from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.segment_fingerprint import resume_position
@@ -38,7 +37,7 @@ RESUMED: Final = (
 
 
 def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame) -> Capture:
-    """The capture, with its segments that `segments` of the earlier run already contains; only their appended bytes are to be read.
+    """The capture, with the segments of resumed copies; only what was appended to them is to be read.
 
     `checkpoints` are those of this capture. A partition with a cleaner's offset is compacted, and is read in full.
     """
@@ -54,14 +53,53 @@ def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, 
     candidates = resumable.join(listed, on=list(_SEGMENT), how="inner")
     tasks = candidates.repartition(-(-len(raw) // _FILES_PER_TASK))
     found = tasks.select(*_SEGMENT, "path", "landmarks", "last_offset_before").mapInArrow(_find_positions, RESUMED).collect()
-    # If a segment is listed twice, it is unknown which one the rows belong to.
-    times = Counter(row[: len(_SEGMENT)] for row in found)
-    once = (ResumedSegment(*row) for row in found if times[row[: len(_SEGMENT)]] == 1)
-    resumed = tuple(sorted(once, key=lambda segment: segment.path))
+    read_until = {(*(row[name] for name in _SEGMENT),): row["last"] for row in _ends(segments).collect()}
+    resumed = resumed_copies([ResumedSegment(*row) for row in found], read_until, raw)
     parts = {
         each.path: (Part(each.position, None, ReaderState(each.position, each.last_offset, each.leader_epoch)),) for each in resumed
     }
     return replace(capture, parts={**capture.parts, **parts}, resumed=resumed)
+
+
+#: Topic, partition, source and base offset of a segment.
+Segment = tuple[str | None, int | None, str, int]
+
+
+def resumed_copies(
+    found: Sequence[ResumedSegment], read_until: Mapping[Segment, int], listed: Sequence[CaptureFile]
+) -> tuple[ResumedSegment, ...]:
+    """The segments of the copies that can be resumed, in the order of their paths.
+
+    `found`: segments with an unchanged fingerprint, each with the position after it. `read_until`: the segments of the earlier run
+    with batches, each with the position of its last one. `listed`: the segments of this capture.
+    """
+    by_segment: dict[Segment, list[ResumedSegment]] = {}
+    for each in found:
+        by_segment.setdefault(_segment_of(each), []).append(each)
+    first: dict[Segment, int] = {}
+    for file in listed:
+        copy = (file.topic, file.partition, file.source, 0)
+        first[copy] = min(first.get(copy, file.offset), file.offset)
+    changed: set[Segment] = set()
+    for segment, last in read_until.items():
+        copy, resumed = (*segment[:3], 0), by_segment.get(segment, [])
+        is_deleted = segment[3] < first.get(copy, 0)
+        # If a segment is listed twice, it is unknown which one the rows belong to.
+        if not is_deleted and not (len(resumed) == 1 and resumed[0].position > last):
+            changed.add(copy)
+    kept = (each for each in found if (*_segment_of(each)[:3], 0) not in changed)
+    return tuple(sorted(kept, key=lambda segment: segment.path))
+
+
+def _segment_of(segment: ResumedSegment) -> Segment:
+    return segment.topic, segment.partition, segment.source, segment.segment_base_offset
+
+
+def _ends(segments: DataFrame) -> DataFrame:
+    """The segments of a run with batches, each with the position of its last one. Columns: _SEGMENT, last."""
+    last = F.element_at("landmarks", -1)["position"]
+    with_batches = segments.where((F.col("kind") == "raw") & (F.size("landmarks") > 0))
+    return with_batches.groupBy(*_SEGMENT).agg(F.max(last).alias("last"))
 
 
 def _resumable(segments: DataFrame) -> DataFrame:
@@ -105,28 +143,8 @@ def resumed_frame(spark: SparkSession, capture: Capture) -> DataFrame:
     return spark.createDataFrame([astuple(segment) for segment in capture.resumed], RESUMED)
 
 
-def flag_batches(record_batches: DataFrame, resumed: DataFrame) -> DataFrame:
-    """Rows of `record_batches` of the earlier run, with a boolean column `is_unchanged`: whether this run has the same row."""
-    joined = record_batches.join(F.broadcast(_read_from(resumed)), on=list(_SEGMENT), how="left")
-    return joined.withColumn(IS_UNCHANGED, F.coalesce(F.col("position") < F.col("read_from"), F.lit(False)))
-
-
-def changed_segments(segments: DataFrame, resumed: DataFrame) -> DataFrame:
-    """The segments of the earlier run of which some row may have changed. Columns: those of `segments`, and `read_from`."""
-    joined = segments.where(F.col("topic").isNotNull()).join(F.broadcast(_read_from(resumed)), on=list(_SEGMENT), how="left")
-    return joined.where(~F.coalesce(F.col("read_from") > F.element_at("landmarks", -1)["position"], F.lit(False)))
-
-
-def _read_from(resumed: DataFrame) -> DataFrame:
-    """The position from which each segment is read."""
-    return resumed.select(*_SEGMENT, F.col("position").alias("read_from"))
-
-
 def resumed_parts(segments: DataFrame, resumed: DataFrame) -> DataFrame:
     """What the earlier run has read of each resumed segment, as the first part of it. Columns: SEGMENT_PARTS."""
-    before = F.filter("unreadable", lambda unreadable: unreadable["position"] < F.col("read_from"))
-    landmarks = F.filter("landmarks", lambda landmark: landmark["position"] < F.col("read_from"))
-    is_last_unchanged = F.element_at("landmarks", -1)["position"] < F.col("read_from")
     now = resumed.select(
         *_SEGMENT,
         F.col("path").alias("path_now"),
@@ -138,12 +156,9 @@ def resumed_parts(segments: DataFrame, resumed: DataFrame) -> DataFrame:
         {
             "path": F.col("path_now"),
             "end_offset": F.col("read_until") + 1,
-            "batches": F.col("batches") - F.when(is_last_unchanged, 0).otherwise(1),
             "tail": F.lit(None).cast("string"),
             "is_decoded": F.lit(None).cast("boolean"),
-            "unreadable": before,
-            "landmarks": landmarks,
-            "last_offset_before": F.when(is_last_unchanged, F.col("last_offset_before")),
+            "unreadable": F.filter("unreadable", lambda unreadable: unreadable["position"] < F.col("read_from")),
             "part_position": F.lit(0).cast("long"),
         }
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.incremental.carried_rows import IS_UNCHANGED
 from txnlib.spark.producers.producer_spans import (
     END_OF_SPAN,
     batches_of,
@@ -32,7 +31,7 @@ def resumed_spans(
     earlier_spans: DataFrame,
     appended: DataFrame,
 ) -> DataFrame:
-    """The rows of `producer_spans` without those carried over from the earlier run (`flag_closed_spans`). Columns: PRODUCER_SPANS.
+    """The rows of `producer_spans` without those that closed in the earlier run and still count. Columns: PRODUCER_SPANS.
 
     `new_batches`: the rows of `record_batches` that are not in the earlier run, and possibly others. `appended`: the partitions to
     which batches were only appended (`appended_partitions.APPENDED`).
@@ -66,27 +65,11 @@ def _earlier_newest_spans(newest: DataFrame, new: DataFrame) -> DataFrame:
     return conform(kept.withColumns({**end, **state, "is_newest": ~wrote_since}), PRODUCER_SPANS)
 
 
-def flag_closed_spans(spans: DataFrame, appended: DataFrame) -> DataFrame:
-    """Rows of `producer_spans` of the earlier run, with a boolean column `is_unchanged`: whether this run has the same row."""
-    return _flag(spans, appended, F.col("state").isNull())
-
-
-def flag_ended_transactions(partition_transactions: DataFrame, appended: DataFrame) -> DataFrame:
-    """The same for rows of `partition_transactions`."""
-    return _flag(partition_transactions, appended, F.col("marker_offset").isNotNull())
-
-
 def not_ended_before(spans: DataFrame, appended: DataFrame) -> DataFrame:
     """The spans of this run whose transactions had not ended in the earlier run."""
     copies = F.broadcast(appended.select(*TOPIC_PARTITION, "appended_from"))
     had_ended = F.coalesce(F.col("marker_offset") < F.col("appended_from"), F.lit(False))
     return spans.join(copies, on=list(TOPIC_PARTITION), how="left").where(~had_ended).drop("appended_from")
-
-
-def _flag(rows: DataFrame, appended: DataFrame, is_closed: Column) -> DataFrame:
-    copies = F.broadcast(appended.select(*TOPIC_PARTITION, F.lit(True).alias("is_appended")))
-    joined = rows.join(copies, on=list(TOPIC_PARTITION), how="left")
-    return joined.withColumn(IS_UNCHANGED, F.coalesce("is_appended", F.lit(False)) & is_closed)
 
 
 def memory() -> Column:

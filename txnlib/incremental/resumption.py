@@ -1,77 +1,136 @@
-"""How a run resumes from an earlier one."""
+"""How a run continues an earlier one: it writes only what is new, and says which earlier rows still count."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from txnlib.delta.store import RunStore
-from txnlib.incremental.appended_partitions import AppendedPartition, appended_partitions
-from txnlib.incremental.carried_rows import ResumedTable, RunTables
-from txnlib.incremental.earlier_run import read_segments
-from txnlib.incremental.linked_tables import LinkedTables
+from txnlib.incremental.appended_partitions import APPENDED, AppendedPartition, appended_partitions
+from txnlib.incremental.earlier_run import EarlierRun, read_segments
 from txnlib.incremental.resumed_segments import resumed_frame
-from txnlib.incremental.resumed_tables import resume_partition_transactions, resume_producer_spans, resume_record_batches
-from txnlib.readers.capture import Capture
+from txnlib.incremental.resumed_spans import not_ended_before, resumed_spans
+from txnlib.readers.capture import Capture, FileKind
+from txnlib.spark.producers.partition_transactions import partition_transactions
+from txnlib.spark.schemas import COPY
 
 #: Fewest bytes of resumed segments for which resuming the windows pays. Below this, running them over all batches takes no longer
 #: than finding out where to resume.
 MIN_RESUMED_BYTES: Final = 64 << 20
+#: The copies whose earlier rows count: columns of `coverage`.
+_COUNTED: Final = "topic string, partition int, source string, batches_since int, batches_from long"
+
+
+class ContinuedTables(Protocol):
+    """The tables of the run that continues."""
+
+    def read(self, name: str) -> DataFrame: ...
+
+    def read_written(self, name: str) -> DataFrame: ...
+
+    def write(self, name: str, frame: DataFrame) -> None: ...
+
+    def count_earlier_rows(self, name: str, copies: DataFrame) -> None: ...
 
 
 @dataclass(slots=True)
 class Resumption:
-    """Makes the tables of a run that resumes from an earlier one. Each has the rows that a full audit would give it."""
+    """What a run has of an earlier one. With it, each of its tables has the rows that a full audit would give it."""
 
     spark: SparkSession
     #: The capture, with its resumed segments (`earlier_run.resume_from`).
     capture: Capture
-    earlier: RunTables
+    earlier: EarlierRun
     #: The tables of this run.
-    tables: RunStore
+    tables: ContinuedTables
     #: The partitions to which batches were only appended, once `find_appended_partitions` has found them.
     appended: tuple[AppendedPartition, ...] = ()
-    _linked: LinkedTables = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._linked = LinkedTables(self.tables)
+        self.tables.count_earlier_rows("record_batches", self.resumed_copies())
 
     def read_segments(self) -> DataFrame:
         """`segments` of the capture, including what the earlier run has already read."""
-        return read_segments(self.spark, self.capture, self.earlier)
+        return read_segments(self.spark, self.capture, self.earlier.tables)
+
+    def resumed_copies(self) -> DataFrame:
+        """The copies of which only appended bytes are read. Columns: COPY, batches_since, batches_from."""
+        first: dict[tuple[str | None, int | None, str], int] = {}
+        for file in self.capture.of_kind(FileKind.SEGMENT):
+            copy = (file.topic, file.partition, file.source)
+            first[copy] = min(first.get(copy, file.offset), file.offset)
+        resumed = {(each.topic, each.partition, each.source) for each in self.capture.resumed}
+        since = {tuple(row[name] for name in COPY): row["batches_since"] for row in self._nights("batches_since")}
+        rows = [(*copy, since.get(copy, self.earlier.night), first[copy]) for copy in sorted(resumed)]
+        return self.spark.createDataFrame(rows, _COUNTED)
+
+    def _nights(self, column: str) -> list[dict[str, object]]:
+        """The copies in `coverage` of the earlier run of which rows of still earlier runs count, with that night."""
+        found = self.earlier.tables.read("coverage").where(F.col(column).isNotNull()).select(*COPY, column).collect()
+        return [row.asDict() for row in found]
 
     def find_appended_partitions(self) -> None:
-        """Finds the partitions whose windows resume, if that pays. Reads `segments`, `coverage` and `producer_snapshots`."""
+        """Finds the partitions whose windows resume, if that pays, and notes them in `coverage`.
+
+        Reads `segments`, `coverage` and `producer_snapshots`.
+        """
         if self.capture.size - self.capture.size_to_read < MIN_RESUMED_BYTES:
             return
+        earlier, coverage = self.earlier.tables, self.tables.read("coverage")
         found = appended_partitions(
             self.tables.read("segments"),
-            self.tables.read("coverage"),
+            coverage,
             self.tables.read("producer_snapshots"),
-            self.earlier.read("segments"),
-            self.earlier.read("coverage"),
-            self.earlier.read("producer_snapshots"),
+            earlier.read("segments"),
+            earlier.read("coverage"),
+            earlier.read("producer_snapshots"),
             resumed_frame(self.spark, self.capture),
         )
         self.appended = tuple((row["topic"], row["partition"], row["source"], row["appended_from"]) for row in found.collect())
+        if self.appended:
+            self.tables.write("coverage", self._with_spans_since(coverage))
 
-    def write(self, name: str) -> bool:
-        """Writes a table with rows carried over. Returns False, without writing, if all its rows must be made."""
-        table = self._resumed(name)
-        if table is None:
-            return False
-        self._linked.write(name, table)
-        return True
+    def _with_spans_since(self, coverage: DataFrame) -> DataFrame:
+        since = {(row["topic"], row["partition"]): row["spans_since"] for row in self._nights("spans_since")}
+        rows = [
+            (topic, partition, source, since.get((topic, partition), self.earlier.night))
+            for topic, partition, source, _ in self.appended
+        ]
+        nights = self.spark.createDataFrame(rows, "topic string, partition int, source string, spans_since int")
+        return coverage.drop("spans_since").join(F.broadcast(nights), on=list(COPY), how="left")
 
-    def _resumed(self, name: str) -> ResumedTable | None:
-        if name == "record_batches" and self.capture.resumed:
-            return resume_record_batches(self.spark, self.capture, self.earlier)
-        if name == "producer_spans" and self.appended:
-            new_batches = self._linked.read_new("record_batches")
-            return resume_producer_spans(self.spark, self.capture, self.earlier, self.tables, self.appended, new_batches)
-        if name == "partition_transactions" and self.appended:
-            new_spans = self._linked.read_new("producer_spans")
-            return resume_partition_transactions(self.spark, self.earlier, self.appended, new_spans)
+    def new_rows(self, name: str) -> DataFrame | None:
+        """The rows of a table that are not in earlier runs; None if all rows must be made."""
+        if not self.appended:
+            return None
+        if name == "producer_spans":
+            return self._new_spans()
+        if name == "partition_transactions":
+            new_spans = self.tables.read_written("producer_spans")
+            return partition_transactions(not_ended_before(new_spans, self._appended_frame()))
         return None
+
+    def _new_spans(self) -> DataFrame:
+        new_batches = self.tables.read_written("record_batches")
+        partitions = {(topic, partition) for topic, partition, *_ in self.appended}
+        # In all other partitions every batch is new, unless the run resumed some of their segments.
+        are_all_new = all((each.topic, each.partition) in partitions for each in self.capture.resumed)
+        return resumed_spans(
+            new_batches if are_all_new else self.tables.read("record_batches"),
+            new_batches,
+            self.tables.read("producer_snapshots"),
+            self.tables.read("coverage"),
+            self.earlier.tables.read("producer_spans"),
+            self._appended_frame(),
+        )
+
+    def _appended_frame(self) -> DataFrame:
+        return self.spark.createDataFrame(self.appended, APPENDED)
+
+
+def with_resumed_copies(coverage: DataFrame, copies: DataFrame) -> DataFrame:
+    """`coverage`, with the night since which earlier rows count. `copies`: see `Resumption.resumed_copies`."""
+    joined = coverage.drop("batches_since", "batches_from").join(F.broadcast(copies), on=list(COPY), how="left")
+    return joined.select(*coverage.columns)

@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from txnlib.core.display import size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.delta.chain import Chain
 from txnlib.delta.session import delta_session, tune_for
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.incremental.earlier_run import finished_runs, read_segments, resume_from
-from txnlib.incremental.resumption import Resumption
+from txnlib.incremental import EarlierRun, Resumption, chains_of_others, finished_runs, read_segments, resume_from
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
@@ -87,6 +87,8 @@ class Run:
             __version__,
             None if counts is None else json.dumps(counts),
             self.owner,
+            self.settings.chain,
+            self.settings.night,
         )
         return self.spark.createDataFrame([row], AUDIT_RUNS)
 
@@ -101,33 +103,57 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     spark = delta_session("txnlib")
     tune_for(spark, capture.size)
     store = _store(request, spark, is_small=capture.size < SMALL_CAPTURE_BYTES)
-    capture, earlier, newest_ms = _resume(request, given, capture, store, say)
+    capture, earlier, newest_ms = _continue(request, given, capture, store, say)
     tune_for(spark, capture.size_to_read, capture.size - capture.size_to_read)
     capture = split_large_files(spark, capture)
     settings = _decide(request, given, capture, spark, earlier, newest_ms)
-    tables = RunStore(store, settings.cluster, settings.run_id)
+    settings = settings.model_copy(update=_place_of(store, settings, earlier))
+    tables = RunStore(store, settings.cluster, settings.run_id, chain_of(store, settings))
     resumption = None if earlier is None else Resumption(spark, capture, earlier, tables)
     return Run(spark, tables, settings, started_at, capture.inputs, capture, resumption, say=say)
 
 
-def _resume(
+def _continue(
     request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
-) -> tuple[Capture, RunStore | None, int | None]:
-    """The part of the capture to read, the run to resume from, and the newest broker-stamped time, if it was searched for."""
+) -> tuple[Capture, EarlierRun | None, int | None]:
+    """The part of the capture to read, the run to continue, and the newest broker-stamped time, if it was searched for."""
     if request.mode != INCREMENTAL:
         return capture, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
-    for earlier, as_of_ms in finished_runs(store, _cluster(request, given, capture), known_ms):
-        found = resume_from(store.spark, capture, earlier)
+    for earlier in finished_runs(store, _cluster(request, given, capture), known_ms):
+        found = resume_from(store.spark, capture, earlier.tables)
         if found is None:
             continue
-        newest_ms = _newest_stamp(found, read_segments(store.spark, found, earlier)) if known_ms is None else None
-        if newest_ms is not None and newest_ms <= as_of_ms:
+        newest_ms = _newest_stamp(found, read_segments(store.spark, found, earlier.tables)) if known_ms is None else None
+        if newest_ms is not None and newest_ms <= earlier.as_of_ms:
             continue  # this is an audit of the same capture
+        if earlier.continued_at_ms - {known_ms, newest_ms}:
+            say(f"later audits continue {earlier.run_id} already: reading everything, as the first run of a new chain")
+            break
         say(f"resuming from {earlier.run_id}: reading only what was appended to {len(found.resumed)} segments")
         return found, earlier, newest_ms
-    say("no earlier audit to resume from: reading everything")
+    else:
+        say("no earlier audit to resume from: reading everything")
     return capture, None, None
+
+
+def _place_of(store: Store, settings: Settings, earlier: EarlierRun | None) -> dict[str, object]:
+    """The chain of a run, and its number there. A run that reads everything begins a chain, whose name no other run uses."""
+    if earlier is not None:
+        return {"chain": earlier.chain, "night": earlier.night + 1}
+    used = chains_of_others(store, settings.cluster, settings.run_id)
+    names = (settings.run_id, *(f"{settings.run_id}-{number}" for number in range(2, len(used) + 3)))
+    return {"chain": next(name for name in names if name not in used), "night": 0}
+
+
+def chain_of(store: Store, settings: Settings) -> Chain | None:
+    """The place of a run in its chain; None for a run of a version without chains."""
+    if settings.chain is None:
+        return None
+    # An earlier attempt of this run may have been of another chain, in which later runs still need its rows.
+    others = chains_of_others(store, settings.cluster, settings.run_id)
+    kept = {chain for chain, newest_ms in others.items() if newest_ms > settings.as_of_ms}
+    return Chain(settings.chain, settings.night, tuple(sorted(kept - {settings.chain})))
 
 
 def _store(request: AuditRequest, spark: SparkSession, *, is_small: bool = False) -> Store:
@@ -148,7 +174,7 @@ def _decide(
     given: SettingsFile,
     capture: Capture,
     spark: SparkSession,
-    earlier: RunStore | None,
+    earlier: EarlierRun | None,
     newest_ms: int | None,
 ) -> Settings:
     """The effective settings: options over settings file over capture.json over defaults."""
@@ -214,7 +240,7 @@ def reopen_run(
     # Another version may have stored settings that this one does not have.
     stored = {name: value for name, value in json.loads(found["settings"]).items() if name in Settings.model_fields}
     settings = Settings.model_validate(stored)
-    tables = RunStore(store, settings.cluster, settings.run_id)
+    tables = RunStore(store, settings.cluster, settings.run_id, chain_of(store, settings))
     return Run(spark, tables, settings, now(), (found["input"],), say=say)
 
 
@@ -224,7 +250,7 @@ def tune_again(run: Run) -> None:
     size_read = 0 if found is None or found["bytes"] is None else found["bytes"]
     tune_for(run.spark, size_read)
     store = replace(run.tables.store, is_small=size_read < SMALL_CAPTURE_BYTES)
-    run.tables = RunStore(store, run.settings.cluster, run.settings.run_id)
+    run.tables = RunStore(store, run.settings.cluster, run.settings.run_id, chain_of(store, run.settings))
 
 
 def reading_text(capture: Capture) -> str:

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from txnlib.delta.store import RunStore
 from txnlib.errors import BusyError, MissingTableError
-from txnlib.incremental.linked_tables import remove_temporary_files
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_owner import is_alive
@@ -65,7 +64,6 @@ def _pass_over(run: Run, *, take_over: bool) -> frozenset[Holder]:
             values = {**row.asDict(), "status": "DIED"}
             died = run.spark.createDataFrame([tuple(values[name] for name in AUDIT_RUNS.names)], AUDIT_RUNS)
             RunStore(run.tables.store, run.settings.cluster, row["run_id"]).write("audit_runs", died)
-            remove_temporary_files(run.tables.store, row["run_id"])
     return frozenset(map(_holder, rows))
 
 

@@ -106,8 +106,7 @@ def _take(run: Run, step: Step) -> None:
 
 def _write(run: Run, table: Table) -> None:
     begun = now()
-    if run.resumption is None or not run.resumption.write(table.name):
-        run.tables.write(table.name, table.transform(run))
+    run.tables.write(table.name, table.transform(run))
     commit = run.tables.commit(table.name)
     run.written[table.name] = Written(commit.rows, (now() - begun).total_seconds())
     if commit.is_scattered:

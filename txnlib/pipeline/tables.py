@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import MissingTableError
+from txnlib.incremental import with_resumed_copies
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
@@ -154,6 +155,32 @@ def _is_any_damaged(run: Run) -> bool:
     return not run.tables.read("coverage").where(F.col("status") == "DAMAGED").isEmpty()
 
 
+COVERAGE: Final = table_of(
+    coverage,
+    partition_notes=_partition_notes,
+    leaders=_leaders,
+    instants=_instants,
+    expected=_expected,
+    deleted_copies=_deleted_copies,
+    after=("transaction_log", "infer_settings"),
+)
+
+
+def _coverage(run: Run) -> DataFrame:
+    rows = COVERAGE.transform(run)
+    return rows if run.resumption is None else with_resumed_copies(rows, run.resumption.resumed_copies())
+
+
+def _new_rows(table: Table) -> Table:
+    """A table with rows of the log: of a run that continues another one, only what is new."""
+
+    def made(run: Run) -> DataFrame:
+        new = None if run.resumption is None else run.resumption.new_rows(table.name)
+        return table.transform(run) if new is None else new
+
+    return replace(table, transform=made)
+
+
 INGEST: Final[tuple[Step, ...]] = (
     _read("record_batches"),  # first, because it takes longest
     Table("transaction_log", (), _transaction_log),
@@ -170,15 +197,7 @@ INGEST: Final[tuple[Step, ...]] = (
     _of_metadata(producer_id_blocks),
     Decision("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
     Decision("infer_settings", ("transaction_log", "segments", "know_metadata"), infer_settings),
-    table_of(
-        coverage,
-        partition_notes=_partition_notes,
-        leaders=_leaders,
-        instants=_instants,
-        expected=_expected,
-        deleted_copies=_deleted_copies,
-        after=("transaction_log", "infer_settings"),
-    ),
+    replace(COVERAGE, transform=_coverage),
     Decision("find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions),
     table_of(quarantine, checked_batches=lambda run: None, is_any_damaged=_is_any_damaged, after=("coverage",)),
 )
@@ -194,7 +213,7 @@ def _lower_coverage(run: Run) -> None:
 
 
 RECONSTRUCT: Final[tuple[Step, ...]] = (
-    table_of(producer_spans, after=("find_appended_partitions",)),  # first, because it takes longest
+    _new_rows(table_of(producer_spans, after=("find_appended_partitions",))),  # first, because it takes longest
     table_of(coordinator_states),
     table_of(checked_batches),
     Decision("lower_coverage", ("coverage", "checked_batches"), _lower_coverage),
@@ -203,7 +222,7 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
     table_of(producer_id_owners),
     table_of(transactions),
     table_of(findings, after=("infer_settings", "lower_coverage")),
-    table_of(partition_transactions, after=("find_appended_partitions",)),
+    _new_rows(table_of(partition_transactions, after=("find_appended_partitions",))),
     table_of(producer_states),
     table_of(transactional_ids),
 )

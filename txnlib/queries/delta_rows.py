@@ -14,6 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.core.instants import parse_instant
+from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
 from txnlib.errors import MissingTableError, UnfinishedError, UnreadableInputError, UsageError
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 
@@ -72,9 +73,20 @@ class Tables:
         return {tuple(row[key] for key in keys): row["number"] for row in rows}
 
     def _ask(self, name: str, query: str) -> list[Row]:
-        answer = QueryBuilder().register("rows", self._open(name)).execute(query)
-        rows: list[Row] = pa.table(answer.read_all()).to_pylist()
+        builder = QueryBuilder()
+        if name in OF_LOG and all(map(self._has_chains, read := (name, RUNS, "coverage"))):
+            # A run has rows that earlier runs wrote. The engine pushes filters on the run into the parts of this query.
+            for table in read:
+                builder = builder.register(table, self._open(table))
+            query = f"WITH rows AS ({rows_of_runs(name).format(**{table: table for table in read})}) {query}"
+        else:
+            builder = builder.register("rows", self._open(name))
+        rows: list[Row] = pa.table(builder.execute(query).read_all()).to_pylist()
         return rows
+
+    def _has_chains(self, name: str) -> bool:
+        """Whether the table was written since runs have chains."""
+        return any(field.name == "chain" for field in self._open(name).schema().fields)
 
     def _open(self, name: str) -> DeltaTable:
         if name not in self._opened:

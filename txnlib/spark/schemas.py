@@ -94,6 +94,7 @@ AUDIT_RUNS: Final = TABLES["audit_runs"]
 
 #: The columns that `delta.store` puts before those of every table.
 RUN_COLUMNS: Final = spark_schema(runs.RUN_COLUMNS)
+CHAIN_COLUMNS: Final = spark_schema(runs.CHAIN_COLUMNS)
 SEGMENT_PARTS: Final = spark_schema(ingested.SEGMENT_PARTS.fields)
 STATE_FIELDS: Final = spark_schema(producers.STATE_FIELDS.fields)
 BATCH_FIELDS: Final = spark_schema(producers.BATCH_FIELDS.fields)

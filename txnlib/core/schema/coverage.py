@@ -110,6 +110,19 @@ COVERAGE: Final = Table(
             "For a MISSING partition: whether the metadata log, or the brokers' checkpoints with capture.json, prove that its "
             "topic no longer exists; NULL if they prove nothing.",
         ),
+        Column(
+            "batches_since",
+            INT,
+            "Night of the chain since which the earlier runs' rows of record_batches count for this copy; NULL if the run read the "
+            "copy from its beginning.",
+        ),
+        Column("batches_from", LONG, "Base offset from which these rows count: segments before it are gone."),
+        Column(
+            "spans_since",
+            INT,
+            "The same night for producer_spans and partition_transactions of the partition, in the row of its judged copy; NULL if "
+            "the run's windows began at the beginning.",
+        ),
     ),
     checks={
         "partition_is_named": are_present(*TOPIC_PARTITION),

@@ -17,6 +17,7 @@ from txnlib.core.schema.columns import (
     STRING,
     Array,
     Column,
+    OfLog,
     Struct,
     Table,
     are_present,
@@ -51,6 +52,10 @@ RECORD_BATCHES: Final = Table(
         Column("crc", LONG, "Stored CRC-32C."),
     ),
     checks={"offsets_are_in_order": "base_offset <= last_offset"},
+    of_log=OfLog(
+        rows="TRUE",
+        counts="stored.source = copy.source AND stored.night >= copy.batches_since AND stored.base_offset >= copy.batches_from",
+    ),
 )
 
 TRANSACTION_LOG: Final = Table(

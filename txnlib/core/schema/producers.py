@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.core.schema.columns import BOOLEAN, COPY_COLUMNS, INT, LONG, PARTITION_COLUMNS, STRING, TIMESTAMP, Column, Table, struct
+from txnlib.core.schema.columns import (
+    BOOLEAN,
+    COPY_COLUMNS,
+    INT,
+    LONG,
+    PARTITION_COLUMNS,
+    STRING,
+    TIMESTAMP,
+    Column,
+    OfLog,
+    Table,
+    struct,
+)
 
 #: The state of a producer in a partition.
 STATE_FIELDS: Final = struct(
@@ -29,6 +41,9 @@ BATCH_FIELDS: Final = struct(
     coordinator_epoch=INT,
 )
 MARKER_FIELDS: Final = struct(offset=LONG, type=STRING, epoch=INT, coordinator_epoch=INT, ms=LONG)
+
+#: Spans that ended in a part of a partition from which later windows resumed no longer change.
+SPANS_COUNT: Final = "stored.night >= copy.spans_since"
 
 PRODUCER_SPANS: Final = Table(
     comment="The spans of each producer on each partition: what the producer wrote between two of its markers.",
@@ -77,6 +92,7 @@ PRODUCER_SPANS: Final = Table(
         ),
     ),
     partitioned_by=("is_newest",),
+    of_log=OfLog(rows="NOT stored.is_newest", counts=SPANS_COUNT),
 )
 
 CHECKED_BATCHES: Final = Table(
@@ -142,4 +158,5 @@ PARTITION_TRANSACTIONS: Final = Table(
         Column("first_timestamp", TIMESTAMP, "Timestamp of the first batch."),
         Column("last_timestamp", TIMESTAMP, "Timestamp of the newest batch."),
     ),
+    of_log=OfLog(rows="stored.marker_offset IS NOT NULL", counts=SPANS_COUNT),
 )

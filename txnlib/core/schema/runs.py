@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.core.schema.columns import AS_OF, STRING, TIMESTAMP, Column, Table, are_present
+from txnlib.core.schema.columns import AS_OF, INT, STRING, TIMESTAMP, Column, Table, are_present
+
+#: What identifies the rows that belong to the log.
+CHAIN: Final = Column(
+    "chain",
+    STRING,
+    "Chain of runs: the id of its first run, which read everything. Each later run continues the one before it. NULL in rows of "
+    "versions without chains.",
+)
+NIGHT: Final = Column("night", INT, "Number of the run in its chain; 0 for the first.")
 
 AUDIT_RUNS: Final = Table(
     comment="The audits of each cluster: their instants, settings and outcomes.",
@@ -23,6 +32,8 @@ AUDIT_RUNS: Final = Table(
         Column("version", STRING, "Version of txnlib."),
         Column("counts", STRING, "Number of rows of every table, and per verdict, as JSON."),
         Column("owner", STRING, "Process that ran the audit: host, process id, and start in epoch seconds."),
+        CHAIN,
+        NIGHT,
     ),
     checks={"run_has_an_instant": are_present("as_of", "started_at", "status", "settings", "version")},
 )
@@ -36,5 +47,7 @@ RUN_COLUMNS: Final = (
         "Id of the audit run: cluster and as_of. A second audit of the same cluster and instant replaces its rows.",
     ),
 )
+#: Columns after these, in tables with rows of the log.
+CHAIN_COLUMNS: Final = (CHAIN, NIGHT)
 #: CHECK constraints of every table.
 RUN_CHECKS: Final = {"run_is_named": are_present("cluster", "run_id")}

@@ -78,7 +78,11 @@ def coverage(
     rows = copies.withColumn("is_deleted", F.lit(False)).unionByName(absent, allowMissingColumns=True)
     if deleted_copies is not None:
         rows = rows.unionByName(deleted, allowMissingColumns=True)
-    return conform(rows, COVERAGE)
+    return conform(rows.withColumns({name: F.lit(None) for name in OF_EARLIER_RUNS}), COVERAGE)
+
+
+#: Columns that say which rows of earlier runs count. A run that continues another one fills them.
+OF_EARLIER_RUNS: Final = ("batches_since", "batches_from", "spans_since")
 
 
 #: Detail of a copy that is not judged, because its topic id is that of a deleted topic.
