@@ -22,11 +22,11 @@ from txnlib.version import __version__
 _CANDIDATES: Final = 2
 
 
-def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator[tuple[RunStore, int]]:
+def finished_runs(store: Store, cluster: str, before_ms: int | None, detail: str) -> Iterator[tuple[RunStore, int]]:
     """Yields the audits of a cluster from which another can resume, newest first, each with its instant in epoch ms.
 
-    They are finished, have read logs from the beginning, and were made by this version: another version may read the same bytes
-    differently.
+    They are finished, have read logs from the beginning, with the same `detail`, and were made by this version: another version may
+    read the same bytes differently.
     """
     try:
         runs = store.read_all("audit_runs")
@@ -37,7 +37,8 @@ def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator
         usable = usable.where(F.unix_millis("as_of") < before_ms)
     newest = usable.orderBy(F.desc("as_of")).select("run_id", "settings", F.unix_millis("as_of").alias("as_of_ms"))
     for row in newest.limit(_CANDIDATES).collect():
-        if json.loads(row["settings"]).get("start") == BEGINNING:
+        settings = json.loads(row["settings"])
+        if settings.get("start") == BEGINNING and settings.get("detail") == detail:
             yield RunStore(store, cluster, row["run_id"]), row["as_of_ms"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
-    capture = list_capture(request.input, follow_links=request.follow_links)
+    capture = replace(list_capture(request.input, follow_links=request.follow_links), detail=request.detail)
     if request.start == SNAPSHOT:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
@@ -113,7 +113,7 @@ def _resume(
     if request.mode != INCREMENTAL:
         return capture, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
-    for earlier, as_of_ms in finished_runs(store, _cluster(request, given, capture), known_ms):
+    for earlier, as_of_ms in finished_runs(store, _cluster(request, given, capture), known_ms, request.detail):
         found = resume_from(store.spark, capture, earlier)
         if found is None:
             continue
@@ -163,6 +163,7 @@ def _decide(
             "kafka_version": notes.kafka_version,
             "transaction_version": notes.transaction_version,
             "start": request.start,
+            "detail": request.detail,
             "continues": None if earlier is None else earlier.run_id,
         }
     )
