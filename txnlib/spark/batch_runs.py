@@ -48,8 +48,8 @@ def packed(field: str, index: Column | int) -> Column:
 
 
 def is_divided_at(offset: Column) -> Column:
-    """Whether some batches of a row begin before an offset, and others there or after it; NULL for a NULL offset."""
-    return (batches_count() > 1) & (F.col("base_offset") < offset) & (offset <= last_batch_offset())
+    """Whether some batches of a row may lie before an offset, and others at or after it; NULL for a NULL offset."""
+    return (batches_count() > 1) & (F.col("base_offset") < offset) & (offset <= F.col("last_offset"))
 
 
 def single_batches(rows: DataFrame, where: Column) -> DataFrame:
