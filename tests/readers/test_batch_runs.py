@@ -1,4 +1,4 @@
-"""Runs of batches against a fold batch by batch, and the batches taken out of them again."""
+"""Runs of batches against a fold batch by batch."""
 
 from __future__ import annotations
 

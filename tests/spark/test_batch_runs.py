@@ -1,4 +1,4 @@
-"""Tables made of runs of batches against those made of single batches, over random logs."""
+"""Tables made of runs of batches, and those made of single batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random segments in which producers take turns, with everything that ends a run of batches."""
+"""Random segments in which producers take turns, with odd batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of batches: consecutive batches of one producer in one row of `record_batches`, and the single batches in such a row.
+"""Runs of batches, each one row of `record_batches`, and their single batches.
 
 A run loses nothing. The headers of its batches differ in a few numbers only: the row has those of the first or of the last batch,
 and `packed_batches` has those of all. So whatever needs a single batch takes it out of the run again
