@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.support.frames import assert_same, empty
-from tests.support.run_logs import RandomLog, read_rows
+from tests.support.run_logs import RandomLog, read_in_parts, read_rows
 from txnlib.readers import arrow_schemas, batch_runs
 from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.coverage.contradicted_batches import epochs_of_segments
@@ -76,7 +76,10 @@ class Logs:
     def rows(self, *, has_runs: bool) -> list[dict]:
         found = []
         for partition, source, base, content in self.segments:
-            found += read_rows(content, has_runs=has_runs, base_offset=base, source=source, partition=partition)
+            where = {"base_offset": base, "source": source, "partition": partition}
+            random = Random(f"{where}")
+            is_cut = has_runs and random.random() < 0.5
+            found += read_in_parts(random, content, **where) if is_cut else read_rows(content, has_runs=has_runs, **where)
         return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.support.log_bytes import encode_batch, encode_marker
 from tests.support.log_notation import TS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
+from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.segment import Segment, read_record_batches
 
 #: Producer id -> what it writes: n without id, d idempotent, t transactional, m both.
@@ -77,7 +79,18 @@ class RandomLog:
         )
 
 
-def read_rows(content: bytes, *, has_runs: bool, base_offset: int = 0, source: str = "raw:1", partition: int = 0) -> list[dict]:
-    """The rows of `record_batches` of a segment."""
-    segment = Segment("x.log", source, "orders", partition, base_offset, content, len(content), lambda position: None)
+def read_rows(
+    content: bytes, *, has_runs: bool, base_offset: int = 0, source: str = "raw:1", partition: int = 0, **part: Any
+) -> list[dict[str, Any]]:
+    """The rows of `record_batches` of a segment, or of a part of it (`start`, `until`)."""
+    segment = Segment("x.log", source, "orders", partition, base_offset, content, len(content), lambda position: None, **part)
     return [row for batch in read_record_batches(segment, has_runs=has_runs) for row in batch.to_pylist()]
+
+
+def read_in_parts(random: Random, content: bytes, **where: Any) -> list[dict[str, Any]]:
+    """The rows with runs, if the segment is read in two parts: by two tasks, or in two nights."""
+    batches = read_rows(content, has_runs=False, **where)
+    before, after = random.choice(list(pairwise(batches)))
+    state = ReaderState(after["position"], before["last_offset"], before["partition_leader_epoch"])
+    first = read_rows(content, has_runs=True, until=state.position, **where)
+    return first + read_rows(content, has_runs=True, start=state, **where)
