@@ -17,7 +17,16 @@ from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, last_batch_offset, packed, single_batches
 from txnlib.spark.coverage.coverage import begins_at_snapshot, survives
 from txnlib.spark.producers.producer_steps import earlier_of, now, sum_until_now, with_states
-from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, STATE_FIELDS, TOPIC_PARTITION, TRUNCATED, conform
+from txnlib.spark.schemas import (
+    BATCH_FIELDS,
+    PRODUCER,
+    PRODUCER_SPANS,
+    RECORD_BATCHES,
+    STATE_FIELDS,
+    TOPIC_PARTITION,
+    TRUNCATED,
+    conform,
+)
 
 #: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
 #: producer must not fill a row.
@@ -87,7 +96,8 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
         is_truncated_within, F.lit(False)
     )
     own = record_batches.where(F.col("producer_id").isNotNull() & (~F.col("is_control") | has_marker))
-    joined = own.join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source"], how="inner")
+    # A caller may have joined columns of `judged` before.
+    joined = own.select(*RECORD_BATCHES.names).join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source"], how="inner")
     return (
         single_batches(joined, is_divided)
         .withColumns({"leader_epoch": F.col("partition_leader_epoch"), "at_offset": F.col("base_offset")})
