@@ -1,12 +1,16 @@
 """Writes raw segments of any size: seeded, with realistic producers, transactions, sequences and markers.
 
     python bench/generate.py FOLDER --batches 5000000 --batch-bytes 500 --partitions 20
+    python bench/generate.py FOLDER --batches 2000000 --mix
     python bench/generate.py FOLDER --multiply CAPTURE TIMES
 
 Each partition has its own producers; a transaction is one to seven data batches and a marker. One in a thousand
 transactions is left open, and one data batch in a thousand skips a sequence number, so that the core judges it. A
 small `__transaction_state` knows the producers of even number, so that the audit has something to join. CRCs are
 right, and so are the records, so that Kafka's own tools read them too.
+
+`--mix` makes a third of the partitions without producer ids, a third idempotent, and a third transactional, where a
+transaction is 2 to 20 batches; in each, a few producers take turns, batch by batch.
 
 `--multiply` makes one large cluster of a small real one instead: see multiply.py.
 """
@@ -85,6 +89,51 @@ def partition_log(folder: Path, batches: int, batch_bytes: int, producers: range
     return written
 
 
+#: With `--mix`, the number of producers that write to a partition at the same time.
+INTERLEAVED = 5
+
+
+def mixed_log(folder: Path, batches: int, batch_bytes: int, producers: range, seed: int) -> int:
+    """Writes one partition's segments with `--mix`; returns how many batches. Partitions are of each kind in turn."""
+    folder.mkdir(parents=True)
+    rng = random.Random(seed)
+    kind = seed % 3
+    body_bytes = max(batch_bytes - HEADER_BYTES, RECORD_BYTES)
+    writers = list(producers)[:INTERLEAVED]
+    sequences, left = dict.fromkeys(writers, 0), dict.fromkeys(writers, 0)
+    offset, written, size, time = 0, 0, 0, START_MS
+    stream = (folder / f"{0:020d}.log").open("wb", buffering=1 << 20)
+    while written < batches:
+        writer = rng.choice(writers)
+        time += rng.randint(0, 3)
+        is_open = left[writer] > 0
+        if kind == 2 and not is_open:
+            left[writer] = rng.randint(3, 21)  # batches, and the marker
+        left[writer] -= 1
+        if kind == 2 and left[writer] == 0:
+            count = 1
+            log = batch(offset, 0, TRANSACTIONAL | CONTROL, time, writer, -1, 1, MARKER_RECORD)
+        else:
+            count = rng.randint(1, min(16, body_bytes // RECORD_BYTES))
+            body = records_of(count, body_bytes)
+            if kind == 0:
+                log = batch(offset, count - 1, 0, time, -1, -1, count, body, epoch=-1)
+            else:
+                flags = TRANSACTIONAL if kind == 2 else 0
+                log = batch(offset, count - 1, flags, time, writer, sequences[writer], count, body)
+                sequences[writer] = (sequences[writer] + count) % 2**31
+        if size + len(log) > SEGMENT_BYTES:
+            stream.close()
+            stream = (folder / f"{offset:020d}.log").open("wb", buffering=1 << 20)
+            size = 0
+        stream.write(log)
+        size += len(log)
+        offset += count
+        written += 1
+    stream.close()
+    return written
+
+
 def coordinator_log(folder: Path, producers: range) -> None:
     """One Empty record for each producer of even number."""
     folder.mkdir(parents=True)
@@ -106,13 +155,13 @@ def coordinator_log(folder: Path, producers: range) -> None:
     (folder / f"{0:020d}.log").write_bytes(bytes(out))
 
 
-def generate(root: Path, batches: int, batch_bytes: int, partitions: int, seed: int = 7) -> int:
+def generate(root: Path, batches: int, batch_bytes: int, partitions: int, seed: int = 7, *, is_mixed: bool = False) -> int:
     """Writes a capture of one broker, its partitions side by side; returns how many data and marker batches it holds."""
     per_partition = -(-batches // partitions)
     with ProcessPoolExecutor() as pool:
         written = [
             pool.submit(
-                partition_log,
+                mixed_log if is_mixed else partition_log,
                 root / "1" / f"events-{number}",
                 per_partition,
                 batch_bytes,
@@ -133,9 +182,12 @@ if __name__ == "__main__":
     parser.add_argument("--batch-bytes", type=int, default=500)
     parser.add_argument("--partitions", type=int, default=20)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument(
+        "--mix", action="store_true", help="a third without producer ids, a third idempotent, a third transactional"
+    )
     parser.add_argument("--multiply", nargs=2, metavar=("CAPTURE", "TIMES"), help="raw copies of a real cluster, and how often")
     given = parser.parse_args()
     if given.multiply:
         multiply(Path(given.multiply[0]), given.folder, int(given.multiply[1]))
         raise SystemExit
-    print(generate(given.folder, given.batches, given.batch_bytes, given.partitions, given.seed), "batches")
+    print(generate(given.folder, given.batches, given.batch_bytes, given.partitions, given.seed, is_mixed=given.mix), "batches")

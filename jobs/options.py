@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NoReturn
 
+from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
@@ -93,6 +94,13 @@ OPTIONS: Final = (
         "What to read: every log in full (default), or only what was appended since the last audit of the cluster (incremental). "
         "Both write the same tables",
         {"choices": MODES, "default": FULL},
+    ),
+    Option(
+        "--detail",
+        _READS,
+        "What a row of record_batches is: a run of consecutive batches of one producer that merely continue each other (runs, the "
+        "default), or always one batch (batches). All other tables are the same",
+        {"choices": DETAILS, "default": DEFAULT_DETAIL},
     ),
     Option(
         "--follow-links",

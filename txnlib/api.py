@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame
 
+from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.instants import parse_instant
 from txnlib.delta.session import delta_session, settings_kept
 from txnlib.delta.views import create_temporary_views
@@ -109,6 +110,7 @@ def audit(
     conf: str | Path | None = None,
     start: str = BEGINNING,
     mode: str = FULL,
+    detail: str = DEFAULT_DETAIL,
     follow_links: bool = False,
     take_over: bool = False,
     progress: Callable[[str], object] | None = None,
@@ -122,7 +124,8 @@ def audit(
     * `max_transaction_timeout`: an orphaned transaction is HANGING if its last write is more than this many minutes ago.
       `stuck_after`: a transaction is STUCK if its marker is still missing this many minutes after the decision.
       `transaction_max_timeout_ms`: the brokers' setting, in milliseconds.
-    * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`, `follow_links`, `take_over`: as the options of the job `audit`.
+    * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`, `detail`, `follow_links`, `take_over`: as the options of the job
+      `audit`.
     * `progress`: called with a line per table, for instance `print`.
 
     If a setting is None, it is read from the settings file `conf`, else from `capture.json`, else it is Kafka's default. If you
@@ -150,6 +153,7 @@ def audit(
         },
         start=start,
         mode=mode,
+        detail=detail,
         follow_links=follow_links,
     )
     with settings_kept(delta_session("txnlib")):

@@ -16,6 +16,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
+from txnlib.core.batch_runs import BATCHES
 from txnlib.core.findings.application import compiled
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32
 from txnlib.core.kafka.coordinator_partition import CountBasis
@@ -247,6 +248,7 @@ class Settings(_Section):
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
     application_patterns: tuple[str, ...] = Field(default=(), description="The `patterns` of the settings file.")
     start: str = Field(default="beginning", description="Where reading started: `--start`.")
+    detail: str = Field(default=BATCHES, description="What a row of `record_batches` is: `--detail`.")
     continues: str | None = Field(
         default=None, description="The run from which an incremental audit resumed; null if everything was read."
     )

@@ -11,7 +11,7 @@ from txnlib.core.schema.columns import are_present, is_one_of
 from txnlib.core.schema.runs import RUN_CHECKS
 
 #: What conditions use besides columns.
-SQL = {"coalesce", "false"}
+SQL = {"coalesce", "false", "length"}
 
 
 @pytest.mark.parametrize("name", TABLES)

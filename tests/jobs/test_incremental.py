@@ -10,6 +10,7 @@ import pytest
 
 from jobs.options import AUDIT, parse, request_of
 from tests.support.memory_audits import audited, needed_for
+from txnlib.core.batch_runs import single_batches
 from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore
@@ -44,7 +45,12 @@ def night(capture, output, *options, names=TABLES):
 
 def rows_of(table):
     shown = [name for name in table.column_names if name not in COLUMNS_OF_RUNS]
-    return sorted(map(repr, table.select(shown).to_pylist()))
+    return printed(table.select(shown).to_pylist())
+
+
+def printed(rows):
+    """The rows in order. Of `record_batches`, the single batches: a run ends where the reader resumed."""
+    return sorted(repr(batch) for row in rows for batch in single_batches(row))
 
 
 def same_tables(run, full, names=TABLES):
@@ -57,7 +63,7 @@ def same_tables(run, full, names=TABLES):
         if name in OF_LOG:
             shown = [column for column in TABLES[name].names if column not in COLUMNS_OF_RUNS]
             found = Tables(run.tables.store.output).rows(name, shown, [("run_id", "=", run.tables.run_id)])
-            assert sorted(map(repr, found)) == expected, name
+            assert printed(found) == expected, name
 
 
 def positions_read(run):

@@ -79,6 +79,11 @@ def test_every_header_field_becomes_a_column():
         "delete_horizon_ms": None,
         "compression_type": "none",
         "magic": 2,
+        "batches_count": 1,
+        "last_batch_offset": 8,
+        "first_timestamp_ms": TS,
+        "batches_hash": None,
+        "packed_batches": None,
     }
 
 

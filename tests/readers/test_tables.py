@@ -10,6 +10,7 @@ from txnlib.readers.table_readers import READERS, may_hold
 #: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself.
 FILES = """
 record_batches        SEGMENT DUMP
+batch_runs            SEGMENT DUMP
 transaction_log       SEGMENT(__transaction_state) DUMP
 committed_offsets     SEGMENT(__consumer_offsets)
 metadata_log          SEGMENT(__cluster_metadata) DUMP METADATA_SNAPSHOT

@@ -43,11 +43,11 @@ class EarlierRun:
     continued_at_ms: frozenset[int] = frozenset()
 
 
-def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator[EarlierRun]:
+def finished_runs(store: Store, cluster: str, before_ms: int | None, detail: str) -> Iterator[EarlierRun]:
     """Yields the audits of a cluster that another one can continue, newest first.
 
-    They are finished, have read logs from the beginning, and were made by this version: another version may read the same bytes
-    differently.
+    They are finished, have read logs from the beginning, with the same `detail`, and were made by this version: another version may
+    read the same bytes differently.
     """
     try:
         runs = store.read_all("audit_runs")
@@ -60,7 +60,8 @@ def finished_runs(store: Store, cluster: str, before_ms: int | None) -> Iterator
     columns = ("run_id", "settings", "chain", "night", F.unix_millis("as_of").alias("as_of_ms"))
     newest = usable.where(is_before).orderBy(F.desc("as_of")).select(*columns).limit(_CANDIDATES).collect()
     for row in newest:
-        if json.loads(row["settings"]).get("start") != BEGINNING:
+        settings = json.loads(row["settings"])
+        if settings.get("start") != BEGINNING or settings.get("detail") != detail:
             continue
         is_later = (F.col("chain") == row["chain"]) & (F.col("night") > row["night"])
         later = usable.where(is_later).select(F.unix_millis("as_of").alias("as_of_ms")).collect()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.errors import UsageError
 from txnlib.readers.snapshot_start import BEGINNING
@@ -32,6 +33,7 @@ class AuditRequest:
     settings: Mapping[str, int | None] = field(default_factory=dict)
     start: str = BEGINNING
     mode: str = FULL
+    detail: str = DEFAULT_DETAIL
     follow_links: bool = False
 
     def __post_init__(self) -> None:
@@ -40,6 +42,8 @@ class AuditRequest:
             check_number(f"{option.name} ", self.settings.get(key), option.least, option.most)
         if self.mode == INCREMENTAL and self.start != BEGINNING:
             raise UsageError(f"--mode {INCREMENTAL} resumes from the last audit: leave out --start {self.start}")
+        if self.detail not in DETAILS:
+            raise UsageError(f"--detail {self.detail}: expected {' or '.join(DETAILS)}")
         if self.output and self.schema:
             raise UsageError("--output and --schema are mutually exclusive")
 

@@ -97,7 +97,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
-    capture = list_capture(request.input, follow_links=request.follow_links)
+    capture = replace(list_capture(request.input, follow_links=request.follow_links), detail=request.detail)
     if request.start == SNAPSHOT:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
@@ -120,7 +120,7 @@ def _continue(
     if request.mode != INCREMENTAL:
         return capture, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
-    for earlier in finished_runs(store, _cluster(request, given, capture), known_ms):
+    for earlier in finished_runs(store, _cluster(request, given, capture), known_ms, request.detail):
         found = resume_from(store.spark, capture, earlier.tables)
         if found is None:
             continue
@@ -193,6 +193,7 @@ def _decide(
             "kafka_version": notes.kafka_version,
             "transaction_version": notes.transaction_version,
             "start": request.start,
+            "detail": request.detail,
             "continues": None if earlier is None else earlier.run_id,
         }
     )

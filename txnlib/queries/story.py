@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.batch_runs import RUN_OFFSETS
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.text import dump_printer
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.queries.leader_changes import leader_changes
 from txnlib.queries.rows import Filter, Row, Run, ms
+from txnlib.queries.stored_batches import COUNT, batches_between, first_batches, last_batches
 from txnlib.queries.story_order import Place
 from txnlib.queries.story_steps import Stamps, StoryStep, is_stamped, story_steps
 
@@ -205,13 +207,14 @@ def _batches(run: Run, place: Place, copy: list[Filter]) -> tuple[list[Row], lis
         limit=EARLIER_TRANSACTIONS,
     )
     since: list[Filter] = [("base_offset", ">=", earlier[-1]["first_offset"])] if earlier else []
-    shown = run.rows("record_batches", _BATCH, [*before, *since], order='"base_offset" DESC', limit=EARLIER_BATCHES)[::-1]
+    # A run of batches does not extend over the start of a transaction of its producer.
+    shown = last_batches(run, _BATCH, [*own, *since], place.start_offset, EARLIER_BATCHES)
     opened = [*own, ("base_offset", ">=", place.start_offset)]
-    shown_open = run.rows("record_batches", _BATCH, opened, order='"base_offset"', limit=OPEN_BATCHES)
-    hidden = (run.number("record_batches", "count(*)", before) or 0) - len(shown)
+    shown_open = first_batches(run, _BATCH, own, place.start_offset, OPEN_BATCHES)
+    hidden = (run.number("record_batches", COUNT, before) or 0) - len(shown)
     later = 0
     if len(shown_open) == OPEN_BATCHES:
-        later = (run.number("record_batches", "count(*)", opened) or 0) - OPEN_BATCHES
+        later = (run.number("record_batches", COUNT, opened) or 0) - OPEN_BATCHES
     counts = {"earlier": hidden, "later": later}
     left_out = [f"{n} {when} batches of producer {place.producer_id} here" for when, n in counts.items() if n]
     if not shown_open:
@@ -225,24 +228,33 @@ def _stamps(run: Run, place: Place, copy: list[Filter], batches: list[Row]) -> S
         return Stamps()
     low = min(place.start_offset, *(b["base_offset"] for b in batches)) - NEARBY
     high = max(place.start_offset, *(b["last_offset"] for b in batches)) + NEARBY
-    near: list[Filter] = [*copy, ("base_offset", ">=", low), ("base_offset", "<=", high)]
-    is_marker = [("is_control", "=", True), ("producer_id", "IS NOT", None)]
-    is_appended = [("timestamp_type", "=", "LOG_APPEND_TIME"), ("is_control", "=", False)]
+    is_marker: list[Filter] = [("is_control", "=", True), ("producer_id", "IS NOT", None)]
+    is_appended: list[Filter] = [("timestamp_type", "=", "LOG_APPEND_TIME"), ("is_control", "=", False)]
     wanted = ("base_offset", "max_timestamp_ms")
-    stamped = [row for kind in (is_marker, is_appended) for row in run.rows("record_batches", wanted, [*near, *kind])]
+    stamped = [row for kind in (is_marker, is_appended) for row in batches_between(run, wanted, [*copy, *kind], low, high)]
     stamped.sort(key=lambda row: row["base_offset"])
 
-    def beyond(expression: str, side: Filter) -> int | None:
-        times = [run.number("record_batches", expression, [*copy, side, *kind]) for kind in (is_marker, is_appended)]
-        return (max if expression.startswith("max") else min)((time for time in times if time is not None), default=None)
+    def beyond(expression: str, side: Filter, first: int, last: int) -> Iterator[int]:
+        """The extreme time of the rows on one side, and the times between two offsets, where a run may extend over that side."""
+        for kind in (is_marker, is_appended):
+            time = run.number("record_batches", expression, [*copy, side, *kind])
+            divided = batches_between(run, wanted, [*copy, *kind], first, last)
+            yield from (ms for ms in (time, *(batch["max_timestamp_ms"] for batch in divided)) if ms is not None)
+
+    def before() -> int | None:
+        return max(beyond("max(max_timestamp_ms)", ("last_offset", "<", low), low - RUN_OFFSETS, low - 1), default=None)
+
+    def after() -> int | None:
+        earliest = "min(coalesce(first_timestamp_ms, max_timestamp_ms))"
+        return min(beyond(earliest, ("base_offset", ">", high), high + 1, high + RUN_OFFSETS), default=None)
 
     has_lower = any(row["base_offset"] < min(b["base_offset"] for b in batches) for row in stamped)
     has_upper = any(row["base_offset"] > max(b["last_offset"] for b in batches) for row in stamped)
     return Stamps(
         [row["base_offset"] for row in stamped],
         [row["max_timestamp_ms"] for row in stamped],
-        None if has_lower or low <= 0 else beyond("max(max_timestamp_ms)", ("base_offset", "<", low)),
-        None if has_upper else beyond("min(max_timestamp_ms)", ("base_offset", ">", high)),
+        None if has_lower or low <= 0 else before(),
+        None if has_upper else after(),
     )
 
 
@@ -311,8 +323,8 @@ def _lines_of(run: Run, evidence: Row, verdict: Row, copy: list[Filter]) -> list
             ]
             records = run.rows("transaction_log", _LOGGED, where, order='"value_version" DESC NULLS LAST', limit=1)
             return [dump_printer.coordinator_line(row) for row in records] or [evidence["record"]]
-        at = [*copy, ("base_offset", "=", evidence["offset"]), ("producer_id", "=", verdict["producer_id"])]
-        batches = run.rows("record_batches", _BATCH, at, limit=1)
+        own: list[Filter] = [*copy, ("producer_id", "=", verdict["producer_id"])]
+        batches = batches_between(run, _BATCH, own, evidence["offset"], evidence["offset"])
     except MissingTableError:
         return [evidence["record"]]
     if not batches:

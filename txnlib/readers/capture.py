@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
 
+from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
 from txnlib.core.text.console_reader import find_console_record
@@ -100,6 +101,8 @@ class Capture:
     parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
     #: Segments to resume: only their appended bytes are read, as `parts` says.
     resumed: tuple[ResumedSegment, ...] = ()
+    #: What a row of `record_batches` is (`core.batch_runs.DETAILS`).
+    detail: str = DEFAULT_DETAIL
 
     @property
     def size(self) -> int:

@@ -113,6 +113,11 @@ class BatchRows:
             "compression_type": _COMPRESSION.take(_nullable(cells.compression_type)),
             "magic": _nullable(cells.magic, np.int32),
             "crc": _nullable(cells.crc),
+            "batches_count": pa.repeat(pa.scalar(1, pa.int32()), count),
+            "last_batch_offset": _nullable(cells.base_offset),
+            "first_timestamp_ms": pa.array(cells.max_timestamp, mask=cells.max_timestamp == NO_TIMESTAMP),
+            "batches_hash": pa.nulls(count, pa.int64()),
+            "packed_batches": pa.nulls(count, pa.binary()),
         }
         self.fields, self.gaps, self.places = array("q"), array("q"), [(places[-1][0], 0)]
         names = arrow_schemas.RECORD_BATCHES.names

@@ -14,24 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from txnlib.core.instants import FIRST_MS, LAST_MS
-from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.record_batch import (
-    COMPRESSION_MASK,
-    CONTROL_FLAG,
-    DELETE_HORIZON_FLAG,
-    HEADER,
-    LOG_OVERHEAD,
-    TIMESTAMP_TYPE_FLAG,
-    TRANSACTIONAL_FLAG,
-    EndTxnMarker,
-    read_end_txn_marker,
-)
-from txnlib.core.kafka.wire import CorruptRecordError, on_disk
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.record_batch import CONTROL_FLAG, HEADER, LOG_OVERHEAD, TIMESTAMP_TYPE_FLAG
 from txnlib.readers import arrow_schemas
 from txnlib.readers.batch_headers import Block, Tail, UnreadableRange, read_blocks
+from txnlib.readers.batch_rows import batch_rows, offset_gaps
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
-from txnlib.readers.decoded_records import MAX_BATCH_BYTES, UnreadableRecord, iter_batch_records, named
-from txnlib.readers.header_columns import gather, leader_epochs
+from txnlib.readers.decoded_records import named
+from txnlib.readers.header_columns import leader_epochs
+from txnlib.readers.markers import batches_at, marker_problems, unusual_markers
 from txnlib.readers.metadata_log import MetadataRows, are_no_ops, block_rows, iter_metadata_records
 from txnlib.readers.offset_commits import commit_rows, iter_commits
 from txnlib.readers.reader_state import AT_START, ReaderState
@@ -39,8 +30,6 @@ from txnlib.readers.segment_fingerprint import Landmarks
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 from txnlib.readers.storage.local_files import FileShrunk
 
-#: Size in bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
-MARKER_SIZE: Final = 78
 SAMPLE_BYTES: Final = 32
 #: Reason for missing bytes that the file had when the capture was listed, or when it was opened.
 FILE_SHRANK: Final = "FILE_SHRANK"
@@ -122,11 +111,13 @@ class Segment:
         yield Tail("CORRUPT", position)
 
 
-def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The batches of a segment. Columns: `arrow_schemas.RECORD_BATCHES`."""
+def read_record_batches(segment: Segment, *, has_runs: bool = False) -> Iterator[pa.RecordBatch]:
+    """The batches of a segment, one row each or one row per run. Columns: `arrow_schemas.RECORD_BATCHES`."""
+    constants = {"topic": segment.topic, "partition": segment.partition, "source": segment.source}
+    constants |= {"segment_base_offset": segment.base_offset}
     for block in segment.blocks():
         if isinstance(block, Block):
-            yield _to_arrow(segment, block)
+            yield batch_rows(constants, segment.buffer, segment.size, block, has_runs=has_runs)
             segment.forget(int(block.positions[-1]))
 
 
@@ -194,14 +185,9 @@ def read_segments(segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) 
 
 def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, int, bytes]]:
     headers = block.headers
-    yield from _batches(segment, block, np.flatnonzero((headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG == 0)))
-
-
-def _batches(segment: Segment, block: Block, indexes: Any) -> Iterator[tuple[int, int, bytes]]:
-    """Position, size and bytes of the batches at some indexes. For a batch too large to decode, only its first bytes."""
-    for index in indexes:
-        position, size = int(block.positions[index]), int(block.headers["batch_length"][index]) + LOG_OVERHEAD
-        yield position, size, segment.buffer[position : position + min(size, MAX_BATCH_BYTES)]
+    yield from batches_at(
+        segment.buffer, block, np.flatnonzero((headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG == 0))
+    )
 
 
 class _Seen:
@@ -225,7 +211,7 @@ class _Seen:
             self.first_offset = int(headers["base_offset"][0])
         self.end_offset = int(block.last_offsets[-1]) + 1
         self.landmarks.add(block.positions, headers, block.last_offsets, block.previous_last_offset)
-        gaps = np.flatnonzero(_offset_gaps(block) > 0)
+        gaps = np.flatnonzero(offset_gaps(block) > 0)
         if len(gaps):
             self.last_gap_offset = int(headers["base_offset"][gaps[-1]])
         stamped = _is_broker_stamped(headers) | segment.is_coordinator | segment.has_metadata
@@ -233,8 +219,8 @@ class _Seen:
         if stamped.any():
             newest = int(headers["max_timestamp"][stamped].max())
             self.newest_broker_ms = newest if self.newest_broker_ms is None else max(newest, self.newest_broker_ms)
-        for position, size, batch in _batches(segment, block, _unusual_markers(segment, block)):
-            self._add_undecodable(position, size, batch, _marker_problems(batch))
+        for position, size, batch in batches_at(segment.buffer, block, unusual_markers(segment.buffer, segment.size, block)):
+            self._add_undecodable(position, size, batch, marker_problems(batch))
         if segment.is_coordinator:
             for position, size, batch in _data_batches(segment, block):
                 self._add_undecodable(position, size, batch, (entry for entry in iter_entries(batch) if isinstance(entry, str)))
@@ -242,7 +228,7 @@ class _Seen:
             self._add_undecodable_commit(segment, block)
         elif segment.has_metadata:
             indexes = np.flatnonzero((headers["magic"] == 2) & ~are_no_ops(segment.buffer, segment.size, block))
-            for position, size, batch in _batches(segment, block, indexes):
+            for position, size, batch in batches_at(segment.buffer, block, indexes):
                 problems = (entry for entry in iter_metadata_records(batch) if isinstance(entry, str))
                 self._add_undecodable(position, size, batch, problems)
 
@@ -300,145 +286,3 @@ def _is_broker_stamped(headers: Any) -> Any:
     """Whether each batch's timestamp is on a broker's clock: markers, and everything in LogAppendTime."""
     is_marker = (headers["attributes"] & CONTROL_FLAG != 0) & (headers["producer_id"] >= 0)
     return (headers["magic"] == 2) & (is_marker | (headers["attributes"] & TIMESTAMP_TYPE_FLAG != 0))
-
-
-def _offset_gaps(block: Block) -> Any:
-    """Number of offsets missing before each batch; 0 for the first of a file."""
-    base = block.headers["base_offset"].astype(np.int64)
-    before = np.empty_like(base)
-    before[1:] = block.last_offsets[:-1]
-    before[0] = base[0] - 1 if block.previous_last_offset is None else block.previous_last_offset
-    return base - before - 1
-
-
-_COMPRESSION: Final = pa.array(["none", "gzip", "snappy", "lz4", "zstd"])
-_TIMESTAMP_TYPE: Final = pa.array(["CREATE_TIME", "LOG_APPEND_TIME"])
-_CONTROL_TYPE: Final = pa.array(["ABORT", "COMMIT"])
-_NO_CONTROL_TYPE: Final = -1
-
-
-def _to_arrow(segment: Segment, block: Block) -> pa.RecordBatch:
-    headers, count = block.headers, len(block.headers)
-    attributes = headers["attributes"].astype(np.int32)
-    is_v2 = headers["magic"] == 2
-    is_control = is_v2 & (attributes & CONTROL_FLAG != 0)
-    control_types, coordinator_epochs = _markers(segment, block, is_control)
-    base_sequence = np.where(is_v2, headers["base_sequence"], -1).astype(np.int64)
-    deltas = block.last_offsets - headers["base_offset"].astype(np.int64)
-    last_sequence = np.where(base_sequence >= 0, (base_sequence + deltas) & 0x7FFFFFFF, -1)
-    gaps = _offset_gaps(block)
-    gap_mask = np.zeros(count, dtype=bool)
-    gap_mask[0] = block.previous_last_offset is None
-    has_horizon = is_v2 & (attributes & DELETE_HORIZON_FLAG != 0)
-    arrays = {
-        "topic": pa.repeat(segment.topic, count),
-        "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), count),
-        "source": pa.repeat(segment.source, count),
-        "segment_base_offset": pa.repeat(pa.scalar(segment.base_offset, pa.int64()), count),
-        "position": pa.array(block.positions),
-        "size": pa.array((headers["batch_length"] + LOG_OVERHEAD).astype(np.int32)),
-        "base_offset": pa.array(headers["base_offset"].astype(np.int64)),
-        "last_offset": pa.array(block.last_offsets),
-        "offset_gap": pa.array(gaps, mask=gap_mask),
-        "records_count": _nullable(headers["records_count"], np.int32, is_v2),
-        "producer_id": _nullable(headers["producer_id"], np.int64, is_v2),
-        "producer_epoch": _nullable(headers["producer_epoch"], np.int32, is_v2),
-        "base_sequence": _nullable(base_sequence, np.int32),
-        "last_sequence": _nullable(last_sequence, np.int32),
-        "partition_leader_epoch": _nullable(headers["partition_leader_epoch"], np.int32, is_v2),
-        "is_transactional": pa.array(is_v2 & (attributes & TRANSACTIONAL_FLAG != 0)),
-        "is_control": pa.array(is_control),
-        "control_type": _CONTROL_TYPE.take(_nullable(control_types, np.int32)),
-        "coordinator_epoch": _nullable(coordinator_epochs, np.int32),
-        "timestamp_type": _TIMESTAMP_TYPE.take(_nullable((attributes & TIMESTAMP_TYPE_FLAG) >> 3, np.int32, is_v2)),
-        "max_timestamp_ms": _time(headers["max_timestamp"], is_v2),
-        "delete_horizon_ms": _nullable(headers["base_timestamp"], np.int64, has_horizon),
-        "compression_type": _COMPRESSION.take(_nullable(attributes & COMPRESSION_MASK, np.int32, is_v2)),
-        "magic": pa.array(headers["magic"].astype(np.int32)),
-        "crc": _nullable(headers["crc"], np.int64, is_v2),
-    }
-    return pa.RecordBatch.from_arrays(
-        [arrays[name] for name in arrow_schemas.RECORD_BATCHES.names], schema=arrow_schemas.RECORD_BATCHES
-    )
-
-
-def _nullable(values: Any, dtype: Any, is_present: Any = True) -> pa.Array:
-    """The values, with null for Kafka's -1 and for fields that the format does not have."""
-    native = values.astype(dtype)
-    return pa.array(native, mask=~((native >= 0) & is_present))
-
-
-def _time(values: Any, is_present: Any) -> pa.Array:
-    """Timestamps, with null for Kafka's -1. Clients may choose any other number."""
-    native = values.astype(np.int64)
-    return pa.array(native, mask=~((native != NO_TIMESTAMP) & is_present))
-
-
-def _markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any]:
-    """Control type and coordinator epoch of each batch; -1 for batches that are not markers.
-
-    Nearly every marker has the 78 bytes that brokers write, so these are read as columns. Compaction leaves markers of other sizes.
-    """
-    headers = block.headers
-    control_types = np.full(len(headers), _NO_CONTROL_TYPE, dtype=np.int32)
-    epochs = np.full(len(headers), -1, dtype=np.int32)
-    usual, bodies, unusual = _split_markers(segment, block, is_control)
-    control_types[usual] = bodies[:, 8]
-    epochs[usual] = bodies[:, 12:16].copy().view(">i4").reshape(-1)
-    for index, (_position, _size, batch) in zip(unusual, _batches(segment, block, unusual), strict=True):
-        control_types[index], epochs[index] = _read_marker(batch)
-    return control_types, epochs
-
-
-def _unusual_markers(segment: Segment, block: Block) -> Any:
-    """Indexes of the markers whose record must be decoded."""
-    headers = block.headers
-    return _split_markers(segment, block, (headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG != 0))[2]
-
-
-def _split_markers(segment: Segment, block: Block, is_control: Any) -> tuple[Any, Any, Any]:
-    """Indexes of the markers as brokers write them, the 17 bytes after their headers, and indexes of all other markers."""
-    headers = block.headers
-    candidates = np.flatnonzero(is_control & (headers["records_count"] > 0) & (headers["producer_id"] >= 0))
-    is_plain = headers["batch_length"][candidates] == MARKER_SIZE - LOG_OVERHEAD
-    plain = candidates[is_plain]
-    bodies = _marker_bodies(segment, block.positions[plain])
-    # varint 4 before the key, varint 6 before the value, after the usual one-byte timestamp delta.
-    is_usual = (bodies[:, 4] == 8) & (bodies[:, 9] == 12) & (headers["attributes"][plain] & COMPRESSION_MASK == 0)
-    is_usual &= (bodies[:, 7] == 0) & (bodies[:, 8] <= 1)
-    return plain[is_usual], bodies[is_usual], np.concatenate([candidates[~is_plain], plain[~is_usual]])
-
-
-def _marker_bodies(segment: Segment, positions: Any) -> Any:
-    """The 17 bytes after the header of each 78-byte batch."""
-    if not len(positions):
-        return np.empty((0, MARKER_SIZE - HEADER.size), dtype=np.uint8)
-    return gather(segment.buffer, positions + HEADER.size, MARKER_SIZE - HEADER.size, segment.size)
-
-
-def _read_marker(batch: bytes) -> tuple[int, int]:
-    """Control type and coordinator epoch; (-1, -1) for an undecodable record.
-
-    As in Kafka, such a record changes nothing for its producer. Its batch is still listed.
-    """
-    try:
-        marker = _marker(batch)
-    except CorruptRecordError:
-        marker = None
-    if marker is None or marker.control_type is None:
-        return _NO_CONTROL_TYPE, -1
-    return marker.control_type, on_disk(marker.coordinator_epoch)
-
-
-def _marker_problems(batch: bytes) -> Iterator[str]:
-    """Why a control batch cannot be decoded; nothing if it can, or if it concerns no producer."""
-    try:
-        _marker(batch)
-    except CorruptRecordError as error:
-        yield f"UNDECODABLE_MARKER: {error.problem}"
-
-
-def _marker(batch: bytes) -> EndTxnMarker | None:
-    """The marker in a control batch; None for other control records. Its timestamp and offset are those of the header."""
-    first = next(iter_batch_records(batch))
-    return read_end_txn_marker(first.record if isinstance(first, UnreadableRecord) else first)

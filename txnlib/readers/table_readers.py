@@ -22,6 +22,9 @@ from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compresse
 Batches = Iterator[pa.RecordBatch]
 #: The rows of `segments` for parts of a file.
 SEGMENT_PARTS_TABLE: Final = "segment_parts"
+#: The rows of `record_batches`, with runs of batches. Text is read batch by batch: it may print a batch twice, and only single
+#: batches show that.
+BATCH_RUNS_TABLE: Final = "batch_runs"
 
 
 def may_hold(table: str, file: CaptureFile) -> bool:
@@ -120,6 +123,8 @@ ONLY_IN: Final[Mapping[str, str]] = {
 READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] = {
     ("record_batches", FileKind.SEGMENT): partial(_from_segment, segment.read_record_batches),
     ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
+    (BATCH_RUNS_TABLE, FileKind.SEGMENT): partial(_from_segment, partial(segment.read_record_batches, has_runs=True)),
+    (BATCH_RUNS_TABLE, FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
     ("transaction_log", FileKind.SEGMENT): partial(_from_segment, segment.read_transaction_log),
     ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
     ("committed_offsets", FileKind.SEGMENT): partial(_from_segment, segment.read_committed_offsets),

@@ -14,11 +14,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from txnlib.core.batch_runs import RUNS
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
 from txnlib.readers.snapshot_start import READ_WHOLE
-from txnlib.readers.table_readers import ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_table
+from txnlib.readers.table_readers import BATCH_RUNS_TABLE, ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_table
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
 
@@ -72,6 +73,8 @@ def read_capture(spark: SparkSession, capture: Capture, table: str, earlier_part
     earlier run has read of its files, as rows of SEGMENT_PARTS.
     """
     schema = READ_ONLY[table] if table in READ_ONLY else TABLES[table]
+    if table == "record_batches" and capture.detail == RUNS:
+        table = BATCH_RUNS_TABLE
     files = [file for file in capture.files if may_hold(table, file)]
     if table != "segments" or not capture.parts:
         return _read(spark, table, [part for file in files for part in _parts_of(capture, file)], schema)

@@ -17,9 +17,10 @@ class Scalar(Enum):
     LONG = "long"
     BOOLEAN = "boolean"
     TIMESTAMP = "timestamp"
+    BINARY = "binary"
 
 
-STRING, INT, LONG, BOOLEAN, TIMESTAMP = Scalar
+STRING, INT, LONG, BOOLEAN, TIMESTAMP, BINARY = Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,9 @@ COVERAGE: Final = Table(
         Column("batches", LONG, "Batches that were read."),
         Column("unreadable_bytes", LONG, "Bytes that could not be read; see quarantine."),
         Column("gap_offset", LONG, "Highest base offset that does not directly follow the batch before it."),
+        Column(
+            "overlap_offset", LONG, "Lowest offset from which two segments may have the same offsets; NULL if no segments overlap."
+        ),
         Column("damaged_offset", LONG, "Highest offset below which something was unreadable."),
         Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, TORN or CORRUPT."),
         Column("is_decoded", BOOLEAN, "Whether the copy shows markers and coordinator records: printed (text) or decoded (raw)."),

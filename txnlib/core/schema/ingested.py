@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from txnlib.core.schema.columns import (
+    BINARY,
     BOOLEAN,
     COPY_COLUMNS,
     INT,
@@ -25,16 +26,25 @@ from txnlib.core.schema.columns import (
 )
 
 RECORD_BATCHES: Final = Table(
-    comment="The header of every batch of every copy.",
+    comment="The headers of the batches of every copy. A row is one batch, or a run of consecutive batches of one producer.",
     columns=(
         *COPY_COLUMNS,
         Column("segment_base_offset", LONG, "Base offset in the name of its segment. `segments` has the path of the file."),
-        Column("position", LONG, "Byte position of the batch in its segment."),
-        Column("size", INT, "Bytes of the batch, including the fields for offset and length."),
+        Column("position", LONG, "Byte position of the batch in its segment; of a run, of its first batch."),
+        Column("size", INT, "Bytes of the batch, including the fields for offset and length; of a run, of all its batches."),
         Column("base_offset", LONG, "Offset of the first record, even if compaction removed it."),
-        Column("last_offset", LONG, "Offset of the last record, even if compaction removed it."),
-        Column("offset_gap", LONG, "Number of offsets that are missing between the previous batch in the file and this one."),
-        Column("records_count", INT, "Records in the batch; 0 if compaction removed all of them and kept the header."),
+        Column(
+            "last_offset",
+            LONG,
+            "Offset of the last record, even if compaction removed it. Batches of other producers may lie between those of a run.",
+        ),
+        Column(
+            "offset_gap",
+            LONG,
+            "Number of offsets that are missing between the previous batch in the file and this one, or the first one of a run. "
+            "Before the other batches of a run, none are missing.",
+        ),
+        Column("records_count", INT, "Records in the row; 0 if compaction removed all of them and kept the header."),
         Column("producer_id", LONG, "Producer id; NULL for batches without one."),
         Column("producer_epoch", INT, "Producer epoch."),
         Column("base_sequence", INT, "Sequence of the first record; NULL for markers and transactional offset commits."),
@@ -45,13 +55,29 @@ RECORD_BATCHES: Final = Table(
         Column("control_type", STRING, "COMMIT or ABORT for a marker; NULL for data, other control batches and shallow dumps."),
         Column("coordinator_epoch", INT, "Epoch of the coordinator that wrote the marker."),
         Column("timestamp_type", STRING, "CREATE_TIME (the client's clock) or LOG_APPEND_TIME (the broker's)."),
-        Column("max_timestamp_ms", LONG, "Largest timestamp of the batch; for a marker, always from a broker's clock."),
+        Column(
+            "max_timestamp_ms",
+            LONG,
+            "Largest timestamp of the batch; of a run, that of its last batch. For a marker, always from a broker's clock.",
+        ),
         Column("delete_horizon_ms", LONG, "Time from which compaction may remove the tombstones or the marker of the batch."),
         Column("compression_type", STRING, "none, gzip, snappy, lz4 or zstd."),
         Column("magic", INT, "Version of the batch format: 2, or 0 or 1 for old message sets."),
-        Column("crc", LONG, "Stored CRC-32C."),
+        Column("crc", LONG, "Stored CRC-32C; NULL for a run."),
+        Column("batches_count", INT, "Batches in the row: 1, or more for a run (`--detail runs`)."),
+        Column("last_batch_offset", LONG, "Base offset of the batch, or of the last one of a run."),
+        Column("first_timestamp_ms", LONG, "Largest timestamp of the batch; of a run, that of its first batch."),
+        Column("batches_hash", LONG, "For a run, a hash of its batches by which copies are compared; NULL for a single batch."),
+        Column(
+            "packed_batches",
+            BINARY,
+            "For a run, the numbers by which its batches differ, 22 bytes each (`core.batch_runs`); NULL for a single batch.",
+        ),
     ),
-    checks={"offsets_are_in_order": "base_offset <= last_offset"},
+    checks={
+        "offsets_are_in_order": "base_offset <= last_offset",
+        "run_has_its_batches": "batches_count = 1 OR packed_batches IS NOT NULL",
+    },
     of_log=OfLog(
         rows="TRUE",
         counts="stored.source = copy.source AND stored.night >= copy.batches_since AND stored.base_offset >= copy.batches_from",

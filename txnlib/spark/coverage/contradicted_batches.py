@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.spark import windows
+from txnlib.spark.batch_runs import batches_count
 from txnlib.spark.schemas import COPY
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
@@ -26,9 +27,10 @@ def epochs_of_segments(record_batches: DataFrame) -> DataFrame:
     """One row per segment and leader epoch. Columns: _SEGMENT, epoch (null: formats 0 and 1), batches, begins, ends, last."""
     batch = F.struct("base_offset", "last_offset", "position", "size", "offset_gap")
     return record_batches.groupBy(*_SEGMENT, F.col("partition_leader_epoch").alias("epoch")).agg(
-        F.count("*").alias("batches"),
+        F.sum(batches_count()).alias("batches"),
         F.min("base_offset").alias("begins"),
         F.max("last_offset").alias("ends"),
+        # The last batch of a segment, and the only one of an epoch, are never part of a run.
         F.max(batch).alias("last"),
     )
 

@@ -202,6 +202,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
             F.min("first_offset").alias("first_offset"),
             F.max("end_offset").alias("end_offset"),
             F.max("last_gap_offset").alias("last_gap_offset"),
+            (F.count(F.when(F.col("kind") == "raw", True)) > 1).alias("is_twice"),
             F.bool_and(F.col("kind") == "skipped").alias("is_skipped"),
             F.bool_or(F.col("kind") == PRINTED).alias("is_printed"),
             F.max("bytes").alias("bytes"),
@@ -216,11 +217,13 @@ def _summaries(segments: DataFrame) -> DataFrame:
     begins = F.coalesce("first_offset", "segment_base_offset")
     end_before = F.last("end_offset", ignorenulls=True).over(windows.before_now(window))
     begins_after = F.lead(begins).over(window)
+    overlaps = F.col("is_twice") | (begins < F.max("end_offset").over(windows.before_now(window)))
     harmful = F.filter("unreadable", is_harmful)
     lost_below = F.transform(harmful, lambda unreadable: F.coalesce(unreadable["next_offset"], F.col("begins_after")))
-    chained = once.withColumns({"end_before": end_before, "begins_after": begins_after}).withColumns(
+    chained = once.withColumns({"end_before": end_before, "begins_after": begins_after, "overlaps": overlaps}).withColumns(
         {
             "boundary_gap": F.when(begins > F.col("end_before"), begins),
+            "overlap_offset": F.when(F.col("overlaps"), begins),
             "damaged_offset": F.array_max(lost_below),
             "harm": F.size(F.filter(harmful, lambda unreadable: ~unreadable["reason"].isin(*CUT_REASONS))),
             "unreadable_bytes": F.aggregate("unreadable", F.lit(0).cast("long"), lambda sum_, s: sum_ + s["length"]),
@@ -238,6 +241,7 @@ def _summaries(segments: DataFrame) -> DataFrame:
         F.max("damaged_offset").alias("damaged_offset"),
         F.greatest(F.max("last_gap_offset"), F.max("boundary_gap")).alias("gap_offset"),
         F.max("boundary_gap").alias("boundary_gap"),
+        F.min("overlap_offset").alias("overlap_offset"),
         F.max("last_gap_offset").alias("last_gap_offset"),
         F.max_by("tail", "segment_base_offset").alias("tail"),
         F.bool_and("is_decoded").alias("is_decoded"),

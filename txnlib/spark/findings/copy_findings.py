@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
+from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
@@ -36,11 +37,11 @@ def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     """
     rows = _comparable(record_batches, coverage)
     fields = F.struct(*COMPARED, "control_type")
-    prints = rows.groupBy(*COPY, "bucket").agg(F.bit_xor(F.xxhash64("base_offset", *COMPARED, "control_type")).alias("print"))
+    prints = rows.groupBy(*COPY, "bucket").agg(F.bit_xor("hash").alias("print"))
     differing = prints.groupBy(*TOPIC_PARTITION, "bucket").agg(F.min("print").alias("least"), F.max("print").alias("most"))
     suspects = differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "bucket")
     compared = (
-        rows.join(F.broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi")
+        single_batches(rows.join(F.broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), F.lit(True))
         .groupBy(*TOPIC_PARTITION, "base_offset")
         .agg(
             # Not all tools print all fields, and NULL is no contradiction.
@@ -70,11 +71,12 @@ def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     several = copies.groupBy(*TOPIC_PARTITION).agg(F.count("*").alias("count")).where("count > 1").drop("count")
     bounds = copies.join(several, on=list(TOPIC_PARTITION), how="left_semi").select(*COPY, "high_watermark")
     is_stable = F.coalesce(F.col("last_offset") < F.col("high_watermark"), F.lit(True))
-    return (
-        record_batches.join(F.broadcast(bounds), on=list(COPY), how="inner")
-        .where(is_stable)
-        .select(*COPY, "base_offset", *COMPARED, "control_type", bucket_of("base_offset"))
-    )
+    # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
+    is_divided = F.coalesce((F.col("base_offset") < F.col("high_watermark")) & ~is_stable, F.lit(False))
+    each = single_batches(record_batches.join(F.broadcast(bounds), on=list(COPY), how="inner"), is_divided)
+    compared = (*COPY, "base_offset", *COMPARED, "control_type")
+    runs = ("batches_count", "packed_batches")
+    return each.where(is_stable).select(*compared, *runs, bucket_of("base_offset"), batch_hash().alias("hash"))
 
 
 def _differs(names: tuple[str, ...]) -> Column:

@@ -14,8 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.readers.header_columns import PAGE
+from txnlib.spark.batch_runs import batch_at, batches_count, is_divided_at, last_batch_offset, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.coverage.coverage import paths_of_segments
+from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans
 from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
 
@@ -29,6 +31,7 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
     opened = open_spans(producer_spans).select(*PRODUCER, F.col("first_offset").alias("start_offset"))
     opened = opened.join(judged, on=list(TOPIC_PARTITION), how="inner")
     own = record_batches.join(F.broadcast(opened), on=[*COPY, "producer_id"], how="inner").where(~F.col("is_control"))
+    own = _ends_of_runs(single_batches(own, is_divided_at(F.col("start_offset"))))
     batch = F.struct(*_BATCH)
     is_before = F.col("base_offset") < F.col("start_offset")
     of_transactions = own.groupBy(*COPY, "producer_id", "start_offset").agg(
@@ -43,13 +46,29 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
         .where(F.col("base_offset").isNotNull())
     )
     odd = _odd_batches(producer_spans).join(judged, on=list(TOPIC_PARTITION), how="inner")
+    # Of a run, the size is that of all its batches, so that it may have one above a page.
     unchecked = record_batches.where(F.col("source").startswith("raw:") & (F.col("size") > PAGE) & ~F.col("is_control"))
-    other = unchecked.join(F.broadcast(odd), on=[*COPY, "producer_id", "base_offset"], how="inner").select(
+    is_within = F.col("odd_offset").between(F.col("base_offset"), last_batch_offset())
+    wanted = odd.select(*COPY, "producer_id", F.col("base_offset").alias("odd_offset"), bucket_of("base_offset"))
+    around = unchecked.select("*", bucket_of("base_offset")).join(
+        F.broadcast(wanted), on=[*COPY, "producer_id", "bucket"], how="inner"
+    )
+    exactly = single_batches(around.where(is_within), F.lit(True)).where(
+        (F.col("base_offset") == F.col("odd_offset")) & (F.col("size") > PAGE)
+    )
+    other = exactly.select(
         *COPY, "producer_id", F.lit(None).cast("long").alias("start_offset"), F.lit("odd").alias("place"), *_BATCH
     )
     paths = paths_of_segments(segments)
     located = each.unionByName(other).join(paths, on=[*COPY, "segment_base_offset"], how="left")
     return conform(located.withColumn("is_crc_valid", _is_valid()), CHECKED_BATCHES)
+
+
+def _ends_of_runs(rows: DataFrame) -> DataFrame:
+    """The first and the last batch of each row. The lowest and the highest of some batches are among them."""
+    count = batches_count()
+    ends = rows.withColumn("end", F.explode(F.when(count > 1, F.array(F.lit(0), count - 1)).otherwise(F.array(F.lit(0)))))
+    return batch_at(ends, F.col("end"))
 
 
 _BATCH: Final = (

@@ -10,11 +10,23 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
 
+from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.spark import windows
+from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, last_batch_offset, packed, single_batches
 from txnlib.spark.coverage.coverage import begins_at_snapshot, survives
 from txnlib.spark.producers.producer_steps import earlier_of, now, sum_until_now, with_states
-from txnlib.spark.schemas import BATCH_FIELDS, PRODUCER, PRODUCER_SPANS, TOPIC_PARTITION, TRUNCATED, conform
+from txnlib.spark.schemas import (
+    BATCH_FIELDS,
+    PRODUCER,
+    PRODUCER_SPANS,
+    RECORD_BATCHES,
+    STATE_FIELDS,
+    TOPIC_PARTITION,
+    TRUNCATED,
+    conform,
+)
 
 #: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
 #: producer must not fill a row.
@@ -58,25 +70,36 @@ def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame
     snapshot below the first offset is followed by a hole, in which these transactions may have ended (DESIGN.md 5.3, rule 5).
     """
     copy = [*TOPIC_PARTITION, "source"]
-    begins = judged.select(*copy, begins_at().alias("begins_at"), _truncated(judged))
+    begins = judged.select(*copy, begins_at().alias("begins_at"), *_divisions(judged))
     offset, beginning = F.col("snapshot_offset"), F.col("begins_at")
     chosen = F.min(F.when(offset >= beginning, offset))
     usable = producer_snapshots.join(F.broadcast(begins), on=copy, how="inner").where(beginning > 0)
     return begins.join(usable.groupBy(*copy).agg(chosen.alias("snapshot_offset")), on=copy, how="left")
 
 
-def _truncated(coverage: DataFrame) -> Column:
-    """What a newer leader truncated from each copy; NULL in tables of older versions."""
-    return F.col("truncated") if "truncated" in coverage.columns else F.lit(None).cast(TRUNCATED).alias("truncated")
+def _divisions(coverage: DataFrame) -> list[Column]:
+    """What a newer leader truncated from each copy, and where its segments overlap; NULL in tables of older versions."""
+    types = {"truncated": TRUNCATED, "overlap_offset": LongType()}
+    return [(F.col(name) if name in coverage.columns else F.lit(None).cast(kind)).alias(name) for name, kind in types.items()]
 
 
 def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
-    """The batches of producers: not those without a producer id, and not control batches without a marker."""
+    """The batches of producers: not those without a producer id, and not control batches without a marker.
+
+    A row is a run of batches, if `record_batches` has runs. Runs are divided where a newer leader truncated a part of them, and
+    where segments overlap: there, the same batch may be in two runs, and only single batches show that.
+    """
     is_text = ~F.col("source").startswith("raw:")
     has_marker = F.col("control_type").isNotNull() | (is_text & (F.coalesce("records_count", F.lit(1)) > 0))
+    is_truncated_within = F.exists("truncated", lambda cut: is_divided_at(cut["from_offset"]))
+    is_divided = F.coalesce(F.col("last_offset") >= F.col("overlap_offset"), F.lit(False)) | F.coalesce(
+        is_truncated_within, F.lit(False)
+    )
+    own = record_batches.where(F.col("producer_id").isNotNull() & (~F.col("is_control") | has_marker))
+    # A caller may have joined columns of `judged` before.
+    joined = own.select(*RECORD_BATCHES.names).join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source"], how="inner")
     return (
-        record_batches.where(F.col("producer_id").isNotNull() & (~F.col("is_control") | has_marker))
-        .join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source"], how="inner")
+        single_batches(joined, is_divided)
         .withColumns({"leader_epoch": F.col("partition_leader_epoch"), "at_offset": F.col("base_offset")})
         .where(survives())
         .select(
@@ -97,6 +120,14 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
             F.when(F.col("is_transactional") & ~F.col("is_control"), F.col("base_offset")).alias("opens_at"),
             F.lit(False).alias("is_seed"),
             F.lit(None).cast("long").alias("snapshot_offset"),
+            batches_count().alias("batches"),
+            last_batch_offset().alias("last_batch_offset"),
+            first_timestamp_ms().alias("first_timestamp_ms"),
+            F.when(batches_count() > 1, F.col("base_offset") + packed("offset_delta", 0))
+            .otherwise(F.col("last_offset"))
+            .alias("first_batch_end"),
+            # Only batches outside of a transaction can all be suspect (`producer_steps`).
+            F.when(~F.col("is_transactional"), F.col("packed_batches")).alias("packed_batches"),
         )
     )
 
@@ -125,6 +156,11 @@ def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
         F.col("current_txn_first_offset").alias("opens_at"),
         F.lit(True).alias("is_seed"),
         "snapshot_offset",
+        F.lit(1).alias("batches"),
+        (F.col("begins_at") - 1).alias("last_batch_offset"),
+        F.col("last_timestamp_ms").alias("first_timestamp_ms"),
+        F.col("last_offset").alias("first_batch_end"),
+        F.lit(None).cast("binary").alias("packed_batches"),
     )
 
 
@@ -144,7 +180,6 @@ def spans_of(steps: DataFrame) -> DataFrame:
     window, earlier = windows.batches_of_producer(), earlier_of(steps)
     kept = steps.withColumn("is_end", F.col("is_marker") | F.col("is_newest")).where(F.col("is_end") | F.col("is_suspect"))
     sums = {name: F.when(F.col("is_marker"), sum_until_now(name)) for name in SUMS}
-    is_suspect = F.count(F.when(F.col("is_suspect"), True))
     marker = F.struct(
         F.col("base_offset").alias("offset"),
         F.col("control_type").alias("type"),
@@ -157,9 +192,10 @@ def spans_of(steps: DataFrame) -> DataFrame:
         {f"{name}_at_marker": F.last(value, ignorenulls=True).over(windows.before_now(window)) for name, value in sums.items()}
         | {
             "marker_before": F.coalesce(last_marker.over(windows.before_now(window)), earlier("marker")),
-            "suspect_number": is_suspect.over(windows.until_now(window)) + F.coalesce(earlier("suspects"), F.lit(0)),
+            "suspects_until_now": F.sum("suspects").over(windows.until_now(window)) + F.coalesce(earlier("suspects"), F.lit(0)),
         }
     )
+    numbered = _with_single_suspects(numbered)
     is_shown = F.col("is_suspect") & (F.col("suspect_number") <= SUSPECTS_KEPT)
     suspect = F.struct("before", F.struct(*BATCH_FIELDS.names).alias("batch"))
     return numbered.where(F.col("is_end") | is_shown).select(
@@ -168,7 +204,52 @@ def spans_of(steps: DataFrame) -> DataFrame:
         *[F.when(F.col("is_end"), value).alias(name) for name, value in _end().items()],
         F.when(is_shown, suspect).alias("suspect"),
         "is_newest",
-        F.when(F.col("is_newest"), F.col("suspect_number")).alias("suspects_count"),
+        F.when(F.col("is_newest"), F.col("suspects_until_now")).alias("suspects_count"),
+    )
+
+
+def _with_single_suspects(rows: DataFrame) -> DataFrame:
+    """The rows, with the single batches of runs that have a suspect batch, and `suspect_number`. Only the last one can end a span.
+
+    The state before a batch, other than the first, is that before the run, but for what the batch before it changed.
+    """
+    index, is_run = F.col("index"), F.col("is_suspect") & (F.col("batches") > 1)
+    last_index = F.when(is_run, F.col("batches") - 1).otherwise(F.lit(0))
+    is_first, is_last = index == 0, index == last_index
+    begins = F.col("base_offset") + packed("offset", index)
+    ends, ends_before = begins + packed("offset_delta", index), F.col("base_offset") + packed("offset", index - 1)
+    sequence_before = F.col("base_sequence").cast("long") + packed("sequence", index - 1) + packed("offset_delta", index - 1)
+    before = F.struct(
+        F.col("producer_epoch"),
+        sequence_before.bitwiseAND(MAX_SEQUENCE).alias("last_sequence"),
+        (ends_before + packed("offset_delta", index - 1)).alias("last_offset"),
+        packed("offset_delta", index - 1).alias("offset_delta"),
+        F.col("coordinator_before").alias("coordinator_epoch"),
+        F.col("start_before").alias("current_txn_first_offset"),
+        (F.col("first_timestamp_ms") + packed("timestamp", index - 1)).alias("last_timestamp"),
+    ).cast(STATE_FIELDS)
+    sequence = F.col("base_sequence").cast("long") + packed("sequence", index)
+    divided = {
+        "base_offset": F.when(is_first, F.col("base_offset")).otherwise(begins),
+        "last_offset": F.when(is_first, F.col("first_batch_end")).otherwise(ends),
+        "base_sequence": F.when(is_first, F.col("base_sequence")).otherwise(sequence.bitwiseAND(MAX_SEQUENCE).cast("int")),
+        "max_timestamp_ms": F.when(is_first, F.col("first_timestamp_ms")).otherwise(
+            F.col("first_timestamp_ms") + packed("timestamp", index)
+        ),
+        "before": F.when(is_first, F.col("before")).otherwise(before),
+    }
+    return (
+        rows.withColumn("index", F.explode(F.sequence(F.lit(0), last_index)))
+        .withColumns(
+            {name: F.when(is_run, value).otherwise(F.col(name)) for name, value in divided.items()}
+            | {
+                "is_end": F.col("is_end") & is_last,
+                "is_newest": F.col("is_newest") & is_last,
+                "is_suspect": F.col("is_suspect") & (index < F.col("suspects")),
+                "suspect_number": F.col("suspects_until_now") - F.col("suspects") + index + 1,
+            }
+        )
+        .where(F.col("is_end") | F.col("is_suspect"))
     )
 
 

@@ -35,9 +35,16 @@ EARLIER: Final = "earlier"
 
 
 def with_states(batches: DataFrame) -> DataFrame:
-    """Each batch with the state before and after it, the sums of its span, and whether the core should check it."""
+    """Each batch with the state before and after it, the sums of its span, and whether the core should check it.
+
+    A row may be a run of batches (`spark.batch_runs`). The windows need no single batches: a run continues one state, and changes
+    it as its last batch does. `suspects`: how many of its batches, from the first on, the core should check.
+    """
     stepped = _remembered(_neighboured(batches)).where("is_batch")
-    return stepped.withColumns({"span": F.col("spans_before"), "before": _before(), "after": _after(), "is_suspect": _is_suspect()})
+    suspects = F.when(_is_outside(), F.col("batches")).when(_is_suspect(), 1).otherwise(0)
+    return stepped.withColumns(
+        {"span": F.col("spans_before"), "before": _before(), "after": _after(), "suspects": suspects, "is_suspect": suspects > 0}
+    )
 
 
 def _neighboured(batches: DataFrame) -> DataFrame:
@@ -99,7 +106,7 @@ def _remembered(batches: DataFrame) -> DataFrame:
     is_new_epoch = F.col("producer_epoch") != F.col("epoch_before")
     in_transaction = F.col("opens_at").isNotNull() & ~F.col("is_marker")
     is_counted = in_transaction & ~F.col("is_seed") & F.col("is_batch")
-    delta = (F.col("last_offset") - F.col("base_offset")).cast("int")
+    delta = (F.col("last_offset") - F.col("last_batch_offset")).cast("int")
     reset = F.lit(RESET)
     changes = {
         "sequence": F.when(is_data, F.coalesce("last_sequence", reset)).when(is_new_epoch, reset),
@@ -108,7 +115,7 @@ def _remembered(batches: DataFrame) -> DataFrame:
         "coordinator": F.col("coordinator_epoch"),
         "start": F.when(F.col("is_marker"), reset.cast("long")).when(F.col("opens"), F.col("opens_at")),
         "first_epoch": F.when(F.col("begins_span"), F.col("producer_epoch")),
-        "first_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", reset)),
+        "first_timestamp": F.when(F.col("opens"), F.coalesce("first_timestamp_ms", reset)),
         "newest_timestamp": F.when(F.col("opens"), F.coalesce("max_timestamp_ms", reset)).when(
             in_transaction, F.col("max_timestamp_ms")
         ),
@@ -116,11 +123,11 @@ def _remembered(batches: DataFrame) -> DataFrame:
     }
     amounts = {
         "spans": F.col("is_marker") & F.col("is_batch"),
-        "batches": is_counted,
+        "batches": F.when(is_counted, F.col("batches")),
         "records": F.when(is_counted, F.col("records")),
         "uncounted": is_counted & F.col("records").isNull(),
         "bytes": F.when(is_counted, F.col("bytes")),
-        "client_clocks": in_transaction & ~F.col("is_broker_clock"),
+        "client_clocks": F.when(in_transaction & ~F.col("is_broker_clock"), F.col("batches")),
     }
     changed = batches.withColumns(
         {f"{name}_change": change for name, change in changes.items()}
@@ -188,17 +195,26 @@ def _after() -> Column:
     ).cast(STATE_FIELDS)
 
 
+def _is_outside() -> Column:
+    """Whether a row is data outside of the transaction of its producer. All batches of a run are, or none."""
+    outside = F.col("start_before").isNotNull() & ~F.col("is_transactional") & ~F.col("is_marker")
+    return F.col("has_before") & ~F.col("is_seed") & F.coalesce(outside, F.lit(False))
+
+
 def _is_suspect() -> Column:
-    """Whether a batch could have a finding. The core decides about these; a property test shows that all others have none."""
+    """Whether a batch, or the first of a run, could have a finding for any other reason.
+
+    The core decides about these; a property test shows that all others have none. All other batches of a run have the epoch of the
+    batch before them, and the next sequence.
+    """
     epoch_before, sequence_before = F.col("epoch_before"), F.col("sequence_before")
     went_back = F.col("producer_epoch") < epoch_before
     begins = (F.col("producer_epoch") != epoch_before) | sequence_before.isNull()
     expected = F.when(begins, F.lit(0)).otherwise((sequence_before.cast("long") + 1).bitwiseAND(MAX_SEQUENCE))
     sequence_jumped = F.col("base_sequence").isNotNull() & (F.col("base_sequence") != expected)
     is_checked = F.col("topic") != GROUP_METADATA_TOPIC
-    outside = F.col("start_before").isNotNull() & ~F.col("is_transactional")
     fenced = F.col("coordinator_epoch") < F.col("coordinator_before")
-    odd_data = ~F.col("is_marker") & (sequence_jumped & is_checked | F.coalesce(outside, F.lit(False)))
+    odd_data = ~F.col("is_marker") & sequence_jumped & is_checked
     odd_marker = F.col("is_marker") & fenced
     is_odd = [F.coalesce(odd, F.lit(False)) for odd in (went_back, odd_data, odd_marker)]
     return F.col("has_before") & ~F.col("is_seed") & (is_odd[0] | is_odd[1] | is_odd[2])

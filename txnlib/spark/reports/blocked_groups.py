@@ -15,6 +15,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.spark.batch_runs import is_divided_at, single_batches
 from txnlib.spark.instants import instant
 from txnlib.spark.reports.offset_commits import group_offsets
 from txnlib.spark.schemas import BLOCKED_GROUPS, COPY, PRODUCER, TOPIC_PARTITION, conform
@@ -73,10 +74,11 @@ def _readable_ends(blocked: DataFrame, coverage: DataFrame, producer_spans: Data
     data = (
         record_batches.where(~F.col("is_control") & (F.coalesce("records_count", F.lit(1)) > 0))
         .join(F.broadcast(bounds), on=list(COPY), how="inner")
-        .where(F.col("base_offset") < stable)
         .join(F.broadcast(beyond), on=list(PRODUCER), how="left")
-        .where(is_readable)
+        .where(F.col("base_offset") < stable)
     )
+    is_divided = is_divided_at(stable) | F.coalesce(is_divided_at(F.col("begins_at")), F.lit(False))
+    data = single_batches(data, is_divided).where((F.col("base_offset") < stable) & is_readable)
     lasts = (
         committed.where(is_within).select(*TOPIC_PARTITION, "last_offset").unionByName(data.select(*TOPIC_PARTITION, "last_offset"))
     )

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS
+from txnlib.spark.batch_runs import first_timestamp_ms, is_divided_at, single_batches
 from txnlib.spark.coverage.coverage import begins_at_snapshot
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.schemas import PARTITIONS, TOPIC_PARTITION, conform
@@ -99,10 +100,11 @@ def partitions(
 def _lags(lagging: DataFrame, record_batches: DataFrame) -> DataFrame:
     """Number of bytes from the last stable offset to the high watermark, and the time of the batch at the last stable offset."""
     bounds = lagging.select(*TOPIC_PARTITION, "source", "last_stable_offset", "high_watermark")
-    behind = record_batches.join(F.broadcast(bounds), on=[*TOPIC_PARTITION, "source"], how="inner").where(
-        (F.col("last_offset") >= F.col("last_stable_offset")) & (F.col("base_offset") < F.col("high_watermark"))
-    )
-    return behind.groupBy(*TOPIC_PARTITION).agg(
+    is_behind = (F.col("last_offset") >= F.col("last_stable_offset")) & (F.col("base_offset") < F.col("high_watermark"))
+    behind = record_batches.join(F.broadcast(bounds), on=[*TOPIC_PARTITION, "source"], how="inner").where(is_behind)
+    is_divided = is_divided_at(F.col("last_stable_offset")) | is_divided_at(F.col("high_watermark"))
+    each = single_batches(behind, is_divided).where(is_behind)
+    return each.groupBy(*TOPIC_PARTITION).agg(
         F.sum(F.col("size").cast("long")).alias("lag_bytes"),
-        clock_ms(F.min_by("max_timestamp_ms", "base_offset")).alias("stable_ms"),
+        clock_ms(F.min_by(first_timestamp_ms(), F.col("base_offset"))).alias("stable_ms"),
     )

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from txnlib.readers.header_columns import PAGE
 from txnlib.spark import windows
+from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, packed, single_batches
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import TOPIC_PARTITION
@@ -22,20 +23,25 @@ def surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     copies = starts.select(*TOPIC_PARTITION, "source").distinct()
     cuts = starts.groupBy(*TOPIC_PARTITION, "bucket").agg(F.sort_array(F.collect_set("start_offset")).alias("cuts"))
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
-    # The CRC of larger data batches was not checked, so their times prove nothing.
-    is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (F.col("size") <= PAGE)
-    pieces = (
+    # The CRC of larger data batches was not checked, so their times prove nothing. Those of a run are all larger, or none is.
+    size_of_batch = F.when(batches_count() > 1, packed("size", 0)).otherwise(F.col("size"))
+    is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (size_of_batch <= PAGE)
+    rows = (
         record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
         .withColumn("bucket", bucket_of("base_offset"))
         .join(F.broadcast(cuts), on=[*TOPIC_PARTITION, "bucket"], how="left")
-        .select(
-            *TOPIC_PARTITION,
-            "bucket",
-            F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
-            F.lit(None).cast("long").alias("start_offset"),
-            F.when(is_marker | is_stamped, clock_ms("max_timestamp_ms")).alias("stamped_ms"),
-            F.col("size").cast("long").alias("size"),
-        )
+    )
+    # A run is in one bucket, so no other start can divide it.
+    is_divided = F.exists("cuts", lambda cut: is_divided_at(cut))
+    pieces = single_batches(rows, is_divided).select(
+        *TOPIC_PARTITION,
+        "bucket",
+        F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
+        F.lit(None).cast("long").alias("start_offset"),
+        # The times of a run do not fall.
+        F.when(is_marker | is_stamped, clock_ms("max_timestamp_ms")).alias("latest_ms"),
+        F.when(is_marker | is_stamped, clock_ms(first_timestamp_ms())).alias("earliest_ms"),
+        F.col("size").cast("long").alias("size"),
     )
     # The piece that begins at each start. Its batches may be missing.
     begun = cuts.select(*TOPIC_PARTITION, "bucket", F.posexplode("cuts").alias("place", "start_offset")).select(
@@ -43,7 +49,8 @@ def surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
         "bucket",
         (F.col("place") + 1).alias("cut"),
         "start_offset",
-        F.lit(None).cast("long").alias("stamped_ms"),
+        F.lit(None).cast("long").alias("latest_ms"),
+        F.lit(None).cast("long").alias("earliest_ms"),
         F.lit(0).cast("long").alias("size"),
     )
     sums = (
@@ -51,8 +58,8 @@ def surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
         .groupBy(*TOPIC_PARTITION, "bucket", "cut")
         .agg(
             F.max("start_offset").alias("start_offset"),
-            F.max("stamped_ms").alias("latest_ms"),
-            F.min("stamped_ms").alias("earliest_ms"),
+            F.max("latest_ms").alias("latest_ms"),
+            F.min("earliest_ms").alias("earliest_ms"),
             F.sum("size").alias("size"),
         )
     )

@@ -1,0 +1,207 @@
+"""Tables made of runs of batches, and those made of single batches."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from tests.support.frames import assert_same, empty
+from tests.support.run_logs import RandomLog, read_in_parts, read_rows
+from txnlib.readers import arrow_schemas, batch_runs
+from txnlib.spark.batch_runs import batch_hash, single_batches
+from txnlib.spark.coverage.contradicted_batches import epochs_of_segments
+from txnlib.spark.findings.copy_findings import copy_findings
+from txnlib.spark.producers.checked_batches import checked_batches
+from txnlib.spark.producers.producer_spans import open_spans, producer_spans
+from txnlib.spark.reports.blocked_groups import _readable_ends
+from txnlib.spark.reports.partitions import _lags
+from txnlib.spark.reports.surroundings import surroundings
+from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, SEGMENTS, TOPIC_PARTITION
+
+LOGS = 60
+KEPT = ("topic", "partition", "source")
+
+
+class Logs:
+    """Random logs of three segments, some of which overlap, and a second copy of some of them."""
+
+    def __init__(self) -> None:
+        self.segments: list[tuple[int, str, int, bytes]] = []
+        self.coverage: list[dict] = []
+        self.snapshots: list[dict] = []
+        for partition in range(LOGS):
+            self._add(Random(partition), partition)
+
+    def _add(self, random: Random, partition: int) -> None:
+        log = RandomLog(random, oddity=random.choice((0.0, 0.01, 0.03)))
+        log.offset = random.choice((0, 0, 40_000))
+        begin = log.offset
+        parts = [(log.offset, log.segment(random.randrange(5, 60))) for _ in range(3)]
+        overlap = None
+        if random.random() < 0.2:
+            # The first segment again, with the second one behind it.
+            overlap = parts[1][0]
+            parts[0] = (parts[0][0], parts[0][1] + parts[1][1])
+        sources = ["raw:1", "raw:2"] if random.random() < 0.4 else ["raw:1"]
+        for source in sources:
+            kept = parts if source == "raw:1" else self._other_copy(random, parts)
+            self.segments += [(partition, source, *part) for part in kept]
+            mark = random.choice((None, log.offset, random.randrange(begin, log.offset), random.randrange(begin, log.offset)))
+            cut = random.randrange(begin, log.offset)
+            epoch = random.randrange(log.leader_epoch + 1)
+            truncated = [{"leader_epoch": epoch, "from_offset": cut}] if random.random() < 0.3 else None
+            is_judged = source == "raw:1"
+            row = {"topic": "orders", "partition": partition, "source": source, "is_judged": is_judged, "high_watermark": mark}
+            row |= {"first_offset": begin, "log_start_offset": begin, "read_from_offset": begin, "end_offset": log.offset}
+            self.coverage.append(row | {"truncated": truncated, "overlap_offset": overlap, "is_deleted": False})
+        if begin and random.random() < 0.7:
+            for pid in (8, 9, None):
+                self.snapshots.append(_snapshot_row(partition, begin + random.choice((0, 2_000)), pid, begin - 7))
+
+    def _other_copy(self, random: Random, parts: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+        """The same batches in other segments; sometimes with a batch that differs."""
+        content = parts[0][1] if len(parts[0][1]) > len(parts[1][1]) + 4_000 else b"".join(part for _, part in parts[:2])
+        content = b"".join(part for _, part in parts) if random.random() < 0.7 else content
+        if random.random() < 0.5:
+            # Another log goes on after the first segment.
+            other = RandomLog(random, oddity=0.01)
+            other.offset = parts[1][0]
+            content = parts[0][1] + other.segment(60)
+        return [(parts[0][0], content)]
+
+    def rows(self, *, has_runs: bool) -> list[dict]:
+        found = []
+        for partition, source, base, content in self.segments:
+            where = {"base_offset": base, "source": source, "partition": partition}
+            random = Random(f"{where}")
+            is_cut = has_runs and random.random() < 0.5
+            found += read_in_parts(random, content, **where) if is_cut else read_rows(content, has_runs=has_runs, **where)
+        return found
+
+
+def _snapshot_row(partition: int, offset: int, pid: int | None, start: int) -> dict:
+    where = {"topic": "orders", "partition": partition, "source": "raw:1", "path": "x", "snapshot_offset": offset}
+    state = {"producer_epoch": 0, "last_sequence": 3, "last_offset": start, "offset_delta": 0, "last_timestamp_ms": 5}
+    return where | ({"producer_id": pid, "current_txn_first_offset": start, **state} if pid is not None else {})
+
+
+@pytest.fixture(scope="module")
+def logs():
+    return Logs()
+
+
+@pytest.fixture(scope="module")
+def both(spark, logs):
+    """`record_batches` with runs, and without."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_runs, "PAGE", 150)
+        frames = {
+            has_runs: spark.createDataFrame(pa.Table.from_pylist(logs.rows(has_runs=has_runs), schema=arrow_schemas.RECORD_BATCHES))
+            for has_runs in (True, False)
+        }
+    return frames
+
+
+@pytest.fixture
+def small_pages(monkeypatch):
+    # By name, because a package has its functions under the names of their modules.
+    for module in ("txnlib.spark.producers.checked_batches", "txnlib.spark.reports.surroundings"):
+        monkeypatch.setattr(import_module(module), "PAGE", 150)
+
+
+@pytest.fixture(scope="module")
+def coverage(spark, logs):
+    return spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in logs.coverage], COVERAGE)
+
+
+@pytest.fixture(scope="module")
+def snapshots(spark, logs):
+    rows = [[row.get(name) for name in PRODUCER_SNAPSHOTS.names] for row in logs.snapshots]
+    return spark.createDataFrame(rows, PRODUCER_SNAPSHOTS)
+
+
+@pytest.fixture(scope="module")
+def spans(spark, both, coverage, snapshots):
+    return {has_runs: producer_spans(rows, snapshots, coverage).cache() for has_runs, rows in both.items()}
+
+
+def test_there_are_far_fewer_rows(both):
+    assert both[True].count() < 0.75 * both[False].count()
+
+
+def test_single_batches_are_the_rows_without_runs(both):
+    assert_same(single_batches(both[True], F.lit(True)), both[False])
+
+
+def test_the_hash_of_a_run_is_that_of_its_batches(both):
+    per_copy = {key: rows.groupBy(*KEPT).agg(F.bit_xor(batch_hash()).alias("hash")) for key, rows in both.items()}
+    assert_same(per_copy[True], per_copy[False])
+
+
+def test_producer_spans_are_the_same(spans):
+    assert spans[False].where("suspect IS NOT NULL").count() > 100
+    assert open_spans(spans[False]).count() > 50
+    assert_same(spans[True], spans[False])
+
+
+def test_leader_epochs_are_the_same(both):
+    # Only the last batch of a segment, and a batch that is the only one of its epoch, are asked for.
+    wanted = F.when((F.col("batches") == 1) | (F.col("ends") == F.max("ends").over(_segments())), F.col("last"))
+    frames = {key: epochs_of_segments(rows).withColumn("last", wanted) for key, rows in both.items()}
+    assert_same(frames[True], frames[False])
+
+
+def _segments():
+    from pyspark.sql import Window
+
+    return Window.partitionBy(*KEPT, "segment_base_offset")
+
+
+def test_copy_findings_are_the_same(both, coverage):
+    found = {key: copy_findings(rows, coverage) for key, rows in both.items()}
+    assert found[False].count() > 3
+    assert_same(found[True], found[False])
+
+
+def test_checked_batches_are_the_same(spark, both, spans, coverage, small_pages):
+    segments = empty(spark, SEGMENTS)
+    found = {key: checked_batches(rows, spans[False], coverage, segments) for key, rows in both.items()}
+    assert found[False].where("place = 'odd'").count() > 20
+    assert_same(found[True], found[False])
+
+
+def test_lags_are_the_same(spark, both, coverage):
+    lagging = _lagging(coverage)
+    found = {key: _lags(lagging, rows) for key, rows in both.items()}
+    assert found[False].count() > 20
+    assert_same(found[True], found[False])
+
+
+def _lagging(coverage):
+    """Each judged copy with offsets that may lie inside of batches and runs."""
+    stable = F.col("first_offset") + F.pmod(F.xxhash64("partition"), F.col("end_offset") - F.col("first_offset"))
+    mark = F.coalesce("high_watermark", "end_offset")
+    return coverage.where("is_judged").select(
+        *TOPIC_PARTITION, "source", stable.alias("last_stable_offset"), F.greatest(mark, stable + 1).alias("high_watermark")
+    )
+
+
+def test_readable_ends_are_the_same(both, spans, coverage):
+    found = {key: _readable_ends(_lagging(coverage), coverage, spans[False], rows) for key, rows in both.items()}
+    assert_same(found[True], found[False])
+
+
+def test_surroundings_are_the_same(both, spans, coverage, small_pages):
+    judged = coverage.where("is_judged").select(*TOPIC_PARTITION, "source", "first_offset", "end_offset")
+    own = open_spans(spans[False]).select(*TOPIC_PARTITION, F.col("first_offset").alias("start_offset"))
+    anywhere = judged.select(
+        *TOPIC_PARTITION,
+        F.explode(F.transform(F.sequence(F.lit(1), F.lit(9)), lambda n: F.col("first_offset") + n * 977)).alias("start_offset"),
+    )
+    opened = own.unionByName(anywhere).join(judged.drop("first_offset", "end_offset"), on=list(TOPIC_PARTITION), how="inner")
+    found = {key: surroundings(opened, rows) for key, rows in both.items()}
+    assert_same(found[True], found[False])

@@ -1,0 +1,84 @@
+"""Runs of batches, each one row of `record_batches`, and their single batches.
+
+A run loses nothing. The headers of its batches differ in a few numbers only: the row has those of the first or of the last batch,
+and `packed_batches` has those of all. So whatever needs a single batch takes it out of the run again
+(docs/decisions/0016-a-row-is-a-run-of-batches.md).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from txnlib.core.kafka.constants import MAX_SEQUENCE
+
+#: Values of `--detail`: whether a row of `record_batches` may be a run, or is always one batch.
+RUNS: Final = "runs"
+BATCHES: Final = "batches"
+DETAILS: Final = (RUNS, BATCHES)
+#: Runs are not the default until every capture has been compared with both.
+DEFAULT_DETAIL: Final = BATCHES
+
+#: A run does not cross a multiple of this number of offsets. So runs end at the same offsets in every copy of a partition, few rows
+#: cover any one offset, and two bytes are enough for an offset within a run.
+RUN_OFFSETS: Final = 1 << 16
+
+
+class PackedBatch(NamedTuple):
+    """The numbers of one batch in `packed_batches`. Relative ones are relative to those of the first batch."""
+
+    #: Base offset, relative.
+    offset: int
+    #: Last offset minus base offset.
+    offset_delta: int
+    #: Base sequence, relative.
+    sequence: int
+    #: Byte position, relative.
+    position: int
+    size: int
+    #: Largest timestamp, relative.
+    timestamp: int
+    crc: int
+
+
+#: A `PackedBatch` in `packed_batches`: big-endian, and only the timestamp is signed.
+PACKED: Final = struct.Struct(">HHHIIiI")
+
+
+def single_batches(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The batches of a row of `record_batches`, in order, each with the columns of the row.
+
+    They are the rows that `--detail batches` would have written. The row has `packed_batches` and the columns to which its numbers
+    are relative.
+    """
+    if row.get("packed_batches") is None:
+        yield dict(row)
+        return
+    for index, numbers in enumerate(PACKED.iter_unpack(row["packed_batches"])):
+        own = _columns(row, PackedBatch(*numbers), is_first=index == 0)
+        yield {**row, **{name: value for name, value in own.items() if name in row}}
+
+
+def _columns(row: Mapping[str, Any], batch: PackedBatch, *, is_first: bool) -> dict[str, Any]:
+    """The columns in which one batch of a run differs from the row."""
+    base, sequence = row["base_offset"] + batch.offset, row.get("base_sequence")
+    first_sequence = None if sequence is None else (sequence + batch.sequence) & MAX_SEQUENCE
+    timestamp_ms = row.get("first_timestamp_ms", 0) + batch.timestamp
+    return {
+        "position": row.get("position", 0) + batch.position,
+        "size": batch.size,
+        "base_offset": base,
+        "last_offset": base + batch.offset_delta,
+        "offset_gap": row.get("offset_gap") if is_first else 0,
+        "records_count": batch.offset_delta + 1,
+        "base_sequence": first_sequence,
+        "last_sequence": None if first_sequence is None else (first_sequence + batch.offset_delta) & MAX_SEQUENCE,
+        "max_timestamp_ms": timestamp_ms,
+        "crc": batch.crc,
+        "batches_count": 1,
+        "last_batch_offset": base,
+        "first_timestamp_ms": timestamp_ms,
+        "batches_hash": None,
+        "packed_batches": None,
+    }
