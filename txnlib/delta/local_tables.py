@@ -47,8 +47,11 @@ def collect(frame: DataFrame) -> pa.Table | None:
 
 
 def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """The rows as a frame that Spark's optimiser knows whole: what is made of an empty one needs no job."""
-    return spark.createDataFrame(rows, schema)
+    """The rows as a frame of one partition that Spark's optimiser knows whole: what is made of an empty one needs no job.
+
+    In one partition, joins, windows and aggregates need no shuffle, which would be a stage of its own.
+    """
+    return spark.createDataFrame(rows, schema).coalesce(1)
 
 
 def _stored_schema(name: str) -> pa.Schema:

@@ -24,6 +24,7 @@ from txnlib.spark.coverage import coverage, quarantine
 from txnlib.spark.coverage.coverage import lowered
 from txnlib.spark.coverage.leaders import deleted_copies, leaders
 from txnlib.spark.findings import findings
+from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
@@ -63,7 +64,7 @@ def _of_metadata(transform: Callable[[DataFrame], DataFrame]) -> Table:
 
     def made(run: Run) -> DataFrame:
         records = run.tables.read("metadata_log")
-        return run.spark.createDataFrame([], TABLES[transform.__name__]) if records.isEmpty() else transform(records)
+        return no_rows(run.spark, TABLES[transform.__name__]) if records.isEmpty() else transform(records)
 
     return Table(transform.__name__, ("metadata_log",), made)
 
@@ -96,7 +97,7 @@ def _committed_offsets(run: Run) -> DataFrame:
 
 def _partition_notes(run: Run) -> DataFrame:
     rows = [(*topic_partition_of(name), noted.leader, noted.replicas) for name, noted in _capture(run).notes.partitions.items()]
-    return run.spark.createDataFrame(rows, "topic string, partition int, leader int, replicas array<int>")
+    return local_rows(run.spark, rows, "topic string, partition int, leader int, replicas array<int>")
 
 
 def _instants(run: Run) -> DataFrame:
@@ -104,7 +105,7 @@ def _instants(run: Run) -> DataFrame:
     for name, instant in _capture(run).notes.captured_at_ms.items():
         broker, _, folder = name.rpartition("/")
         rows.append((None, None, instant) if name == DEFAULT_INSTANT else (broker, folder, instant))
-    return run.spark.createDataFrame(rows, "broker string, folder string, captured_at_ms long")
+    return local_rows(run.spark, rows, "broker string, folder string, captured_at_ms long")
 
 
 def _leaders(run: Run) -> DataFrame:
@@ -128,13 +129,13 @@ def _deleted_copies(run: Run) -> DataFrame | None:
         is_metadata_whole=is_whole,
         is_metadata_confirmed=settings.is_metadata_confirmed,
     ).collect()
-    return run.spark.createDataFrame(found, "topic string, partition int, source string") if found else None
+    return local_rows(run.spark, found, "topic string, partition int, source string") if found else None
 
 
 def _expected(run: Run) -> DataFrame:
     """Partitions that capture.json, the metadata log, the number of coordinators, or the coordinators' records name."""
     schema = "topic string, partition int"
-    noted = run.spark.createDataFrame([topic_partition_of(name) for name in _capture(run).notes.partitions], schema)
+    noted = local_rows(run.spark, map(topic_partition_of, _capture(run).notes.partitions), schema)
     coordinators = run.spark.range(run.settings.coordinator_partitions).select(
         F.lit(TRANSACTION_STATE_TOPIC).alias("topic"), F.col("id").cast("int").alias("partition")
     )
@@ -231,7 +232,7 @@ ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "produ
 def _ended_transactions(run: Run) -> DataFrame:
     before = _run_before(run)
     if before is None:
-        return run.spark.createDataFrame([], TABLES["ended_transactions"])
+        return no_rows(run.spark, TABLES["ended_transactions"])
     opened, ended = (run.tables.store.read_all(name).where(F.col("run_id") == before) for name in ENDED_OF)
     warned = warned_of(opened, ended, transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms)
     return ended_transactions(warned, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
@@ -264,7 +265,7 @@ def _blocked_groups(run: Run) -> DataFrame:
     except MissingTableError:
         is_captured = False
     if not is_captured:
-        return run.spark.createDataFrame([], TABLES["blocked_groups"])
+        return no_rows(run.spark, TABLES["blocked_groups"])
     return BLOCKED_GROUPS.transform(run)
 
 

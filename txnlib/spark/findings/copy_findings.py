@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
+from txnlib.spark.joins import broadcast
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
@@ -40,7 +41,7 @@ def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     differing = prints.groupBy(*TOPIC_PARTITION, "bucket").agg(F.min("print").alias("least"), F.max("print").alias("most"))
     suspects = differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "bucket")
     compared = (
-        rows.join(F.broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi")
+        rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi")
         .groupBy(*TOPIC_PARTITION, "base_offset")
         .agg(
             # Not all tools print all fields, and NULL is no contradiction.
@@ -71,7 +72,7 @@ def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     bounds = copies.join(several, on=list(TOPIC_PARTITION), how="left_semi").select(*COPY, "high_watermark")
     is_stable = F.coalesce(F.col("last_offset") < F.col("high_watermark"), F.lit(True))
     return (
-        record_batches.join(F.broadcast(bounds), on=list(COPY), how="inner")
+        record_batches.join(broadcast(bounds), on=list(COPY), how="inner")
         .where(is_stable)
         .select(*COPY, "base_offset", *COMPARED, "control_type", bucket_of("base_offset"))
     )

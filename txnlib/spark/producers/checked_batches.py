@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from txnlib.readers.header_columns import PAGE
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.coverage.coverage import paths_of_segments
+from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans
 from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
 
@@ -25,10 +26,10 @@ ODD_CHECKED: Final = 1_000
 
 def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, coverage: DataFrame, segments: DataFrame) -> DataFrame:
     """One row per batch and transaction that depends on it. Columns: CHECKED_BATCHES."""
-    judged = F.broadcast(coverage.where("is_judged").select(*COPY))
+    judged = broadcast(coverage.where("is_judged").select(*COPY))
     opened = open_spans(producer_spans).select(*PRODUCER, F.col("first_offset").alias("start_offset"))
     opened = opened.join(judged, on=list(TOPIC_PARTITION), how="inner")
-    own = record_batches.join(F.broadcast(opened), on=[*COPY, "producer_id"], how="inner").where(~F.col("is_control"))
+    own = record_batches.join(broadcast(opened), on=[*COPY, "producer_id"], how="inner").where(~F.col("is_control"))
     batch = F.struct(*_BATCH)
     is_before = F.col("base_offset") < F.col("start_offset")
     of_transactions = own.groupBy(*COPY, "producer_id", "start_offset").agg(
@@ -44,7 +45,7 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
     )
     odd = _odd_batches(producer_spans).join(judged, on=list(TOPIC_PARTITION), how="inner")
     unchecked = record_batches.where(F.col("source").startswith("raw:") & (F.col("size") > PAGE) & ~F.col("is_control"))
-    other = unchecked.join(F.broadcast(odd), on=[*COPY, "producer_id", "base_offset"], how="inner").select(
+    other = unchecked.join(broadcast(odd), on=[*COPY, "producer_id", "base_offset"], how="inner").select(
         *COPY, "producer_id", F.lit(None).cast("long").alias("start_offset"), F.lit("odd").alias("place"), *_BATCH
     )
     paths = paths_of_segments(segments)

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from txnlib.readers.header_columns import PAGE
 from txnlib.spark import windows
 from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import broadcast
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import TOPIC_PARTITION
 
@@ -25,9 +26,9 @@ def surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     # The CRC of larger data batches was not checked, so their times prove nothing.
     is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (F.col("size") <= PAGE)
     pieces = (
-        record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
+        record_batches.join(broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
         .withColumn("bucket", bucket_of("base_offset"))
-        .join(F.broadcast(cuts), on=[*TOPIC_PARTITION, "bucket"], how="left")
+        .join(broadcast(cuts), on=[*TOPIC_PARTITION, "bucket"], how="left")
         .select(
             *TOPIC_PARTITION,
             "bucket",
