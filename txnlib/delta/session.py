@@ -137,6 +137,8 @@ INTERPRET = {
     # A broadcast is a job of its own. Rows of one partition are joined where they are (`spark.joins`).
     BROADCAST_LIMIT: NEVER,
     "spark.sql.leafNodeDefaultParallelism": "1",
+    # Every query prints its plan for a web page. The short form names it only once.
+    "spark.sql.ui.explainMode": "simple",
 }
 COMPILE = {
     "spark.sql.codegen.wholeStage": "true",

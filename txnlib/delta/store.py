@@ -178,6 +178,11 @@ class RunStore:
             self._opened[name] = self.read_stamped(name).select(*TABLES[name].names)
         return self._opened[name]
 
+    def is_empty(self, name: str) -> bool:
+        """Whether this run has no rows in a table. Known without a look at the rows if the driver holds them."""
+        rows = self._commits[name].rows if name in self._commits else None
+        return self.read(name).isEmpty() if rows is None else rows == 0
+
     def read_stamped(self, name: str) -> DataFrame:
         """The same rows with those columns."""
         if name in self._commits and name in self._opened:

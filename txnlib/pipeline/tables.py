@@ -17,6 +17,7 @@ from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
 from txnlib.readers.capture import Capture, FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT
+from txnlib.readers.table_readers import may_hold
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
@@ -56,6 +57,9 @@ def _read(table: str) -> Table:
 
 
 def _metadata_log(run: Run) -> DataFrame:
+    """The records of the metadata log; empty, without its windows, if no file may contain any."""
+    if not any(may_hold("metadata_log", file) for file in _capture(run).files):
+        return no_rows(run.spark, TABLES["metadata_log"])
     return metadata_log(read_capture(run.spark, _capture(run), "metadata_log"))
 
 
@@ -63,8 +67,9 @@ def _of_metadata(transform: Callable[[DataFrame], DataFrame]) -> Table:
     """A table of the cluster's metadata log; empty, without its windows, if no metadata log was captured."""
 
     def made(run: Run) -> DataFrame:
-        records = run.tables.read("metadata_log")
-        return no_rows(run.spark, TABLES[transform.__name__]) if records.isEmpty() else transform(records)
+        if run.tables.is_empty("metadata_log"):
+            return no_rows(run.spark, TABLES[transform.__name__])
+        return transform(run.tables.read("metadata_log"))
 
     return Table(transform.__name__, ("metadata_log",), made)
 
@@ -189,6 +194,8 @@ INGEST: Final[tuple[Step, ...]] = (
 
 def _lower_coverage(run: Run) -> None:
     """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
+    if run.tables.is_empty("checked_batches"):
+        return
     checked = run.tables.read("checked_batches")
     if not checked.where(~F.col("is_crc_valid")).isEmpty():
         run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
@@ -261,7 +268,7 @@ def _blocked_groups(run: Run) -> DataFrame:
     An older `ingest_dumps` did not write `committed_offsets`.
     """
     try:
-        is_captured = not run.tables.read("committed_offsets").isEmpty()
+        is_captured = not run.tables.is_empty("committed_offsets")
     except MissingTableError:
         is_captured = False
     if not is_captured:
