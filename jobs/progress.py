@@ -29,7 +29,7 @@ def progress_reported(run: Run, seconds: float = SECONDS) -> Iterator[None]:
         yield
         return
     context = run.spark.sparkContext
-    run.begin = lambda name: context.setJobGroup(name, f"{name}: {run.settings.cluster}")
+    run.begin = lambda name: _name_jobs(context, name, run.settings.cluster)
     ended = Event()
     reporter = Thread(target=_report, args=(run, context.statusTracker(), ended, seconds), daemon=True)
     reporter.start()
@@ -38,6 +38,16 @@ def progress_reported(run: Run, seconds: float = SECONDS) -> Iterator[None]:
     finally:
         ended.set()
         reporter.join()
+
+
+def _name_jobs(context: Any, step: str, cluster: str) -> None:
+    """Names the jobs of this thread after a step.
+
+    The place in the code is given, too. Otherwise Spark searches the stack for it each time it makes part of a plan.
+    """
+    context.setJobGroup(step, f"{step}: {cluster}")
+    for form in ("callSite.short", "callSite.long"):
+        context.setLocalProperty(form, step)
 
 
 def _report(run: Run, tracker: Any, ended: Event, every: float) -> None:

@@ -33,7 +33,7 @@ ONLY_IN = {
     "udf": {"txnlib/spark/core_udfs.py"},
     "SparkSession.builder": {"txnlib/delta/session.py"},
     "sparkContext": {"jobs/progress.py"},
-    "_jvm": set(),
+    "_jvm": {"txnlib/delta/session.py"},  # only to remember looked-up classes, where there is a JVM
     "rdd": set(),
     "cache": {"txnlib/spark/core_udfs.py"},
     "persist": set(),

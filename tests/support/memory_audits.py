@@ -50,6 +50,9 @@ class MemoryTables:
     def commit(self, name: str) -> Commit:
         return Commit(self.tables[name].num_rows)
 
+    def is_empty(self, name: str) -> bool:
+        return self.read(name).isEmpty()
+
     def read(self, name: str) -> DataFrame:
         if name not in self.tables:
             raise MissingTableError(name, "audit")

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.schema.rows_of_runs import OF_LOG, earlier_rows
 from txnlib.delta.commits import quoted
+from txnlib.spark.joins import broadcast
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +38,5 @@ class Chain:
     def earlier_rows(self, name: str, stored: DataFrame, copies: DataFrame) -> DataFrame:
         """The rows that earlier runs wrote and that count for a run of this place. `copies`: its rows of `coverage`."""
         earlier = stored.where((F.col("chain") == self.name) & (F.col("night") < self.night))
-        counted = stored.sparkSession.sql(earlier_rows(name), stored=earlier, copies=F.broadcast(copies))
+        counted = stored.sparkSession.sql(earlier_rows(name), stored=earlier, copies=broadcast(copies))
         return counted.select(*OF_LOG[name].names)

@@ -47,10 +47,13 @@ def collect(frame: DataFrame) -> pa.Table | None:
 
 
 def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """The rows as a frame that Spark's optimiser knows whole: what is made of an empty one needs no job."""
+    """The rows as a frame of one partition that Spark's optimiser knows whole: what is made of an empty one needs no job.
+
+    In one partition, joins, windows and aggregates need no shuffle, which would be a stage of its own.
+    """
     if rows.num_rows == 0:  # createDataFrame refuses columns without chunks
         rows = pa.Table.from_arrays([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
-    return spark.createDataFrame(rows, schema)
+    return spark.createDataFrame(rows, schema).coalesce(1)
 
 
 def _stored_schema(name: str) -> pa.Schema:

@@ -8,10 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from py4j.java_gateway import JavaClass, JavaMember
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
+
+from txnlib.spark.joins import BROADCAST_LIMIT, NEVER
 
 
 def delta_session(name: str) -> SparkSession:
@@ -22,6 +27,7 @@ def delta_session(name: str) -> SparkSession:
     """
     active = SparkSession.getActiveSession()
     if active is not None:
+        _remember_java_classes()
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     asks_server = "SPARK_REMOTE" in os.environ
@@ -31,7 +37,35 @@ def delta_session(name: str) -> SparkSession:
     session = builder.getOrCreate()
     if asks_server:
         session.addArtifacts(*filter(None, os.environ.get("TXNLIB_PY_FILES", "").split(",")), pyfile=True)
+    _remember_java_classes()
     return session
+
+
+#: The Java classes that pyspark asks for by name at every call of a function of `pyspark.sql.functions`.
+_ASKED_FOR = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+
+
+class _KnownClass(JavaClass):  # type: ignore[misc]
+    """A Java class whose methods are looked up once."""
+
+    def __getattr__(self, name: str) -> Any:
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            setattr(self, name, member)
+        return member
+
+
+def _remember_java_classes() -> None:
+    """Lets a classic session look up Java's classes once. Does nothing for Spark Connect, which has no Java of its own.
+
+    For each lookup of a class, Java searches its 300 jars for several names. This took a twelfth of a small audit.
+    """
+    jvm = SparkContext._jvm
+    if jvm is None:
+        return
+    for name in _ASKED_FOR:
+        if name not in vars(jvm) and isinstance(found := getattr(jvm, name), JavaClass):
+            setattr(jvm, name, _KnownClass(found._fqn, found._gateway_client))
 
 
 def _alone() -> dict[str, str]:
@@ -85,6 +119,10 @@ def tune_for(spark: SparkSession, read_bytes: int, held_bytes: int = 0) -> None:
         # A shared server may refuse settings that are not per session. The audit is then slower, with the same result.
         with suppress(PySparkException):
             spark.conf.set(key, value)
+    for key in INTERPRET.keys() - settings.keys():
+        # Set for a small audit before this one in the same session.
+        if spark.conf.get(key, None) == INTERPRET[key]:
+            spark.conf.unset(key)
 
 
 #: Below both limits, plans are interpreted.
@@ -96,6 +134,11 @@ INTERPRET = {
     # Adaptive execution plans again after every stage, and every shuffle partition is a task.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # A broadcast is a job of its own. Rows of one partition are joined where they are (`spark.joins`).
+    BROADCAST_LIMIT: NEVER,
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    # Every query prints its plan for a web page. The short form names it only once.
+    "spark.sql.ui.explainMode": "simple",
 }
 COMPILE = {
     "spark.sql.codegen.wholeStage": "true",

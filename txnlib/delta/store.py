@@ -205,6 +205,11 @@ class RunStore:
             own = own.where(F.col("chain") == self.chain.name)
         return own.select(*TABLES[name].names)
 
+    def is_empty(self, name: str) -> bool:
+        """Whether this run has no rows in a table. Known without a look at the rows if the driver holds them."""
+        rows = self._commits[name].rows if name in self._commits and name not in OF_LOG else None
+        return self.read(name).isEmpty() if rows is None else rows == 0
+
     def read_stamped(self, name: str) -> DataFrame:
         """The rows of this run in a table, with the columns that name the run."""
         return self._stamped(self.read(name), name)

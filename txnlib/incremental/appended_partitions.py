@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_spans import with_snapshot
 from txnlib.spark.schemas import COPY, PRODUCER_SNAPSHOTS
 
@@ -55,7 +56,7 @@ def _complete_copies(earlier_segments: DataFrame, resumed: DataFrame) -> DataFra
     read_from = resumed.select(*_SEGMENT, F.col("position").alias("read_from"))
     is_resumed_at_end = F.coalesce(F.col("read_from") > last, F.lit(False))
     return (
-        earlier_segments.join(F.broadcast(read_from), on=list(_SEGMENT), how="left")
+        earlier_segments.join(broadcast(read_from), on=list(_SEGMENT), how="left")
         .groupBy(*COPY)
         .agg(
             F.bool_and(is_resumed_at_end).alias("is_complete"),
@@ -71,7 +72,7 @@ def _complete_copies(earlier_segments: DataFrame, resumed: DataFrame) -> DataFra
 def _only_appended(segments: DataFrame, earlier_segments: DataFrame, complete: DataFrame) -> DataFrame:
     """The copies among these whose new batches all come after the known ones. Columns: COPY, appended_from."""
     ends = earlier_segments.select(*_SEGMENT, F.col("end_offset").alias("known_end"))
-    joined = segments.join(F.broadcast(complete), on=list(COPY), how="inner").join(ends, on=list(_SEGMENT), how="left")
+    joined = segments.join(broadcast(complete), on=list(COPY), how="inner").join(ends, on=list(_SEGMENT), how="left")
     is_newest = F.col("segment_base_offset") == F.col("newest_segment")
     is_new = F.col("known_end").isNull() & F.coalesce(F.col("first_offset") >= F.col("appended_from"), F.lit(True))
     is_unchanged = F.col("end_offset") == F.col("known_end")

@@ -24,6 +24,7 @@ from txnlib.readers.snapshot_start import READ_WHOLE
 from txnlib.readers.storage import files
 from txnlib.readers.text_files import READ_ERRORS
 from txnlib.spark.coverage.coverage import is_harmful
+from txnlib.spark.joins import broadcast
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import COPY, SEGMENT_PARTS, conform
 
@@ -151,7 +152,7 @@ def resumed_parts(segments: DataFrame, resumed: DataFrame) -> DataFrame:
         F.col("position").alias("read_from"),
         F.col("last_offset").alias("read_until"),
     )
-    raw = segments.where(F.col("kind") == "raw").join(F.broadcast(now), on=list(_SEGMENT), how="inner")
+    raw = segments.where(F.col("kind") == "raw").join(broadcast(now), on=list(_SEGMENT), how="inner")
     parts = raw.withColumns(
         {
             "path": F.col("path_now"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_spans import (
     END_OF_SPAN,
     batches_of,
@@ -36,7 +37,7 @@ def resumed_spans(
     `new_batches`: the rows of `record_batches` that are not in the earlier run, and possibly others. `appended`: the partitions to
     which batches were only appended (`appended_partitions.APPENDED`).
     """
-    copies = F.broadcast(appended)
+    copies = broadcast(appended)
     judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
     others = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="left_anti")
     added = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner")
@@ -67,7 +68,7 @@ def _earlier_newest_spans(newest: DataFrame, new: DataFrame) -> DataFrame:
 
 def not_ended_before(spans: DataFrame, appended: DataFrame) -> DataFrame:
     """The spans of this run whose transactions had not ended in the earlier run."""
-    copies = F.broadcast(appended.select(*TOPIC_PARTITION, "appended_from"))
+    copies = broadcast(appended.select(*TOPIC_PARTITION, "appended_from"))
     had_ended = F.coalesce(F.col("marker_offset") < F.col("appended_from"), F.lit(False))
     return spans.join(copies, on=list(TOPIC_PARTITION), how="left").where(~had_ended).drop("appended_from")
 

@@ -13,6 +13,7 @@ from txnlib.incremental.earlier_run import EarlierRun, read_segments
 from txnlib.incremental.resumed_segments import resumed_frame
 from txnlib.incremental.resumed_spans import not_ended_before, resumed_spans
 from txnlib.readers.capture import Capture, FileKind
+from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.schemas import COPY
 
@@ -99,7 +100,7 @@ class Resumption:
             for topic, partition, source, _ in self.appended
         ]
         nights = self.spark.createDataFrame(rows, "topic string, partition int, source string, spans_since int")
-        return coverage.drop("spans_since").join(F.broadcast(nights), on=list(COPY), how="left")
+        return coverage.drop("spans_since").join(broadcast(nights), on=list(COPY), how="left")
 
     def new_rows(self, name: str) -> DataFrame | None:
         """The rows of a table that are not in earlier runs; None if all rows must be made."""
@@ -132,5 +133,5 @@ class Resumption:
 
 def with_resumed_copies(coverage: DataFrame, copies: DataFrame) -> DataFrame:
     """`coverage`, with the night since which earlier rows count. `copies`: see `Resumption.resumed_copies`."""
-    joined = coverage.drop("batches_since", "batches_from").join(F.broadcast(copies), on=list(COPY), how="left")
+    joined = coverage.drop("batches_since", "batches_from").join(broadcast(copies), on=list(COPY), how="left")
     return joined.select(*coverage.columns)

@@ -21,6 +21,8 @@ _FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
 def know_metadata(run: Run) -> None:
     """Finds out how far the captured metadata log reaches, and whether it was still growing when it was copied."""
     assert run.capture is not None
+    if run.tables.is_empty("metadata_log"):
+        return
     found = _extent(run.tables.read("metadata_log"))
     if found is None:
         return

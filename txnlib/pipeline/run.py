@@ -31,6 +31,7 @@ from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, rea
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.instants import clock_ms
+from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import AUDIT_RUNS
 from txnlib.version import __version__
 
@@ -90,7 +91,7 @@ class Run:
             self.settings.chain,
             self.settings.night,
         )
-        return self.spark.createDataFrame([row], AUDIT_RUNS)
+        return local_rows(self.spark, [row], AUDIT_RUNS)
 
 
 def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Run:

@@ -18,6 +18,7 @@ from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
 from txnlib.readers.capture import Capture, FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT
+from txnlib.readers.table_readers import may_hold
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
@@ -25,6 +26,7 @@ from txnlib.spark.coverage import coverage, quarantine
 from txnlib.spark.coverage.coverage import lowered
 from txnlib.spark.coverage.leaders import deleted_copies, leaders
 from txnlib.spark.findings import findings
+from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
@@ -56,6 +58,9 @@ def _read(table: str) -> Table:
 
 
 def _metadata_log(run: Run) -> DataFrame:
+    """The records of the metadata log; empty, without its windows, if no file may contain any."""
+    if not any(may_hold("metadata_log", file) for file in _capture(run).files):
+        return no_rows(run.spark, TABLES["metadata_log"])
     return metadata_log(read_capture(run.spark, _capture(run), "metadata_log"))
 
 
@@ -63,8 +68,9 @@ def _of_metadata(transform: Callable[[DataFrame], DataFrame]) -> Table:
     """A table of the cluster's metadata log; empty, without its windows, if no metadata log was captured."""
 
     def made(run: Run) -> DataFrame:
-        records = run.tables.read("metadata_log")
-        return run.spark.createDataFrame([], TABLES[transform.__name__]) if records.isEmpty() else transform(records)
+        if run.tables.is_empty("metadata_log"):
+            return no_rows(run.spark, TABLES[transform.__name__])
+        return transform(run.tables.read("metadata_log"))
 
     return Table(transform.__name__, ("metadata_log",), made)
 
@@ -97,7 +103,7 @@ def _committed_offsets(run: Run) -> DataFrame:
 
 def _partition_notes(run: Run) -> DataFrame:
     rows = [(*topic_partition_of(name), noted.leader, noted.replicas) for name, noted in _capture(run).notes.partitions.items()]
-    return run.spark.createDataFrame(rows, "topic string, partition int, leader int, replicas array<int>")
+    return local_rows(run.spark, rows, "topic string, partition int, leader int, replicas array<int>")
 
 
 def _instants(run: Run) -> DataFrame:
@@ -105,7 +111,7 @@ def _instants(run: Run) -> DataFrame:
     for name, instant in _capture(run).notes.captured_at_ms.items():
         broker, _, folder = name.rpartition("/")
         rows.append((None, None, instant) if name == DEFAULT_INSTANT else (broker, folder, instant))
-    return run.spark.createDataFrame(rows, "broker string, folder string, captured_at_ms long")
+    return local_rows(run.spark, rows, "broker string, folder string, captured_at_ms long")
 
 
 def _leaders(run: Run) -> DataFrame:
@@ -129,13 +135,13 @@ def _deleted_copies(run: Run) -> DataFrame | None:
         is_metadata_whole=is_whole,
         is_metadata_confirmed=settings.is_metadata_confirmed,
     ).collect()
-    return run.spark.createDataFrame(found, "topic string, partition int, source string") if found else None
+    return local_rows(run.spark, found, "topic string, partition int, source string") if found else None
 
 
 def _expected(run: Run) -> DataFrame:
     """Partitions that capture.json, the metadata log, the number of coordinators, or the coordinators' records name."""
     schema = "topic string, partition int"
-    noted = run.spark.createDataFrame([topic_partition_of(name) for name in _capture(run).notes.partitions], schema)
+    noted = local_rows(run.spark, map(topic_partition_of, _capture(run).notes.partitions), schema)
     coordinators = run.spark.range(run.settings.coordinator_partitions).select(
         F.lit(TRANSACTION_STATE_TOPIC).alias("topic"), F.col("id").cast("int").alias("partition")
     )
@@ -207,6 +213,8 @@ INGEST: Final[tuple[Step, ...]] = (
 
 def _lower_coverage(run: Run) -> None:
     """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
+    if run.tables.is_empty("checked_batches"):
+        return
     checked = run.tables.read("checked_batches")
     if not checked.where(~F.col("is_crc_valid")).isEmpty():
         run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
@@ -250,7 +258,7 @@ ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "produ
 def _ended_transactions(run: Run) -> DataFrame:
     before = _run_before(run)
     if before is None:
-        return run.spark.createDataFrame([], TABLES["ended_transactions"])
+        return no_rows(run.spark, TABLES["ended_transactions"])
     opened, ended = (run.tables.store.read_all(name).where(F.col("run_id") == before) for name in ENDED_OF)
     warned = warned_of(opened, ended, transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms)
     return ended_transactions(warned, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
@@ -279,11 +287,11 @@ def _blocked_groups(run: Run) -> DataFrame:
     An older `ingest_dumps` did not write `committed_offsets`.
     """
     try:
-        is_captured = not run.tables.read("committed_offsets").isEmpty()
+        is_captured = not run.tables.is_empty("committed_offsets")
     except MissingTableError:
         is_captured = False
     if not is_captured:
-        return run.spark.createDataFrame([], TABLES["blocked_groups"])
+        return no_rows(run.spark, TABLES["blocked_groups"])
     return BLOCKED_GROUPS.transform(run)
 
 

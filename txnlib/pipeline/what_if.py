@@ -31,6 +31,10 @@ class UnwrittenTables:
         """The rows of this run in a table, without the columns that name the run."""
         return self.frames[name] if name in self.frames else self.written.read(name)
 
+    def is_empty(self, name: str) -> bool:
+        """Whether the table has no rows."""
+        return self.frames[name].isEmpty() if name in self.frames else self.written.is_empty(name)
+
     def read_stamped(self, name: str) -> DataFrame:
         """The same rows with those columns."""
         if name not in self.frames:

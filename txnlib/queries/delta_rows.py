@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -81,8 +80,10 @@ class Tables:
             query = f"WITH rows AS ({rows_of_runs(name).format(**{table: table for table in read})}) {query}"
         else:
             builder = builder.register("rows", self._open(name))
-        rows: list[Row] = pa.table(builder.execute(query).read_all()).to_pylist()
-        return rows
+        answer = builder.execute(query).read_all()
+        # Not through pyarrow: it loads numpy, and pandas for the first timestamp, which takes longer than most answers.
+        columns = [column.to_pylist() for column in answer.columns]
+        return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
     def _has_chains(self, name: str) -> bool:
         """Whether the table was written since runs have chains."""

@@ -9,7 +9,6 @@ from typing import Final
 from txnlib.errors import UsageError
 from txnlib.queries.rows import Row
 from txnlib.render.grid import CSV, JSON, TABLE, grid, json_text
-from txnlib.render.terminal_text import columns
 
 KAFKA: Final = "kafka"
 FORMS: Final = (TABLE, JSON, CSV, KAFKA)
@@ -50,5 +49,11 @@ class CommandOutput:
             return self.page(is_terminal)
         rows = self.rows if self.people is None else self.people
         body = grid(self.shown or self.columns, rows, form, is_terminal=is_terminal)
-        tail = self.tail if isinstance(self.tail, str) else self.tail(columns(is_terminal=is_terminal))
-        return f"{self.head}{body}{tail}"
+        return f"{self.head}{body}{self._tail(is_terminal=is_terminal)}"
+
+    def _tail(self, *, is_terminal: bool) -> str:
+        if isinstance(self.tail, str):
+            return self.tail
+        from txnlib.render.terminal_text import columns  # imported here, because it loads the whole report
+
+        return self.tail(columns(is_terminal=is_terminal))

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from txnlib.spark.local_rows import no_rows
 from txnlib.spark.worker_daemon import quieten
 
 Work = TypeVar("Work")
@@ -32,7 +33,7 @@ def in_tasks(
 ) -> DataFrame:
     """The rows that `read` returns for each piece of work, with one task per piece. `weight`: the number of files in a piece."""
     if not work:
-        return spark.createDataFrame([], schema)
+        return no_rows(spark, schema)
     count = len(work)
     if sum(map(weight, work)) <= LISTED:
         return spark.range(0, count, 1, count).mapInArrow(_reader(read, list(work)), schema)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
 #: Minimum number of pairs of a decision and its marker for an estimate.
@@ -53,8 +54,8 @@ def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -
         .drop("topic")
     )
     pairs = decided.select(*_PAIR).distinct()
-    located = pairs.join(F.broadcast(of_coordinator), on="coordinator_partition", how="left").join(
-        F.broadcast(clocks), on=list(TOPIC_PARTITION), how="left"
+    located = pairs.join(broadcast(of_coordinator), on="coordinator_partition", how="left").join(
+        broadcast(clocks), on=list(TOPIC_PARTITION), how="left"
     )
     two = ("coordinator_clock", "clock")
     estimates = (
@@ -66,7 +67,7 @@ def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -
             F.percentile_approx("difference_ms", F.lit(0.75)).alias("upper_ms"),
         )
     )
-    return located.join(F.broadcast(estimates), on=list(two), how="left").select(
+    return located.join(broadcast(estimates), on=list(two), how="left").select(
         *_PAIR, _offset().alias("clock_offset_ms"), _differ().alias("clocks_differ_ms")
     )
 

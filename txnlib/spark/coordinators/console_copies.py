@@ -17,6 +17,7 @@ from txnlib.spark import windows
 from txnlib.spark.core_udfs import coordinator_partition_of
 from txnlib.spark.coverage.coverage import PRINTED, is_harmful
 from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, SEGMENTS, TRANSACTION_LOG, conform
 
 #: Above every offset: a record in an unreadable range may have been newer than any other.
@@ -41,7 +42,7 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
     best = texts.withColumn("rank", F.row_number().over(windows.texts_of_coordinator())).where("rank = 1")
     used = best.join(covered, on="partition", how="left_anti").select("partition", "source", "path", F.lit(True).alias("is_used"))
     is_timed = ~F.coalesce(F.col("state").isin([s.kafka_name for s in COMPLETE_STATES]) | F.col("is_tombstone"), F.lit(True))
-    placed = located.join(F.broadcast(used), on=["partition", "source", "path"], how="left").withColumns(
+    placed = located.join(broadcast(used), on=["partition", "source", "path"], how="left").withColumns(
         {
             "offset": F.when(F.col("is_used"), F.lit(_FIRST_OFFSET) + F.col("position") * 2),
             "timestamp_ms": F.when(is_timed, F.col("last_update_ms")),

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
 from txnlib.spark.coverage.coverage import shows_absence, survives
+from txnlib.spark.joins import broadcast
 
 
 def coordinator_log(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -28,8 +29,8 @@ def coordinator_log(transaction_log: DataFrame, coverage: DataFrame) -> DataFram
     is_whole = F.col("is_judged") & F.col("is_current") & shows_absence()
     reach = (F.col("source").alias("current"), F.col("survives_until").alias("copy_end"))
     current = copies.where(is_whole).select("partition", *reach)
-    located = transaction_log.join(F.broadcast(cut), on=["partition", "source"], how="left").join(
-        F.broadcast(current), on="partition", how="left"
+    located = transaction_log.join(broadcast(cut), on=["partition", "source"], how="left").join(
+        broadcast(current), on="partition", how="left"
     )
     existing = located.where(~F.coalesce("is_deleted", F.lit(False)))
     history = existing.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from txnlib.spark import windows
 from txnlib.spark.coordinators.broker_clocks import broker_clocks
 from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import MARKERS, TOPIC_PARTITION
 
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
@@ -50,7 +51,7 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
     written = markers_of(producer_spans)
     clocks = broker_clocks(decided, written, coverage)
     columns = ["producer_id", *TOPIC_PARTITION, "at_ms", "decision", "clock_offset_ms", "clocks_differ_ms"]
-    timed = decided.join(F.broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*columns)
+    timed = decided.join(broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*columns)
     both = timed.unionByName(on_coordinators_clock(written, decided, clocks), allowMissingColumns=True)
     prior = F.when(F.col("decision").isNotNull(), F.struct("decision.type", "decision.epoch", "at_ms"))
     before_ms, after_ms = F.col("before.at_ms"), F.col("after.at_ms")
@@ -83,7 +84,7 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
 def on_coordinators_clock(markers: DataFrame, decided: DataFrame, clocks: DataFrame) -> DataFrame:
     """Markers with `at_ms` on the clock of the coordinator that decides for their producer, if the two were compared."""
     owners = decided.groupBy("producer_id").agg(F.max("coordinator_partition").alias("coordinator_partition"))
-    offsets = F.broadcast(clocks.where("clock_offset_ms <> 0"))
+    offsets = broadcast(clocks.where("clock_offset_ms <> 0"))
     located = markers.join(owners, on="producer_id", how="left").join(
         offsets.drop("clocks_differ_ms"), on=["coordinator_partition", *TOPIC_PARTITION], how="left"
     )

@@ -9,6 +9,7 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEO
 from txnlib.core.kafka.transaction_state import PREPARED_STATES
 from txnlib.spark.core_udfs import application_of
 from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import TRANSACTIONAL_IDS, conform
 
 _ID = ("transactional_id", "coordinator_partition")
@@ -87,7 +88,7 @@ def _markers(producer_spans: DataFrame, prepared: DataFrame) -> DataFrame:
     """The markers of the producers of prepared ids. These are few, while a log has many markers."""
     names = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms")
     markers = producer_spans.where(F.col("marker_offset").isNotNull()).select("topic", "partition", "producer_id", *names)
-    return markers.join(F.broadcast(prepared.select("producer_id").distinct()), on="producer_id", how="left_semi")
+    return markers.join(broadcast(prepared.select("producer_id").distinct()), on="producer_id", how="left_semi")
 
 
 def is_marker_of_decision() -> Column:

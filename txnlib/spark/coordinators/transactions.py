@@ -15,6 +15,7 @@ from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.coordinators.transactional_ids import is_two_phase_commit
 from txnlib.spark.core_udfs import ended_by
 from txnlib.spark.instants import clock_ms, instant, is_shown
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import TRANSACTIONS, conform
 
 _ONGOING: Final = TransactionState.ONGOING.kafka_name
@@ -54,7 +55,7 @@ def _with_level(transactions: DataFrame, cluster_settings: DataFrame, now: int |
 
     then = F.try_element_at(F.filter("levels", applies), F.lit(1))["level"]
     level = F.coalesce(F.when(ended.isNotNull(), then), F.lit(now).cast("int"))
-    return transactions.join(F.broadcast(levels), how="left").withColumn("cluster_transaction_version", level)
+    return transactions.join(broadcast(levels), how="left").withColumn("cluster_transaction_version", level)
 
 
 def _instances(coordinator_states: DataFrame) -> DataFrame:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
@@ -55,7 +56,7 @@ def _by_epoch(epochs: DataFrame, checkpoints: DataFrame) -> DataFrame:
     """The rows of `epochs`, with the reason why the only batch of an epoch is contradicted; null if it is not."""
     window = windows.epochs_of_copy()
     listed = checkpoints.where(F.col("name") == "leader_epoch").groupBy(*COPY).agg(F.max("value").alias("highest_epoch"))
-    rows = epochs.where(F.col("epoch").isNotNull()).join(F.broadcast(listed), on=list(COPY), how="left")
+    rows = epochs.where(F.col("epoch").isNotNull()).join(broadcast(listed), on=list(COPY), how="left")
     rows = rows.withColumns({"before": F.lag("epoch").over(window), "after": F.lead("epoch").over(window)})
     is_alone, epoch, before, after = F.col("batches") == 1, F.col("epoch"), F.col("before"), F.col("after")
     is_raised = is_alone & (after < epoch) & (F.coalesce(before, after) <= after)
@@ -73,7 +74,7 @@ def _by_offset(last_of_segments: DataFrame, segments: DataFrame, checkpoints: Da
     damaged = segments.where(F.size("unreadable") > 0).select(*COPY, F.lit(True).alias("is_damaged")).distinct()
     rows = last_of_segments.withColumn("next_base_offset", F.lead("segment_base_offset").over(windows.segments_of_copy()))
     for of_copy in (marks, damaged):
-        rows = rows.join(F.broadcast(of_copy), on=list(COPY), how="left")
+        rows = rows.join(broadcast(of_copy), on=list(COPY), how="left")
     base, gap = F.col("last.base_offset"), F.col("last.offset_gap")
     following, before = F.col("next_base_offset"), base - gap - 1
     reaches = (F.col("last.last_offset") >= following) & (F.coalesce(before, F.col("segment_base_offset")) < following)

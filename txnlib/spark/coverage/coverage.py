@@ -20,6 +20,7 @@ from txnlib.spark.coverage.deleted_topics import with_gone
 from txnlib.spark.coverage.leaders import NO_LEADER, broker
 from txnlib.spark.coverage.roles import with_leader_in_force, with_role
 from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
 #: Reasons of unreadable ranges that contain nothing a verdict could use.
@@ -56,7 +57,7 @@ def coverage(
         deleted = _deleted(_with_checkpoints(_summaries(_only(segments, deleted_copies)), checkpoints), instants)
         segments, checkpoints, record_batches = (_without(each, deleted_copies) for each in (segments, checkpoints, record_batches))
     copies = _with_instants(_with_checkpoints(_summaries(segments), checkpoints), instants)
-    copies = copies.join(F.broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
+    copies = copies.join(broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
     epochs = epochs_of_segments(record_batches)
     contradicted = contradicted_batches(epochs, segments, checkpoints)
     copies = _with_contradictions(copies, contradicted)
@@ -71,7 +72,7 @@ def coverage(
     missing = named.join(copies, on=list(TOPIC_PARTITION), how="left_anti").join(noted, on=list(TOPIC_PARTITION), how="left")
     listed = marks.select(*TOPIC_PARTITION, broker().alias("broker"))
     missing = with_gone(missing, listed, partition_notes, instants)
-    missing = missing.join(F.broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
+    missing = missing.join(broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
     if whole_metadata_ms is not None:
         missing = _with_unassigned(missing, whole_metadata_ms)
     absent = missing.withColumns({"status": F.lit("MISSING"), "detail": _absence(), "is_judged": F.lit(False)})
@@ -90,11 +91,11 @@ OF_DELETED_TOPIC: Final = "of a deleted topic, or of an earlier topic of the sam
 
 
 def _without(rows: DataFrame, copies: DataFrame) -> DataFrame:
-    return rows.join(F.broadcast(copies), on=list(COPY), how="left_anti")
+    return rows.join(broadcast(copies), on=list(COPY), how="left_anti")
 
 
 def _only(rows: DataFrame, copies: DataFrame) -> DataFrame:
-    return rows.join(F.broadcast(copies), on=list(COPY), how="left_semi")
+    return rows.join(broadcast(copies), on=list(COPY), how="left_semi")
 
 
 def _deleted(copies: DataFrame, instants: DataFrame) -> DataFrame:
@@ -147,7 +148,7 @@ def lowered(coverage: DataFrame, checked_batches: DataFrame) -> DataFrame:
         "damaged_offset": F.greatest("damaged_offset", "refuted_offset"),
         "unreadable_bytes": F.coalesce("unreadable_bytes", F.lit(0).cast("long")) + F.col("refuted_bytes"),
     }
-    joined = coverage.join(F.broadcast(refuted), on=list(COPY), how="left")
+    joined = coverage.join(broadcast(refuted), on=list(COPY), how="left")
     return conform(joined.withColumns({name: F.when(is_new, to).otherwise(F.col(name)) for name, to in changes.items()}), COVERAGE)
 
 
@@ -265,9 +266,9 @@ def _with_instants(copies: DataFrame, instants: DataFrame) -> DataFrame:
     default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("default_ms"))
     joined = (
         copies.withColumns({"broker": broker(), "place": _place(), "folder": F.concat_ws("-", "topic", "partition")})
-        .join(F.broadcast(of_place), on=["place", "folder"], how="left")
-        .join(F.broadcast(noted), on=["broker", "folder"], how="left")
-        .join(F.broadcast(default), how="left")
+        .join(broadcast(of_place), on=["place", "folder"], how="left")
+        .join(broadcast(noted), on=["broker", "folder"], how="left")
+        .join(broadcast(default), how="left")
     )
     captured_at_ms = F.coalesce(clock_ms("of_place_ms"), clock_ms("captured_at_ms"), clock_ms("default_ms"))
     return joined.withColumn("captured_at_ms", captured_at_ms)
@@ -280,7 +281,7 @@ def _with_contradictions(copies: DataFrame, contradicted: DataFrame) -> DataFram
         F.max(F.col("last_offset") + 1).alias("contradicted_offset"),
         F.sum(F.col("size").cast("long")).alias("contradicted_bytes"),
     )
-    joined = copies.join(F.broadcast(lost), on=list(COPY), how="left")
+    joined = copies.join(broadcast(lost), on=list(COPY), how="left")
     return joined.withColumns(
         {
             "damaged_offset": F.greatest("damaged_offset", "contradicted_offset"),
@@ -293,7 +294,7 @@ def _with_contradictions(copies: DataFrame, contradicted: DataFrame) -> DataFram
 def _without_refuted(epochs: DataFrame, contradicted: DataFrame) -> DataFrame:
     """The leader epochs of segments, without those that only a contradicted batch has."""
     refuted = contradicted.select(*COPY, "segment_base_offset", "epoch", F.col("base_offset").alias("begins"))
-    return epochs.join(F.broadcast(refuted), on=refuted.columns, how="left_anti")
+    return epochs.join(broadcast(refuted), on=refuted.columns, how="left_anti")
 
 
 def _with_leader_epochs(copies: DataFrame, epochs_of_segments: DataFrame, checkpoints: DataFrame) -> DataFrame:
@@ -354,8 +355,8 @@ def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instan
         checkpoints.where(F.col("name") == "high_watermark")
         .select(*COPY, "value", broker().alias("noted_by"))
         .join(cuts, on=list(COPY), how="left")
-        .join(F.broadcast(own), on="noted_by", how="left")
-        .join(F.broadcast(default), how="left")
+        .join(broadcast(own), on="noted_by", how="left")
+        .join(broadcast(default), how="left")
         .select(
             *TOPIC_PARTITION,
             F.least("value", "cut_offset").alias("noted_offset"),

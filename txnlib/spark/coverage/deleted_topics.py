@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark.instants import instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import TOPIC_PARTITION
 
 
@@ -24,9 +25,9 @@ def with_gone(missing: DataFrame, listed: DataFrame, partition_notes: DataFrame,
     topics = both.select("topic", F.lit(True).alias("exists")).distinct()
     default = instants.where(F.col("broker").isNull()).select(instant("captured_at_ms").alias("checkpointed_at"))
     joined = (
-        missing.join(F.broadcast(topics), on="topic", how="left")
-        .join(F.broadcast(agreed), how="left")
-        .join(F.broadcast(default), how="left")
+        missing.join(broadcast(topics), on="topic", how="left")
+        .join(broadcast(agreed), how="left")
+        .join(broadcast(default), how="left")
     )
     is_gone = F.col("is_whole") & F.col("exists").isNull() & (F.col("topic") != TRANSACTION_STATE_TOPIC)
     return joined.withColumn("is_gone", F.when(is_gone, F.lit(True))).withColumn(

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.verdicts.copies import LeaderBasis
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 #: The leader of a partition without one.
@@ -94,8 +95,8 @@ def deleted_copies(
     copies = segments.where(is_copy).select(*COPY, broker().alias("broker")).distinct()
     named = (
         copies.join(ids, on=list(COPY), how="left")
-        .join(F.broadcast(of_names), on="topic", how="left")
-        .join(F.broadcast(with_log), on="broker", how="left")
+        .join(broadcast(of_names), on="topic", how="left")
+        .join(broadcast(with_log), on="broker", how="left")
     )
     topic_id, current = F.col("topic_id"), F.col("current_id")
     is_known = F.coalesce(F.array_contains("known_ids", topic_id), F.lit(False))

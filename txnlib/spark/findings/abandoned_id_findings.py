@@ -11,6 +11,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.spark.core_udfs import application_of
 from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_spans import newest_spans
 from txnlib.spark.schemas import TOPIC_PARTITION
 
@@ -94,7 +95,7 @@ def _producer_ids(producer_spans: DataFrame) -> DataFrame:
         )
     )
     newest = once.groupBy(*TOPIC_PARTITION).agg(F.max("first_ms").alias("newest_ms"))
-    left = once.join(F.broadcast(newest), on=list(TOPIC_PARTITION), how="inner").where(_is_left_behind())
+    left = once.join(broadcast(newest), on=list(TOPIC_PARTITION), how="inner").where(_is_left_behind())
     counted = left.groupBy(*TOPIC_PARTITION).agg(
         F.count("*").alias("count"), F.max_by(F.struct("offset", "producer_id"), "last_ms").alias("last"), *_period()
     )

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.spark.batch_runs import batch_hash, single_batches
+from txnlib.spark.joins import broadcast
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
@@ -41,7 +42,7 @@ def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     differing = prints.groupBy(*TOPIC_PARTITION, "bucket").agg(F.min("print").alias("least"), F.max("print").alias("most"))
     suspects = differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "bucket")
     compared = (
-        single_batches(rows.join(F.broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), F.lit(True))
+        single_batches(rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), F.lit(True))
         .groupBy(*TOPIC_PARTITION, "base_offset")
         .agg(
             # Not all tools print all fields, and NULL is no contradiction.
@@ -73,7 +74,7 @@ def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     is_stable = F.coalesce(F.col("last_offset") < F.col("high_watermark"), F.lit(True))
     # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
     is_divided = F.coalesce((F.col("base_offset") < F.col("high_watermark")) & ~is_stable, F.lit(False))
-    each = single_batches(record_batches.join(F.broadcast(bounds), on=list(COPY), how="inner"), is_divided)
+    each = single_batches(record_batches.join(broadcast(bounds), on=list(COPY), how="inner"), is_divided)
     compared = (*COPY, "base_offset", *COMPARED, "control_type")
     runs = ("batches_count", "packed_batches")
     return each.where(is_stable).select(*compared, *runs, bucket_of("base_offset"), batch_hash().alias("hash"))

@@ -12,6 +12,7 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPI
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import TOPIC_PARTITION
 
 #: A record that is this much older than the checkpoints was written when they would have listed the partition: brokers write them
@@ -38,7 +39,7 @@ def deleted_topic_findings(coordinator_states: DataFrame, coverage: DataFrame, p
     identity = ("transactional_id", "coordinator_partition", "producer_id", "state", "record_offset", "record_ms")
     listed = (
         active.select(*identity, F.inline("partitions"))
-        .join(F.broadcast(gone), on=list(TOPIC_PARTITION), how="inner")
+        .join(broadcast(gone), on=list(TOPIC_PARTITION), how="inner")
         .where(clock_ms("record_ms") < F.col("gone_ms"))
         .groupBy(*identity)
         .agg(F.sort_array(F.collect_set(F.concat_ws("-", "topic", "partition"))).alias("names"))

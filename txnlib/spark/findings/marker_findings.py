@@ -15,6 +15,7 @@ from txnlib.spark.coordinators.transaction_markers import agrees, markers_of
 from txnlib.spark.core_udfs import marker_finding
 from txnlib.spark.coverage.coverage import begins_at_snapshot
 from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import TOPIC_PARTITION
 
 _FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence", "severity")
@@ -103,7 +104,7 @@ def _odd_markers(
     is_first = F.coalesce(F.col("marker_before_ms") < F.col("before.decided_ms"), F.col("marker_before_ms").isNull())
     suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
     located = suspects.join(
-        F.broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
+        broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
     )
     facts = F.struct(
         F.col("marker.marker_type").alias("type"),
@@ -151,7 +152,7 @@ def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
         F.coalesce(F.greatest("gap_offset", "damaged_offset"), F.lit(0).cast("long")).alias("from_offset"),
         F.unix_millis("known_until").alias("known_until_ms"),
     )
-    records = coordinator_states.join(F.broadcast(judged), F.col("coordinator_partition") == F.col("of_partition"), "inner").where(
+    records = coordinator_states.join(broadcast(judged), F.col("coordinator_partition") == F.col("of_partition"), "inner").where(
         F.col("offset") >= F.col("from_offset")
     )
     return records.groupBy("of_partition").agg(
@@ -177,7 +178,7 @@ def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverag
     ).select(*TOPIC_PARTITION, F.unix_millis("known_until").alias("known_until_ms"))
     stamps = markers_of(producer_spans).groupBy(*TOPIC_PARTITION).agg(F.min("at_ms").alias("oldest_ms"))
     found = (
-        unmarked.join(F.broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
+        unmarked.join(broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
         .where(F.col("known_until_ms") > F.unix_millis("completed") + F.col("clocks_differ_ms"))
         .join(stamps, on=list(TOPIC_PARTITION), how="inner")
         # If the oldest marker of the log is younger, the topic may have been deleted and created again.
@@ -212,9 +213,9 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
             F.unix_millis("start").alias("start_ms"),
             F.inline("partitions"),
         )
-        .join(F.broadcast(coordinators), on="coordinator_partition", how="inner")
-        .join(F.broadcast(_clocks(transactions)), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
-        .join(F.broadcast(stamped_by), on=list(TOPIC_PARTITION), how="left")
+        .join(broadcast(coordinators), on="coordinator_partition", how="inner")
+        .join(broadcast(_clocks(transactions)), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
+        .join(broadcast(stamped_by), on=list(TOPIC_PARTITION), how="left")
     )
     decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull())
     written = (
@@ -232,7 +233,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
     differ = F.coalesce("clocks_differ_ms", F.when(is_one_clock(), F.lit(CLOCKS_DIFFER_MS)), F.lit(UNKNOWN_CLOCKS_DIFFER_MS))
     at_ms = clock_ms("marker_ms") - F.coalesce("clock_offset_ms", F.lit(0))
     odd = (
-        written.join(F.broadcast(ongoing), on=list(_PRODUCER), how="inner")
+        written.join(broadcast(ongoing), on=list(_PRODUCER), how="inner")
         .where((F.col("marker_epoch") == F.col("producer_epoch")) & (at_ms > F.col("start_ms") + differ))
         .where(at_ms < F.col("known_until_ms") - differ)
     )
@@ -273,7 +274,7 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     key = [*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "start_ms"]
     # A log has many markers and few suspects, so the suspects are broadcast.
     oldest = (
-        stamps.join(F.broadcast(early.select(*key)), on=list(TOPIC_PARTITION), how="inner")
+        stamps.join(broadcast(early.select(*key)), on=list(TOPIC_PARTITION), how="inner")
         .where(is_between)
         .groupBy(*key)
         .agg(F.min("stamp_ms").alias("stamp_ms"))

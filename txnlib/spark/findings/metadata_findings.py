@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import local_rows
 from txnlib.spark.producers.producer_spans import newest_spans
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
@@ -67,7 +69,7 @@ def _contradicted_leaders(coverage: DataFrame) -> DataFrame:
 
 def _contradicted_settings(coverage: DataFrame, contradictions: tuple[str, ...]) -> DataFrame:
     rows = [(Finding.CAPTURE_JSON_CONTRADICTED.name, says) for says in contradictions]
-    return coverage.sparkSession.createDataFrame(rows, "name string, evidence string")
+    return local_rows(coverage.sparkSession, rows, "name string, evidence string")
 
 
 def _copies_of_deleted_topics(coverage: DataFrame) -> DataFrame:
@@ -101,7 +103,7 @@ def _never_allocated(
     )
     used = on_partitions.unionByName(at_coordinators, allowMissingColumns=True)
     least = F.col("highest") + F.when(F.col("is_dated"), 0).otherwise(_SINCE_THEN)
-    beyond = used.join(F.broadcast(highest)).where(F.col("producer_id") > least)
+    beyond = used.join(broadcast(highest)).where(F.col("producer_id") > least)
     says = F.concat(F.lit("the last producer id that the cluster handed out is "), "highest")
     return (
         beyond.withColumn("name", F.lit(Finding.PRODUCER_ID_NEVER_ALLOCATED.name))

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 _ABORT = (*TOPIC_PARTITION, "producer_id", "marker_offset")
@@ -22,7 +23,7 @@ def transaction_index_findings(producer_spans: DataFrame, aborted_transactions: 
     whole = coverage.where(F.col("is_judged") & F.col("damaged_offset").isNull() & F.col("tail").isin("CLEAN", "ZEROS")).select(
         *COPY, "end_offset", "gap_offset", F.coalesce("read_from_offset", F.lit(0)).alias("read_from_offset")
     )
-    index = aborted_transactions.join(F.broadcast(whole), on=list(COPY), how="inner")
+    index = aborted_transactions.join(broadcast(whole), on=list(COPY), how="inner")
     # An empty index file has a row, too: its segment has no aborts.
     files = index.groupBy(*TOPIC_PARTITION).agg(
         F.sort_array(F.collect_set("segment_base_offset")).alias("indexed_segments"),
@@ -32,7 +33,7 @@ def transaction_index_findings(producer_spans: DataFrame, aborted_transactions: 
     entries = index.where(F.col("producer_id").isNotNull()).withColumnRenamed("last_offset", "marker_offset")
     # Most captures have no index for most partitions.
     aborts = producer_spans.where(F.col("marker_type") == "ABORT").join(
-        F.broadcast(files.select(*TOPIC_PARTITION)), on=list(TOPIC_PARTITION), how="left_semi"
+        broadcast(files.select(*TOPIC_PARTITION)), on=list(TOPIC_PARTITION), how="left_semi"
     )
     derived = aborts.where(F.col("first_offset").isNotNull()).select(*_ABORT)
     markers = aborts.select(*_ABORT)
@@ -42,7 +43,7 @@ def transaction_index_findings(producer_spans: DataFrame, aborted_transactions: 
 def _not_indexed(derived: DataFrame, entries: DataFrame, files: DataFrame) -> DataFrame:
     """Aborts in the log without an index entry, only below the newest entry: the index may have been copied before the log."""
     lost = derived.join(entries.select(*_ABORT), on=list(_ABORT), how="left_anti").join(
-        F.broadcast(files), on=list(TOPIC_PARTITION), how="inner"
+        broadcast(files), on=list(TOPIC_PARTITION), how="inner"
     )
     first_segment = F.element_at("indexed_segments", 1)
     return lost.where((F.col("marker_offset") < F.col("newest_entry")) & (F.col("marker_offset") >= first_segment)).select(

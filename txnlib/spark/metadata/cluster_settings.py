@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.spark import windows
+from txnlib.spark.joins import broadcast
 from txnlib.spark.metadata.metadata_log import effective
 from txnlib.spark.metadata.partition_assignments import topics
 from txnlib.spark.metadata.validity import since, until
@@ -32,9 +33,9 @@ def cluster_settings(metadata_log: DataFrame) -> DataFrame:
     keys = configs.where("scope = 'TOPIC'").select("scope", "scope_name", "name").distinct()
     removed = (
         effective(metadata_log, MetadataType.REMOVE_TOPIC)
-        .join(F.broadcast(topics(metadata_log)), on="topic_id")
+        .join(broadcast(topics(metadata_log)), on="topic_id")
         .select(F.col("topic").alias("scope_name"), *place)
-        .join(F.broadcast(keys), on="scope_name")
+        .join(broadcast(keys), on="scope_name")
         .withColumn("value", F.lit(None).cast("string"))
     )
     ordered = windows.changes_of_setting()

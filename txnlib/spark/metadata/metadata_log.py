@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.spark import windows
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import METADATA_LOG, conform
 
 _MARKS: Final = (MetadataType.BEGIN_TRANSACTION, MetadataType.END_TRANSACTION, MetadataType.ABORT_TRANSACTION)
@@ -30,11 +31,11 @@ def metadata_log(records: DataFrame) -> DataFrame:
     is_ended = F.coalesce(F.col("mark_after") == MetadataType.END_TRANSACTION.value, F.lit(False))
     is_aborted = F.col("mark").isNull() & (F.col("mark_before") == MetadataType.BEGIN_TRANSACTION.value) & ~is_ended
     is_counted = F.col("is_first") & (F.col("run") == F.col("known_run")) & ~F.coalesce(is_aborted, F.lit(False))
-    of_log = log.join(F.broadcast(known)).withColumn("is_effective", F.coalesce(is_counted, F.lit(False)))
+    of_log = log.join(broadcast(known)).withColumn("is_effective", F.coalesce(is_counted, F.lit(False)))
     is_newest = F.struct("snapshot_offset", "path") == F.col("newest")
     of_snapshots = (
         records.where(F.col("snapshot_offset").isNotNull())
-        .join(F.broadcast(snapshot))
+        .join(broadcast(snapshot))
         .withColumn("is_effective", F.coalesce(is_newest, F.lit(False)))
     )
     return conform(of_log.unionByName(of_snapshots, allowMissingColumns=True), METADATA_LOG)
@@ -113,5 +114,5 @@ def _known_run(log: DataFrame, snapshot: DataFrame) -> DataFrame:
     at = F.col("newest.snapshot_offset")
     goes_on = (F.col("first") <= at) & (F.col("last") >= at - 1)
     rank = F.when(at.isNotNull(), F.when(goes_on, 1)).when(F.col("first") == 0, 2).otherwise(1)
-    ranked = extents.join(F.broadcast(snapshot)).withColumn("rank", rank).where("rank IS NOT NULL")
+    ranked = extents.join(broadcast(snapshot)).withColumn("rank", rank).where("rank IS NOT NULL")
     return ranked.agg(F.max_by("run", F.struct("rank", "run")).alias("known_run"))

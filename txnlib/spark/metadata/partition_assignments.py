@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.spark import windows
+from txnlib.spark.joins import broadcast
 from txnlib.spark.metadata.metadata_log import effective
 from txnlib.spark.metadata.validity import since, until
 from txnlib.spark.schemas import PARTITION_ASSIGNMENTS, conform
@@ -26,7 +27,7 @@ def partition_assignments(metadata_log: DataFrame) -> DataFrame:
     removed = effective(metadata_log, MetadataType.REMOVE_TOPIC).select(
         "topic_id", F.col("at_offset").alias("removed_offset"), F.col("timestamp_ms").alias("removed_ms")
     )
-    joined = states.join(F.broadcast(topics(metadata_log)), on="topic_id").join(F.broadcast(removed), on="topic_id", how="left")
+    joined = states.join(broadcast(topics(metadata_log)), on="topic_id").join(broadcast(removed), on="topic_id", how="left")
     return conform(until(joined, windows.states_of_assignment(), "removed_offset", "removed_ms"), PARTITION_ASSIGNMENTS)
 
 
@@ -48,7 +49,7 @@ def _cleared(metadata_log: DataFrame, changes: DataFrame) -> DataFrame:
     cleared = (
         effective(metadata_log, MetadataType.CLEAR_ELR)
         .drop("topic_id")
-        .join(F.broadcast(topics(metadata_log).toDF("cleared_id", "cleared_topic")), on=_is_of_topic())
+        .join(broadcast(topics(metadata_log).toDF("cleared_id", "cleared_topic")), on=_is_of_topic())
     )
     places = changes.select("topic_id", "partition_id").distinct()
     facts = {"eligible_leader_replicas": F.array().cast("array<int>"), "sets_leader": F.lit(False)}

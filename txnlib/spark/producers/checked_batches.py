@@ -17,6 +17,7 @@ from txnlib.readers.header_columns import PAGE
 from txnlib.spark.batch_runs import batch_at, batches_count, is_divided_at, last_batch_offset, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.coverage.coverage import paths_of_segments
+from txnlib.spark.joins import broadcast
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans
 from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
@@ -27,10 +28,10 @@ ODD_CHECKED: Final = 1_000
 
 def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, coverage: DataFrame, segments: DataFrame) -> DataFrame:
     """One row per batch and transaction that depends on it. Columns: CHECKED_BATCHES."""
-    judged = F.broadcast(coverage.where("is_judged").select(*COPY))
+    judged = broadcast(coverage.where("is_judged").select(*COPY))
     opened = open_spans(producer_spans).select(*PRODUCER, F.col("first_offset").alias("start_offset"))
     opened = opened.join(judged, on=list(TOPIC_PARTITION), how="inner")
-    own = record_batches.join(F.broadcast(opened), on=[*COPY, "producer_id"], how="inner").where(~F.col("is_control"))
+    own = record_batches.join(broadcast(opened), on=[*COPY, "producer_id"], how="inner").where(~F.col("is_control"))
     own = _ends_of_runs(single_batches(own, is_divided_at(F.col("start_offset"))))
     batch = F.struct(*_BATCH)
     is_before = F.col("base_offset") < F.col("start_offset")
@@ -51,7 +52,7 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
     is_within = F.col("odd_offset").between(F.col("base_offset"), last_batch_offset())
     wanted = odd.select(*COPY, "producer_id", F.col("base_offset").alias("odd_offset"), bucket_of("base_offset"))
     around = unchecked.select("*", bucket_of("base_offset")).join(
-        F.broadcast(wanted), on=[*COPY, "producer_id", "bucket"], how="inner"
+        broadcast(wanted), on=[*COPY, "producer_id", "bucket"], how="inner"
     )
     exactly = single_batches(around.where(is_within), F.lit(True)).where(
         (F.col("base_offset") == F.col("odd_offset")) & (F.col("size") > PAGE)

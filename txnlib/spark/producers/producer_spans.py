@@ -16,6 +16,7 @@ from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, last_batch_offset, packed, single_batches
 from txnlib.spark.coverage.coverage import begins_at_snapshot, survives
+from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_steps import earlier_of, now, sum_until_now, with_states
 from txnlib.spark.schemas import (
     BATCH_FIELDS,
@@ -43,7 +44,7 @@ def located_spans(spans: DataFrame, judged: DataFrame) -> DataFrame:
     """The spans, each with whether its start offset is exact. Columns: PRODUCER_SPANS."""
     # A log that was captured from its middle may hide where a transaction began.
     hides = judged.select(*TOPIC_PARTITION, ((F.col("begins_at") > 0) & F.col("snapshot_offset").isNull()).alias("hides_starts"))
-    joined = spans.join(F.broadcast(hides), on=list(TOPIC_PARTITION), how="left")
+    joined = spans.join(broadcast(hides), on=list(TOPIC_PARTITION), how="left")
     is_start_exact = (F.col("span") > 0) | ~F.coalesce("hides_starts", F.lit(False))
     return conform(joined.withColumn("is_start_exact", is_start_exact), PRODUCER_SPANS)
 
@@ -73,7 +74,7 @@ def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame
     begins = judged.select(*copy, begins_at().alias("begins_at"), *_divisions(judged))
     offset, beginning = F.col("snapshot_offset"), F.col("begins_at")
     chosen = F.min(F.when(offset >= beginning, offset))
-    usable = producer_snapshots.join(F.broadcast(begins), on=copy, how="inner").where(beginning > 0)
+    usable = producer_snapshots.join(broadcast(begins), on=copy, how="inner").where(beginning > 0)
     return begins.join(usable.groupBy(*copy).agg(chosen.alias("snapshot_offset")), on=copy, how="left")
 
 
@@ -97,7 +98,7 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
     )
     own = record_batches.where(F.col("producer_id").isNotNull() & (~F.col("is_control") | has_marker))
     # A caller may have joined columns of `judged` before.
-    joined = own.select(*RECORD_BATCHES.names).join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source"], how="inner")
+    joined = own.select(*RECORD_BATCHES.names).join(broadcast(judged), on=[*TOPIC_PARTITION, "source"], how="inner")
     return (
         single_batches(joined, is_divided)
         .withColumns({"leader_epoch": F.col("partition_leader_epoch"), "at_offset": F.col("base_offset")})
@@ -134,7 +135,7 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
 
 def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
     """One synthetic batch per producer of the snapshot before the log. Appending it results in the snapshot's state."""
-    chosen = producer_snapshots.join(F.broadcast(judged), on=[*TOPIC_PARTITION, "source", "snapshot_offset"], how="inner").where(
+    chosen = producer_snapshots.join(broadcast(judged), on=[*TOPIC_PARTITION, "source", "snapshot_offset"], how="inner").where(
         F.col("producer_id").isNotNull()
     )
     has_data = F.col("last_sequence").isNotNull()

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from txnlib.spark.batch_runs import is_divided_at, single_batches
 from txnlib.spark.instants import instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.reports.offset_commits import group_offsets
 from txnlib.spark.schemas import BLOCKED_GROUPS, COPY, PRODUCER, TOPIC_PARTITION, conform
 
@@ -34,12 +35,12 @@ def blocked_groups(
     blocked = partitions.where(F.col("last_stable_offset") < F.col("high_watermark"))
     waiting = (
         group_offsets(committed_offsets, producer_spans, coverage)
-        .join(F.broadcast(blocked), on=list(TOPIC_PARTITION), how="inner")
+        .join(broadcast(blocked), on=list(TOPIC_PARTITION), how="inner")
         .where(F.col("committed_offset") <= F.col("last_stable_offset"))
     )
     ends = _readable_ends(blocked, coverage, producer_spans, record_batches)
     return conform(
-        waiting.join(F.broadcast(ends), on=list(TOPIC_PARTITION), how="left")
+        waiting.join(broadcast(ends), on=list(TOPIC_PARTITION), how="left")
         .where(F.col("committed_offset") >= F.least("last_stable_offset", F.coalesce("readable_end", "last_stable_offset")))
         .withColumns(
             {
@@ -65,7 +66,7 @@ def _readable_ends(blocked: DataFrame, coverage: DataFrame, producer_spans: Data
     stable = F.col("last_stable_offset")
     committed = (
         producer_spans.where(F.col("marker_offset").isNotNull() & (F.coalesce("marker_type", F.lit("")) != "ABORT"))
-        .join(F.broadcast(bounds), on=list(TOPIC_PARTITION), how="inner")
+        .join(broadcast(bounds), on=list(TOPIC_PARTITION), how="inner")
         .where(F.col("first_offset") < stable)
     )
     is_within = F.col("last_offset") < stable
@@ -73,8 +74,8 @@ def _readable_ends(blocked: DataFrame, coverage: DataFrame, producer_spans: Data
     is_readable = ~F.coalesce("is_transactional", F.lit(False)) | (F.col("base_offset") >= F.col("begins_at"))
     data = (
         record_batches.where(~F.col("is_control") & (F.coalesce("records_count", F.lit(1)) > 0))
-        .join(F.broadcast(bounds), on=list(COPY), how="inner")
-        .join(F.broadcast(beyond), on=list(PRODUCER), how="left")
+        .join(broadcast(bounds), on=list(COPY), how="inner")
+        .join(broadcast(beyond), on=list(PRODUCER), how="left")
         .where(F.col("base_offset") < stable)
     )
     is_divided = is_divided_at(stable) | F.coalesce(is_divided_at(F.col("begins_at")), F.lit(False))

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import BROKERS, TOPIC_PARTITION, conform
 
 
@@ -27,14 +28,14 @@ def brokers(coverage: DataFrame, partitions: DataFrame, transactional_ids: DataF
     open_ms = F.unix_millis("as_of") - F.unix_millis("transaction_start")
     ongoing = transactional_ids.where(F.col("state") == TransactionState.ONGOING.kafka_name)
     opened = (
-        ongoing.join(F.broadcast(partitions.select("as_of").limit(1)))
+        ongoing.join(broadcast(partitions.select("as_of").limit(1)))
         .groupBy(F.col("coordinator_partition").alias("partition"))
         .agg(F.greatest(F.max(open_ms), F.lit(0)).alias("open_ms"))
     )
     coordinators = opened.withColumn("topic", F.lit(TRANSACTION_STATE_TOPIC))
     counted = (
-        held.join(F.broadcast(late), on=list(TOPIC_PARTITION), how="left")
-        .join(F.broadcast(coordinators), on=list(TOPIC_PARTITION), how="left")
+        held.join(broadcast(late), on=list(TOPIC_PARTITION), how="left")
+        .join(broadcast(coordinators), on=list(TOPIC_PARTITION), how="left")
         .groupBy("broker")
         .agg(
             F.max("as_of").alias("as_of"),

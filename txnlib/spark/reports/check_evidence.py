@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import MAX_SEQUENCE, TRANSACTION_STATE_TOPIC
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import OPEN_TRANSACTION
 
 _ALARMING: Final = [Severity.ERROR.name, Severity.CRITICAL.name]
@@ -75,7 +76,7 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
         F.col("transactional_id").alias("of_transactional_id"),
     )
     ids = owned.select(*OPEN_TRANSACTION, "transactional_id", "coordinator_partition")
-    keyed = opened.select(*OPEN_TRANSACTION).join(F.broadcast(ids), on=list(OPEN_TRANSACTION), how="left")
+    keyed = opened.select(*OPEN_TRANSACTION).join(broadcast(ids), on=list(OPEN_TRANSACTION), how="left")
     is_of_coordinator = F.col("of_topic") == TRANSACTION_STATE_TOPIC
     names = [
         (F.col("of_topic") == F.col("topic")) & (F.col("of_partition") == F.col("partition")),
@@ -84,7 +85,7 @@ def alarms(opened: DataFrame, owned: DataFrame, findings: DataFrame) -> DataFram
         is_of_coordinator & (F.col("of_partition") == F.col("coordinator_partition")) & F.col("name").isin(_OF_COORDINATOR),
     ]
     matches = reduce(Column.__or__, [F.coalesce(each, F.lit(False)) for each in names])
-    matched = alarming.join(F.broadcast(keyed), on=matches, how="inner")
+    matched = alarming.join(broadcast(keyed), on=matches, how="inner")
     is_dispute = (F.col("name") == Finding.COPIES_DISAGREE.name) & (F.col("of_topic") == F.col("topic"))
     return matched.groupBy(*OPEN_TRANSACTION).agg(
         F.sort_array(F.collect_set(F.when(F.col("is_alarming"), F.col("name")))).alias("alarms"),

@@ -11,6 +11,7 @@ from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
 from txnlib.spark.instants import clock_ms, is_shown, latest_ms
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import OPEN_TRANSACTION
 
 _COMPLETE: Final = [state.kafka_name for state in COMPLETE_STATES]
@@ -132,9 +133,9 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
         "marker_coordinator_epoch",
         "marker_ms",
     )
-    keys = F.broadcast(opened.select(*OPEN_TRANSACTION, F.col("state.producer_epoch").alias("epoch")))
+    keys = broadcast(opened.select(*OPEN_TRANSACTION, F.col("state.producer_epoch").alias("epoch")))
     explained = (
-        transactions.join(F.broadcast(opened.select("producer_id").distinct()), on="producer_id", how="left_semi")
+        transactions.join(broadcast(opened.select("producer_id").distinct()), on="producer_id", how="left_semi")
         .where(F.col("partitions").isNotNull())
         .select("producer_id", F.inline("markers"))
         .where(F.col("marker_offset").isNotNull())
@@ -148,7 +149,7 @@ def siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFra
         .distinct()
     )
     key = ["producer_id", "of_topic", "of_partition", "marker_offset"]
-    joined = written.join(keys, on="producer_id", how="inner").join(F.broadcast(explained), on=key, how="left")
+    joined = written.join(keys, on="producer_id", how="inner").join(broadcast(explained), on=key, how="left")
     is_elsewhere = (F.col("of_topic") != F.col("topic")) | (F.col("of_partition") != F.col("partition"))
     is_commit = is_elsewhere & (F.col("marker_type") == "COMMIT") & (F.col("marker_epoch") >= F.col("epoch"))
     stamp = F.struct(latest_ms("marker_ms").alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))

@@ -13,6 +13,7 @@ from txnlib.core.verdicts.evidence import Owner
 from txnlib.core.verdicts.reason import Reason
 from txnlib.spark.coverage.coverage import shows_absence
 from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.reports.abort_plan import needs_somebody
 from txnlib.spark.schemas import ENDED_TRANSACTIONS, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, conform
 
@@ -61,7 +62,7 @@ def ended_transactions(
     still_open = open_transactions.select(*PRODUCER, F.lit(True).alias("is_open")).distinct()
     spans = producer_spans.where(F.col("marker_offset").isNotNull()).select(*PRODUCER, "marker_offset", "marker_type", "marker_ms")
     ends = (
-        spans.join(F.broadcast(gone.select(*OPEN_TRANSACTION)), on=list(PRODUCER), how="inner")
+        spans.join(broadcast(gone.select(*OPEN_TRANSACTION)), on=list(PRODUCER), how="inner")
         .where(F.col("marker_offset") > F.col("start_offset"))
         .groupBy(*OPEN_TRANSACTION)
         .agg(F.min(F.struct("marker_offset", "marker_type", "marker_ms")).alias("marker"))
@@ -81,7 +82,7 @@ def ended_transactions(
         .join(decided, on=[*PRODUCER, "marker_offset"], how="left")
         .join(odd, on=[*PRODUCER, "marker_offset"], how="left")
         .join(_last_records(producer_id_owners, coverage), on="producer_id", how="left")
-        .join(F.broadcast(copies), on=list(TOPIC_PARTITION), how="left")
+        .join(broadcast(copies), on=list(TOPIC_PARTITION), how="left")
         .withColumn("how", _how())
     )
     return conform(
@@ -103,7 +104,7 @@ def _last_records(producer_id_owners: DataFrame, coverage: DataFrame) -> DataFra
     known = whole.select(F.col("partition").alias("coordinator_partition"), F.unix_millis("known_until").alias("known_ms"))
     return (
         producer_id_owners.where(F.col("owner") == Owner.CURRENT.value)
-        .join(F.broadcast(known), on="coordinator_partition", how="inner")
+        .join(broadcast(known), on="coordinator_partition", how="inner")
         .groupBy("producer_id")
         .agg(F.max(F.unix_millis("last_seen")).alias("last_record_ms"), F.min("known_ms").alias("known_ms"))
     )

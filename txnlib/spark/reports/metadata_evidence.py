@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
 from txnlib.spark import windows
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import OPEN_TRANSACTION, TOPIC_PARTITION
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
@@ -20,7 +21,7 @@ MOST_EVENTS: Final = 100
 
 def elections(opened: DataFrame, partition_assignments: DataFrame) -> DataFrame:
     """One row per partition of `opened` (TOPIC_PARTITION) with its elections, in order. Columns: TOPIC_PARTITION, elections."""
-    here = partition_assignments.join(F.broadcast(opened.select(*TOPIC_PARTITION).distinct()), on=list(TOPIC_PARTITION))
+    here = partition_assignments.join(broadcast(opened.select(*TOPIC_PARTITION).distinct()), on=list(TOPIC_PARTITION))
     return _elections(here).groupBy(*TOPIC_PARTITION).agg(_newest(_election()).alias("elections"))
 
 
@@ -84,5 +85,5 @@ def blocks(opened: DataFrame, producer_id_blocks: DataFrame) -> DataFrame:
     """One row per open transaction whose producer id is in a known block. Columns: OPEN_TRANSACTION, block."""
     block = F.struct("offset", F.unix_millis("allocated_at").alias("at_ms"), "first_producer_id", "last_producer_id", "broker_id")
     is_in = F.col("producer_id").between(F.col("first_producer_id"), F.col("last_producer_id"))
-    joined = opened.select(*OPEN_TRANSACTION).join(F.broadcast(producer_id_blocks), on=is_in)
+    joined = opened.select(*OPEN_TRANSACTION).join(broadcast(producer_id_blocks), on=is_in)
     return joined.groupBy(*OPEN_TRANSACTION).agg(F.max(block).alias("block"))

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC
 from txnlib.spark import windows
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, PRODUCER
 
 #: Fields of a commit. The first one orders the commits of one key.
@@ -22,7 +23,7 @@ def group_offsets(committed_offsets: DataFrame, producer_spans: DataFrame, cover
     Kafka: `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
     """
     judged = coverage.where(F.col("is_judged") & (F.col("topic") == GROUP_METADATA_TOPIC)).select(*COPY)
-    commits = committed_offsets.join(F.broadcast(judged), on=list(COPY), how="left_semi")
+    commits = committed_offsets.join(broadcast(judged), on=list(COPY), how="left_semi")
     is_at_once = F.col("producer_id").isNull() | F.col("is_tombstone")
     effective = commits.where(is_at_once).unionByName(_committed(commits.where(~is_at_once), producer_spans))
     newest = effective.groupBy("group_id", "committed_topic", "committed_partition").agg(

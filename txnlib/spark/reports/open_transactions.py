@@ -23,6 +23,7 @@ from txnlib.spark.core_udfs import application_of, judgement
 from txnlib.spark.coverage.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.coverage.leaders import NO_LEADER
 from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.reports.check_evidence import alarms, start_checks
 from txnlib.spark.reports.decision_evidence import committed_siblings, decisions, sibling_commit_ms, siblings
@@ -78,15 +79,15 @@ def open_transactions(
     )
     evidence = opened
     for part in about:
-        evidence = evidence.join(F.broadcast(part), on=list(OPEN_TRANSACTION), how="left")
+        evidence = evidence.join(broadcast(part), on=list(OPEN_TRANSACTION), how="left")
     evidence = (
-        evidence.join(F.broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
-        .join(F.broadcast(_all_coordinators(coverage)), how="left")
-        .join(F.broadcast(coordinator_states.agg(F.max("hole_ms").alias("newest_hole_ms"))), how="left")
+        evidence.join(broadcast(_coordinators(coverage, coordinator_states)), on="coordinator_partition", how="left")
+        .join(broadcast(_all_coordinators(coverage)), how="left")
+        .join(broadcast(coordinator_states.agg(F.max("hole_ms").alias("newest_hole_ms"))), how="left")
     )
     evidence = _with_metadata(evidence, opened, partition_assignments, broker_sessions, cluster_settings, producer_id_blocks)
     around = surroundings(opened, record_batches)
-    evidence = evidence.join(F.broadcast(around), on=[*TOPIC_PARTITION, "start_offset"], how="left")
+    evidence = evidence.join(broadcast(around), on=[*TOPIC_PARTITION, "start_offset"], how="left")
     limits = F.struct(*[F.lit(value).cast("long").alias(name) for name, value in vars_of(thresholds).items()])
     coordinator_side = _coordinator_side(coordinator_partitions_basis, transaction_version)
     judged = evidence.withColumn(
@@ -107,11 +108,11 @@ def _with_metadata(
 ) -> DataFrame:
     """The evidence with what the cluster's metadata log shows about it."""
     return (
-        evidence.join(F.broadcast(elections(opened, partition_assignments)), on=list(TOPIC_PARTITION), how="left")
-        .join(F.broadcast(coordinator_elections(partition_assignments)), on="coordinator_partition", how="left")
-        .join(F.broadcast(blocks(opened, producer_id_blocks)), on=list(OPEN_TRANSACTION), how="left")
-        .join(F.broadcast(fenced_brokers(broker_sessions)), how="left")
-        .join(F.broadcast(lowered_features(cluster_settings)), how="left")
+        evidence.join(broadcast(elections(opened, partition_assignments)), on=list(TOPIC_PARTITION), how="left")
+        .join(broadcast(coordinator_elections(partition_assignments)), on="coordinator_partition", how="left")
+        .join(broadcast(blocks(opened, producer_id_blocks)), on=list(OPEN_TRANSACTION), how="left")
+        .join(broadcast(fenced_brokers(broker_sessions)), how="left")
+        .join(broadcast(lowered_features(cluster_settings)), how="left")
     )
 
 
@@ -163,8 +164,8 @@ def _with_copies(spans: DataFrame, coverage: DataFrame) -> DataFrame:
             (F.max("end_offset") - 1).alias("truncated_until"),
         )
     )
-    joined = spans.join(F.broadcast(judged), on=list(TOPIC_PARTITION), how="left")
-    return joined.join(F.broadcast(cut), on=list(TOPIC_PARTITION), how="left")
+    joined = spans.join(broadcast(judged), on=list(TOPIC_PARTITION), how="left")
+    return joined.join(broadcast(cut), on=list(TOPIC_PARTITION), how="left")
 
 
 def _with_history(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
@@ -202,7 +203,7 @@ def _owned(opened: DataFrame, producer_id_owners: DataFrame, coordinator_states:
     )
     claims = producer_id_owners.select("producer_id", "transactional_id", "coordinator_partition", "owner", "last_record_offset")
     claimed = (
-        claims.join(F.broadcast(opened.select(*OPEN_TRANSACTION)), on="producer_id", how="inner")
+        claims.join(broadcast(opened.select(*OPEN_TRANSACTION)), on="producer_id", how="inner")
         .join(last, on=["transactional_id", "coordinator_partition"], how="left")
         .withColumns(
             {

@@ -11,6 +11,7 @@ from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS
 from txnlib.spark.batch_runs import first_timestamp_ms, is_divided_at, single_batches
 from txnlib.spark.coverage.coverage import begins_at_snapshot
 from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import PARTITIONS, TOPIC_PARTITION, conform
 
 _NEXT: Final = ("start_offset", "producer_id", "transactional_id")
@@ -50,7 +51,7 @@ def partitions(
     is_unstable = F.col("marker_offset").isNull() | (F.col("marker_offset") >= F.col("high_watermark"))
     unstable = (
         producer_spans.where(F.col("first_offset").isNotNull())
-        .join(F.broadcast(copies.select(*TOPIC_PARTITION, "high_watermark")), on=list(TOPIC_PARTITION), how="inner")
+        .join(broadcast(copies.select(*TOPIC_PARTITION, "high_watermark")), on=list(TOPIC_PARTITION), how="inner")
         .where(is_unstable)
         .groupBy(*TOPIC_PARTITION)
         .agg(F.min("first_offset").alias("first_unstable_offset"))
@@ -101,7 +102,7 @@ def _lags(lagging: DataFrame, record_batches: DataFrame) -> DataFrame:
     """Number of bytes from the last stable offset to the high watermark, and the time of the batch at the last stable offset."""
     bounds = lagging.select(*TOPIC_PARTITION, "source", "last_stable_offset", "high_watermark")
     is_behind = (F.col("last_offset") >= F.col("last_stable_offset")) & (F.col("base_offset") < F.col("high_watermark"))
-    behind = record_batches.join(F.broadcast(bounds), on=[*TOPIC_PARTITION, "source"], how="inner").where(is_behind)
+    behind = record_batches.join(broadcast(bounds), on=[*TOPIC_PARTITION, "source"], how="inner").where(is_behind)
     is_divided = is_divided_at(F.col("last_stable_offset")) | is_divided_at(F.col("high_watermark"))
     each = single_batches(behind, is_divided).where(is_behind)
     return each.groupBy(*TOPIC_PARTITION).agg(

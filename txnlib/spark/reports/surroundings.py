@@ -9,6 +9,7 @@ from txnlib.readers.header_columns import PAGE
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, packed, single_batches
 from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import broadcast
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import TOPIC_PARTITION
 
@@ -27,9 +28,9 @@ def surroundings(opened: DataFrame, record_batches: DataFrame) -> DataFrame:
     size_of_batch = F.when(batches_count() > 1, packed("size", 0)).otherwise(F.col("size"))
     is_stamped = (F.col("timestamp_type") == "LOG_APPEND_TIME") & (size_of_batch <= PAGE)
     rows = (
-        record_batches.join(F.broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
+        record_batches.join(broadcast(copies), on=[*TOPIC_PARTITION, "source"], how="left_semi")
         .withColumn("bucket", bucket_of("base_offset"))
-        .join(F.broadcast(cuts), on=[*TOPIC_PARTITION, "bucket"], how="left")
+        .join(broadcast(cuts), on=[*TOPIC_PARTITION, "bucket"], how="left")
     )
     # A run is in one bucket, so no other start can divide it.
     is_divided = F.exists("cuts", lambda cut: is_divided_at(cut))
