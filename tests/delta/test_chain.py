@@ -29,7 +29,8 @@ def batches(spark, *offsets):
     given = [F.lit(known.get(field.name)).cast(field.dataType).alias(field.name) for field in RECORD_BATCHES]
     offset = F.col("id").cast("long")
     rows = spark.createDataFrame([(each,) for each in offsets], "id long")
-    return rows.select(*given, "id").withColumns({"base_offset": offset, "last_offset": offset}).drop("id")
+    named = ("segment_base_offset", "base_offset", "last_offset")
+    return rows.select(*given, "id").withColumns(dict.fromkeys(named, offset)).drop("id")
 
 
 def copies(spark, since, first):

@@ -168,7 +168,13 @@ def _night(root: Path, night: int, run_id: str) -> None:
     ended = {"topic": "payments", "partition": 0, "producer_id": 2, "first_offset": 7, "outcome": "ABORT", "completed": as_of}
     add("partition_transactions", *[ended | {"marker_offset": 60}] * (night == 2))
     batch = {"topic": "orders", "partition": 0, "source": "raw:1", "producer_id": 1}
-    add("record_batches", *[batch | {"base_offset": at, "last_offset": at} for at in (80 + 10 * night, 105 + 10 * night)])
+    add(
+        "record_batches",
+        *[
+            batch | dict.fromkeys(("segment_base_offset", "base_offset", "last_offset"), at)
+            for at in (80 + 10 * night, 105 + 10 * night)
+        ],
+    )
     span = {"topic": "orders", "partition": 0, "producer_id": 1, "span": night}
     add("producer_spans", span | {"first_offset": 80 + night, "is_newest": False}, span | {"first_offset": 100, "is_newest": True})
 

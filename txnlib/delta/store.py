@@ -176,7 +176,7 @@ class RunStore:
     chain: Chain | None = None
     #: Tables read since they were last written, or held since. Opening a table again would read its log.
     _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
-    #: Newest commits of this run by other writers (`note_commit`).
+    #: The newest commits of this run to small tables.
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
     #: The rows that this run wrote, of small tables.
     _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)

@@ -80,7 +80,8 @@ RECORD_BATCHES: Final = Table(
     },
     of_log=OfLog(
         rows="TRUE",
-        counts="stored.source = copy.source AND stored.night >= copy.batches_since AND stored.base_offset >= copy.batches_from",
+        counts="stored.source = copy.source AND stored.night >= copy.batches_since "
+        "AND stored.segment_base_offset >= copy.batches_from",
     ),
 )
 
