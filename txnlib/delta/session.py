@@ -121,8 +121,9 @@ def tune_for(spark: SparkSession, read_bytes: int, held_bytes: int = 0) -> None:
             spark.conf.set(key, value)
     for key in INTERPRET.keys() - settings.keys():
         # Set for a small audit before this one in the same session.
-        if spark.conf.get(key, None) == INTERPRET[key]:
-            spark.conf.unset(key)
+        with suppress(PySparkException):
+            if spark.conf.get(key, None) == INTERPRET[key]:
+                spark.conf.unset(key)
 
 
 #: Below both limits, plans are interpreted.

@@ -1,0 +1,50 @@
+"""The session of a small audit, and rows of the driver."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from pyspark import SparkContext
+
+from txnlib.delta.session import SMALL_INPUT_BYTES, delta_session, settings_kept, tune_for
+from txnlib.spark.joins import BROADCAST_LIMIT, NEVER, broadcast
+from txnlib.spark.local_rows import local_rows
+
+SCHEMA = "name string, at timestamp, numbers array<int>, place struct<topic: string, partition: int>, is_seen boolean, bytes long"
+ROW = ("a", datetime(2026, 3, 11, 1, 20, tzinfo=UTC), [1, 2], {"topic": "t", "partition": 0}, True, 1 << 40)
+
+
+def is_marked(frame) -> bool:
+    return "ResolvedHint" in frame._jdf.queryExecution().analyzed().toString()
+
+
+def test_a_large_audit_broadcasts_again_after_a_small_one(spark):
+    few = spark.range(1)
+    with settings_kept(spark):
+        before = spark.conf.get(BROADCAST_LIMIT)
+        tune_for(spark, 0)
+        assert spark.conf.get(BROADCAST_LIMIT) == NEVER
+        assert not is_marked(broadcast(few))
+        tune_for(spark, SMALL_INPUT_BYTES)
+        assert spark.conf.get(BROADCAST_LIMIT) == before != NEVER
+        assert is_marked(broadcast(few))
+
+
+def test_rows_of_the_driver_arrive_unchanged(spark):
+    (row,) = local_rows(spark, [ROW, (None,) * 6], SCHEMA).where("name = 'a'").selectExpr("*", "unix_millis(at) AS ms").collect()
+    assert (row["name"], row["numbers"], row["place"].asDict(), row["is_seen"], row["bytes"]) == (*ROW[:1], *ROW[2:])
+    assert row["ms"] == ROW[1].timestamp() * 1000
+
+
+@pytest.mark.parametrize("rows", [[], [ROW]])
+def test_the_optimiser_knows_the_rows_of_the_driver(spark, rows):
+    plan = local_rows(spark, rows, SCHEMA).where("name = 'b'")._jdf.queryExecution().optimizedPlan()
+    assert plan.toString().startswith("LocalRelation <empty>")
+
+
+def test_java_classes_are_looked_up_once(spark):
+    assert delta_session("test") is spark
+    functions = SparkContext._jvm.functions
+    assert functions is SparkContext._jvm.functions
+    assert functions.col is functions.col
