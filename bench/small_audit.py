@@ -1,4 +1,4 @@
-"""The smallest audit, next to as many tables of one row by Spark.
+"""The sample's audit, next to trivial tables by Spark.
 
     eval "$(./bootstrap.sh run)" && PYTHONPATH=. .venv/bin/python bench/small_audit.py [--runs 3]
 

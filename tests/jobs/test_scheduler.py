@@ -99,16 +99,6 @@ def test_a_decision_writes_no_table():
     assert run.begun == ["number", "a"]
 
 
-def test_a_resumed_table_is_written_by_the_resumption_and_not_made_in_full():
-    written: list[str] = []
-    resumed: list[str] = []
-    run = run_of(written)
-    run.resumption = SimpleNamespace(write=lambda name: name == "a" and not resumed.append(name))
-    made: list[str] = []
-    carry_out(run, [Table(name, (), lambda run, name=name: made.append(name)) for name in ("a", "b")])
-    assert (resumed, made, written) == (["a"], ["b"], ["b"])
-
-
 def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):
     run = run_of([])
     carry_out(run, [Decision("number", (), lambda run: None), Table("a", ("number",), lambda run: object())])

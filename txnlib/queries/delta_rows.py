@@ -13,7 +13,6 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.core.instants import parse_instant
-from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
 from txnlib.errors import MissingTableError, UnfinishedError, UnreadableInputError, UsageError
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 
@@ -30,6 +29,10 @@ _RUN_COLUMNS: Final = (
     "version",
     "counts",
 )
+
+
+#: The tables that say which rows of earlier runs a run has.
+_SAY_WHAT_COUNTS: Final = (RUNS, "coverage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +76,29 @@ class Tables:
 
     def _ask(self, name: str, query: str) -> list[Row]:
         builder = QueryBuilder()
-        if name in OF_LOG and all(map(self._has_chains, read := (name, RUNS, "coverage"))):
-            # A run has rows that earlier runs wrote. The engine pushes filters on the run into the parts of this query.
-            for table in read:
-                builder = builder.register(table, self._open(table))
-            query = f"WITH rows AS ({rows_of_runs(name).format(**{table: table for table in read})}) {query}"
-        else:
+        rows_of_runs = self._rows_of_runs(name)
+        if rows_of_runs is None:
             builder = builder.register("rows", self._open(name))
+        else:
+            # The engine pushes filters on the run into the parts of this query.
+            query = f"WITH rows AS ({rows_of_runs}) {query}"
+            for table in (name, *_SAY_WHAT_COUNTS):
+                builder = builder.register(table, self._open(table))
         answer = builder.execute(query).read_all()
         # Not through pyarrow: it loads numpy, and pandas for the first timestamp, which takes longer than most answers.
         columns = [column.to_pylist() for column in answer.columns]
         return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def _rows_of_runs(self, name: str) -> str | None:
+        """The query for the rows that each run has in a table; None if each has just those that it wrote."""
+        if name == RUNS:
+            return None
+        # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
+        from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
+
+        if name not in OF_LOG or not all(map(self._has_chains, read := (name, *_SAY_WHAT_COUNTS))):
+            return None
+        return rows_of_runs(name).format(**{table: table for table in read})
 
     def _has_chains(self, name: str) -> bool:
         """Whether the table was written since runs have chains."""

@@ -76,7 +76,7 @@ RECORD_BATCHES: Final = Table(
     ),
     checks={
         "offsets_are_in_order": "base_offset <= last_offset",
-        "run_has_its_batches": "batches_count = 1 OR packed_batches IS NOT NULL",
+        "run_has_its_batches": "batches_count IS NULL OR batches_count = 1 OR packed_batches IS NOT NULL",
     },
     of_log=OfLog(
         rows="TRUE",
