@@ -22,6 +22,7 @@ import random
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 from encode import batch, encode_record, transaction_log_key, transaction_log_value
 from multiply import multiply
@@ -52,14 +53,36 @@ def records_of(count: int, size: int) -> bytes:
     return out
 
 
+class SegmentFiles:
+    """The segments of a partition: a new file, named by the offset with which it begins, when one is full."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._stream = self._open(0)
+        self._size = 0
+
+    def _open(self, offset: int) -> BinaryIO:
+        return (self._folder / f"{offset:020d}.log").open("wb", buffering=1 << 20)
+
+    def write(self, batches: bytes) -> None:
+        if self._size + len(batches) > SEGMENT_BYTES:
+            self.close()
+            self._stream, self._size = self._open(int.from_bytes(batches[:8], "big")), 0
+        self._stream.write(batches)
+        self._size += len(batches)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
 def partition_log(folder: Path, batches: int, batch_bytes: int, producers: range, seed: int) -> int:
     """Writes one partition's segments; returns how many batches."""
-    folder.mkdir(parents=True)
     rng = random.Random(seed)
     body_bytes = max(batch_bytes - HEADER_BYTES, RECORD_BYTES)
     sequences = dict.fromkeys(producers, 0)
-    offset, written, size, time = 0, 0, 0, START_MS
-    stream = (folder / f"{0:020d}.log").open("wb", buffering=1 << 20)
+    offset, written, time = 0, 0, START_MS
+    segments = SegmentFiles(folder)
     pending: list[bytes] = []
     while written < batches:
         producer = rng.choice(producers)
@@ -78,14 +101,8 @@ def partition_log(folder: Path, batches: int, batch_bytes: int, producers: range
         written += len(pending)
         block = b"".join(pending)
         pending.clear()
-        if size + len(block) > SEGMENT_BYTES:
-            stream.close()
-            # The block's first batch opens the next segment.
-            stream = (folder / f"{int.from_bytes(block[:8], 'big'):020d}.log").open("wb", buffering=1 << 20)
-            size = 0
-        stream.write(block)
-        size += len(block)
-    stream.close()
+        segments.write(block)
+    segments.close()
     return written
 
 
@@ -95,14 +112,13 @@ INTERLEAVED = 5
 
 def mixed_log(folder: Path, batches: int, batch_bytes: int, producers: range, seed: int) -> int:
     """Writes one partition's segments with `--mix`; returns how many batches. Partitions are of each kind in turn."""
-    folder.mkdir(parents=True)
     rng = random.Random(seed)
     kind = seed % 3
     body_bytes = max(batch_bytes - HEADER_BYTES, RECORD_BYTES)
     writers = list(producers)[:INTERLEAVED]
     sequences, left = dict.fromkeys(writers, 0), dict.fromkeys(writers, 0)
-    offset, written, size, time = 0, 0, 0, START_MS
-    stream = (folder / f"{0:020d}.log").open("wb", buffering=1 << 20)
+    offset, written, time = 0, 0, START_MS
+    segments = SegmentFiles(folder)
     while written < batches:
         writer = rng.choice(writers)
         time += rng.randint(0, 3)
@@ -122,15 +138,10 @@ def mixed_log(folder: Path, batches: int, batch_bytes: int, producers: range, se
                 flags = TRANSACTIONAL if kind == 2 else 0
                 log = batch(offset, count - 1, flags, time, writer, sequences[writer], count, body)
                 sequences[writer] = (sequences[writer] + count) % 2**31
-        if size + len(log) > SEGMENT_BYTES:
-            stream.close()
-            stream = (folder / f"{offset:020d}.log").open("wb", buffering=1 << 20)
-            size = 0
-        stream.write(log)
-        size += len(log)
+        segments.write(log)
         offset += count
         written += 1
-    stream.close()
+    segments.close()
     return written
 
 

@@ -252,9 +252,7 @@ class Settings(_Section):
     continues: str | None = Field(
         default=None, description="The run from which an incremental audit resumed; null if everything was read."
     )
-    chain: str | None = Field(
-        default=None, description="The chain of runs of which the audit is one, each continuing the one before."
-    )
+    chain: str | None = Field(default=None, description="The chain of runs to which the audit belongs.")
     night: int = Field(default=0, description="Number of the audit in its chain; 0 if everything was read.")
 
     @property

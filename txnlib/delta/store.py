@@ -112,7 +112,7 @@ class Store:
 
     def exists(self, name: str) -> bool:
         """Whether a table exists."""
-        if (folder := self.folder_of(name)) is not None:
+        if (folder := self.driver_folder_of(name)) is not None:
             return local_tables.exists(folder)
         try:
             _ = self._load(name).schema
@@ -122,7 +122,7 @@ class Store:
 
     def read_all(self, name: str) -> DataFrame:
         """A table with the rows of all runs. A column that the stored table lacks is NULL. Raises MissingTableError."""
-        if (folder := self.folder_of(name)) is not None:
+        if (folder := self.driver_folder_of(name)) is not None:
             if not local_tables.exists(folder):
                 raise MissingTableError(name, "audit")
             if (rows := local_tables.read(folder, name)) is not None:
@@ -141,14 +141,14 @@ class Store:
 
     def is_older(self, name: str) -> bool:
         """Whether the table exists and lacks columns."""
-        if (folder := self.folder_of(name)) is not None and (columns := local_tables.columns(folder)) is not None:
+        if (folder := self.driver_folder_of(name)) is not None and (columns := local_tables.columns(folder)) is not None:
             return not set(stored_schema(name).names) <= columns
         try:
             return not set(stored_schema(name).names) <= set(self._load(name).columns)
         except AnalysisException:
             return False
 
-    def folder_of(self, name: str) -> str | None:
+    def driver_folder_of(self, name: str) -> str | None:
         """The folder of a table that is read and committed without Spark; None if Spark must do it."""
         return f"{self.folder}/{name}" if self.is_small and self.folder is not None and is_driver_local(self.spark) else None
 
@@ -262,10 +262,8 @@ class RunStore:
 
     def _commit_rows(self, name: str, rows: pa.Table, replaced: str | None, note: str = "") -> bool:
         """Commits rows without Spark. Returns False, without writing, if that is impossible."""
-        folder = self.store.folder_of(name)
-        if folder is None:
-            return False
-        if not local_tables.is_plain(self.run_id):
+        folder = self.store.driver_folder_of(name)
+        if folder is None or not local_tables.is_plain(self.run_id):
             return False
         stamped = local_tables.stamped(rows, name, self._stamps(name))
         return local_tables.commit(folder, name, stamped, replaced=replaced, statistics=_statistics_of(name), note=note)

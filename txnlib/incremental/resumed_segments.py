@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.readers.capture import Capture, CaptureFile, FileKind, ResumedSegment
+from txnlib.readers.capture import Capture, FileKind, ResumedSegment
 from txnlib.readers.file_parts import Part
 from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.segment_fingerprint import resume_position
@@ -25,6 +25,7 @@ from txnlib.readers.storage import files
 from txnlib.readers.text_files import READ_ERRORS
 from txnlib.spark.coverage.coverage import is_harmful
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import local_rows
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import COPY, SEGMENT_PARTS, conform
 
@@ -45,7 +46,8 @@ def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, 
     raw = capture.of_kind(FileKind.SEGMENT)
     if not raw:
         return capture
-    listed = spark.createDataFrame(
+    listed = local_rows(
+        spark,
         [(file.topic, file.partition, file.source, file.offset, file.path) for file in raw],
         "topic string, partition int, source string, segment_base_offset long, path string",
     )
@@ -55,40 +57,46 @@ def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, 
     tasks = candidates.repartition(-(-len(raw) // _FILES_PER_TASK))
     found = tasks.select(*_SEGMENT, "path", "landmarks", "last_offset_before").mapInArrow(_find_positions, RESUMED).collect()
     read_until = {(*(row[name] for name in _SEGMENT),): row["last"] for row in _ends(segments).collect()}
-    resumed = resumed_copies([ResumedSegment(*row) for row in found], read_until, raw)
+    resumed = resumed_copies([ResumedSegment(*row) for row in found], read_until, first_segments(capture))
     parts = {
         each.path: (Part(each.position, None, ReaderState(each.position, each.last_offset, each.leader_epoch)),) for each in resumed
     }
     return replace(capture, parts={**capture.parts, **parts}, resumed=resumed)
 
 
-#: Topic, partition, source and base offset of a segment.
+#: Topic, partition and source; and the same with the base offset of a segment.
+Copy = tuple[str | None, int | None, str]
 Segment = tuple[str | None, int | None, str, int]
 
 
+def first_segments(capture: Capture) -> dict[Copy, int]:
+    """The copies of a capture with segments, each with the base offset of its first one."""
+    first: dict[Copy, int] = {}
+    for file in capture.of_kind(FileKind.SEGMENT):
+        copy = (file.topic, file.partition, file.source)
+        first[copy] = min(first.get(copy, file.offset), file.offset)
+    return first
+
+
 def resumed_copies(
-    found: Sequence[ResumedSegment], read_until: Mapping[Segment, int], listed: Sequence[CaptureFile]
+    found: Sequence[ResumedSegment], read_until: Mapping[Segment, int], first: Mapping[Copy, int]
 ) -> tuple[ResumedSegment, ...]:
     """The segments of the copies that can be resumed, in the order of their paths.
 
     `found`: segments with an unchanged fingerprint, each with the position after it. `read_until`: the segments of the earlier run
-    with batches, each with the position of its last one. `listed`: the segments of this capture.
+    with batches, each with the position of its last one. `first`: see `first_segments`.
     """
     by_segment: dict[Segment, list[ResumedSegment]] = {}
     for each in found:
         by_segment.setdefault(_segment_of(each), []).append(each)
-    first: dict[Segment, int] = {}
-    for file in listed:
-        copy = (file.topic, file.partition, file.source, 0)
-        first[copy] = min(first.get(copy, file.offset), file.offset)
-    changed: set[Segment] = set()
+    changed: set[Copy] = set()
     for segment, last in read_until.items():
-        copy, resumed = (*segment[:3], 0), by_segment.get(segment, [])
-        is_deleted = segment[3] < first.get(copy, 0)
+        copy, base_offset, resumed = segment[:3], segment[3], by_segment.get(segment, [])
         # If a segment is listed twice, it is unknown which one the rows belong to.
-        if not is_deleted and not (len(resumed) == 1 and resumed[0].position > last):
+        is_resumed = len(resumed) == 1 and resumed[0].position > last
+        if base_offset >= first.get(copy, 0) and not is_resumed:
             changed.add(copy)
-    kept = (each for each in found if (*_segment_of(each)[:3], 0) not in changed)
+    kept = (each for each in found if (each.topic, each.partition, each.source) not in changed)
     return tuple(sorted(kept, key=lambda segment: segment.path))
 
 
@@ -141,7 +149,7 @@ def _resume_position(path: str, landmarks: list[dict[str, int]], last_offset_bef
 
 def resumed_frame(spark: SparkSession, capture: Capture) -> DataFrame:
     """The segments of a capture that an earlier run has read in part. Columns: RESUMED."""
-    return spark.createDataFrame([astuple(segment) for segment in capture.resumed], RESUMED)
+    return local_rows(spark, map(astuple, capture.resumed), RESUMED)
 
 
 def resumed_parts(segments: DataFrame, resumed: DataFrame) -> DataFrame:

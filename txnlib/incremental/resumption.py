@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 
 from txnlib.incremental.appended_partitions import APPENDED, AppendedPartition, appended_partitions
 from txnlib.incremental.earlier_run import EarlierRun, read_segments
-from txnlib.incremental.resumed_segments import resumed_frame
+from txnlib.incremental.resumed_segments import first_segments, resumed_frame
 from txnlib.incremental.resumed_spans import not_ended_before, resumed_spans
-from txnlib.readers.capture import Capture, FileKind
+from txnlib.readers.capture import Capture
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import local_rows
 from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.schemas import COPY
 
@@ -48,24 +49,23 @@ class Resumption:
     tables: ContinuedTables
     #: The partitions to which batches were only appended, once `find_appended_partitions` has found them.
     appended: tuple[AppendedPartition, ...] = ()
+    #: The copies of which only appended bytes are read. Columns: COPY, batches_since, batches_from.
+    copies: DataFrame = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tables.count_earlier_rows("record_batches", self.resumed_copies())
+        self.copies = self._resumed_copies()
+        self.tables.count_earlier_rows("record_batches", self.copies)
 
     def read_segments(self) -> DataFrame:
         """`segments` of the capture, including what the earlier run has already read."""
         return read_segments(self.spark, self.capture, self.earlier.tables)
 
-    def resumed_copies(self) -> DataFrame:
-        """The copies of which only appended bytes are read. Columns: COPY, batches_since, batches_from."""
-        first: dict[tuple[str | None, int | None, str], int] = {}
-        for file in self.capture.of_kind(FileKind.SEGMENT):
-            copy = (file.topic, file.partition, file.source)
-            first[copy] = min(first.get(copy, file.offset), file.offset)
+    def _resumed_copies(self) -> DataFrame:
+        first = first_segments(self.capture)
         resumed = {(each.topic, each.partition, each.source) for each in self.capture.resumed}
         since = {tuple(row[name] for name in COPY): row["batches_since"] for row in self._nights("batches_since")}
         rows = [(*copy, since.get(copy, self.earlier.night), first[copy]) for copy in sorted(resumed)]
-        return self.spark.createDataFrame(rows, _COUNTED)
+        return local_rows(self.spark, rows, _COUNTED)
 
     def _nights(self, column: str) -> list[dict[str, object]]:
         """The copies in `coverage` of the earlier run of which rows of still earlier runs count, with that night."""
@@ -99,7 +99,7 @@ class Resumption:
             (topic, partition, source, since.get((topic, partition), self.earlier.night))
             for topic, partition, source, _ in self.appended
         ]
-        nights = self.spark.createDataFrame(rows, "topic string, partition int, source string, spans_since int")
+        nights = local_rows(self.spark, rows, "topic string, partition int, source string, spans_since int")
         return coverage.drop("spans_since").join(broadcast(nights), on=list(COPY), how="left")
 
     def new_rows(self, name: str) -> DataFrame | None:
@@ -128,10 +128,10 @@ class Resumption:
         )
 
     def _appended_frame(self) -> DataFrame:
-        return self.spark.createDataFrame(self.appended, APPENDED)
+        return local_rows(self.spark, self.appended, APPENDED)
 
 
 def with_resumed_copies(coverage: DataFrame, copies: DataFrame) -> DataFrame:
-    """`coverage`, with the night since which earlier rows count. `copies`: see `Resumption.resumed_copies`."""
+    """`coverage`, with the night since which earlier rows count. `copies`: see `Resumption.copies`."""
     joined = coverage.drop("batches_since", "batches_from").join(broadcast(copies), on=list(COPY), how="left")
     return joined.select(*coverage.columns)

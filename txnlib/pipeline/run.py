@@ -108,8 +108,9 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     tune_for(spark, capture.size_to_read, capture.size - capture.size_to_read)
     capture = split_large_files(spark, capture)
     settings = _decide(request, given, capture, spark, earlier, newest_ms)
-    settings = settings.model_copy(update=_place_of(store, settings, earlier))
-    tables = RunStore(store, settings.cluster, settings.run_id, chain_of(store, settings))
+    others = chains_of_others(store, settings.cluster, settings.run_id)
+    settings = settings.model_copy(update=_place_of(settings, earlier, others))
+    tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, others))
     resumption = None if earlier is None else Resumption(spark, capture, earlier, tables)
     return Run(spark, tables, settings, started_at, capture.inputs, capture, resumption, say=say)
 
@@ -138,21 +139,19 @@ def _continue(
     return capture, None, None
 
 
-def _place_of(store: Store, settings: Settings, earlier: EarlierRun | None) -> dict[str, object]:
+def _place_of(settings: Settings, earlier: EarlierRun | None, others: Mapping[str, int]) -> dict[str, object]:
     """The chain of a run, and its number there. A run that reads everything begins a chain, whose name no other run uses."""
     if earlier is not None:
         return {"chain": earlier.chain, "night": earlier.night + 1}
-    used = chains_of_others(store, settings.cluster, settings.run_id)
-    names = (settings.run_id, *(f"{settings.run_id}-{number}" for number in range(2, len(used) + 3)))
-    return {"chain": next(name for name in names if name not in used), "night": 0}
+    names = (settings.run_id, *(f"{settings.run_id}-{number}" for number in range(2, len(others) + 3)))
+    return {"chain": next(name for name in names if name not in others), "night": 0}
 
 
-def chain_of(store: Store, settings: Settings) -> Chain | None:
-    """The place of a run in its chain; None for a run of a version without chains."""
+def _chain_of(settings: Settings, others: Mapping[str, int]) -> Chain | None:
+    """The place of a run in its chain; None for a run of a version without chains. `others`: see `chains_of_others`."""
     if settings.chain is None:
         return None
     # An earlier attempt of this run may have been of another chain, in which later runs still need its rows.
-    others = chains_of_others(store, settings.cluster, settings.run_id)
     kept = {chain for chain, newest_ms in others.items() if newest_ms > settings.as_of_ms}
     return Chain(settings.chain, settings.night, tuple(sorted(kept - {settings.chain})))
 
@@ -242,7 +241,8 @@ def reopen_run(
     # Another version may have stored settings that this one does not have.
     stored = {name: value for name, value in json.loads(found["settings"]).items() if name in Settings.model_fields}
     settings = Settings.model_validate(stored)
-    tables = RunStore(store, settings.cluster, settings.run_id, chain_of(store, settings))
+    others = chains_of_others(store, settings.cluster, settings.run_id)
+    tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, others))
     return Run(spark, tables, settings, now(), (found["input"],), say=say)
 
 
@@ -251,8 +251,9 @@ def tune_again(run: Run) -> None:
     found = run.tables.read("segments").agg(F.sum("bytes").alias("bytes")).first()
     size_read = 0 if found is None or found["bytes"] is None else found["bytes"]
     tune_for(run.spark, size_read)
+    assert isinstance(run.tables, RunStore)
     store = replace(run.tables.store, is_small=size_read < SMALL_CAPTURE_BYTES)
-    run.tables = RunStore(store, run.settings.cluster, run.settings.run_id, chain_of(store, run.settings))
+    run.tables = RunStore(store, run.tables.cluster, run.tables.run_id, run.tables.chain)
 
 
 def reading_text(capture: Capture) -> str:

@@ -174,7 +174,7 @@ COVERAGE: Final = table_of(
 
 def _coverage(run: Run) -> DataFrame:
     rows = COVERAGE.transform(run)
-    return rows if run.resumption is None else with_resumed_copies(rows, run.resumption.resumed_copies())
+    return rows if run.resumption is None else with_resumed_copies(rows, run.resumption.copies)
 
 
 def _new_rows(table: Table) -> Table:

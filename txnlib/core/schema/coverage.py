@@ -119,7 +119,7 @@ COVERAGE: Final = Table(
             "Night of the chain since which the earlier runs' rows of record_batches count for this copy; NULL if the run read the "
             "copy from its beginning.",
         ),
-        Column("batches_from", LONG, "Base offset of the first segment of which these rows count: segments before it are gone."),
+        Column("batches_from", LONG, "Base offset of the first segment whose rows count: segments before it are gone."),
         Column(
             "spans_since",
             INT,
