@@ -229,6 +229,15 @@ bootstrap_hadoop() {
   export HADOOP_CLASS_PATH="$VENV/hadoop/*:$VENV/junit/*:$SPARK_HOME/jars/*"
 }
 
+# Fetches the client of S3 that Spark uses (700 MB), for tests and measurements. Exports S3A_JARS.
+bootstrap_s3a() {
+  local client=("$SPARK_HOME"/jars/hadoop-client-api-*.jar) version
+  version="${client[0]##*-api-}"
+  bootstrap_fetch "org.apache.hadoop:hadoop-aws:${version%.jar}" "$VENV/s3a" || bootstrap_die "could not fetch the client of S3: see above"
+  S3A_JARS="$(bootstrap_join , "$VENV"/s3a/*.jar)"
+  export S3A_JARS
+}
+
 # Fetches Kafka's broker and command-line tools, for tests and measurements. Exports KAFKA_VERSION and KAFKA_CLASS_PATH.
 bootstrap_kafka() {
   export KAFKA_VERSION=4.1.1

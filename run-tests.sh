@@ -17,6 +17,7 @@ source ./bootstrap.sh test
 if [[ "${1:-}" == slow ]]; then
   bootstrap_kafka                         # a broker for the tests of scripts/capture.sh, from Maven
   bootstrap_hadoop                        # a one-machine cluster for the tests of hdfs://, from Maven
+  bootstrap_s3a                           # Spark's client of S3, for nights there, from Maven
 fi
 
 [[ "${1:-}" != mutants ]] || exec "$VENV/bin/python" scripts/mutants.py "${@:2}"

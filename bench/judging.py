@@ -30,7 +30,7 @@ ABOUT = f"""Milliseconds to reconstruct and report (every table except those tha
 as text) against the window pass alone: `record_batches` read from the same Delta table, and the state before and after each
 batch of each partition and producer written to Spark's `noop` sink. The core judges one batch in a thousand. One session of
 {CORES} tasks, the second run of each, in which no job may send more than 2 MiB to the driver, broadcasts included. The target
-is for ten million batches (--judged-batches): with fewer, the commits of some twenty tables dominate, however small the tables
+is for ten million batches (--audited-batches): with fewer, the commits of some twenty tables dominate, however small the tables
 are. The second line compares the same with the window pass plus storing the same tables, read as they are and written once
 more, with the same number at a time: the rest is judging."""
 

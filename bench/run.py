@@ -1,12 +1,12 @@
 """Benchmarks next to other tools, on the same files and cores. One command, tables of ratios.
 
-    bench/run.sh [--batch-bytes 16384 --batch-bytes 500] [--batches N] [--judged-batches N] [--partitions N] [--keep FOLDER]
-                 [--write]
+    bench/run.sh [--only PART]... [--batches N] [--audited-batches N] [--partitions N] [--keep FOLDER] [--write]
     bench/run.sh --slopes [--partitions N] [--keep FOLDER]
 
 Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw_segments.py) and Kafka's own dump tool
-(dump_tool.py), reading text against Polars (dump_text.py), two cores against one, the memory of whole audits (scaling.py),
-judging against the windows alone (judging.py), and an incremental run against a full audit (incremental_run.py).
+(dump_tool.py), reading text against Polars (dump_text.py), two cores against one (scaling.py), whole audits against the dump tool,
+and their memory (whole_audits.py), judging against the windows alone (judging.py), and a night against a full audit, in a folder
+and in S3 (nights.py).
 `--slopes` measures what docs/scale.md calculates with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
@@ -19,24 +19,29 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import fill
 
 import dump_text
 import dump_tool
-import incremental_run
 import judging
+import nights
 import raw_segments
 import scaling
 import slopes
+import whole_audits
 from generate import generate
 from machine import describe
 from processes import ROOT, timed
 from ratio_table import Table
 
-#: Bytes of a batch -> batches, so that the whole takes some minutes.
+#: Bytes of a batch -> batches to read, so that the whole takes some minutes.
 BATCHES = {16_384: 500_000, 500: 4_000_000}
+#: Bytes of a batch -> batches to audit, with a realistic mix of producers.
+AUDITED = {500: 10_000_000, 16_384: 500_000}
+PARTS = ("read", "audits", "judging", "nights")
 FACTS = (
     "on {machine}; generated captures of {partitions} partitions. The load average was {before:.1f} at the start "
     "and {after:.1f} at the end: the load at the start came from other work, and distorts ratios too."
@@ -56,15 +61,14 @@ Ratios of measurements taken in one run, on one machine, one after the other. Wr
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench/run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batches", type=int, help=f"of each size (default: {BATCHES})")
-    parser.add_argument("--batch-bytes", type=int, action="append", help="repeatable; text, cores and audits take the smallest")
-    parser.add_argument("--judged-batches", type=int, help="of the smallest size (default: as read); the target is for 10000000")
-    parser.add_argument("--partitions", type=int, default=20)
+    parser.add_argument("--only", choices=PARTS, action="append", help="repeatable; default: all")
+    parser.add_argument("--batches", type=int, help=f"to read, of each size (default: {BATCHES})")
+    parser.add_argument("--audited-batches", type=int, help=f"to audit, of each size (default, to which targets apply: {AUDITED})")
+    parser.add_argument("--partitions", type=int, default=21, help="a third of them of each kind (default: 21)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="use, or make and keep, the captures in this folder")
     parser.add_argument("--slopes", action="store_true", help="only audits of three sizes, and a night after the last: slopes.py")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     given = parser.parse_args()
-    sizes = {size: given.batches or BATCHES.get(size, 1_000_000) for size in given.batch_bytes or BATCHES}
     folder = given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))
     if given.slopes:
         slopes.measure(folder, given.partitions)
@@ -72,7 +76,7 @@ def main() -> None:
     tables: list[Table] = []
     before = os.getloadavg()[0]
     try:
-        seconds = timed(lambda: measure(folder, sizes, given.partitions, given.judged_batches, tables))
+        seconds = timed(lambda: measure(folder, given, tables))
     finally:
         if given.keep is None:
             shutil.rmtree(folder)
@@ -88,40 +92,56 @@ def main() -> None:
         PAGE.write_text("\n".join([head, *(table.markdown() for table in tables)]))
 
 
-def measure(folder: Path, sizes: dict[int, int], partitions: int, judged: int | None, tables: list[Table]) -> None:
+def measure(folder: Path, given: argparse.Namespace, tables: list[Table]) -> None:
     """Prints each table as soon as it is there, and adds it to the list."""
 
     def show(table: Table) -> None:
         print(f"\n{table.title}\n\n{table.text()}", flush=True)
         tables.append(table)
 
+    parts = given.only or PARTS
+    if "read" in parts:
+        sizes = {size: given.batches or batches for size, batches in BATCHES.items()}
+        for table in reading(folder, sizes, given.partitions):
+            show(table)
+    small, *audited = mixed(folder, given.audited_batches, given.partitions)
+    if "audits" in parts:
+        for table in whole_audits.measure(small, audited):
+            show(table)
+    if "judging" in parts:
+        show(judging.table(judging.measure(whole_audits.output_of(audited[0]), audited[0].batches)))
+    if "nights" in parts:
+        show(nights.table(nights.measure(audited[0], folder / "nights", given.partitions)))
+
+
+def reading(folder: Path, sizes: dict[int, int], partitions: int) -> Iterator[Table]:
+    """Tables about the reader alone."""
     captures = {size: capture_of(folder, size, batches, partitions) for size, batches in sizes.items()}
     read = {size: raw_segments.measure(capture, size) for size, capture in captures.items()}
-    show(raw_segments.table(list(read.values())))
-    show(dump_tool.table([(read[size], dump_tool.tool_seconds(capture)) for size, capture in captures.items()]))
-
+    yield raw_segments.table(list(read.values()))
+    yield dump_tool.table([(read[size], dump_tool.tool_seconds(capture)) for size, capture in captures.items()])
     size = min(sizes)
-    batches = read[size].batches
-    few = capture_of(folder, size, sizes[size] // scaling.TIMES, partitions)
-    show(dump_text.table(dump_text.measure(few, few.parent / "text")))
-    reading = scaling.measure_reading(captures[size], batches)
-    audits, remark = scaling.measure_audits(few, captures[size], (batches // scaling.TIMES, batches), few.parent)
-    for table in scaling.tables(reading, audits, remark):
-        show(table)
-    capture, output, judged = captures[size], few.parent / scaling.LARGE, judged or sizes[size]
-    if judged != sizes[size]:
-        capture = capture_of(folder, size, judged, partitions)
-        output = capture.parent / "out"
-        scaling.audit(capture, output)
-    show(judging.table(judging.measure(output, judged)))
-    show(incremental_run.table(incremental_run.measure(capture.parent, output, judged, size, partitions)))
+    few = capture_of(folder, size, sizes[size] // whole_audits.TIMES, partitions)
+    yield dump_text.table(dump_text.measure(few, few.parent / "text"))
+    yield scaling.table(scaling.measure_reading(captures[size], read[size].batches))
 
 
-def capture_of(folder: Path, size: int, batches: int, partitions: int) -> Path:
+def mixed(folder: Path, batches: int | None, partitions: int) -> list[whole_audits.Generated]:
+    """Captures to audit: a fourth of the first large one, and the large ones."""
+    sizes = [(size, batches or each) for size, each in AUDITED.items()]
+    wanted = [(sizes[0][0], sizes[0][1] // whole_audits.TIMES), *sizes]
+    captures = [capture_of(folder, size, count, partitions, is_mixed=True) for size, count in wanted]
+    return [
+        whole_audits.Generated(capture, -(-count // partitions) * partitions, size)
+        for capture, (size, count) in zip(captures, wanted, strict=True)
+    ]
+
+
+def capture_of(folder: Path, size: int, batches: int, partitions: int, *, is_mixed: bool = False) -> Path:
     """The generated capture, made unless it is there."""
-    capture = folder / f"{batches}-batches-of-{size}-bytes" / "capture"
+    capture = folder / f"{batches}-batches-of-{size}-bytes{'-mixed' if is_mixed else ''}" / "capture"
     if not capture.exists():
-        generate(capture, batches, size, partitions)
+        generate(capture, batches, size, partitions, is_mixed=is_mixed)
     return capture
 
 

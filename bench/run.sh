@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what txnlib is held to, in one run: against numpy, Kafka's own tool and Polars, on one core and on two.
 #
-#   bench/run.sh                 about six minutes on two cores, 10 GB of disk meanwhile
+#   bench/run.sh                 about half an hour on two cores, 30 GB of disk meanwhile
 #   bench/run.sh --write         the same, and writes docs/performance.md
 #   bench/run.sh --slopes        what docs/scale.md reckons with: some minutes, 4 GB of disk
 #   bench/run.sh --help          the options
@@ -12,12 +12,13 @@ set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 # shellcheck source=bootstrap.sh
-source "$root/bootstrap.sh" run
+source "$root/bootstrap.sh" test    # nights in S3 need its test server
 
 "$VENV/bin/python" -c 'import polars' 2>/dev/null || bootstrap_pip install --editable "${root}[bench]" ||
   bootstrap_die "pip could not install Polars: see above"
 
 bootstrap_kafka
+bootstrap_s3a
 
 export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}" SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}" PYTHONPATH="$root"
 exec "$VENV/bin/python" "$root/bench/run.py" "$@"

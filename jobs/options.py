@@ -98,8 +98,8 @@ OPTIONS: Final = (
     Option(
         "--detail",
         _READS,
-        "What a row of record_batches is: always one batch (batches, the default), or a run of consecutive batches of one producer "
-        "that merely continue each other (runs). All other tables are the same",
+        "What a row of record_batches is: a run of consecutive batches of one producer that merely continue each other (runs, the "
+        "default), or always one batch (batches). All other tables are the same",
         {"choices": DETAILS, "default": DEFAULT_DETAIL},
     ),
     Option(

@@ -134,6 +134,19 @@ def amazons(folder: Path) -> Iterator[Store]:
             )
 
 
+def s3a_options() -> tuple[str, ...]:
+    """What spark-submit needs to write to a server of `amazons`. S3A_JARS: see `bootstrap_s3a`."""
+    if "S3A_JARS" not in os.environ:
+        pytest.skip("no S3A_JARS: `./run-tests.sh slow` fetches what it names")
+    settings = {
+        "endpoint": os.environ["AWS_ENDPOINT_URL"],
+        "endpoint.region": os.environ["AWS_REGION"],
+        "path.style.access": "true",
+    }
+    conf = [word for name, value in settings.items() for word in ("--conf", f"spark.hadoop.fs.s3a.{name}={value}")]
+    return ("--jars", os.environ["S3A_JARS"], *conf)
+
+
 def googles(folder: Path) -> AbstractContextManager[Store]:
     """gcp-storage-emulator."""
     return _googles([sys.executable, "-c", _EMULATOR], folder)

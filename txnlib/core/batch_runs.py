@@ -17,8 +17,7 @@ from txnlib.core.kafka.constants import MAX_SEQUENCE
 RUNS: Final = "runs"
 BATCHES: Final = "batches"
 DETAILS: Final = (RUNS, BATCHES)
-#: Runs are not the default until every capture has been compared with both.
-DEFAULT_DETAIL: Final = BATCHES
+DEFAULT_DETAIL: Final = RUNS
 
 #: A run does not cross a multiple of this number of offsets. So runs end at the same offsets in every copy of a partition, few rows
 #: cover any one offset, and two bytes are enough for an offset within a run.
