@@ -18,6 +18,8 @@ from txnlib.delta import local_tables
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
 from txnlib.readers.arrow_schemas import arrow_schema
+from txnlib.spark import local_rows
+from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import OPEN_TRANSACTIONS, QUARANTINE, TABLES
 
 NAMES = ("coverage", "open_transactions", "producer_spans", "quarantine")
@@ -86,7 +88,7 @@ def stored(store, name):
 def test_a_table_is_stored_as_spark_stores_it(spark, by_spark, local, name):
     rows = any_rows(Random(name), name)
     for store in (by_spark, local):
-        RunStore(store, "eu", "eu-1").write(name, local_tables.local_relation(spark, rows, TABLES[name]))
+        RunStore(store, "eu", "eu-1").write(name, local_relation(spark, rows, TABLES[name]))
     assert stored(local, name) == stored(by_spark, name)
     spark_alone = replace(local, is_small=False)
     read = [sorted(map(str, store.read_all(name).collect())) for store in (by_spark, local, spark_alone)]
@@ -129,7 +131,7 @@ def test_a_row_that_violates_a_constraint_is_refused(spark, request, store_name)
 
 
 def test_rows_that_do_not_fit_in_the_driver_are_written_by_spark(spark, local, monkeypatch):
-    monkeypatch.setattr(local_tables, "MAX_ROWS", 2)
+    monkeypatch.setattr(local_rows, "MAX_ROWS", 2)
     run = RunStore(local, "eu", "eu-1")
     for few_or_many in ((1, 2), (1, 2, 3)):
         run.write("quarantine", stretches(spark, *few_or_many))
@@ -164,7 +166,7 @@ def test_a_missing_table_is_named(local):
 
 def test_a_table_of_an_older_version_gets_its_new_columns(spark, local):
     older = OPEN_TRANSACTIONS.names[:-2]
-    opened = local_tables.local_relation(spark, any_rows(Random(7), "open_transactions"), OPEN_TRANSACTIONS)
+    opened = local_relation(spark, any_rows(Random(7), "open_transactions"), OPEN_TRANSACTIONS)
     stamps = {"cluster": F.lit("eu"), "run_id": F.lit("eu-0")}
     opened.select(*older).withColumns(stamps).write.format("delta").partitionBy("run_id").save(f"{local.output}/open_transactions")
     before = local.read_all("open_transactions")

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 from pyspark import SparkContext
+from pyspark.sql import functions as F
 
 from txnlib.delta.session import SMALL_INPUT_BYTES, delta_session, settings_kept, tune_for
+from txnlib.spark import local_rows as local_rows_module
 from txnlib.spark.joins import BROADCAST_LIMIT, NEVER, broadcast
-from txnlib.spark.local_rows import local_rows
+from txnlib.spark.local_rows import local_rows, settled
 
 SCHEMA = "name string, at timestamp, numbers array<int>, place struct<topic: string, partition: int>, is_seen boolean, bytes long"
 ROW = ("a", datetime(2026, 3, 11, 1, 20, tzinfo=UTC), [1, 2], {"topic": "t", "partition": 0}, True, 1 << 40)
@@ -41,6 +43,19 @@ def test_rows_of_the_driver_arrive_unchanged(spark):
 def test_the_optimiser_knows_the_rows_of_the_driver(spark, rows):
     plan = local_rows(spark, rows, SCHEMA).where("name = 'b'")._jdf.queryExecution().optimizedPlan()
     assert plan.toString().startswith("LocalRelation <empty>")
+
+
+def test_a_small_audit_computes_a_settled_frame_once(spark, monkeypatch):
+    frame = spark.range(5).where("id > 2").withColumn("name", F.lit("a"))
+    with settings_kept(spark):
+        tune_for(spark, SMALL_INPUT_BYTES)
+        assert settled(frame) is frame
+        tune_for(spark, 0)
+        rows = settled(frame)
+        assert "Range" not in rows._jdf.queryExecution().optimizedPlan().toString()
+        assert (rows.schema, rows.collect()) == (frame.schema, frame.collect())
+        monkeypatch.setattr(local_rows_module, "MAX_ROWS", 1)
+        assert settled(frame) is frame, "too many rows to hold"
 
 
 def test_java_classes_are_looked_up_once(spark):

@@ -13,9 +13,6 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import DeltaError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import WITH_CHAIN
@@ -23,37 +20,11 @@ from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS
 from txnlib.delta.constraints import constraints_of
 from txnlib.readers.arrow_schemas import commented_schema
 
-#: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
-MAX_ROWS: Final = 100_000
-MAX_BYTES: Final = 32 << 20
 #: Most bytes of the files of a table that is read without Spark. Parquet compresses, so the rows take several times as many.
 MAX_FILE_BYTES: Final = 4 << 20
-#: Error condition of Spark if a result has more bytes than `spark.driver.maxResultSize`.
-_TOO_LARGE: Final = "spark.driver.maxResultSize"
 #: What delta-rs raises if a table or a folder is not as expected. Spark then tries, too, and explains what is wrong.
 ASK_SPARK: Final = (DeltaError, OSError)
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
-
-
-def collect(frame: DataFrame) -> pa.Table | None:
-    """The rows of a frame; None if there are too many to hold."""
-    try:
-        rows = frame.limit(MAX_ROWS + 1).toArrow()
-    except PySparkException as error:
-        if _TOO_LARGE in str(error):
-            return None
-        raise
-    return None if rows.num_rows > MAX_ROWS or rows.nbytes > MAX_BYTES else rows
-
-
-def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """The rows as a frame of one partition that Spark's optimiser knows whole: what is made of an empty one needs no job.
-
-    In one partition, joins, windows and aggregates need no shuffle, which would be a stage of its own.
-    """
-    if rows.num_rows == 0:  # createDataFrame refuses columns without chunks
-        rows = pa.Table.from_arrays([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
-    return spark.createDataFrame(rows, schema).coalesce(1)
 
 
 def _stored_schema(name: str) -> pa.Schema:

@@ -28,6 +28,7 @@ from txnlib.delta.commits import Commit, commit_notes, newest_commit, quoted
 from txnlib.delta.constraints import options_of
 from txnlib.delta.session import is_driver_local
 from txnlib.errors import MissingTableError, UsageError
+from txnlib.spark.local_rows import collect, local_relation
 from txnlib.spark.schemas import CHAIN_COLUMNS, RUN_COLUMNS, TABLES, conform
 
 #: Error conditions of Delta if another writer changed or created the table since a write began.
@@ -126,7 +127,7 @@ class Store:
             if not local_tables.exists(folder):
                 raise MissingTableError(name, "audit")
             if (rows := local_tables.read(folder, name)) is not None:
-                return local_tables.local_relation(self.spark, rows, stored_schema(name))
+                return local_relation(self.spark, rows, stored_schema(name))
         try:
             table = self._load(name)
             known = table.columns  # Spark Connect looks up the table only here
@@ -244,7 +245,7 @@ class RunStore:
         if rows is None:
             self._save(name, frame, "overwrite")
             return
-        held = local_tables.local_relation(self.store.spark, rows, TABLES[name])
+        held = local_relation(self.store.spark, rows, TABLES[name])
         if not self._commit_rows(name, rows, self._replaced(name)):
             self._save(name, held, "overwrite")
         self._commits[name] = Commit(rows.num_rows, 1, rows.nbytes)
@@ -258,7 +259,7 @@ class RunStore:
 
     def _collected(self, name: str, frame: DataFrame) -> pa.Table | None:
         """The rows of a frame, in the driver; None if they are too many."""
-        return local_tables.collect(conform(frame, TABLES[name])) if self.store.is_small else None
+        return collect(conform(frame, TABLES[name])) if self.store.is_small else None
 
     def _commit_rows(self, name: str, rows: pa.Table, replaced: str | None, note: str = "") -> bool:
         """Commits rows without Spark. Returns False, without writing, if that is impossible."""

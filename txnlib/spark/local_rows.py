@@ -9,9 +9,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
 
+from txnlib.spark.joins import is_small
+
+#: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
+MAX_ROWS: Final = 100_000
+MAX_BYTES: Final = 32 << 20
+#: Error condition of Spark if a result has more bytes than `spark.driver.maxResultSize`.
+_TOO_LARGE: Final = "spark.driver.maxResultSize"
 _SCALARS: Final = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -28,6 +36,38 @@ def local_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: St
     named = [dict(zip(columns.names, row, strict=True)) for row in rows]
     table = pa.Table.from_pylist(named, schema=pa.schema(_fields(columns)))
     return spark.createDataFrame(table, columns)
+
+
+def collect(frame: DataFrame) -> pa.Table | None:
+    """The rows of a frame; None if there are too many to hold."""
+    try:
+        rows = frame.limit(MAX_ROWS + 1).toArrow()
+    except PySparkException as error:
+        if _TOO_LARGE in str(error):
+            return None
+        raise
+    return None if rows.num_rows > MAX_ROWS or rows.nbytes > MAX_BYTES else rows
+
+
+def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """Collected rows as a frame of one partition.
+
+    In one partition, joins, windows and aggregates need no shuffle, which would be a stage of its own.
+    """
+    if rows.num_rows == 0:  # createDataFrame refuses columns without chunks
+        rows = pa.Table.from_arrays([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
+    return spark.createDataFrame(rows, schema).coalesce(1)
+
+
+def settled(frame: DataFrame) -> DataFrame:
+    """The frame. In a small audit its rows are computed now, and once, however often later steps use them.
+
+    A plan contains each frame as often as it uses it, and Spark optimises all of them. For few rows, that takes longer than all
+    else. In a large audit, the frame is not changed.
+    """
+    if not is_small(frame.sparkSession) or (rows := collect(frame)) is None:
+        return frame
+    return local_relation(frame.sparkSession, rows, frame.schema)
 
 
 def no_rows(spark: SparkSession, schema: StructType | str) -> DataFrame:

@@ -16,6 +16,7 @@ from txnlib.spark import windows
 from txnlib.spark.coordinators.broker_clocks import broker_clocks
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import MARKERS, TOPIC_PARTITION
 
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
@@ -48,8 +49,8 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
         F.col("completed_ms").isNotNull().alias("is_complete"),
         F.struct(*_INSTANCE, F.col("outcome").alias("type"), F.col("decided_epoch").alias("epoch")).alias("decision"),
     )
-    written = markers_of(producer_spans)
-    clocks = broker_clocks(decided, written, coverage)
+    written = settled(markers_of(producer_spans))
+    clocks = settled(broker_clocks(decided, written, coverage))
     columns = ["producer_id", *TOPIC_PARTITION, "at_ms", "decision", "clock_offset_ms", "clocks_differ_ms"]
     timed = decided.join(broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*columns)
     both = timed.unionByName(on_coordinators_clock(written, decided, clocks), allowMissingColumns=True)

@@ -16,6 +16,7 @@ from txnlib.spark.coordinators.transactional_ids import is_two_phase_commit
 from txnlib.spark.core_udfs import ended_by
 from txnlib.spark.instants import clock_ms, instant, is_shown
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import TRANSACTIONS, conform
 
 _ONGOING: Final = TransactionState.ONGOING.kafka_name
@@ -36,7 +37,7 @@ def transactions(
     Complete record is when its Prepare was acknowledged, so `completed` is the append time of the record (semantics.md 1.4).
     `transaction_version`: the level of that feature now; the metadata log shows earlier ones.
     """
-    ended = _with_level(_with_ending(_instances(coordinator_states)), cluster_settings, transaction_version)
+    ended = settled(_with_level(_with_ending(_instances(coordinator_states)), cluster_settings, transaction_version))
     with_transactions = coordinator_states.where(F.col("transaction_number").isNotNull()).select("producer_id")
     markers = decision_markers(ended, producer_spans.join(with_transactions, on="producer_id", how="left_semi"), coverage)
     return conform(ended.join(markers, on=list(_INSTANCE), how="left"), TRANSACTIONS)

@@ -21,6 +21,7 @@ from txnlib.spark.coverage.leaders import NO_LEADER, broker
 from txnlib.spark.coverage.roles import with_leader_in_force, with_role
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
 #: Reasons of unreadable ranges that contain nothing a verdict could use.
@@ -58,14 +59,14 @@ def coverage(
         segments, checkpoints, record_batches = (_without(each, deleted_copies) for each in (segments, checkpoints, record_batches))
     copies = _with_instants(_with_checkpoints(_summaries(segments), checkpoints), instants)
     copies = copies.join(broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
-    epochs = epochs_of_segments(record_batches)
+    epochs = settled(epochs_of_segments(record_batches))
     contradicted = contradicted_batches(epochs, segments, checkpoints)
     copies = _with_contradictions(copies, contradicted)
-    copies = _with_leader_epochs(copies, _without_refuted(epochs, contradicted), checkpoints)
+    copies = settled(_with_leader_epochs(copies, _without_refuted(epochs, contradicted), checkpoints))
     copies = _with_noted_high_watermark(copies, checkpoints, instants)
     copies = with_role(with_leader_in_force(copies, metadata_reach_ms))
     copies = _with_known_until(copies)
-    copies = _with_judged(_with_status(copies))
+    copies = settled(_with_judged(_with_status(copies)))
     marks = checkpoints.where(F.col("name") == "high_watermark")
     noted = marks.groupBy(*TOPIC_PARTITION).agg(F.max("value").alias("high_watermark"))
     named = expected.unionByName(noted.select(*TOPIC_PARTITION)).distinct()

@@ -12,6 +12,7 @@ from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.spark.core_udfs import application_of
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import settled
 from txnlib.spark.producers.producer_spans import newest_spans
 from txnlib.spark.schemas import TOPIC_PARTITION
 
@@ -37,7 +38,7 @@ def _transactional_ids(coordinator_states: DataFrame, application_patterns: tupl
     is_empty = F.col("state") == TransactionState.EMPTY.kafka_name
     used_ms = F.when(~F.col("is_tombstone"), clock_ms("timestamp_ms"))
     active = [state.kafka_name for state in ACTIVE_STATES]
-    begun = (
+    begun = settled(
         coordinator_states.groupBy("transactional_id", "coordinator_partition")
         .agg(
             F.min_by(is_empty & (F.col("producer_epoch") == 0), "offset").alias("is_begun"),
@@ -95,7 +96,7 @@ def _producer_ids(producer_spans: DataFrame) -> DataFrame:
         )
     )
     newest = once.groupBy(*TOPIC_PARTITION).agg(F.max("first_ms").alias("newest_ms"))
-    left = once.join(broadcast(newest), on=list(TOPIC_PARTITION), how="inner").where(_is_left_behind())
+    left = settled(once.join(broadcast(newest), on=list(TOPIC_PARTITION), how="inner").where(_is_left_behind()))
     counted = left.groupBy(*TOPIC_PARTITION).agg(
         F.count("*").alias("count"), F.max_by(F.struct("offset", "producer_id"), "last_ms").alias("last"), *_period()
     )

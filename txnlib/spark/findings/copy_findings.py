@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from txnlib.core.finding_catalogue import Finding
 from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import settled
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
@@ -40,7 +41,7 @@ def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     fields = F.struct(*COMPARED, "control_type")
     prints = rows.groupBy(*COPY, "bucket").agg(F.bit_xor("hash").alias("print"))
     differing = prints.groupBy(*TOPIC_PARTITION, "bucket").agg(F.min("print").alias("least"), F.max("print").alias("most"))
-    suspects = differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "bucket")
+    suspects = settled(differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "bucket"))
     compared = (
         single_batches(rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), F.lit(True))
         .groupBy(*TOPIC_PARTITION, "base_offset")

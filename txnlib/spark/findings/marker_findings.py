@@ -16,6 +16,7 @@ from txnlib.spark.core_udfs import marker_finding
 from txnlib.spark.coverage.coverage import begins_at_snapshot
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import TOPIC_PARTITION
 
 _FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence", "severity")
@@ -102,7 +103,7 @@ def _odd_markers(
         }
     ).where(F.col("marker").isNotNull() & F.col("owner").isNotNull() & F.col("at_ms").isNotNull())
     is_first = F.coalesce(F.col("marker_before_ms") < F.col("before.decided_ms"), F.col("marker_before_ms").isNull())
-    suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
+    suspects = settled(beside.withColumn("is_first", is_first).where(~_is_innocent()))
     located = suspects.join(
         broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
     )
@@ -162,7 +163,7 @@ def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
 
 def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """Partitions of completed transactions without a marker, if the marker could not have been overlooked."""
-    unmarked = (
+    unmarked = settled(
         transactions.where(F.col("completed").isNotNull() & F.col("start").isNotNull())
         .select("transactional_id", "producer_id", "outcome", "start", "completed", F.inline("markers"))
         .where(F.col("marker_offset").isNull() & ~F.col("is_followed"))
@@ -257,7 +258,7 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
 
 def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
     """Records whose first batch is older, by a broker's clock, than the transaction that ended them."""
-    early = (
+    early = settled(
         transactions.where(F.col("start").isNotNull())
         .select("transactional_id", "producer_id", F.unix_millis("start").alias("began_ms"), F.inline("markers"))
         # On the partition's clock, as far as the two were compared.

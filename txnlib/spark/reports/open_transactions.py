@@ -24,6 +24,7 @@ from txnlib.spark.coverage.coverage import begins_at_snapshot, shows_absence
 from txnlib.spark.coverage.leaders import NO_LEADER
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import settled
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.reports.check_evidence import alarms, start_checks
 from txnlib.spark.reports.decision_evidence import committed_siblings, decisions, sibling_commit_ms, siblings
@@ -66,10 +67,10 @@ def open_transactions(
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open at that run's instant.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
-    spans = open_spans(producer_spans).withColumn("start_offset", F.col("first_offset"))
-    opened = _with_history(_with_copies(spans, coverage), earlier)
+    spans = settled(open_spans(producer_spans).withColumn("start_offset", F.col("first_offset")))
+    opened = settled(_with_history(_with_copies(spans, coverage), earlier))
     # Open transactions are few, and so is the evidence on each.
-    owned = _owned(spans, producer_id_owners, coordinator_states)
+    owned = settled(_owned(spans, producer_id_owners, coordinator_states))
     about = (
         owned,
         decisions(spans, transactions),
