@@ -46,14 +46,16 @@ def test_the_optimiser_knows_the_rows_of_the_driver(spark, rows):
 
 
 def test_a_small_audit_computes_a_settled_frame_once(spark, monkeypatch):
-    frame = spark.range(5).where("id > 2").withColumn("name", F.lit("a"))
+    struct = F.struct(F.lit("a").alias("name"), F.array(F.struct("id")).alias("ids"))
+    # Its fields are never NULL, as opposed to the struct.
+    frame = spark.range(5).where("id > 2").withColumn("odd", F.when(F.col("id") == 3, struct))
     with settings_kept(spark):
         tune_for(spark, SMALL_INPUT_BYTES)
         assert settled(frame) is frame
         tune_for(spark, 0)
         rows = settled(frame)
         assert "Range" not in rows._jdf.queryExecution().optimizedPlan().toString()
-        assert (rows.schema, rows.collect()) == (frame.schema, frame.collect())
+        assert (rows.columns, rows.collect()) == (frame.columns, frame.collect())
         monkeypatch.setattr(local_rows_module, "MAX_ROWS", 1)
         assert settled(frame) is frame, "too many rows to hold"
 

@@ -11,7 +11,8 @@ from typing import Any, Final, cast
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from txnlib.spark.joins import is_small
 
@@ -65,9 +66,31 @@ def settled(frame: DataFrame) -> DataFrame:
     A plan contains each frame as often as it uses it, and Spark optimises all of them. For few rows, that takes longer than all
     else. In a large audit, the frame is not changed.
     """
-    if not is_small(frame.sparkSession) or (rows := collect(frame)) is None:
+    if not is_small(frame.sparkSession):
         return frame
-    return local_relation(frame.sparkSession, rows, frame.schema)
+    relaxed = _relaxed(frame)
+    rows = collect(relaxed)
+    return frame if rows is None else local_relation(frame.sparkSession, rows, relaxed.schema)
+
+
+def _relaxed(frame: DataFrame) -> DataFrame:
+    """The frame, where every part of a value may be NULL.
+
+    Arrow refuses a struct that is NULL if one of its fields must not be, as those of an outer join may be.
+    """
+    before = frame.schema
+    after = _nullable(before)
+    changed = [(old.name, new.dataType) for old, new in zip(before, after, strict=True) if old.dataType != new.dataType]
+    return frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed}) if changed else frame
+
+
+def _nullable(data_type: DataType) -> Any:
+    match data_type:
+        case ArrayType():
+            return ArrayType(_nullable(data_type.elementType), containsNull=True)
+        case StructType():
+            return StructType([StructField(field.name, _nullable(field.dataType), nullable=True) for field in data_type])
+    return data_type
 
 
 def no_rows(spark: SparkSession, schema: StructType | str) -> DataFrame:
