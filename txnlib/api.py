@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.instants import parse_instant
-from txnlib.delta.session import delta_session, settings_kept
+from txnlib.delta.session import delta_session
+from txnlib.delta.tuning import settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
 from txnlib.pipeline.audit import carry_out_steps, close

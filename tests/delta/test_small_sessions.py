@@ -8,7 +8,8 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import functions as F
 
-from txnlib.delta.session import SMALL_INPUT_BYTES, delta_session, settings_kept, tune_for
+from txnlib.delta.session import delta_session
+from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.spark import local_rows as local_rows_module
 from txnlib.spark.joins import BROADCAST_LIMIT, NEVER, broadcast
 from txnlib.spark.local_rows import local_rows, settled
@@ -24,11 +25,11 @@ def is_marked(frame) -> bool:
 def test_a_large_audit_broadcasts_again_after_a_small_one(spark):
     few = spark.range(1)
     with settings_kept(spark):
-        before = spark.conf.get(BROADCAST_LIMIT)
-        tune_for(spark, 0)
+        before, tuning = spark.conf.get(BROADCAST_LIMIT), Tuning(spark)
+        tuning.tune(Plans.SMALL)
         assert spark.conf.get(BROADCAST_LIMIT) == NEVER
         assert not is_marked(broadcast(few))
-        tune_for(spark, SMALL_INPUT_BYTES)
+        tuning.tune(Plans.MANY_ROWS)
         assert spark.conf.get(BROADCAST_LIMIT) == before != NEVER
         assert is_marked(broadcast(few))
 
@@ -50,9 +51,10 @@ def test_a_small_audit_computes_a_settled_frame_once(spark, monkeypatch):
     # Its fields are never NULL, as opposed to the struct.
     frame = spark.range(5).where("id > 2").withColumn("odd", F.when(F.col("id") == 3, struct))
     with settings_kept(spark):
-        tune_for(spark, SMALL_INPUT_BYTES)
+        tuning = Tuning(spark)
+        tuning.tune(Plans.MANY_ROWS)
         assert settled(frame) is frame
-        tune_for(spark, 0)
+        tuning.tune(Plans.SMALL)
         rows = settled(frame)
         assert "Range" not in rows._jdf.queryExecution().optimizedPlan().toString()
         assert (rows.columns, rows.collect()) == (frame.columns, frame.collect())

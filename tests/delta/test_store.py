@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from tests.support.frames import empty
 from txnlib.delta.constraints import CONSTRAINTS, options_of
 from txnlib.delta.retention import forget_runs
-from txnlib.delta.session import settings_kept, tune_for
 from txnlib.delta.store import RunStore, Store, stored_schema
+from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.queries.delta_rows import Tables
 from txnlib.spark.schemas import AUDIT_RUNS, PRODUCER_SPANS, QUARANTINE, TABLES
@@ -68,7 +68,7 @@ def test_times_are_written_as_every_reader_knows_them_and_those_written_before_a
     state = spark.range(1).select(*[F.lit(given.get(f.name)).cast(f.dataType).alias(f.name) for f in TABLES["producer_states"]])
     kinds = []
     with settings_kept(spark):
-        for number, prepare in enumerate((lambda: spark.conf.set(OUTPUT_TYPE, "INT96"), lambda: tune_for(spark, 0))):
+        for number, prepare in enumerate((lambda: spark.conf.set(OUTPUT_TYPE, "INT96"), lambda: Tuning(spark).tune(Plans.SMALL))):
             prepare()
             RunStore(store, "eu", f"eu-{number}").write("producer_states", state)
             (file,) = (tmp_path / "out" / "producer_states" / f"run_id=eu-{number}").glob("*.parquet")

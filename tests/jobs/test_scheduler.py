@@ -36,6 +36,7 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
         say=lambda text: print(text, file=sys.stderr),
         begun=begun,
         begin=begun.append,
+        tuning=None,
     )
 
 

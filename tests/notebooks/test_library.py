@@ -13,7 +13,7 @@ import pytest
 import txnlib
 from tests.support.delta_tables import txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
-from txnlib.delta.session import settings_kept, tune_for
+from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -100,7 +100,7 @@ def test_a_session_keeps_its_settings(spark):
     names = ("spark.sql.adaptive.enabled", "spark.sql.maxConcurrentOutputFileWriters", "spark.sql.codegen.factoryMode")
     before = [spark.conf.get(name, None) for name in names]
     with settings_kept(spark):
-        tune_for(spark, 1 << 40)
+        Tuning(spark).tune(Plans.MANY_ROWS)
         assert [spark.conf.get(name, None) for name in names] != before
     assert [spark.conf.get(name, None) for name in names] == before
 

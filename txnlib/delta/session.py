@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JavaMember
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
-
-from txnlib.spark.joins import BROADCAST_LIMIT, NEVER
 
 
 def delta_session(name: str) -> SparkSession:
@@ -90,70 +85,6 @@ def is_driver_local(spark: SparkSession) -> bool:
     is_local_system = str(spark.conf.get("spark.hadoop.fs.defaultFS", "file:///")).startswith("file:")
     return is_local_system and str(spark.conf.get("spark.master", "")).startswith("local")
 
-
-@contextmanager
-def settings_kept(spark: SparkSession) -> Iterator[None]:
-    """Restores the settings that `tune_for` changes, for a session that is shared with other code."""
-    before = {key: spark.conf.get(key, None) for key in {**INTERPRET, **COMPILE, **WRITE}}
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            with suppress(PySparkException):  # settings that could not be set are unchanged
-                if value is None:
-                    spark.conf.unset(key)
-                else:
-                    spark.conf.set(key, value)
-
-
-def tune_for(spark: SparkSession, read_bytes: int, held_bytes: int = 0) -> None:
-    """Tunes the session for the number of bytes that an audit reads, and that it carries over from an earlier one.
-
-    Compiling a plan to Java takes longer than interpreting it over a few thousand rows: with 21 tables, this is most of the time of
-    a small audit (measured: 66 s of CPU against 53 s for the sample capture). Rows that are carried over are scanned, too, but only
-    a few columns of them (50 MB appended to 5 GB: 57 s compiled, 51 s interpreted).
-    """
-    is_small = read_bytes < SMALL_INPUT_BYTES and held_bytes < MUCH_HELD_BYTES
-    settings = INTERPRET if is_small else COMPILE
-    for key, value in {**settings, **WRITE}.items():
-        # A shared server may refuse settings that are not per session. The audit is then slower, with the same result.
-        with suppress(PySparkException):
-            spark.conf.set(key, value)
-    for key in INTERPRET.keys() - settings.keys():
-        # Set for a small audit before this one in the same session.
-        with suppress(PySparkException):
-            if spark.conf.get(key, None) == INTERPRET[key]:
-                spark.conf.unset(key)
-
-
-#: Below both limits, plans are interpreted.
-SMALL_INPUT_BYTES = 64 << 20
-MUCH_HELD_BYTES = 16 << 30
-INTERPRET = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Adaptive execution plans again after every stage, and every shuffle partition is a task.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    # A broadcast is a job of its own. Rows of one partition are joined where they are (`spark.joins`).
-    BROADCAST_LIMIT: NEVER,
-    "spark.sql.leafNodeDefaultParallelism": "1",
-    # Every query prints its plan for a web page. The short form names it only once.
-    "spark.sql.ui.explainMode": "simple",
-}
-COMPILE = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-    "spark.sql.adaptive.enabled": "true",
-}
-
-#: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The sort takes
-#: half of a large write.
-WRITE = {
-    "spark.sql.maxConcurrentOutputFileWriters": "3",
-    # Spark's default, INT96, stores nanoseconds, and other readers wrap values beyond their range (years after 2262).
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-}
 
 #: Settings that enable Delta tables. They belong to a server, not to one of its sessions.
 DELTA = {

@@ -99,6 +99,8 @@ class Store:
     schema: str | None = None
     #: Whether tables are expected to fit in the driver (`local_tables`).
     is_small: bool = False
+    #: The tables that are not expected to, all the same.
+    large: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if (self.output is None) == (self.schema is None):
@@ -259,7 +261,8 @@ class RunStore:
 
     def _collected(self, name: str, frame: DataFrame) -> pa.Table | None:
         """The rows of a frame, in the driver; None if they are too many."""
-        return collect(conform(frame, TABLES[name])) if self.store.is_small else None
+        is_small = self.store.is_small and name not in self.store.large
+        return collect(conform(frame, TABLES[name])) if is_small else None
 
     def _commit_rows(self, name: str, rows: pa.Table, replaced: str | None, note: str = "") -> bool:
         """Commits rows without Spark. Returns False, without writing, if that is impossible."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,13 +15,15 @@ from txnlib.core.display import size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.delta.chain import Chain
-from txnlib.delta.session import delta_session, tune_for
+from txnlib.delta.session import delta_session
 from txnlib.delta.store import RunStore, Store
+from txnlib.delta.tuning import Plans, Tuning
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.incremental import EarlierRun, Resumption, chains_of_others, finished_runs, read_segments, resume_from
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
+from txnlib.pipeline.step_plans import OF_BATCHES, Scale, scale_of
 from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries.run_result import Written
 from txnlib.readers.capture import Capture, list_capture
@@ -34,9 +35,6 @@ from txnlib.spark.instants import clock_ms
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import AUDIT_RUNS
 from txnlib.version import __version__
-
-#: Below this, the tables of a capture are expected to fit in the driver.
-SMALL_CAPTURE_BYTES: Final = 32 << 20
 
 
 def silent(text: str) -> None:
@@ -65,11 +63,30 @@ class Run:
     written: dict[str, Written] = field(default_factory=dict)
     #: The written tables that consist of many small files.
     scattered: list[str] = field(default_factory=list)
+    #: The settings of the session; None for a run without steps.
+    tuning: Tuning | None = None
+    scale: Scale = Scale.NONE_NEED
+    _batch_rows: int | None = None
 
     @property
     def thresholds(self) -> Thresholds:
         known = self.settings.model_dump(include=set(Thresholds.__dataclass_fields__))
         return Thresholds(**known)
+
+    @property
+    def new_batch_rows(self) -> int:
+        """Rows of `record_batches` that this run wrote; 0 until they are written."""
+        written = self.written.get("record_batches")
+        return self.batch_rows if written is None or written.rows is None else written.rows
+
+    @property
+    def batch_rows(self) -> int:
+        """Rows of `record_batches` that this run has, including earlier ones of its chain; 0 until they are written."""
+        if self._batch_rows is None:
+            if self.capture is not None and "record_batches" not in self.written:
+                return 0
+            self._batch_rows = self.tables.read("record_batches").count()
+        return self._batch_rows
 
     def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
         """Writes the row of the run in `audit_runs`."""
@@ -102,17 +119,17 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     if request.start == SNAPSHOT:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
-    tune_for(spark, capture.size)
-    store = _store(request, spark, is_small=capture.size < SMALL_CAPTURE_BYTES)
+    scale, tuning = scale_of(capture.size, capture.size_of_topics), Tuning(spark)
+    tuning.tune(Plans.SMALL if scale is Scale.ALL_FIT else Plans.FEW_ROWS)
+    store = _store(request, spark, scale)
     capture, earlier, newest_ms = _continue(request, given, capture, store, say)
-    tune_for(spark, capture.size_to_read, capture.size - capture.size_to_read)
     capture = split_large_files(spark, capture)
     settings = _decide(request, given, capture, spark, earlier, newest_ms)
     others = chains_of_others(store, settings.cluster, settings.run_id)
     settings = settings.model_copy(update=_place_of(settings, earlier, others))
     tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, others))
     resumption = None if earlier is None else Resumption(spark, capture, earlier, tables)
-    return Run(spark, tables, settings, started_at, capture.inputs, capture, resumption, say=say)
+    return Run(spark, tables, settings, started_at, capture.inputs, capture, resumption, say=say, tuning=tuning, scale=scale)
 
 
 def _continue(
@@ -156,9 +173,15 @@ def _chain_of(settings: Settings, others: Mapping[str, int]) -> Chain | None:
     return Chain(settings.chain, settings.night, tuple(sorted(kept - {settings.chain})))
 
 
-def _store(request: AuditRequest, spark: SparkSession, *, is_small: bool = False) -> Store:
+def _store(request: AuditRequest, spark: SparkSession, scale: Scale = Scale.NONE_NEED) -> Store:
     output = None if request.output is None else _absolute(request.output)
-    return Store(spark, output, request.schema, is_small)
+    return _of_scale(Store(spark, output, request.schema), scale)
+
+
+def _of_scale(store: Store, scale: Scale) -> Store:
+    """The store, with the tables that are expected to fit in the driver."""
+    large = OF_BATCHES if scale is Scale.BATCHES_DO_NOT else frozenset()
+    return replace(store, is_small=scale is not Scale.NONE_NEED, large=large)
 
 
 def _absolute(output: str) -> str:
@@ -248,12 +271,11 @@ def reopen_run(
 
 def tune_again(run: Run) -> None:
     """Tunes the session of a reopened run, and how its tables are stored, for the size of its input."""
-    found = run.tables.read("segments").agg(F.sum("bytes").alias("bytes")).first()
-    size_read = 0 if found is None or found["bytes"] is None else found["bytes"]
-    tune_for(run.spark, size_read)
+    sizes = run.tables.read("segments").groupBy("topic").agg(F.sum("bytes").alias("bytes")).collect()
+    of_topics = {row["topic"]: row["bytes"] or 0 for row in sizes}
+    run.scale, run.tuning = scale_of(sum(of_topics.values()), of_topics), Tuning(run.spark)
     assert isinstance(run.tables, RunStore)
-    store = replace(run.tables.store, is_small=size_read < SMALL_CAPTURE_BYTES)
-    run.tables = RunStore(store, run.tables.cluster, run.tables.run_id, run.tables.chain)
+    run.tables = replace(run.tables, store=_of_scale(run.tables.store, run.scale))
 
 
 def reading_text(capture: Capture) -> str:

@@ -19,6 +19,7 @@ from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
+from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
 from txnlib.spark.schemas import TABLES
 
@@ -97,11 +98,12 @@ def _failed(run: Run, step: Step, error: BaseException) -> StepError:
 
 
 def _take(run: Run, step: Step) -> None:
-    run.begin(step.name)
-    if isinstance(step, Decision):
-        step.decide(run)
-    else:
-        _write(run, step)
+    with tuned_for(run, step.name):
+        run.begin(step.name)
+        if isinstance(step, Decision):
+            step.decide(run)
+        else:
+            _write(run, step)
 
 
 def _write(run: Run, table: Table) -> None:

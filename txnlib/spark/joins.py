@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-#: The setting that stops broadcasts, and its value. `delta.session.tune_for` sets it for a small audit.
+#: The setting that stops broadcasts, and its value. `delta.tuning` sets it for a small audit.
 BROADCAST_LIMIT: Final = "spark.sql.autoBroadcastJoinThreshold"
 NEVER: Final = "-1"
 
@@ -18,9 +18,5 @@ def broadcast(frame: DataFrame) -> DataFrame:
     In a session without broadcasts, it is not marked. All rows of a small audit are in one partition, so a join needs neither
     a broadcast, which is a job of its own, nor a shuffle.
     """
-    return frame if is_small(frame.sparkSession) else F.broadcast(frame)
-
-
-def is_small(spark: SparkSession) -> bool:
-    """Whether a session is tuned for a small audit."""
-    return spark.conf.get(BROADCAST_LIMIT, None) == NEVER
+    is_stopped = frame.sparkSession.conf.get(BROADCAST_LIMIT, None) == NEVER
+    return frame if is_stopped else F.broadcast(frame)

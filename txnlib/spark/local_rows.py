@@ -14,13 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from txnlib.spark.joins import is_small
-
 #: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32 << 20
 #: Error condition of Spark if a result has more bytes than `spark.driver.maxResultSize`.
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
+#: The setting that says how expressions are carried out, and its value when a session is tuned for few rows (`delta.tuning`).
+CODEGEN: Final = "spark.sql.codegen.factoryMode"
+INTERPRETED: Final = "NO_CODEGEN"
 _SCALARS: Final = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -61,12 +62,12 @@ def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> D
 
 
 def settled(frame: DataFrame) -> DataFrame:
-    """The frame. In a small audit its rows are computed now, and once, however often later steps use them.
+    """The frame. In a session that is tuned for few rows, they are computed now, and once, however often later steps use them.
 
     A plan contains each frame as often as it uses it, and Spark optimises all of them. For few rows, that takes longer than all
-    else. In a large audit, the frame is not changed.
+    else. In other sessions, the frame is not changed.
     """
-    if not is_small(frame.sparkSession):
+    if frame.sparkSession.conf.get(CODEGEN, None) != INTERPRETED:
         return frame
     relaxed = _relaxed(frame)
     rows = collect(relaxed)
