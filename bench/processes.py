@@ -95,12 +95,12 @@ def _cpu_seconds(process: int) -> float:
 
 def _tree(process: int) -> list[int]:
     children: dict[int, list[int]] = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
+    for each in filter(str.isdigit, os.listdir("/proc")):
         try:
-            parent = int(status.read_text().rpartition(")")[2].split()[1])
-        except OSError:
+            parent = int(Path("/proc", each, "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
             continue
-        children.setdefault(parent, []).append(int(status.parent.name))
+        children.setdefault(parent, []).append(int(each))
     found = [process]
     for known in found:
         found += children.get(known, [])
