@@ -225,7 +225,7 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
     Raises UsageError if no open transaction begins at that offset.
     """
     explained = story.explain(query_run(audit._run), topic, partition, start_offset)
-    return story_output(explained).text(TABLE, is_terminal=False)
+    return story_output(explained).text(TABLE)
 
 
 def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[str] | None = None) -> Audit:
