@@ -65,9 +65,9 @@ OPTIONS: Final = (
     Option(
         "--fail-on",
         _REPORTS,
-        "Exit with code 3 if any of these was found: a verdict (hanging, stuck, late, suspect, unknown); any of these on a transaction "
-        "that no audit saw before (new), or one of them (new-hanging, ...); a finding of that severity "
-        "(critical); a copy that is missing, damaged or not complete (coverage)",
+        "Exit with code 3 if any of these was found: a verdict (hanging, stuck, late, suspect, unknown); any of these on a "
+        "transaction that no audit saw before (new), or one of them (new-hanging, ...); a finding of that severity (critical); a "
+        "copy that is missing, damaged or not complete (coverage)",
         {"metavar": "CONDITIONS"},
     ),
     Option("--report", _REPORTS, "Also write the report as a self-contained HTML page", {"metavar": "FILE.html"}),

@@ -115,6 +115,7 @@ class Summary:
 def summarise(run: Run) -> Summary:
     """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected."""
     verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
+    new = run.grouped("open_transactions", ("verdict",), "count(*)", _IS_NEW)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run)
     severities: dict[str, int] = {}
