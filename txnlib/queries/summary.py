@@ -124,9 +124,7 @@ def summarise(run: Run) -> Summary:
         severities[severity] = severities.get(severity, 0) + number
     counts = {
         "verdicts": verdicts,
-        "new": {
-            key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)", _IS_NEW).items())
-        },
+        "new": {key[0]: number for key, number in sorted(new.items())},
         "transactions": verdicts | _owned(run, verdicts),
         "findings": severities,
         "coverage": covered.pop("statuses"),
