@@ -27,6 +27,7 @@ from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
+from txnlib.core.schema.views import VIEWS  # noqa: E402
 from txnlib.core.verdicts.ages import LATE_BY  # noqa: E402
 from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.verdicts.doubt import DOUBTS  # noqa: E402
@@ -34,7 +35,6 @@ from txnlib.core.verdicts.reason import EXPLANATIONS  # noqa: E402
 from txnlib.core.verdicts.reason_by_records import REASONS_OF_OTHERS, REASONS_OF_OWNER  # noqa: E402
 from txnlib.core.verdicts.safety import CONDITIONS  # noqa: E402
 from txnlib.delta.store import stored_schema  # noqa: E402
-from txnlib.delta.views import VIEWS  # noqa: E402
 from txnlib.render.metrics import METRICS  # noqa: E402
 from txnlib.render.summary_json import Numbers  # noqa: E402
 from txnlib.spark.schemas import TABLES  # noqa: E402

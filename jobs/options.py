@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NoReturn
 
+from jobs.fail_on import parse_fail_on
 from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
@@ -19,7 +20,6 @@ from txnlib.settings import options_of_settings
 
 #: `--summary -` prints JSON in place of the report.
 STDOUT: Final = "-"
-VERDICT_NAMES: Final = ("hanging", "late", "stuck", "suspect", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,10 @@ OPTIONS: Final = (
     Option(
         "--fail-on",
         _REPORTS,
-        f"Exit with code 3 if a transaction has one of these verdicts: {','.join(VERDICT_NAMES)}",
-        {"metavar": "VERDICTS"},
+        "Exit with code 3 if any of these was found: a verdict (hanging, stuck, late, suspect, unknown); any of these on a "
+        "transaction that no audit saw before (new), or one of them (new-hanging, ...); a finding of that severity (critical); a "
+        "copy that is missing, damaged or not complete (coverage)",
+        {"metavar": "CONDITIONS"},
     ),
     Option("--report", _REPORTS, "Also write the report as a self-contained HTML page", {"metavar": "FILE.html"}),
     Option(
@@ -169,15 +171,6 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
 def _is_utf_8(value: str) -> bool:
     """Whether a command-line argument is valid text. `--input` is exempt: a file name may be any bytes."""
     return not any("\ud800" <= char <= "\udfff" for char in value)
-
-
-def parse_fail_on(given: str | None) -> frozenset[str]:
-    """The verdicts of `--fail-on`, in capitals."""
-    names = [name.strip().lower() for name in (given or "").split(",") if name.strip()]
-    unknown = [name for name in names if name not in VERDICT_NAMES]
-    if unknown:
-        raise UsageError(f"--fail-on {','.join(unknown)}: expected some of {', '.join(VERDICT_NAMES)}")
-    return frozenset(name.upper() for name in names)
 
 
 def request_of(options: argparse.Namespace) -> AuditRequest:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jobs import options
+from jobs.fail_on import is_failure
 from jobs.main import main, reopen_run, say
 from jobs.page import write_page
 from jobs.result_files import ResultFiles, result_files
@@ -31,7 +32,7 @@ def forget(run: Run, keep_days: int | None) -> None:
 def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
     """Closes the run, prints the report, writes the requested files and deletes old audits.
 
-    Returns the exit code: 3 if a verdict of `--fail-on` was found."""
+    Returns the exit code: 3 if a condition of `--fail-on` holds."""
     begun = time.monotonic()
     summary = close(run)
     if not files.replaces_report:
@@ -42,7 +43,7 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
         write_page(run, given.report)
         say(f"page: {given.report}")
     forget(run, given.keep_days)
-    code = 3 if any(summary.counts["verdicts"].get(name, 0) for name in given.fail_on) else 0
+    code = 3 if is_failure(given.fail_on, summary.counts) else 0
     files.write(code, summary)
     return code
 

@@ -3,8 +3,8 @@
 import txnlib
 
 found = txnlib.audit("capture")
-found.table("hanging_transactions").show()
-print(txnlib.explain(found, "payments", 0, 24))
+found.hanging.show()
+print(found.explain("payments", 0, 24))
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from txnlib.version import __version__
 
 if TYPE_CHECKING:
-    from txnlib.api import Audit, audit, explain, judge, open_audit
+    from txnlib.api import Audit, audit, diff, explain, judge, open_audit, runs
 
-__all__ = ["Audit", "__version__", "audit", "explain", "judge", "open_audit"]
+__all__ = ["Audit", "__version__", "audit", "diff", "explain", "judge", "open_audit", "runs"]
 
 
 def __getattr__(name: str) -> object:

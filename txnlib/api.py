@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from txnlib.core.batch_runs import DEFAULT_DETAIL
+from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
 from txnlib.delta.session import delta_session
+from txnlib.delta.store import Store
 from txnlib.delta.tuning import settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
@@ -24,13 +28,36 @@ from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT, REPORT
 from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries import story
+from txnlib.queries.abort_plan import abort_plan
+from txnlib.queries.differences import differences_of_runs
+from txnlib.queries.page_rows import page_rows_of
 from txnlib.queries.summary import Summary, summarise
+from txnlib.queries.timeline import timeline_of
 from txnlib.readers.snapshot_start import BEGINNING
+from txnlib.render.abort_plan_text import abort_plan_output
+from txnlib.render.differences_text import differences_output
 from txnlib.render.grid import TABLE
+from txnlib.render.page import render_page
 from txnlib.render.story_text import story_output
 from txnlib.render.terminal_text import terminal_report
+from txnlib.render.timeline_text import timeline_output
 from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
+
+
+class RunTables:
+    """The tables of a run, as attributes that notebooks complete: `found.tables.hanging_transactions`."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+
+    def __getattr__(self, name: str) -> DataFrame:
+        if name not in TABLES:
+            raise AttributeError(f"there is no table {name}")
+        return self._audit.table(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted(TABLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +102,21 @@ class Audit:
         """
         return self._run.tables.read(_known(name))
 
+    @property
+    def tables(self) -> RunTables:
+        """The same tables as attributes, which notebooks complete."""
+        return RunTables(self)
+
+    @property
+    def hanging(self) -> DataFrame:
+        """The open transactions that no coordinator will end. Columns: those of `hanging_transactions`."""
+        return self.table("hanging_transactions")
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of open transactions on partitions with each verdict."""
+        return dict(self._summarised().counts["verdicts"])
+
     def all_runs(self, name: str) -> DataFrame:
         """The rows of all runs in one table; the columns `cluster` and `run_id` identify the run.
 
@@ -94,7 +136,34 @@ class Audit:
 
     def report(self) -> str:
         """The report of the run as text, as the command line prints it."""
-        return terminal_report(self._summary or summarise(query_run(self._run)), is_terminal=False)
+        return terminal_report(self._summarised(), is_terminal=False)
+
+    def plan(self) -> str:
+        """What to do about each open transaction, as `txn-audit abort-plan` prints it."""
+        run = query_run(self._run)
+        return abort_plan_output(abort_plan(run), run.run_id, instant(run.as_of_ms)).text(TABLE)
+
+    def explain(self, topic: str, partition: int, start_offset: int) -> str:
+        """The story of one open transaction: `txnlib.explain`. Raises UsageError if none begins at that offset."""
+        return story_output(story.explain(query_run(self._run), topic, partition, start_offset)).text(TABLE)
+
+    def timeline(self, *where: object, last: int = 10) -> str:
+        """The history of a topic and partition, or of a transactional id, as `txn-audit timeline` prints it.
+
+        `last`: the number of ended transactions. Raises UsageError if the run contains nothing of the kind.
+        """
+        return timeline_output(timeline_of(query_run(self._run), list(map(str, where)), last)).text(TABLE)
+
+    def html(self) -> str:
+        """The report as an HTML page, complete in itself."""
+        return render_page(page_rows_of(query_run(self._run), tables=self._run.tables.store.output))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the report."""
+        return f"<pre>{escape(self.report())}</pre>"
+
+    def _summarised(self) -> Summary:
+        return self._summary or summarise(query_run(self._run))
 
 
 def audit(
@@ -224,8 +293,26 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
 
     Raises UsageError if no open transaction begins at that offset.
     """
-    explained = story.explain(query_run(audit._run), topic, partition, start_offset)
-    return story_output(explained).text(TABLE, is_terminal=False)
+    return audit.explain(topic, partition, start_offset)
+
+
+def runs(output: str | Path | None = None, *, schema: str | None = None) -> DataFrame:
+    """The runs in the tables under a folder or in a catalog schema, newest first. Columns: AUDIT_RUNS, cluster, run_id.
+
+    Raises UsageError unless exactly one of the two is given, and MissingTableError if no audit was ever written.
+    """
+    store = Store(delta_session("txnlib"), _text(output), schema)
+    return store.read_all("audit_runs").orderBy(F.desc("as_of"), F.desc("started_at"))
+
+
+def diff(then: Audit, now: Audit) -> str:
+    """What differs between two audits of a cluster: new, ended and re-judged transactions, as `txn-audit diff` prints it.
+
+    Raises UsageError for audits of two clusters.
+    """
+    if then.cluster != now.cluster:
+        raise UsageError(f"{then.run_id} and {now.run_id} are runs of different clusters")
+    return differences_output(differences_of_runs(query_run(then._run), query_run(now._run))).text(TABLE)
 
 
 def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[str] | None = None) -> Audit:

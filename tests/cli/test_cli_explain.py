@@ -122,8 +122,8 @@ def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, 
     assert wide.split() == narrow.split(), "the words are the same"
     assert records == wide.partition("\nRECORDS")[2]
     monkeypatch.setenv("COLUMNS", "60")
-    assert answer.text("table", is_terminal=True).endswith(narrow)
-    assert answer.text("table", is_terminal=False).endswith(wide)
+    assert answer.text("table", width=80).endswith(narrow)
+    assert answer.text("table").endswith(wide)
 
 
 def test_evidence_is_printed_as_the_dump_tool_would_print_it(tables):

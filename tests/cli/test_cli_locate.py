@@ -67,7 +67,7 @@ def test_bash_completes_a_command_and_its_options(capsys, tmp_path):
     (tmp_path / "nightly").mkdir()
     (tmp_path / "night.txt").touch()
     asked = {
-        "fin": "find-hanging find-late",
+        "fin": "findings find-hanging find-late",
         "find-hanging --max": "--max-transaction-timeout",
         "completion f": "fish",
         "runs --tables nig": "nightly",

@@ -51,10 +51,12 @@ def hanging(root: Path, *argv: object) -> list[tuple[str, int]]:
     return sorted((cells[0].strip(), int(cells[1])) for cells in (line.split("\t") for line in out.splitlines()[1:]))
 
 
-def test_A01_a_search_needs_a_topic_or_a_broker(tables):
-    code, out, err = txn_audit(tables, "find-hanging")
+def test_A01_kafkas_search_needs_a_topic_or_a_broker_and_ours_does_not(tables):
+    code, out, err = txn_audit(tables, "find-hanging", "--format", "kafka")
     assert (code, out) == (2, "")
     assert "needs --topic or --broker-id" in err
+    everywhere, of_topic = (txn_audit(tables, "find-hanging", "--format", "csv", *scope)[1] for scope in ((), ("--topic", "zz")))
+    assert everywhere.count("HANGING") > of_topic.count("HANGING") == 0
 
 
 def test_A02_a_partition_needs_a_topic(tables):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
-from txnlib.render.grid import grid
+from txnlib.render.grid import grid, heading
 
 EVIL = "pay\nHANGING  all is well\x1b[2J\u202e\u2028<b>[red]"
 
@@ -146,24 +147,37 @@ def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    styled = grid(("verdict", "name"), rows, "table", is_terminal=True)
+    styled = grid(("verdict", "name"), rows, "table", width=80)
     assert "\x1b[1;31mHANGING" in styled
     assert "[bold]markup[/bold]" in styled, "what an id holds is text, not markup"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[1;31m" not in grid(("verdict", "name"), rows, "table", is_terminal=True)
+    assert "\x1b[1;31m" not in grid(("verdict", "name"), rows, "table", width=80)
     assert "\x1b" not in grid(("verdict", "name"), rows, "table"), "piped output is plain"
 
 
-@pytest.mark.parametrize("width", [30, 60, 90, 200])
-def test_however_narrow_a_terminal_is_nothing_is_cut_off(monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", str(width))
+ROWS = [
+    {"when": "07:19:36.427Z", "transactional_id": letter * 40, "detail": "a sentence of words " * 4, "number": 7} for letter in "xz"
+]
+
+
+@pytest.mark.parametrize("width", [45, 80, 120, 400])
+def test_a_terminal_gets_the_first_columns_that_fit_and_ids_stay_whole(monkeypatch, width):
     monkeypatch.setenv("NO_COLOR", "1")
-    row = {"when": "07:19:36.427Z", "a_long_name_of_a_column": "1", "transactional_id": "x" * 40, "detail": "y" * 50}
-    lines = grid(tuple(row), [row], "table", is_terminal=True).splitlines()
+    lines = grid(tuple(ROWS[0]), ROWS, "table", width=width).splitlines()
     assert max(map(len, lines)) <= width
-    text = "".join(lines)
-    assert (text.count("x"), text.count("y")) == (40, 50)
-    assert ("07:19:36.427Z" in text) is (width > 30), "times stay in one piece where there is room"
+    text = "\n".join(lines)
+    assert ("x" * 40 in text, "07:19:36.427Z" in text) == (width > 45, True)
+    assert {"when"} <= set(lines[0].split())
+    missing = sum(heading(name) not in re.sub(" +", " ", lines[0]) for name in ROWS[0])
+    assert f"({missing} more column" in lines[-1] if missing else "--wide" not in text
+
+
+def test_a_single_row_that_does_not_fit_is_a_list(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    lines = grid(tuple(ROWS[0]), ROWS[:1], "table", width=60).splitlines()
+    assert lines[:2] == ["when              07:19:36.427Z", f"transactional id  {'x' * 40}"]
+    assert " ".join(" ".join(line.split()) for line in lines).count("sentence") == 4
+    assert max(map(len, lines)) <= 60
 
 
 def test_no_jvm_and_no_spark_are_needed(repository):

@@ -12,17 +12,18 @@ import yaml
 
 from jobs import options
 from tests.house.test_docs import ROOT, blocks
-from txnlib.queries.run_result import STATUSES, URGENCY
+from txnlib.queries.run_result import SEVERITIES, STATUSES, URGENCY
 from txnlib.render.metrics import METRICS
 from txnlib.render.summary_json import Findings, Numbers
 
 PAGE = [ROOT / "docs" / "scheduling.md"]
+RULES = ROOT / "deploy" / "prometheus" / "txnlib.rules.yaml"
 
 
 def documents() -> dict[str, dict]:
-    """The YAML examples: those of Kubernetes by their kind, the alert rules as `groups`."""
+    """The YAML examples of Kubernetes, by their kind."""
     parsed = [yaml.safe_load(text) for text in blocks("yaml", PAGE)]
-    return {each.get("kind", "groups"): each for each in parsed}
+    return {each["kind"]: each for each in parsed}
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
@@ -80,8 +81,9 @@ def test_the_dag_of_airflow_is_an_audit_and_reads_what_a_summary_holds(tmp_path)
 
 
 def alerts() -> list[dict]:
-    (group,) = documents()["groups"]["groups"]
-    return group["rules"]
+    (group,) = yaml.safe_load(RULES.read_text())["groups"]
+    rules: list[dict] = group["rules"]
+    return rules
 
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
@@ -91,9 +93,17 @@ def test_an_alert_asks_for_gauges_and_labels_that_there_are(rule):
     for name, label, value in asked:
         assert name in METRICS
         assert not label or label in METRICS[name].labels
-        assert not value or value in (*URGENCY, *STATUSES)
+        assert not value or value in (*URGENCY, *STATUSES, *SEVERITIES)
     first = METRICS[asked[0][0]].labels
     assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= {"cluster", *first}
+
+
+@pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
+def test_the_runbook_of_an_alert_is_there(rule):
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+    headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(), re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+    assert not anchor or anchor in anchors
 
 
 def test_the_names_of_alerts_differ():

@@ -16,8 +16,9 @@ from deltalake import DeltaTable
 from tests.support.delta_tables import txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
 from txnlib.core.schema.rows_of_runs import WITH_CHAIN
+from txnlib.core.schema.views import VIEWS
 from txnlib.delta.store import Store, stored_schema
-from txnlib.delta.views import VIEWS, create_views
+from txnlib.delta.views import create_views
 from txnlib.spark.schemas import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent.parent

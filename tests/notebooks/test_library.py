@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,37 @@ def test_the_example_of_the_page_explains_a_transaction_as_the_command_line_does
         txnlib.explain(found, "payments", 0, 25)
 
 
+def test_an_audit_answers_as_the_command_line_does(found):
+    asked = {
+        "abort-plan": found.plan(),
+        "explain payments 0 24": found.explain("payments", 0, 24),
+        "timeline payments 0": found.timeline("payments", 0),
+        "timeline payments-batch-7": found.timeline("payments-batch-7"),
+    }
+    for command, answer in asked.items():
+        assert answer == txn_audit(found.location, *command.split())[1], command
+    assert found.counts == {"HANGING": 1, "LATE": 2, "OPEN": 1}
+    assert [row["topic"] for row in found.hanging.collect()] == ["payments"]
+    assert found.html().startswith("<!DOCTYPE html>")
+
+
+def test_a_notebook_shows_the_report_and_completes_tables(found):
+    assert found._repr_html_() == f"<pre>{escape(found.report())}</pre>"
+    assert {"open_transactions", "findings"} <= set(dir(found.tables))
+    assert found.tables.brokers.count() == 2
+    with pytest.raises(AttributeError, match="no table nothing"):
+        _ = found.tables.nothing
+
+
+def test_runs_are_listed_and_two_are_compared(spark, tmp_path):
+    out = three_nights(tmp_path / "out")
+    assert [row["run_id"] for row in txnlib.runs(out).collect()] == sorted(
+        (row["run_id"] for row in txnlib.runs(out).collect()), reverse=True
+    )
+    then, now = (txnlib.open_audit(out, as_of=NIGHTS[number]) for number in (0, 1))
+    assert txnlib.diff(then, now) == txn_audit(out, "diff", then.run_id, now.run_id)[1]
+
+
 def test_a_query_is_asked_as_documents_show(found, capsys):
     exec(example("sql.md").replace("out/quickstart", found.location), {})
     assert "|   payments|        0|HANGING|" in capsys.readouterr().out
@@ -111,5 +143,5 @@ def test_the_import_is_light_and_offers_what_it_says():
         "print(before, 'pyspark' in sys.modules, sorted(txnlib.__all__), hasattr(txnlib, 'nothing'), 'audit' in dir(txnlib))"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
-    names = ["Audit", "__version__", "audit", "explain", "judge", "open_audit"]
+    names = ["Audit", "__version__", "audit", "diff", "explain", "judge", "open_audit", "runs"]
     assert done.stdout.strip() == f"False True {names} False True"

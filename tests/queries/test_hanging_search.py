@@ -63,7 +63,7 @@ def test_the_order_of_kafka_is_queried_where_it_is_printed(tables):
     assert not any(search(tables).producers.values()), "not asked for"
     result = search(tables, with_order=True)
     assert result.producers == {("foo", 0): 5, ("foo", 1): 0, ("foo", 2): 0, ("foo", 3): 0}, "of searched partitions only"
-    printed = find_hanging_output(result).text("kafka", is_terminal=False)
+    printed = find_hanging_output(result).text("kafka")
     assert [line.split("\t")[1].strip() for line in printed.splitlines()[1:]] == ["0"]
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import os
+from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
 
-from txnlib.render.command_output import FORMS
+from txnlib.render.command_output import FORMS, KAFKA, SCRIPT
 from txnlib.render.grid import TABLE
 from txnlib.version import __version__
 
 PROGRAM: Final = "txn-audit"
+#: Names the tables if `--tables` does not.
+TABLES_VARIABLE: Final = "TXN_AUDIT_TABLES"
 _ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM and no cluster."
 EXIT_CODES: Final = "Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables."
 
@@ -33,8 +37,27 @@ class Command:
     answer: str
     reads: Reads = Reads.RUN
     options: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    #: What follows the name of the command in an example.
+    example: str = ""
+    #: Forms of output in addition to those of every command.
+    forms: tuple[str, ...] = ()
 
 
+_ONLY_TOPIC: Final = {"metavar": "TOPIC", "help": "Only this topic"}
+_LIMIT: Final = {"type": int, "metavar": "N", "help": "Only the first N"}
+_VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN")
+_ACTIONS: Final = (
+    "ABORT",
+    "ABORT_LATER",
+    "ABORT_AS_DECIDED",
+    "END_AT_COORDINATOR",
+    "REVIVE_COORDINATOR",
+    "DO_NOT_ABORT",
+    "CHECK_TIMESTAMPS",
+    "WAIT",
+    "CAPTURE_MORE",
+)
+_SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 _TOPIC: Final = {"required": True, "help": "Topic of the partition"}
 _PARTITION: Final = {"required": True, "type": int, "help": "Number of the partition"}
 
@@ -43,6 +66,34 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Print the report of an audit: what is wrong, why, and what to do",
         "report:report",
         options={"--html": {"metavar": "FILE", "help": "Also write the report as an HTML page"}},
+        example="--html report.html",
+    ),
+    "open": Command(
+        "List the open transactions with their verdicts, those that block most first",
+        "overviews:open_transactions",
+        options={
+            "--verdict": {"choices": _VERDICTS, "help": "Only transactions with this verdict"},
+            "--topic": _ONLY_TOPIC,
+            "--limit": _LIMIT,
+        },
+        example="--verdict HANGING",
+    ),
+    "findings": Command(
+        "List what is odd in the logs, the most severe first",
+        "overviews:findings",
+        options={
+            "--severity": {"choices": _SEVERITIES, "help": "Only findings of this severity or a higher one"},
+            "--name": {"metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
+            "--topic": _ONLY_TOPIC,
+            "--limit": _LIMIT,
+        },
+        example="--severity ERROR",
+    ),
+    "groups": Command(
+        "List the consumer groups that wait for a transaction to end, those that lag most first",
+        "overviews:groups",
+        options={"--topic": _ONLY_TOPIC},
+        example="--topic payments",
     ),
     "explain": Command(
         "Explain one open transaction: its records on the partition and at its coordinator, and the verdict",
@@ -52,6 +103,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "partition": {"type": int, "help": "Number of the partition"},
             "start_offset": {"type": int, "help": "First offset of the open transaction"},
         },
+        example="payments 0 24",
     ),
     "timeline": Command(
         "Show the history of a partition or of a transactional id, in chronological order",
@@ -64,6 +116,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             },
             "--last": {"type": int, "default": 10, "metavar": "N", "help": "Show the newest N ended transactions (default: 10)"},
         },
+        example="payments 0 --last 5",
     ),
     "diff": Command(
         "Compare two runs of a cluster: new, ended and re-judged transactions",
@@ -76,6 +129,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "help": "Two runs, the earlier first (default: the newest run and the one before it)",
             },
         },
+        example="2026-11-20T02:00:00Z 2026-11-21T02:00:00Z",
     ),
     "list": Command(
         "List every transactional id that has not expired",
@@ -91,19 +145,28 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "help": "Only ids that match this RE2 expression as a whole",
             },
         },
+        example="--transactional-id-pattern 'payments-.*'",
+        forms=(KAFKA,),
     ),
     "describe": Command(
         "Describe one transactional id",
         "kafka_transactions:describe",
-        options={"--transactional-id": {"required": True, "metavar": "ID", "help": "The transactional id"}},
+        options={
+            "id": {"nargs": "?", "metavar": "ID", "help": "The transactional id"},
+            "--transactional-id": {"metavar": "ID", "help": "The same, as kafka-transactions.sh takes it"},
+        },
+        example="payments-batch-7",
+        forms=(KAFKA,),
     ),
     "describe-producers": Command(
         "Describe the producers of a partition",
         "kafka_transactions:describe_producers",
         options={"--topic": _TOPIC, "--partition": _PARTITION},
+        example="--topic payments --partition 0",
+        forms=(KAFKA,),
     ),
     "find-hanging": Command(
-        "Print what kafka-transactions.sh find-hanging would have printed at the instant of the run",
+        "Print what kafka-transactions.sh find-hanging would have printed at the instant of the run, of one broker or of all",
         "kafka_transactions:find_hanging_transactions",
         options={
             "--topic": {"help": "Topic to search"},
@@ -115,16 +178,34 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "help": "Leave out transactions written to in the last MINUTES minutes (default: the setting of the audit)",
             },
         },
+        example="--topic payments",
+        forms=(KAFKA,),
     ),
     "find-late": Command(
         "List late transactions: their coordinator still expects them, but they should have ended by now", "overviews:find_late"
     ),
     "abort-plan": Command(
-        "List what to do about each open transaction, in order, with the checks before and after", "abort_plan:abort_plan"
+        "List what to do about each open transaction, in order, with the checks before and after",
+        "abort_plan:abort_plan",
+        options={
+            "--action": {"choices": _ACTIONS, "help": "Only steps of this action"},
+            "--verdict": {"choices": _VERDICTS, "help": "Only transactions with this verdict"},
+            "--topic": _ONLY_TOPIC,
+            "--limit": _LIMIT,
+        },
+        example="--action ABORT --format sh",
+        forms=(SCRIPT,),
     ),
     "coverage": Command("Show what was captured of each partition, and which copy is judged", "overviews:coverage"),
     "collect-plan": Command("List what else to copy, from which broker, and why", "collect_plan:collect_plan"),
     "runs": Command("List all runs in the tables, newest first", "overviews:list_runs", Reads.TABLES),
+    "sql": Command(
+        "Answer a question in SQL about the tables and views, of all runs. Needs DuckDB: pip install 'txnlib[sql]'",
+        "sql:sql",
+        Reads.TABLES,
+        {"query": {"metavar": "QUERY", "help": "A query; docs/tables.md describes tables and views"}},
+        '"SELECT topic, partition, verdict FROM latest_open_transactions"',
+    ),
     "locate": Command(
         "Find the partition of __transaction_state of a transactional id, and what to copy. Needs no tables",
         "locate:locate",
@@ -143,48 +224,69 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "help": "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)",
             },
         },
+        "--transactional-id payments-batch-7 --partitions 5",
     ),
     "completion": Command(
         "Print a shell completion script for commands and options. Needs no tables",
         "completion:completion",
         Reads.NOTHING,
         {"shell": {"choices": ("bash", "zsh", "fish"), "help": "Name of the shell"}},
+        "bash",
     ),
 }
 
 
+class _Parser(ArgumentParser):
+    """A parser that suggests the word that was probably meant."""
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except ArgumentError as error:
+            near = get_close_matches(str(value), list(map(str, action.choices or ())), n=1)
+            if not near:
+                raise
+            raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]}?") from error
+
+
 def parser() -> ArgumentParser:
     """The parser of all commands. Every command that reads tables takes `--tables`, `--run` and `--as-of`."""
-    whole = ArgumentParser(prog=PROGRAM, description=_ABOUT, epilog=EXIT_CODES)
+    whole = _Parser(prog=PROGRAM, description=_ABOUT, epilog=EXIT_CODES)
     whole.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    shared = {reads: [_shared(reads)] for reads in Reads}
-    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = whole.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
         added = commands.add_parser(
             name,
-            parents=shared[command.reads],
             help=command.about,
             description=f"{command.about}.",
-            epilog=EXIT_CODES,
+            epilog=f"Example: {' '.join([PROGRAM, name, command.example]).rstrip()}\n\n{EXIT_CODES}",
+            formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         for option, how in command.options.items():
             added.add_argument(option, **how)
+        _add_shared(added, command)
     return whole
 
 
-def _shared(reads: Reads) -> ArgumentParser:
-    shared = ArgumentParser(add_help=False)
-    shared.add_argument(
-        "--format",
-        choices=FORMS,
-        default=TABLE,
-        help="Output format; kafka is exactly what kafka-transactions.sh prints (default: table)",
-    )
-    if reads is not Reads.NOTHING:
+def _add_shared(added: ArgumentParser, command: Command) -> None:
+    """The options of every command."""
+    shared = added.add_argument_group("tables and output")
+    if command.reads is not Reads.NOTHING:
         shared.add_argument(
-            "--tables", default="out", metavar="PATH", help="The --output of the audit, a folder or a URI (default: out)"
+            "--tables",
+            default=os.environ.get(TABLES_VARIABLE),
+            metavar="PATH",
+            help=f"The --output of the audit, a folder or a URI (default: ${TABLES_VARIABLE}, else out, or the only folder in it)",
         )
         shared.add_argument("--run", metavar="RUN_ID", help="Run to read (default: the newest)")
         shared.add_argument("--as-of", metavar="INSTANT", help="Read the run of this instant: ISO-8601 or epoch ms")
-    return shared
+    said = {KAFKA: "; kafka is exactly what kafka-transactions.sh prints", SCRIPT: "; sh is a script that checks before each step"}
+    forms = (*FORMS, *command.forms)
+    shared.add_argument(
+        "--format",
+        choices=forms,
+        default=TABLE,
+        help=f"Output format{''.join(said[form] for form in command.forms)} (default: table)",
+    )
+    shared.add_argument("--wide", action="store_true", help="Print all columns of a table, however wide the terminal is")

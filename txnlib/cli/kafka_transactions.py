@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from txnlib.core.verdicts.find_hanging import SearchScope
+from txnlib.errors import UsageError
 from txnlib.queries.hanging_search import hanging_search
 from txnlib.queries.producers import producers_of
 from txnlib.queries.rows import Run
@@ -26,7 +27,10 @@ def list_transactions(run: Run, options: Namespace) -> CommandOutput:
 
 def describe(run: Run, options: Namespace) -> CommandOutput:
     """One transactional id. Raises UsageError if no captured coordinator has it."""
-    return kafka_output.describe_output(transactional_id(run, options.transactional_id), run.as_of_ms)
+    named = options.id if options.transactional_id is None else options.transactional_id
+    if named is None or None not in (options.id, options.transactional_id):
+        raise UsageError("describe needs one transactional id")
+    return kafka_output.describe_output(transactional_id(run, named), run.as_of_ms)
 
 
 def describe_producers(run: Run, options: Namespace) -> CommandOutput:
@@ -39,6 +43,8 @@ def describe_producers(run: Run, options: Namespace) -> CommandOutput:
 def find_hanging_transactions(run: Run, options: Namespace) -> CommandOutput:
     """What the live `find-hanging` would have printed at the instant of the run. Raises UsageError as the tool does."""
     scope = SearchScope(options.topic, options.partition, options.broker_id)
+    if options.format == KAFKA:
+        scope.check()
     return kafka_output.find_hanging_output(
         hanging_search(run, scope, options.max_transaction_timeout, with_order=_is_in_kafka_order(options))
     )

@@ -6,6 +6,7 @@ Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -35,8 +36,10 @@ def answer_to(options: Namespace) -> CommandOutput:
 def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
     if reads is Reads.NOTHING:
         return ()
-    from txnlib.queries.delta_rows import open_run, open_tables  # takes 0.1 s, which other commands can skip
+    from txnlib.queries.delta_rows import default_root, open_run, open_tables  # takes 0.1 s, which other commands can skip
 
+    if options.tables is None:
+        options.tables = default_root()
     tables = open_tables(options.tables)
     return (tables,) if reads is Reads.TABLES else (open_run(tables, run_id=options.run, as_of=options.as_of),)
 
@@ -44,9 +47,14 @@ def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Answers one command and returns the exit code. Errors go to stderr."""
     try:
-        options = parser().parse_args(argv)
+        asked = parser()
+        options = asked.parse_args(argv)
+        if options.command is None:
+            asked.print_help()
+            return 0
         answer = answer_to(options)
-        text = answer.text(options.format, is_terminal=sys.stdout.isatty())
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        text = answer.text(options.format, width=width, is_wide=options.wide)
     except SystemExit as exited:  # argparse, after --help or bad usage
         return int(exited.code or 0)
     except TxnlibError as error:

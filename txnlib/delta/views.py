@@ -1,117 +1,10 @@
-"""Views over several runs, in SQL that both Spark and DuckDB read."""
+"""The views of the catalogue, in a catalog or a session of Spark."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
-
-from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
+from txnlib.core.schema.views import VIEWS, named_by
 from txnlib.delta.store import Store
 from txnlib.spark.schemas import TABLES
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A description and a query. The query names tables, and views before it, in braces."""
-
-    about: str
-    query: str
-
-    def named(self, name: Callable[[str], str]) -> str:
-        """The query, with the name that `name` gives to every table and view."""
-        return re.sub(r"\{(\w+)\}", lambda found: name(found[1]), self.query)
-
-
-#: Name -> view, each after the views that it reads.
-VIEWS: Final[dict[str, View]] = {
-    "latest_runs": View(
-        "The newest finished run of each cluster, and its earlier run, the finished run before it (NULL if there is none).",
-        """
-SELECT cluster, run_id, as_of, previous_run_id, previous_as_of
-FROM (
-  SELECT cluster, run_id, as_of,
-         lag(run_id) OVER (PARTITION BY cluster ORDER BY as_of) AS previous_run_id,
-         lag(as_of) OVER (PARTITION BY cluster ORDER BY as_of) AS previous_as_of,
-         row_number() OVER (PARTITION BY cluster ORDER BY as_of DESC) AS age
-  FROM {audit_runs}
-  WHERE status = 'DONE'
-) AS finished
-WHERE age = 1
-""",
-    ),
-    "latest_open_transactions": View(
-        "The rows of open_transactions that belong to the newest finished run of each cluster.",
-        """
-SELECT opened.*
-FROM {open_transactions} AS opened
-JOIN {latest_runs} AS latest ON opened.run_id = latest.run_id
-""",
-    ),
-    **{
-        f"{name}_of_runs": View(
-            f"The rows of {name} that each run has, as if it had stored all of them: what was new, and what earlier runs of its "
-            "chain had stored already. run_id is the run that has them.",
-            rows_of_runs(name),
-        )
-        for name in OF_LOG
-    },
-    **{
-        f"latest_{name}": View(
-            f"The rows of {name} that the newest finished run of each cluster has.",
-            f"""
-SELECT rows_of_run.*
-FROM {{{name}_of_runs}} AS rows_of_run
-JOIN {{latest_runs}} AS latest ON rows_of_run.run_id = latest.run_id
-""",
-        )
-        for name in OF_LOG
-    },
-    "verdict_changes": View(
-        "Transactions that differ between each finished run and its earlier run: NEW, VERDICT or ENDED, or, if only one of the two "
-        "runs captured the partition, SEEN or NOT_SEEN. The same as `txn-audit diff`, for all runs.",
-        """
-WITH pairs AS (
-  SELECT cluster, run_id, as_of,
-         lag(run_id) OVER (PARTITION BY cluster ORDER BY as_of) AS previous_run_id
-  FROM {audit_runs}
-  WHERE status = 'DONE'
-),
-captured AS (
-  SELECT DISTINCT run_id, topic, partition FROM {coverage} WHERE status <> 'MISSING'
-)
-SELECT pairs.cluster, pairs.run_id, pairs.as_of, pairs.previous_run_id,
-       CASE WHEN before.run_id IS NOT NULL THEN 'VERDICT' WHEN captured.run_id IS NULL THEN 'SEEN' ELSE 'NEW' END AS change,
-       now.topic, now.partition, now.producer_id, now.start_offset, now.transactional_id, now.application,
-       before.verdict AS verdict_before, now.verdict AS verdict_now, now.reason, now.explanation AS says
-FROM pairs
-JOIN {open_transactions} AS now ON now.run_id = pairs.run_id
-LEFT JOIN {open_transactions} AS before
-  ON before.run_id = pairs.previous_run_id AND before.topic = now.topic AND before.partition = now.partition
-  AND before.producer_id = now.producer_id AND before.start_offset = now.start_offset
-LEFT JOIN captured
-  ON captured.run_id = pairs.previous_run_id AND captured.topic = now.topic AND captured.partition = now.partition
-WHERE pairs.previous_run_id IS NOT NULL AND (before.run_id IS NULL OR before.verdict <> now.verdict)
-UNION ALL
-SELECT pairs.cluster, pairs.run_id, pairs.as_of, pairs.previous_run_id,
-       CASE WHEN captured.run_id IS NULL THEN 'NOT_SEEN' ELSE 'ENDED' END AS change,
-       before.topic, before.partition, before.producer_id, before.start_offset, before.transactional_id, before.application,
-       before.verdict AS verdict_before, NULL AS verdict_now, before.reason, ended.says
-FROM pairs
-JOIN {open_transactions} AS before ON before.run_id = pairs.previous_run_id
-LEFT JOIN {open_transactions} AS now
-  ON now.run_id = pairs.run_id AND before.topic = now.topic AND before.partition = now.partition
-  AND before.producer_id = now.producer_id AND before.start_offset = now.start_offset
-LEFT JOIN {ended_transactions} AS ended
-  ON ended.run_id = pairs.run_id AND ended.topic = before.topic AND ended.partition = before.partition
-  AND ended.producer_id = before.producer_id AND ended.start_offset = before.start_offset
-LEFT JOIN captured
-  ON captured.run_id = pairs.run_id AND captured.topic = before.topic AND captured.partition = before.partition
-WHERE now.run_id IS NULL
-""",
-    ),
-}
 
 
 def create_views(store: Store) -> None:
@@ -126,13 +19,8 @@ def create_views(store: Store) -> None:
 
 def create_temporary_views(store: Store, query: str) -> None:
     """Registers the tables and views that a query names in this session, with the rows of all runs."""
-    words = set(re.findall(r"\w+", query))
-    for name in reversed(VIEWS):
-        if name in words:
-            words.update(re.findall(r"\{(\w+)\}", VIEWS[name].query))
-    for name in TABLES:
-        if name in words:
-            store.read_all(name).createOrReplaceTempView(name)
-    for name in VIEWS:
-        if name in words:
-            store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {VIEWS[name].named(str)}")
+    words, views = named_by(query)
+    for name in TABLES.keys() & set(words):
+        store.read_all(name).createOrReplaceTempView(name)
+    for name in views:
+        store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {VIEWS[name].named(str)}")

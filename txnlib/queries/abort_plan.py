@@ -24,6 +24,9 @@ COLUMNS: Final = (
 CHECKS: Final = ("before", "after", "notes", "places")
 
 
-def abort_plan(run: Run) -> list[Row]:
-    """The rows of abort_plan, in order. Columns: COLUMNS and CHECKS."""
-    return run.rows("abort_plan", (*COLUMNS, *CHECKS), order='"number"')
+def abort_plan(
+    run: Run, *, topic: str | None = None, action: str | None = None, verdict: str | None = None, limit: int | None = None
+) -> list[Row]:
+    """The rows of abort_plan, in order, with this topic, action and verdict. Columns: COLUMNS and CHECKS."""
+    where = [(name, "=", value) for name, value in {"topic": topic, "action": action, "verdict": verdict}.items() if value]
+    return run.rows("abort_plan", (*COLUMNS, *CHECKS), where, order='"number"', limit=limit)

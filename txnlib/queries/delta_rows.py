@@ -74,6 +74,10 @@ class Tables:
         rows = self._ask(name, f"SELECT {by}, {expression} AS number FROM rows{_where(where)} GROUP BY {by}")
         return {tuple(row[key] for key in keys): row["number"] for row in rows}
 
+    def dataset(self, name: str) -> Any:
+        """A table as a dataset of pyarrow, for other engines. Raises MissingTableError."""
+        return self._open(name).to_pyarrow_dataset()
+
     def _ask(self, name: str, query: str) -> list[Row]:
         builder = QueryBuilder()
         rows_of_runs = self._rows_of_runs(name)
@@ -121,6 +125,24 @@ class Tables:
         began_ms = ms(newest["started_at"])
         assert began_ms is not None
         return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
+
+
+#: Where audits of this project write unless they are told otherwise.
+DEFAULT_ROOT: Final = "out"
+
+
+def default_root() -> str:
+    """The folder of the tables if none is named: `out`, or the only folder in it that has tables.
+
+    Raises UsageError if several have.
+    """
+    root = Path(DEFAULT_ROOT)
+    if (root / RUNS).is_dir() or not root.is_dir():
+        return DEFAULT_ROOT
+    below = sorted(str(each.parent) for each in root.glob(f"*/{RUNS}"))
+    if len(below) > 1:
+        raise UsageError(f"tables are in {', '.join(below)}: name one with --tables")
+    return below[0] if below else DEFAULT_ROOT
 
 
 def open_tables(root: str) -> Tables:

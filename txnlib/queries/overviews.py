@@ -1,27 +1,70 @@
-"""Tables of the audit in fewer columns: late transactions, coverage and runs."""
+"""Tables of the audit in fewer columns: open and late transactions, findings, blocked groups, coverage and runs."""
 
 from __future__ import annotations
 
 import json
 from typing import Final
 
+from txnlib.core.finding_catalogue import Severity
 from txnlib.queries.delta_rows import Tables, chosen_runs
-from txnlib.queries.rows import Row, Run
+from txnlib.queries.rows import Filter, Row, Run
 
 LATE: Final = (
     "topic",
     "partition",
     "start_offset",
-    "producer_id",
-    "producer_epoch",
     "transactional_id",
+    "late_by",
     "coordinator_state",
+    "blocked_offsets",
     "transaction_start",
     "transaction_timeout_ms",
     "last_timestamp",
     "duration_minutes",
-    "late_by",
+    "producer_id",
+    "producer_epoch",
+)
+OPEN: Final = (
+    "topic",
+    "partition",
+    "start_offset",
+    "verdict",
+    "transactional_id",
     "blocked_offsets",
+    "blocks_since",
+    "safe_to_abort",
+    "reason",
+    "application",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_state",
+    "first_seen",
+    "runs_seen",
+    "explanation",
+    "do_not_abort_because",
+)
+FINDINGS: Final = (
+    "severity",
+    "name",
+    "topic",
+    "partition",
+    "offset",
+    "transactional_id",
+    "producer_id",
+    "evidence",
+    "message",
+)
+GROUPS: Final = (
+    "group_id",
+    "topic",
+    "partition",
+    "lag_offsets",
+    "last_stable_offset",
+    "blocking_transactional_id",
+    "committed_at",
+    "committed_offset",
+    "high_watermark",
+    "blocking_producer_id",
 )
 COVERAGE: Final = (
     "topic",
@@ -30,19 +73,46 @@ COVERAGE: Final = (
     "status",
     "is_judged",
     "is_leader",
-    "first_offset",
+    "detail",
     "end_offset",
     "high_watermark",
+    "first_offset",
     "unreadable_bytes",
     "captured_at",
-    "detail",
 )
-RUN: Final = ("run_id", "cluster", "as_of", "status", "started_at", "finished_at", "verdicts", "version", "input")
+RUN: Final = ("run_id", "status", "as_of", "verdicts", "cluster", "started_at", "finished_at", "version", "input")
 
 
 def late_transactions(run: Run) -> list[Row]:
     """Transactions that their coordinator still expects, but that should have ended by now. Columns: LATE."""
     return run.rows("late_transactions", LATE, order='"transactional_id", "topic", "partition"')
+
+
+def open_transactions(run: Run, *, verdict: str | None = None, topic: str | None = None, limit: int | None = None) -> list[Row]:
+    """The open transactions with a verdict, of a topic; those that block the most offsets first. Columns: OPEN."""
+    order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
+    return run.rows("open_transactions", OPEN, _equal(verdict=verdict, topic=topic), order=order, limit=limit)
+
+
+def findings(
+    run: Run, *, severity: str | None = None, name: str | None = None, topic: str | None = None, limit: int | None = None
+) -> list[Row]:
+    """The findings of at least a severity, of a name or a topic; the most severe first. Columns: FINDINGS."""
+    where = _equal(name=name, topic=topic)
+    if severity is not None:
+        where.append(("severity", "IN", [each.name for each in Severity if each.value >= Severity[severity].value]))
+    ranks = " ".join(f"WHEN '{each.name}' THEN {each.value}" for each in Severity)
+    order = f'CASE "severity" {ranks} END DESC, "name", "topic", "partition", "offset"'
+    return run.rows("findings", FINDINGS, where, order=order, limit=limit)
+
+
+def blocked_groups(run: Run, *, topic: str | None = None) -> list[Row]:
+    """The consumer groups that wait for a transaction, those that lag most first. Columns: GROUPS."""
+    return run.rows("blocked_groups", GROUPS, _equal(topic=topic), order='"lag_offsets" DESC, "group_id", "topic", "partition"')
+
+
+def _equal(**values: str | None) -> list[Filter]:
+    return [(column, "=", value) for column, value in values.items() if value is not None]
 
 
 def coverage(run: Run) -> list[Row]:

@@ -16,6 +16,8 @@ PREPARED: Final = "PREPARED"
 
 #: Sections of a report, in their order.
 SECTIONS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN")
+#: Transactions that no earlier audit has seen.
+_IS_NEW: Final = (("runs_seen", "=", 1),)
 #: Number of transactions in each section of a report. The tables have all.
 SHOWN: Final = 20
 SHOWN_COPIES: Final = 10
@@ -80,7 +82,7 @@ class Summary:
     as_of_basis: str
     output: str
     kafka_version: str | None = None
-    #: Counts: verdicts, reasons, findings by severity, coverage by status, rows.
+    #: Counts: verdicts, those of transactions that no earlier audit saw, findings by severity, coverage by status, rows.
     counts: Mapping[str, Any] = field(default_factory=dict)
     #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
@@ -113,6 +115,7 @@ class Summary:
 def summarise(run: Run) -> Summary:
     """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected."""
     verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
+    new = run.grouped("open_transactions", ("verdict",), "count(*)", _IS_NEW)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run)
     severities: dict[str, int] = {}
@@ -121,6 +124,7 @@ def summarise(run: Run) -> Summary:
         severities[severity] = severities.get(severity, 0) + number
     counts = {
         "verdicts": verdicts,
+        "new": {key[0]: number for key, number in sorted(new.items())},
         "transactions": verdicts | _owned(run, verdicts),
         "findings": severities,
         "coverage": covered.pop("statuses"),

@@ -3,34 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from txnlib.core.display import printable
 from txnlib.queries.abort_plan import CHECKS, COLUMNS
 from txnlib.queries.rows import Row
+from txnlib.render.abort_plan_script import abort_plan_script
 from txnlib.render.command_output import CommandOutput
 
 _SHOWN: Final = ("number", "action", "topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict")
 
 
-def abort_plan_output(rows: Sequence[Row]) -> CommandOutput:
-    """One row per action. CSV has no lists, so only people and JSON get the checks."""
+def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOutput:
+    """One row per action. CSV has no lists, so only people, scripts and JSON get the checks."""
     flat = [{name: value for name, value in row.items() if name not in CHECKS} for row in rows]
-    return CommandOutput(COLUMNS, flat, shown=_SHOWN, tail="".join(map(_steps, rows)), whole=rows)
+    script = partial(abort_plan_script, rows, run_id, as_of)
+    return CommandOutput(COLUMNS, flat, shown=_SHOWN, tail=_groups(rows), whole=rows, script=script)
+
+
+def _groups(rows: Sequence[Row]) -> str:
+    """The steps of all rows; rows that need no command are grouped by their action and reason."""
+    with_command = [row for row in rows if row["command"] is not None]
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row["command"] is None:
+            groups.setdefault((row["action"], row["reason"]), []).append(row)
+    return "".join(map(_steps, with_command)) + "".join(_group(*names, each) for names, each in groups.items())
+
+
+def _group(action: str, reason: str, rows: Sequence[Row]) -> str:
+    """Rows that need no command, and for the same reason: what they say is said once."""
+    if len(rows) == 1:
+        return _steps(rows[0])
+    lines = ["", f"{action}  {len(rows)} transactions: {reason}"]
+    lines += [f"   {row['number']}. {_where(row)}, producer {row['producer_id']}" for row in rows]
+    said = dict.fromkeys(said for row in rows for said in (row["do_not_abort_because"], *(row["notes"] or ())) if said is not None)
+    lines += [f"   note    {note}" for note in said]
+    return "".join(f"{printable(line)}\n" for line in lines)
+
+
+def _where(row: Row) -> str:
+    return ", ".join(row["places"] or [f"{row['topic']}-{row['partition']} offset {row['start_offset']}"])
 
 
 def _steps(row: Row) -> str:
     """The steps of one row."""
-    where = ", ".join(row["places"] or [f"{row['topic']}-{row['partition']} offset {row['start_offset']}"])
-    lines = ["", f"{row['number']}. {row['action']}  {where}, producer {row['producer_id']}"]
+    lines = ["", f"{row['number']}. {row['action']}  {_where(row)}, producer {row['producer_id']}"]
     if row["do_not_abort_because"] is not None:
         lines.append(f"   why no abort now: {row['do_not_abort_because']}")
-    lines += [line for step in row["before"] for line in _checked("before", step)]
+    lines += [line for step in row["before"] or () for line in _checked("before", step)]
     if row["command"] is not None:
         lines.append(f"   do      {row['command']}")
     if row["command_for_old_brokers"] is not None:
         lines.append(f"   or      {row['command_for_old_brokers']}   (brokers before 3.0)")
-    lines += [line for step in row["after"] for line in _checked("after", step)]
+    lines += [line for step in row["after"] or () for line in _checked("after", step)]
     lines += [f"   note    {note}" for note in row["notes"] or () if note != row["do_not_abort_because"]]
     return "".join(f"{printable(line)}\n" for line in lines)
 

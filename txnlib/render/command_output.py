@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.errors import UsageError
 from txnlib.queries.rows import Row
 from txnlib.render.grid import CSV, JSON, TABLE, grid, json_text
 
 KAFKA: Final = "kafka"
-FORMS: Final = (TABLE, JSON, CSV, KAFKA)
+SCRIPT: Final = "sh"
+#: What every command can print.
+FORMS: Final = (TABLE, JSON, CSV)
+#: For all columns: wider than any row.
+WIDEST: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,9 @@ class CommandOutput:
 
     columns: Sequence[str]
     rows: Sequence[Row]
+    #: In the form of Kafka's tool, and as a script; only for commands that offer these forms.
     kafka: Callable[[], str] | None = None
+    script: Callable[[], str] | None = None
     #: For people: text before and after the table; a function gets the width to wrap to.
     head: str = ""
     tail: str | Callable[[int], str] = ""
@@ -35,21 +40,26 @@ class CommandOutput:
     #: For stderr: what the output lacks.
     notes: Sequence[str] = field(default_factory=tuple)
 
-    def text(self, form: str, *, is_terminal: bool) -> str:
-        """The output in one of the forms. Raises UsageError if Kafka has no such output."""
-        if form == KAFKA:
-            if self.kafka is None:
-                raise UsageError("--format kafka: Kafka's tool has no such command")
-            return self.kafka()
+    def text(self, form: str, *, width: int | None = None, is_wide: bool = False) -> str:
+        """The output in one of the forms that the command offers.
+
+        `width`: of the terminal; None if there is none. `is_wide`: all columns, of any width.
+        """
+        others = {KAFKA: self.kafka, SCRIPT: self.script}
+        if form in others:
+            made = others[form]
+            assert made is not None
+            return made()
         if form == JSON and self.whole is not None:
             return json_text(self.whole)
         if form != TABLE:
             return grid(self.columns, self.rows, form)
         if self.page is not None:
-            return self.page(is_terminal)
+            return self.page(width is not None)
         rows = self.rows if self.people is None else self.people
-        body = grid(self.shown or self.columns, rows, form, is_terminal=is_terminal)
-        return f"{self.head}{body}{self._tail(is_terminal=is_terminal)}"
+        chosen = self.columns if is_wide or self.shown is None else self.shown
+        body = grid(chosen, rows, form, width=WIDEST if is_wide and width is not None else width)
+        return f"{self.head}{body}{self._tail(is_terminal=width is not None)}"
 
     def _tail(self, *, is_terminal: bool) -> str:
         if isinstance(self.tail, str):

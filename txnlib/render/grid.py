@@ -7,6 +7,8 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
+from textwrap import wrap
 from typing import Any, Final
 
 from txnlib.core.display import printable
@@ -16,8 +18,12 @@ TABLE: Final = "table"
 JSON: Final = "json"
 CSV: Final = "csv"
 
-#: Cells up to this length are not broken, however narrow the terminal is.
-KEPT_WHOLE: Final = 15
+#: Columns of sentences and lists. They may be wrapped between words; all other cells stay whole, because ids and times are copied.
+WRAPPED: Final = frozenset({"detail", "reason", "evidence", "message", "explanation", "verdicts", "partitions", "input"})
+#: Least width of a wrapped column.
+LEAST_WRAPPED: Final = 24
+#: Spaces between two columns.
+GAP: Final = 2
 
 #: Characters that begin a formula in a spreadsheet, in addition to those that are escaped anyway. A leading apostrophe makes the
 #: cell text (OWASP: CSV injection).
@@ -37,14 +43,52 @@ STYLES: Final[Mapping[str, str]] = {
 }
 
 
-def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, is_terminal: bool = False) -> str:
-    """The columns of the rows in one of the three forms. A grid has styles only on a terminal."""
+def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, width: int | None = None) -> str:
+    """The columns of the rows in one of the three forms.
+
+    `width`: of the terminal; None for text that is piped, which has no styles and lines of any length. On a terminal, the last
+    columns are left out if they do not fit, and a single row that does not fit is shown as a list.
+    """
     if form == JSON:
         return json_text([{name: plain(row[name]) for name in columns} for row in rows])
     if form == CSV:
         return _csv(columns, rows)
     cells = [[cell(row[name]) for name in columns] for row in rows]
-    return _styled(columns, cells) if is_terminal else _padded(columns, cells)
+    if width is None:
+        return _padded([heading(name) for name in columns], cells)
+    fitting = fitting_columns(columns, cells, width)
+    if len(rows) == 1 and fitting < len(columns):
+        return _listed(columns, cells[0], width)
+    return _styled(columns[:fitting], [row[:fitting] for row in cells], width) + left_out(len(columns) - fitting)
+
+
+def heading(column: str) -> str:
+    """The name of a column in words."""
+    return column.replace("_", " ")
+
+
+def left_out(number: int) -> str:
+    """A line about the columns that a grid leaves out."""
+    columns = "1 more column" if number == 1 else f"{number} more columns"
+    return f"({columns}: --wide, or --format json)\n" if number else ""
+
+
+def fitting_columns(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> int:
+    """How many of the first columns fit into a width. At least one."""
+    used, number = 0, 0
+    for position, name in enumerate(columns):
+        longest = max((len(row[position]) for row in cells), default=0)
+        least = min(longest, LEAST_WRAPPED) if name in WRAPPED else longest
+        used += max(least, longest_word(heading(name))) + (GAP if position else 0)
+        if used > width:
+            break
+        number += 1
+    return max(number, 1)
+
+
+def longest_word(text: str) -> int:
+    """The length of the longest word: headings are wrapped, too."""
+    return max(map(len, text.split()))
 
 
 def json_text(value: object) -> str:
@@ -77,7 +121,7 @@ def cell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     if isinstance(value, list):
-        return ",".join(printable(_place(each)) for each in value)
+        return ", ".join(printable(_place(each)) for each in value)
     return printable(value)
 
 
@@ -99,7 +143,7 @@ def _csv_cell(value: Any) -> str:
     """A cell that no spreadsheet reads as a formula. Numbers keep their sign."""
     if isinstance(value, bool | int | float):
         return str(value)
-    text = cell(value) if isinstance(value, list) else printable(value)
+    text = ",".join(printable(_place(each)) for each in value) if isinstance(value, list) else printable(value)
     return f"'{text}" if text.startswith(FORMULAS) else text
 
 
@@ -109,21 +153,28 @@ def _padded(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+def _listed(columns: Sequence[str], row: Sequence[str], width: int) -> str:
+    """One row as a list: a line for each column."""
+    names = [heading(name) for name in columns]
+    indent = max(map(len, names)) + GAP
+    lines = []
+    for name, column, text in zip(names, columns, row, strict=True):
+        parts = wrap(text, max(width - indent, LEAST_WRAPPED), break_long_words=False) if column in WRAPPED else [text]
+        lines += [f"{label:<{indent}}{part}" for label, part in zip_longest([name], parts or [""], fillvalue="")]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
     # Imported here, because piped output and scripts do not need it.
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()  # knows NO_COLOR, TERM and the width
-    widest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
-    # Do not break times and numbers: long cells give way first, if that is enough.
-    least = [min(each, KEPT_WHOLE) for each in widest]
-    has_room = sum(max(each, min(len(name), KEPT_WHOLE)) + 2 for each, name in zip(least, columns, strict=True)) <= console.width
+    console = Console(width=width)  # knows NO_COLOR and TERM
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for name, width in zip(columns, least, strict=True):
-        table.add_column(Text(name), overflow="fold", min_width=width if has_room else None)
+    for name in columns:
+        table.add_column(Text(heading(name)), overflow="fold", no_wrap=name not in WRAPPED)
     for row in cells:
         table.add_row(*[Text(text, style=STYLES.get(text.removeprefix("<-- "), "")) for text in row])
     with console.capture() as captured:

@@ -19,17 +19,20 @@ DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """What `find-hanging` searches: a topic, one of its partitions, the replicas on a broker, or a combination."""
+    """What `find-hanging` searches: a topic, one of its partitions, the replicas on a broker, a combination, or everything."""
 
     topic: str | None = None
     partition: int | None = None
     broker_id: int | None = None
 
     def __post_init__(self) -> None:
-        if self.topic is None and self.broker_id is None:
-            raise UsageError("find-hanging needs --topic or --broker-id")
         if self.partition is not None and self.topic is None:
             raise UsageError("--partition needs --topic")
+
+    def check(self) -> None:
+        """Raises UsageError for a scope that the live tool does not take: it searches no whole cluster."""
+        if self.topic is None and self.broker_id is None:
+            raise UsageError("find-hanging --format kafka needs --topic or --broker-id, as the tool does")
 
     def covers(self, topic: str, partition: int, replicas: frozenset[int]) -> bool:
         """A named partition is always searched; else every partition with a replica on the broker, not only those it leads."""

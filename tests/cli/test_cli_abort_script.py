@@ -1,0 +1,129 @@
+"""The plan as a script: it checks before each step, and stops at the first surprise. Run by Bash, with a tool that only prints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.delta_tables import txn_audit, write, write_run
+from txnlib.core.verdicts.abort_plan import Action, OpenTransaction, plan
+from txnlib.core.verdicts.kafka_commands import abort
+
+PRODUCERS = "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset"
+DESCRIBED = (
+    "CoordinatorId\tTransactionalId\tProducerId\tProducerEpoch\tTransactionState\tTransactionTimeoutMs\t"
+    "CurrentTransactionStartTimeMs\tTransactionDurationMs\tTopicPartitions"
+)
+
+
+def producers(start: object, producer: int = 7) -> str:
+    other = "8         \t0            \t3                     \t0           \t1            \tNone"
+    return f"{PRODUCERS}\t\n{other}\t\n{producer}\t1\t3\t9\t2\t{start}\t\n"
+
+
+def described(state: str, partitions: str, producer: int = 7) -> str:
+    return f"{DESCRIBED}\t\n1\tpay\t{producer}\t1\t{state}\t60000\tNone\tNone\t{partitions}\t\n"
+
+
+#: What the tool prints when all is as the plan says: before, at the coordinator, after.
+AS_PLANNED = {"open": producers(24), "state": described("CompleteAbort", ""), "ended": producers(None)}
+SURPRISES = {
+    "another transaction began": {"open": producers(25)},
+    "it has ended": {"open": producers(None)},
+    "another producer has one there": {"open": producers(24, producer=70)},
+    "the coordinator lists the partition": {"state": described("Ongoing", "orders-1,payments-0")},
+    "it is to be committed": {"state": described("PrepareCommit", "")},
+    "a table of another form": {"state": described("Ongoing", "payments-0").replace("TopicPartitions", "Partitions")},
+    "no row": {"state": f"{DESCRIBED}\n"},
+    "nothing": {"open": ""},
+}
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    transaction = OpenTransaction(
+        topic="payments",
+        partition=0,
+        producer_id=7,
+        producer_epoch=1,
+        coordinator_epoch=None,
+        start_offset=24,
+        transactional_id="pay",
+        verdict="HANGING",
+        reason="WRITTEN_AFTER_MARKER",
+        safe_to_abort=True,
+        abort_command=abort("payments", 0, 24),
+    )
+    found = plan(transaction)
+    assert found is not None
+    write_run(tmp_path / "out")
+    known = {name: getattr(transaction, name) for name in ("topic", "partition", "producer_id", "start_offset", "transactional_id")}
+    before = [{"command": step.command, "must_print": step.must_print} for step in found.before]
+    row = {**known, "before": before, "number": 1, "action": found.action.name, "verdict": "HANGING", "command": found.command}
+    later = {
+        **row,
+        "number": 2,
+        "action": Action.DO_NOT_ABORT.name,
+        "transactional_id": "evil\nrun rm -rf /",
+        "notes": ["a\nrun x"],
+    }
+    write(tmp_path / "out", "abort_plan", row, later)
+    code, out, err = txn_audit(tmp_path / "out", "abort-plan", "--format", "sh")
+    assert (code, err) == (0, "")
+    path = tmp_path / "plan.sh"
+    path.write_text(out)
+    return path
+
+
+def carried_out(script: Path, printed: dict[str, str], *, fails: str = "") -> tuple[int, list[str]]:
+    """The exit code, and the commands that reached the tool."""
+    folder = script.parent
+    for name, text in printed.items():
+        (folder / name).write_text(text)
+    tool = folder / "bin" / "kafka-transactions.sh"
+    tool.parent.mkdir()
+    tool.write_text(
+        f"""#!/usr/bin/env bash
+echo "$*" >> {folder}/ran
+[[ "$3" != "{fails}" ]] || exit 1
+case "$3" in
+  describe-producers) if grep -q ' abort ' {folder}/ran; then cat {folder}/ended; else cat {folder}/open; fi ;;
+  describe) cat {folder}/state ;;
+esac
+"""
+    )
+    tool.chmod(0o755)
+    environment = {"PATH": f"{tool.parent}:{os.environ['PATH']}", "BOOTSTRAP": "broker:9092"}
+    done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
+    ran = (folder / "ran").read_text().splitlines() if (folder / "ran").exists() else []
+    assert ("STOPPED" in done.stderr) == (done.returncode != 0), done.stderr
+    return done.returncode, [line.split()[2] for line in ran]
+
+
+def test_a_step_that_is_as_planned_is_checked_done_and_checked_again(script):
+    code, ran = carried_out(script, AS_PLANNED)
+    assert (code, ran) == (0, ["describe-producers", "describe", "abort", "describe-producers"])
+
+
+@pytest.mark.parametrize("surprise", SURPRISES)
+def test_nothing_is_done_after_a_surprise(script, surprise):
+    code, ran = carried_out(script, {**AS_PLANNED, **SURPRISES[surprise]})
+    assert (code, "abort" in ran) == (1, False)
+
+
+@pytest.mark.parametrize("command", ["describe-producers", "describe"])
+def test_nothing_is_done_if_the_tool_fails(script, command):
+    code, ran = carried_out(script, AS_PLANNED, fails=command)
+    assert (code, "abort" in ran) == (1, False)
+
+
+def test_an_abort_without_effect_is_a_surprise(script):
+    assert carried_out(script, {**AS_PLANNED, "ended": producers(24)})[0] == 1
+
+
+def test_the_address_must_be_named(script):
+    done = subprocess.run(["bash", script], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    assert (done.returncode != 0, "set BOOTSTRAP" in done.stderr) == (True, True)

@@ -1,0 +1,38 @@
+"""What makes an audit fail a pipeline."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.fail_on import is_failure, parse_fail_on
+from txnlib.errors import UsageError
+
+NOTHING = {"verdicts": {"OPEN": 3}, "new": {"OPEN": 3}, "findings": {"ERROR": 2}, "coverage": {"COMPLETE": 9, "DAMAGED": 0}}
+KNOWN = {**NOTHING, "verdicts": {"HANGING": 1, "LATE": 2}, "new": {"LATE": 1}}
+
+
+@pytest.mark.parametrize(
+    ("given", "counts", "expected"),
+    [
+        ("hanging,stuck,late,suspect,unknown,new,critical,coverage", NOTHING, False),
+        ("hanging", KNOWN, True),
+        ("HANGING , stuck", KNOWN, True),
+        ("stuck", KNOWN, False),
+        ("new", KNOWN, True),
+        ("new-late", KNOWN, True),
+        ("new-hanging", KNOWN, False),
+        ("critical", {**NOTHING, "findings": {"CRITICAL": 1}}, True),
+        ("coverage", {**NOTHING, "coverage": {"COMPLETE": 9, "MISSING": 1}}, True),
+        ("coverage", {**NOTHING, "coverage": {"PARTIAL": 1}}, True),
+        ("", KNOWN, False),
+        (None, KNOWN, False),
+    ],
+)
+def test_an_audit_fails_on_what_was_named_alone(given, counts, expected):
+    assert is_failure(parse_fail_on(given), counts) is expected
+
+
+@pytest.mark.parametrize("given", ["open", "new-open", "lost", "hanging,lost"])
+def test_what_is_no_condition_is_refused(given):
+    with pytest.raises(UsageError, match="expected some of hanging"):
+        parse_fail_on(given)

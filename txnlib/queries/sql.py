@@ -1,0 +1,57 @@
+"""Any question in SQL, answered by DuckDB over the tables of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from txnlib.core.schema import TABLES
+from txnlib.core.schema.views import VIEWS, named_by
+from txnlib.errors import UsageError
+from txnlib.queries.delta_rows import Tables
+from txnlib.queries.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of an answer, with their columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+
+
+def ask(tables: Tables, query: str) -> Answer:
+    """The answer to a query over the tables and views that it names (docs/tables.md), of all runs.
+
+    Raises UsageError for a query that DuckDB refuses, and without DuckDB, which is an extra.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise UsageError("sql needs DuckDB: pip install 'txnlib[sql]'") from error
+    words, views = named_by(query)
+    with duckdb.connect(config={"enable_external_access": "false"}) as database:
+        for name in TABLES.keys() & {*words}:
+            database.register(name, tables.dataset(name))
+        for name in views:
+            database.execute(f"CREATE VIEW {name} AS {VIEWS[name].named(str)}")
+        try:
+            answer = database.execute(query)
+            columns = [column[0] for column in answer.description or ()]
+            values = answer.fetchall()
+        except duckdb.Error as error:
+            known = ", ".join([*sorted(TABLES), *VIEWS])
+            hint = f". Tables and views: {known}" if isinstance(error, duckdb.CatalogException) else ""
+            raise UsageError(f"{str(error).splitlines()[0]}{hint}") from error
+    names = _unique(columns)
+    return Answer(names, [dict(zip(names, row, strict=True)) for row in values])
+
+
+def _unique(columns: Sequence[str]) -> list[str]:
+    """The names, with a number after each that is there already."""
+    seen: dict[str, int] = {}
+    names = []
+    for column in columns:
+        seen[column] = seen.get(column, 0) + 1
+        names.append(column if seen[column] == 1 else f"{column}_{seen[column]}")
+    return names
