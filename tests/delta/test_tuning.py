@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PySparkException
 
 from txnlib.delta.tuning import Plans, Tuning
 from txnlib.spark.local_rows import CODEGEN
+from txnlib.spark.session_settings import setting
 
 
 class Settings(dict):
@@ -71,3 +73,12 @@ def _wait_for_place(tuning: Tuning) -> None:
     while len(tuning._waiting) <= known:
         threading.Event().wait(0.01)
     _wait_for_place.known = known + 1
+
+
+def test_a_server_that_tells_and_takes_no_setting_is_left_alone():
+    def refuse(*_: object) -> None:
+        raise PySparkException("CONFIG_NOT_AVAILABLE")
+
+    refusing = SimpleNamespace(get=refuse, set=refuse, unset=refuse)
+    with Tuning(SimpleNamespace(conf=refusing)).of(Plans.SMALL):
+        assert setting(SimpleNamespace(conf=refusing), CODEGEN) is None

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from txnlib.spark.joins import BROADCAST_LIMIT, NEVER
 from txnlib.spark.local_rows import CODEGEN, INTERPRETED
+from txnlib.spark.session_settings import setting
 
 #: Compiling a plan to Java takes longer than interpreting it over some 100,000 rows (66 s of CPU against 53 s for the sample).
 _INTERPRET: Final = {
@@ -110,7 +111,7 @@ class Tuning:
 
 
 def _settings(spark: SparkSession) -> dict[str, str | None]:
-    return {key: spark.conf.get(key, None) for key in _TUNED}
+    return {key: setting(spark, key) for key in _TUNED}
 
 
 def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:

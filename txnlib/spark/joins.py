@@ -7,6 +7,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.spark.session_settings import setting
+
 #: The setting that stops broadcasts, and its value. `delta.tuning` sets it for a small audit.
 BROADCAST_LIMIT: Final = "spark.sql.autoBroadcastJoinThreshold"
 NEVER: Final = "-1"
@@ -18,5 +20,5 @@ def broadcast(frame: DataFrame) -> DataFrame:
     In a session without broadcasts, it is not marked. All rows of a small audit are in one partition, so a join needs neither
     a broadcast, which is a job of its own, nor a shuffle.
     """
-    is_stopped = frame.sparkSession.conf.get(BROADCAST_LIMIT, None) == NEVER
+    is_stopped = setting(frame.sparkSession, BROADCAST_LIMIT) == NEVER
     return frame if is_stopped else F.broadcast(frame)

@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from txnlib.spark.session_settings import setting
+
 #: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32 << 20
@@ -67,7 +69,7 @@ def settled(frame: DataFrame) -> DataFrame:
     A plan contains each frame as often as it uses it, and Spark optimises all of them. For few rows, that takes longer than all
     else. In other sessions, the frame is not changed.
     """
-    if frame.sparkSession.conf.get(CODEGEN, None) != INTERPRETED:
+    if setting(frame.sparkSession, CODEGEN) != INTERPRETED:
         return frame
     relaxed = _relaxed(frame)
     rows = collect(relaxed)
