@@ -75,15 +75,19 @@ def left_out(number: int) -> str:
 
 def fitting_columns(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> int:
     """How many of the first columns fit into a width. At least one."""
-    used, number = 0, 0
+    used, number = -GAP, 0
     for position, name in enumerate(columns):
-        longest = max((len(row[position]) for row in cells), default=0)
-        least = min(longest, LEAST_WRAPPED) if name in WRAPPED else longest
-        used += max(least, longest_word(heading(name))) + (GAP if position else 0)
+        used += GAP + least_width(name, [row[position] for row in cells])
         if used > width:
             break
         number += 1
     return max(number, 1)
+
+
+def least_width(column: str, cells: Sequence[str]) -> int:
+    """The least width of a column: of its longest cell, unless it is wrapped, and of the longest word in its heading."""
+    longest = max(map(len, cells), default=0)
+    return max(min(longest, LEAST_WRAPPED) if column in WRAPPED else longest, longest_word(heading(column)))
 
 
 def longest_word(text: str) -> int:
@@ -173,8 +177,11 @@ def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) 
 
     console = Console(width=width)  # knows NO_COLOR and TERM
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for name in columns:
-        table.add_column(Text(heading(name)), overflow="fold", no_wrap=name not in WRAPPED)
+    for position, name in enumerate(columns):
+        least = least_width(name, [row[position] for row in cells])
+        is_whole = name not in WRAPPED
+        title = Text("\n".join(wrap(heading(name), least)))
+        table.add_column(title, overflow="fold", no_wrap=is_whole, min_width=least, width=least if is_whole else None)
     for row in cells:
         table.add_row(*[Text(text, style=STYLES.get(text.removeprefix("<-- "), "")) for text in row])
     with console.capture() as captured:
