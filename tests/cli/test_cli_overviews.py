@@ -1,4 +1,4 @@
-"""Open transactions, findings, waiting groups, questions in SQL, and where the tables are if nobody says so."""
+"""Commands that list: open transactions, findings, groups, answers in SQL."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from txnlib.cli.commands import COMMANDS, TABLES_VARIABLE, parser
+from txnlib.cli.commands import COMMANDS, parser
 from txnlib.cli.main import main
+from txnlib.queries.delta_rows import TABLES_VARIABLE
 
 
 def column(root, name: str, *argv: object) -> list[str]:

@@ -61,9 +61,12 @@ OLD = NOW - 60 * MINUTE
 HANGING = [(132, 5, 19, 29_384, OLD, 60)]
 
 
-def test_A01_a_search_needs_a_topic_or_a_broker() -> None:
+def test_A01_a_search_of_the_tool_needs_a_topic_or_a_broker() -> None:
     with pytest.raises(UsageError, match=r"--topic or --broker-id"):
-        SearchScope()
+        SearchScope().check()
+    assert SearchScope().covers("any", 0, frozenset())
+    SearchScope(topic="any").check()
+    SearchScope(broker_id=1).check()
 
 
 def test_A02_a_partition_needs_a_topic() -> None:

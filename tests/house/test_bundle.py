@@ -152,7 +152,7 @@ def test_a_job_starts_the_audit_with_options_it_takes(bundle, repository, name):
     given = options.parse(options.AUDIT, "", argv)
     assert given.input == ["/Volumes/main/kafka_transactions/captures/kafka"]
     assert (given.schema, given.cluster, given.mode) == ("main.kafka_transactions", "kafka", "incremental")
-    assert (given.fail_on, given.keep_days) == ({"HANGING", "STUCK"}, 400)
+    assert (given.fail_on, given.keep_days) == ({"hanging", "stuck"}, 400)
 
 
 def _filled(bundle: dict[str, Any], text: str) -> str:

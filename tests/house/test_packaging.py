@@ -92,7 +92,8 @@ def test_it_is_the_wheel_that_runs_and_it_reads_tables(installed, tmp_path):
 
 def declared(repository: Path) -> set[str]:
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    return {re.match(r"[\w.-]+", given)[0] for given in [*project["dependencies"], *project["optional-dependencies"]["spark"]]}
+    extras = project["optional-dependencies"]
+    return {re.match(r"[\w.-]+", given)[0] for given in [*project["dependencies"], *extras["spark"], *extras["sql"]]}
 
 
 def test_the_job_starts_by_its_name_in_the_wheel(installed):

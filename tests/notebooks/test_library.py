@@ -85,7 +85,7 @@ def test_an_audit_answers_as_the_command_line_does(found):
         assert answer == txn_audit(found.location, *command.split())[1], command
     assert found.counts == {"HANGING": 1, "LATE": 2, "OPEN": 1}
     assert [row["topic"] for row in found.hanging.collect()] == ["payments"]
-    assert found.html().startswith("<!DOCTYPE html>")
+    assert found.html().startswith("<!doctype html>")
 
 
 def test_a_notebook_shows_the_report_and_completes_tables(found):

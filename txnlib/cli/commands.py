@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +14,6 @@ from txnlib.render.grid import TABLE
 from txnlib.version import __version__
 
 PROGRAM: Final = "txn-audit"
-#: Names the tables if `--tables` does not.
-TABLES_VARIABLE: Final = "TXN_AUDIT_TABLES"
 _ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM and no cluster."
 EXIT_CODES: Final = "Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables."
 
@@ -275,9 +272,8 @@ def _add_shared(added: ArgumentParser, command: Command) -> None:
     if command.reads is not Reads.NOTHING:
         shared.add_argument(
             "--tables",
-            default=os.environ.get(TABLES_VARIABLE),
             metavar="PATH",
-            help=f"The --output of the audit, a folder or a URI (default: ${TABLES_VARIABLE}, else out, or the only folder in it)",
+            help="The --output of the audit, a folder or a URI (default: $TXN_AUDIT_TABLES, else out, or the only folder in it)",
         )
         shared.add_argument("--run", metavar="RUN_ID", help="Run to read (default: the newest)")
         shared.add_argument("--as-of", metavar="INSTANT", help="Read the run of this instant: ISO-8601 or epoch ms")

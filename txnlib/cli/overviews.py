@@ -1,4 +1,4 @@
-"""`txn-audit open`, `findings`, `groups`, `find-late`, `coverage` and `runs`: tables of the audit in fewer columns."""
+"""Commands that print a table of the audit in fewer columns: `open`, `findings`, `groups`, `find-late`, `coverage`, `runs`."""
 
 from __future__ import annotations
 

@@ -127,15 +127,19 @@ class Tables:
         return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
 
 
+#: The environment variable that names the tables.
+TABLES_VARIABLE: Final = "TXN_AUDIT_TABLES"
 #: Where audits of this project write unless they are told otherwise.
 DEFAULT_ROOT: Final = "out"
 
 
 def default_root() -> str:
-    """The folder of the tables if none is named: `out`, or the only folder in it that has tables.
+    """The tables if none are named: those of TXN_AUDIT_TABLES, else in `out`, or in the only folder in it that has tables.
 
     Raises UsageError if several have.
     """
+    if named := os.environ.get(TABLES_VARIABLE):
+        return named
     root = Path(DEFAULT_ROOT)
     if (root / RUNS).is_dir() or not root.is_dir():
         return DEFAULT_ROOT

@@ -1,4 +1,7 @@
-"""The plan of an audit as a script, which checks before each step and stops at the first surprise."""
+"""The plan of an audit as a script.
+
+It checks before each step, and stops at the first surprise.
+"""
 
 from __future__ import annotations
 
