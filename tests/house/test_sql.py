@@ -95,7 +95,8 @@ def test_every_query_shown_is_answered_and_alike_on_both_engines(on_spark, datab
     if "ORDER BY" not in question.on["spark"].splitlines()[-1]:
         answers = [sorted(rows, key=repr) for rows in answers]
     assert answers[0] == answers[1]
-    assert answers[0], "nothing in three nights answers it"
+    # No transaction is late on the last of the three nights.
+    assert bool(answers[0]) == (question.heading != "latest_late_transactions"), "nothing in three nights answers it"
 
 
 def answer(database, heading):

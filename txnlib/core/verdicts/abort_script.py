@@ -1,7 +1,7 @@
 """Checks of a script before and after it ends a transaction.
 
-They are conditions on what Kafka's tool prints, and say the same as `must_print` of the plan (`abort_plan`), for a program. A script
-runs only steps that leave no question to a person: all others are comments.
+They are conditions on what Kafka's tool prints, and say the same as `must_print` of the plan (`abort_plan`), for a program. A
+script runs only steps that leave no question to a person: all others are comments.
 """
 
 from __future__ import annotations
