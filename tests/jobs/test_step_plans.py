@@ -6,9 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from txnlib.delta.tuning import Plans
+from jobs import options
+from jobs.options import parse, request_of
+from txnlib.delta.tuning import Plans, settings_kept
+from txnlib.pipeline import run as pipeline_run
+from txnlib.pipeline import step_plans
+from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.step_plans import Scale, plans_of, scale_of
 from txnlib.pipeline.tables import AUDIT
+from txnlib.spark.schemas import TABLES
 
 MIB = 1 << 20
 
@@ -43,3 +49,19 @@ def test_the_logs_of_coordinators_and_groups_decide_what_fits(size, of_topics, s
 def test_the_rows_of_batches_decide_how_a_step_is_planned(scale, step, new_rows, rows, plans):
     assert step in {each.name for each in AUDIT}
     assert plans_of(SimpleNamespace(scale=scale, new_batch_rows=new_rows, batch_rows=rows), step) is plans
+
+
+@pytest.mark.slow
+def test_tables_are_the_same_however_steps_are_planned(spark, captures, tmp_path, monkeypatch):
+    monkeypatch.setattr(step_plans, "MAX_SORTED_ROWS", 100)
+    made = {}
+    for scale in Scale:
+        monkeypatch.setattr(pipeline_run, "scale_of", lambda size, of_topics, scale=scale: scale)
+        argv = ["--input", str(captures / "old-disk-4.1" / "brokers"), "--output", str(tmp_path / scale.name)]
+        with settings_kept(spark):
+            run = pipeline_run.open_run(request_of(parse(options.AUDIT, "", argv)))
+            carry_out(run, AUDIT)
+            made[scale] = {name: sorted(map(repr, run.tables.read(name).collect())) for name in TABLES.keys() - {"audit_runs"}}
+    assert len(made[Scale.ALL_FIT]["record_batches"]) > 100
+    for scale in Scale:
+        assert made[scale] == made[Scale.ALL_FIT], scale
