@@ -4,35 +4,13 @@ from __future__ import annotations
 
 import json
 
-from tests.support.delta_tables import txn_audit, write, write_run
-from txnlib.core.verdicts.abort_plan import OpenTransaction, plan
-from txnlib.core.verdicts.kafka_commands import abort
-
-HANGING = OpenTransaction(
-    topic="payments",
-    partition=0,
-    producer_id=7,
-    producer_epoch=1,
-    coordinator_epoch=None,
-    start_offset=24,
-    transactional_id="pay\n1. ABORT  everything",
-    verdict="HANGING",
-    reason="WRITTEN_AFTER_MARKER",
-    safe_to_abort=True,
-    abort_command=abort("payments", 0, 24),
-)
+from tests.support.delta_tables import txn_audit
+from tests.support.planned import HANGING, row_of, write_plan
 
 
-def written(root, transaction=HANGING):
-    write_run(root)
-    found = plan(transaction)
-    steps = {
-        name: [{"command": step.command, "must_print": step.must_print} for step in part]
-        for name, part in {"before": found.before, "after": found.after}.items()
-    }
-    known = {name: getattr(transaction, name) for name in ("topic", "partition", "producer_id", "start_offset", "transactional_id")}
-    row = {**known, **steps, "number": 1, "action": found.action.name, "verdict": transaction.verdict, "command": found.command}
-    write(root, "abort_plan", {**row, "command_for_old_brokers": found.command_for_old_brokers})
+def written(root):
+    found, row = row_of(HANGING)
+    write_plan(root, row)
     return found
 
 

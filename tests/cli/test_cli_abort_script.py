@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.delta_tables import txn_audit, write, write_run
-from txnlib.core.verdicts.abort_plan import Action, OpenTransaction, plan
-from txnlib.core.verdicts.kafka_commands import abort
+from tests.support.delta_tables import txn_audit
+from tests.support.planned import HANGING, row_of, write_plan
+from txnlib.core.verdicts.abort_plan import Action
 
 PRODUCERS = "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset"
 DESCRIBED = (
@@ -44,33 +45,9 @@ SURPRISES = {
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    transaction = OpenTransaction(
-        topic="payments",
-        partition=0,
-        producer_id=7,
-        producer_epoch=1,
-        coordinator_epoch=None,
-        start_offset=24,
-        transactional_id="pay",
-        verdict="HANGING",
-        reason="WRITTEN_AFTER_MARKER",
-        safe_to_abort=True,
-        abort_command=abort("payments", 0, 24),
-    )
-    found = plan(transaction)
-    assert found is not None
-    write_run(tmp_path / "out")
-    known = {name: getattr(transaction, name) for name in ("topic", "partition", "producer_id", "start_offset", "transactional_id")}
-    before = [{"command": step.command, "must_print": step.must_print} for step in found.before]
-    row = {**known, "before": before, "number": 1, "action": found.action.name, "verdict": "HANGING", "command": found.command}
-    later = {
-        **row,
-        "number": 2,
-        "action": Action.DO_NOT_ABORT.name,
-        "transactional_id": "evil\nrun rm -rf /",
-        "notes": ["a\nrun x"],
-    }
-    write(tmp_path / "out", "abort_plan", row, later)
+    _, row = row_of(replace(HANGING, transactional_id="pay"))
+    evil = {"transactional_id": "evil\nrun false", "notes": ["a\nrun false"]}
+    write_plan(tmp_path / "out", row, {**row, "number": 2, "action": Action.DO_NOT_ABORT.name, **evil})
     code, out, err = txn_audit(tmp_path / "out", "abort-plan", "--format", "sh")
     assert (code, err) == (0, "")
     path = tmp_path / "plan.sh"

@@ -12,6 +12,9 @@ import pytest
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.cli.commands import COMMANDS, parser
 from txnlib.cli.main import main
+from txnlib.core.finding_catalogue import Severity
+from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.reason import Verdict
 from txnlib.queries.delta_rows import TABLES_VARIABLE
 
 
@@ -108,3 +111,12 @@ def test_every_help_has_an_example_that_can_be_parsed(capsys, name):
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Example: ")]
     words = shlex.split(line.removeprefix("Example: txn-audit "))
     assert parser().parse_args(words).command == name
+
+
+def test_options_offer_all_names_of_the_core():
+    offered = {
+        option: how["choices"] for command in COMMANDS.values() for option, how in command.options.items() if "choices" in how
+    }
+    assert offered["--verdict"] == tuple(Verdict.__members__)
+    assert offered["--action"] == tuple(Action.__members__)
+    assert offered["--severity"] == tuple(Severity.__members__)

@@ -41,7 +41,12 @@ class Command:
 
 
 _ONLY_TOPIC: Final = {"metavar": "TOPIC", "help": "Only this topic"}
-_LIMIT: Final = {"type": int, "metavar": "N", "help": "Only the first N"}
+#: Options that choose some rows of a table.
+_SOME: Final[Mapping[str, dict[str, Any]]] = {
+    "--topic": _ONLY_TOPIC,
+    "--limit": {"type": int, "metavar": "N", "help": "Only the first N"},
+}
+# The names of Verdict, Action and Severity. Their modules take longer to load than some answers.
 _VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN")
 _ACTIONS: Final = (
     "ABORT",
@@ -55,6 +60,7 @@ _ACTIONS: Final = (
     "CAPTURE_MORE",
 )
 _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
+_ONLY_VERDICT: Final = {"choices": _VERDICTS, "help": "Only transactions with this verdict"}
 _TOPIC: Final = {"required": True, "help": "Topic of the partition"}
 _PARTITION: Final = {"required": True, "type": int, "help": "Number of the partition"}
 
@@ -68,11 +74,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "open": Command(
         "List the open transactions with their verdicts, those that block most first",
         "overviews:open_transactions",
-        options={
-            "--verdict": {"choices": _VERDICTS, "help": "Only transactions with this verdict"},
-            "--topic": _ONLY_TOPIC,
-            "--limit": _LIMIT,
-        },
+        options={"--verdict": _ONLY_VERDICT, **_SOME},
         example="--verdict HANGING",
     ),
     "findings": Command(
@@ -81,8 +83,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         options={
             "--severity": {"choices": _SEVERITIES, "help": "Only findings of this severity or a higher one"},
             "--name": {"metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
-            "--topic": _ONLY_TOPIC,
-            "--limit": _LIMIT,
+            **_SOME,
         },
         example="--severity ERROR",
     ),
@@ -186,9 +187,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "abort_plan:abort_plan",
         options={
             "--action": {"choices": _ACTIONS, "help": "Only steps of this action"},
-            "--verdict": {"choices": _VERDICTS, "help": "Only transactions with this verdict"},
-            "--topic": _ONLY_TOPIC,
-            "--limit": _LIMIT,
+            "--verdict": _ONLY_VERDICT,
+            **_SOME,
         },
         example="--action ABORT --format sh",
         forms=(SCRIPT,),

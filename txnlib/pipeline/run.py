@@ -83,9 +83,11 @@ class Run:
     def batch_rows(self) -> int:
         """Rows of `record_batches` that this run has, including earlier ones of its chain; 0 until they are written."""
         if self._batch_rows is None:
-            if self.capture is not None and "record_batches" not in self.written:
+            written = self.written.get("record_batches")
+            if written is None and self.capture is not None:
                 return 0
-            self._batch_rows = self.tables.read("record_batches").count()
+            known = None if written is None or self.resumption is not None else written.rows
+            self._batch_rows = self.tables.read("record_batches").count() if known is None else known
         return self._batch_rows
 
     def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:

@@ -36,6 +36,18 @@ class View:
         return re.sub(r"\{(\w+)\}", lambda found: name(found[1]), self.query)
 
 
+def _latest(name: str, rows: str, which: str) -> View:
+    """The newest rows of a table or view. `which`: which they are, in words."""
+    return View(
+        f"The rows of {name} that {which}.",
+        f"""
+SELECT rows_of_run.*
+FROM {{{rows}}} AS rows_of_run
+JOIN {{latest_runs}} AS latest ON rows_of_run.run_id = latest.run_id
+""",
+    )
+
+
 #: Name -> view, each after the views that it reads.
 VIEWS: Final[dict[str, View]] = {
     "latest_runs": View(
@@ -53,17 +65,7 @@ FROM (
 WHERE age = 1
 """,
     ),
-    **{
-        f"latest_{name}": View(
-            f"The rows of {name} that belong to the newest finished run of each cluster.",
-            f"""
-SELECT rows_of_run.*
-FROM {{{name}}} AS rows_of_run
-JOIN {{latest_runs}} AS latest ON rows_of_run.run_id = latest.run_id
-""",
-        )
-        for name in OF_REPORT
-    },
+    **{f"latest_{name}": _latest(name, name, "belong to the newest finished run of each cluster") for name in OF_REPORT},
     **{
         f"{name}_of_runs": View(
             f"The rows of {name} that each run has, as if it had stored all of them: what was new, and what earlier runs of its "
@@ -72,17 +74,7 @@ JOIN {{latest_runs}} AS latest ON rows_of_run.run_id = latest.run_id
         )
         for name in OF_LOG
     },
-    **{
-        f"latest_{name}": View(
-            f"The rows of {name} that the newest finished run of each cluster has.",
-            f"""
-SELECT rows_of_run.*
-FROM {{{name}_of_runs}} AS rows_of_run
-JOIN {{latest_runs}} AS latest ON rows_of_run.run_id = latest.run_id
-""",
-        )
-        for name in OF_LOG
-    },
+    **{f"latest_{name}": _latest(name, f"{name}_of_runs", "the newest finished run of each cluster has") for name in OF_LOG},
     "verdict_changes": View(
         "Transactions that differ between each finished run and its earlier run: NEW, VERDICT or ENDED, or, if only one of the two "
         "runs captured the partition, SEEN or NOT_SEEN. The same as `txn-audit diff`, for all runs.",

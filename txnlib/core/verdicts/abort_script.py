@@ -15,8 +15,6 @@ from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import kafka_commands
 from txnlib.core.verdicts.abort_plan import Action
 
-#: The actions that a script carries out. All others need the owner of an application, a look into a log, time, or another copy.
-SCRIPTED: Final = frozenset({Action.ABORT, Action.ABORT_AS_DECIDED})
 #: Kafka: `org.apache.kafka.common.internals.Topic`. Conditions contain the name as it is.
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -49,7 +47,8 @@ def _before_decided_abort(row: Mapping[str, Any]) -> str:
     return f'value("TransactionState") == "{TransactionState.PREPARE_ABORT.kafka_name}" && {_of_producer(row)}'
 
 
-#: Action -> the condition on the coordinator's state, and whether a row must meet it, or must not.
+#: The actions that a script carries out -> the condition on the coordinator's state, and whether a row must meet it, or must not.
+#: All other actions need the owner of an application, a look into a log, time, or another copy.
 _AT_COORDINATOR: Final[Mapping[Action, tuple[Callable[[Mapping[str, Any]], str], bool]]] = {
     Action.ABORT: (_before_abort, False),
     Action.ABORT_AS_DECIDED: (_before_decided_abort, True),
@@ -80,7 +79,7 @@ def _of_producer(row: Mapping[str, Any]) -> str:
 
 def obstacle(row: Mapping[str, Any]) -> str | None:
     """Why a script does not carry out a row of `abort_plan`; None if it does."""
-    if Action[row["action"]] not in SCRIPTED:
+    if Action[row["action"]] not in _AT_COORDINATOR:
         return "not by a script"
     if row["command"] is None or not row["before"]:
         return "no tool checks it"
