@@ -56,3 +56,5 @@ def test_numbers_are_the_same(both):
     assert [rows.number("partitions", 'max("lag_ms")', nobody) for rows in both] == [None, None]
     by_spark, without = (rows.grouped("partitions", ("topic",), 'max("lag_ms")') for rows in both)
     assert by_spark == without == {(EVIL,): 9, ("orders",): 7}
+    highest, without = (rows.grouped("partitions", ("topic", "partition"), 'max("lag_ms")', most=2) for rows in both)
+    assert list(highest.items()) == list(without.items()) == [((EVIL, 2), 9), ((EVIL, 3), 9)]

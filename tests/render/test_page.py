@@ -113,7 +113,7 @@ def test_a_card_says_what_the_text_report_says():
     for said in (
         "payments-0 from offset 24",
         "payments-batch-7 of payments-batch · producer 1001 epoch 0",
-        "since 2026-11-21 07:19:41Z: 187 offsets, 7.2 KiB",
+        "since 2026-11-21 07:19:41Z by brokers' clocks: 187 offsets, 7.2 KiB",
         "groups settlement on payments-0",
         "likely: late produce",
         "yes: open for 22 min",

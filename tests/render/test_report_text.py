@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
 
+from txnlib.queries.extents import Extent
 from txnlib.queries.summary import PREPARED, SECTIONS, Summary
 from txnlib.render.report_text import render
-from txnlib.render.terminal_text import terminal_report
+from txnlib.render.terminal_text import program, terminal_report
 
 AS_OF = 1_795_243_361_000
 ROW = {
@@ -132,7 +134,7 @@ def test_where_everything_is_wrong_it_is_hardly_more_than_a_screen():
     rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} for n in range(20)]
     counts = {"verdicts": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900)}
     text = render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions=dict.fromkeys(SECTIONS, rows)))
-    assert len(text.splitlines()) <= 90
+    assert len(text.splitlines()) <= 110
     assert [text.count(f"\n{section}\n") for section in SECTIONS] == [1] * 6, "and every section is there"
 
 
@@ -142,17 +144,24 @@ def test_nothing_is_left_out_where_there_is_room():
     assert "more" not in text
 
 
-def test_the_extent_is_told_where_it_is_known():
-    assert "2 partitions blocked, the longest for 1 h" in several("HANGING", 2)
-    assert "1 partition blocked for 1 h" in several("HANGING", 1)
-    assert "blocked" not in line(several("HANGING", 20, 900), "900 HANGING")
+def test_the_extent_of_a_verdict_counts_transactions_and_names_the_clock():
+    def told(partitions: int, since_ms: int | None, *, is_proven: bool) -> str:
+        extent = Extent(9, 3, partitions, since_ms, is_since_proven=is_proven)
+        counts = {"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}
+        return render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent}))
+
+    hour_ago = AS_OF - 3_600_000
+    several_blocked = "3 HANGING   nobody will ever end them: 2 partitions blocked, the longest for 1 h by brokers' clocks\n"
+    assert several_blocked in told(2, hour_ago, is_proven=True)
+    assert ": 1 partition blocked for 1 h by its client's clock\n" in told(1, hour_ago, is_proven=False)
+    assert ": 1 partition blocked\n" in told(1, None, is_proven=False)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
 def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
     fields = {"abort_command": "abort " + "x" * 200, "safe_to_abort": True}
     text = render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
-    kept = ("  do ", "  before ", "  after ", "details: ")
+    kept = ("  do ", "  before ", "  after ", "  txn-audit ")
     assert [found for found in text.splitlines() if len(found) > width and not found.startswith(kept)] == []
     assert f"  do       {fields['abort_command']}\n" in text, "a command stays in one piece"
 
@@ -178,8 +187,8 @@ def test_missing_coordinators_lead_to_what_to_copy():
 
 
 def test_details_are_asked_for_by_a_command_that_a_shell_understands():
-    command = line(render(Summary("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "details: ")
-    assert shlex.split(command)[1:] == ["txn-audit", "explain", "orders", "3", "41", "--tables", "/my out"]
+    command = line(render(Summary("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "txn-audit explain")
+    assert shlex.split(command) == ["txn-audit", "explain", "orders", "3", "41", "--tables", "/my out"]
     assert "details" not in render(Summary("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), "a catalog's tables"
 
 
@@ -188,6 +197,7 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr("txnlib.render.terminal_text.program", lambda: "txn-audit")
     styled = terminal_report(summary, is_terminal=True)
     assert "\x1b[1;31mHANGING\x1b[0m" in styled
     assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(summary, 70)}\n", "the words are the same"
@@ -226,3 +236,83 @@ def test_assumed_settings_are_named_if_a_verdict_depends_on_them(name):
         return f"Kafka's defaults of {', '.join(assumed)}" in " ".join(render(summary, 10_000).split())
 
     assert (named(name), named(name, minor), named(minor), named()) == (True, True, False, False)
+
+
+def test_what_is_new_since_the_audit_before_comes_first_and_is_marked():
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n, "runs_seen": 1 + n % 2} for n in range(4)]
+    counts = {"verdicts": {"HANGING": 4}, "new": {"HANGING": 2, "OPEN": 7}}
+    known = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, earlier_ms=AS_OF - 86_400_000)
+    text = render(known)
+    assert "  new since the audit as of 2026-11-20 06:42:41Z: 2 HANGING\n" in text
+    order = [re.search(rf"orders-{n} .*", text) for n in (0, 2, 1, 3)]
+    assert all(order)
+    assert [found.start() for found in order] == sorted(found.start() for found in order)
+    assert [found[0].rstrip().endswith("   new") or "   new   blocks" in found[0] for found in order] == [True, True, False, False]
+    first = render(replace(known, earlier_ms=None))
+    assert "new" not in first, "in the first audit all is new"
+    assert "new since the audit as of 2026-11-20 06:42:41Z: nothing" in render(replace(known, counts={"verdicts": {"HANGING": 4}}))
+
+
+def test_a_section_that_is_cut_says_what_it_is_in_all():
+    extent = Extent(900, 700, 12, safe=2, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100)))
+    apps = tuple((f"app{n}", 9 - n) for n in range(7))
+    rows = [ROW | {"partition": n, "producer_id": n} for n in range(20)]
+    counts = {"verdicts": {"HANGING": 900}}
+    cut = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
+    text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}))
+    assert line(text, "in all") == (
+        "in all   700 transactions on 12 partitions; 2 safe to abort now; 5 once they are old enough, the last from "
+        "2026-11-21 06:42:41Z on"
+    )
+    assert line(text, "reasons") == "reasons  800 R1, 100 R2"
+    assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4 and 2 others"
+    whole = replace(cut, counts={"verdicts": {"HANGING": 2}}, transactions={"HANGING": rows[:2]}, extents={"HANGING": extent})
+    assert "in all" not in render(whole)
+
+
+def test_critical_findings_are_in_the_headline_with_their_places():
+    place = {"topic": "t", "partition": 3, "offset": 7, "transactional_id": None}
+    found = {"name": "MARKER_MISSING", "severity": "CRITICAL", "count": 5, "message": "it is so", "places": [place, place]}
+    text = render(Summary("c", AS_OF, "given", "/out", findings=(found,)))
+    assert text.index("  CRITICAL  5 MARKER_MISSING: t-3 offset 7 and 3 more") < text.index("FINDINGS")
+    assert "     5 CRITICAL MARKER_MISSING: it is so (t-3 offset 7 and 3 more)" in text
+
+
+def test_partitions_that_were_not_read_are_named():
+    lost = (("a", 1), ("b\nc", 0))
+    text = render(Summary("c", AS_OF, "given", "/out", partitions_known=14, partitions_read=12, missing_partitions=lost))
+    assert "  not read, because no copy was captured: a-1, b\\nc-0\n" in text
+    more = Summary("c", AS_OF, "given", "/out", partitions_known=20, partitions_read=12, missing_partitions=lost)
+    assert "b\\nc-0 and 6 more (txn-audit coverage)" in render(more)
+    coordinators = replace(more, missing_coordinators=tuple(range(6)))
+    assert "more (txn-audit coverage)" not in render(coordinators)
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(0, "less than a minute ago"), (59, "59 min ago"), (120, "2 h ago")])
+def test_ages_have_one_unit_and_one_rounding(minutes, said):
+    assert f"last write {said} by its client's clock" in rendered(duration_minutes=minutes)
+
+
+def test_entries_are_set_apart_and_their_heads_are_bold(monkeypatch):
+    text = several("HANGING", 5)
+    heads = [number for number, each in enumerate(text.splitlines()) if re.match(r"  orders-\d   offset", each)]
+    assert len(heads) == 2
+    assert [text.splitlines()[number - 1] for number in heads] == ["HANGING", ""]
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    summary = Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"HANGING": 1}}, transactions={"HANGING": [ROW]})
+    assert "\x1b[1morders-3   offset 41\x1b[0m" in terminal_report(summary, is_terminal=True)
+
+
+def test_the_command_for_details_names_the_program_that_is_there(monkeypatch, tmp_path):
+    beside = tmp_path / "my env" / "txn-audit"
+    beside.parent.mkdir()
+    beside.touch()
+    monkeypatch.setattr("sys.executable", str(beside.with_name("python")))
+    monkeypatch.setenv("PATH", "")
+    assert program() == f"'{beside}'"
+    monkeypatch.chdir(tmp_path)
+    assert program() == "'my env/txn-audit'"
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    assert program() == "txn-audit"

@@ -44,6 +44,11 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} GiB"
 
 
+def counted(number: int, name: str) -> str:
+    """A number with what it counts: 1 partition, 2 partitions."""
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
 def printable(text: object) -> str:
     """Text from a log, safe to print: control characters and line feeds of a transactional id must not forge lines."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))

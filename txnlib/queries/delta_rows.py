@@ -68,10 +68,13 @@ class Tables:
         chosen = ", ".join(f"{expression} AS {_name(alias)}" for alias, expression in expressions.items())
         return self._ask(name, f"SELECT {chosen} FROM rows{_where(where)}")[0]
 
-    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
-        """One aggregate for each combination of keys."""
+    def grouped(
+        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
+    ) -> dict[tuple[Any, ...], int]:
+        """One aggregate for each combination of keys. `most`: only so many, those with the highest numbers."""
         by = ", ".join(_name(key) for key in keys)
-        rows = self._ask(name, f"SELECT {by}, {expression} AS number FROM rows{_where(where)} GROUP BY {by}")
+        query = f"SELECT {by}, {expression} AS number FROM rows{_where(where)} GROUP BY {by}"
+        rows = self._ask(name, query if most is None else f'{query} ORDER BY "number" DESC NULLS LAST, {by} LIMIT {most}')
         return {tuple(row[key] for key in keys): row["number"] for row in rows}
 
     def dataset(self, name: str) -> Any:

@@ -30,7 +30,7 @@ class Rows(Protocol):
     def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row: ...
 
     def grouped(
-        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()
+        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
     ) -> dict[tuple[Any, ...], int]: ...
 
 
@@ -62,8 +62,10 @@ class Run:
     def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
         return self.tables.one(name, expressions, [("run_id", "=", self.run_id), *where])
 
-    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
-        return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where])
+    def grouped(
+        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
+    ) -> dict[tuple[Any, ...], int]:
+        return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where], most=most)
 
 
 def ms(instant: datetime | None) -> int | None:

@@ -52,8 +52,12 @@ class SparkRows:
         number = self.one(name, {"number": expression}, where)["number"]
         return None if number is None else int(number)
 
-    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
+    def grouped(
+        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
+    ) -> dict[tuple[Any, ...], int]:
         counted = self._where(name, where).groupBy(*keys).agg(F.expr(_quoted(expression)).alias("number"))
+        if most is not None:
+            counted = counted.orderBy(F.desc("number"), *keys).limit(most)
         return {tuple(row[key] for key in keys): row["number"] for row in _collected(counted)}
 
     def _where(self, name: str, where: Sequence[Filter]) -> DataFrame:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from txnlib.core.finding_catalogue import FINDINGS, Finding
+from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
-from txnlib.queries.rows import Filter, Row, Run, ms
+from txnlib.queries.extents import TRANSACTIONS, Extent, extents
+from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 
 #: Section of two-phase commits that have been open for longer than transaction.max.timeout.ms.
 PREPARED: Final = "PREPARED"
@@ -21,6 +22,8 @@ _IS_NEW: Final = (("runs_seen", "=", 1),)
 #: Number of transactions in each section of a report. The tables have all.
 SHOWN: Final = 20
 SHOWN_COPIES: Final = 10
+SHOWN_PLACES: Final = 3
+SHOWN_MISSING: Final = 20
 
 _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 _OPEN: Final = (
@@ -82,10 +85,15 @@ class Summary:
     as_of_basis: str
     output: str
     kafka_version: str | None = None
-    #: Counts: verdicts, those of transactions that no earlier audit saw, findings by severity, coverage by status, rows.
+    #: Counts: rows by verdict, transactions by verdict, those that no earlier audit saw, findings by severity, coverage by status,
+    #: rows of tables.
     counts: Mapping[str, Any] = field(default_factory=dict)
     #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    #: Verdict -> how far its transactions reach.
+    extents: Mapping[str, Extent] = field(default_factory=dict)
+    #: Instant of the audit of this cluster before this one; None if this is the first.
+    earlier_ms: int | None = None
     captured_from_ms: int | None = None
     captured_to_ms: int | None = None
     is_instant_assumed: bool = False
@@ -95,11 +103,13 @@ class Summary:
     coordinators_read: int = 0
     coordinators_known: int = 0
     missing_coordinators: tuple[int, ...] = ()
+    #: Topic and number of the first other partitions of which no copy was read.
+    missing_partitions: tuple[tuple[str, int], ...] = ()
     unreadable_bytes: int = 0
     worst_lag: Row | None = None
     #: When the oldest open transaction began, according to its coordinator, else by the best available clock.
     oldest_open_ms: int | None = None
-    #: Names of findings above INFO with their counts and meaning.
+    #: Names of findings above INFO with their counts, meaning and first places, worst first.
     findings: tuple[Row, ...] = ()
     #: Transactions that the previous run warned of and that are no longer open.
     ended: tuple[Row, ...] = ()
@@ -115,7 +125,8 @@ class Summary:
 def summarise(run: Run) -> Summary:
     """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected."""
     verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
-    new = run.grouped("open_transactions", ("verdict",), "count(*)", _IS_NEW)
+    new = run.grouped("open_transactions", ("verdict",), TRANSACTIONS, _IS_NEW)
+    reach = extents(run, verdicts)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run)
     severities: dict[str, int] = {}
@@ -125,7 +136,7 @@ def summarise(run: Run) -> Summary:
     counts = {
         "verdicts": verdicts,
         "new": {key[0]: number for key, number in sorted(new.items())},
-        "transactions": verdicts | _owned(run, verdicts),
+        "transactions": {verdict: extent.transactions for verdict, extent in reach.items()},
         "findings": severities,
         "coverage": covered.pop("statuses"),
         "rows": {"open_transactions": sum(verdicts.values()), "record_batches": covered.pop("batches")},
@@ -142,13 +153,11 @@ def summarise(run: Run) -> Summary:
         metadata_basis=run.settings.get("metadata_basis"),
         counts=counts,
         transactions=_transactions(run, verdicts),
+        extents=reach,
+        earlier_ms=_earlier_ms(run),
         worst_lag=_worst_lag(run),
         oldest_open_ms=ms(began),
-        findings=tuple(
-            {"name": name, "severity": severity, "count": number, "message": FINDINGS[Finding[name]].meaning}
-            for (name, severity), number in named
-            if severity != "INFO"
-        ),
+        findings=tuple(_named_findings(run, named)),
         ended=tuple(
             run.rows(
                 "ended_transactions",
@@ -174,18 +183,31 @@ def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
     return by_owner(rows) if section in ("LATE", PREPARED) else [[row] for row in rows]
 
 
-#: Verdicts that count a transaction once, however many partitions it has: its coordinator ends it on all of them.
-_OF_COORDINATOR: Final = ("LATE",)
+def _earlier_ms(run: Run) -> int | None:
+    """The instant of the newest finished audit of the cluster before this one."""
+    is_earlier = [("cluster", "=", run.cluster), ("status", "=", "DONE"), ("run_id", "<>", run.run_id)]
+    instants = (ms(row["as_of"]) for row in run.tables.rows(RUNS, ("as_of",), is_earlier))
+    return max((instant for instant in instants if instant is not None and instant < run.as_of_ms), default=None)
 
 
-def _owned(run: Run, verdicts: dict[str, int]) -> dict[str, int]:
-    """Transactions, not partitions, of the verdicts that a coordinator answers for."""
-    counted = "count(DISTINCT concat(\"producer_id\", ':', coalesce(\"transactional_id\", '')))"
-    return {
-        verdict: run.number("open_transactions", counted, [("verdict", "=", verdict)]) or 0
-        for verdict in _OF_COORDINATOR
-        if verdicts.get(verdict)
-    }
+def _named_findings(run: Run, named: Sequence[tuple[tuple[str, str], int]]) -> list[Row]:
+    """The findings above INFO by name, worst first: name, severity, count, message, places."""
+    worst = sorted(named, key=lambda each: (-Severity[each[0][1]], each[0][0]))
+    return [
+        {
+            "name": name,
+            "severity": severity,
+            "count": number,
+            "message": FINDINGS[Finding[name]].meaning,
+            "places": run.rows("findings", _PLACE, [("name", "=", name)], order=_BY_PLACE, limit=SHOWN_PLACES),
+        }
+        for (name, severity), number in worst
+        if severity != "INFO"
+    ]
+
+
+_PLACE: Final = ("topic", "partition", "offset", "transactional_id")
+_BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "transactional_id"'
 
 
 def _transactions(run: Run, verdicts: dict[str, int]) -> dict[str, list[Row]]:
@@ -264,12 +286,15 @@ def _coverage(run: Run) -> dict[str, Any]:
     statuses = {key[0]: number for key, number in run.grouped("coverage", ("status",), "count(*)").items()}
     is_lost: list[Filter] = [("status", "=", "MISSING"), ("topic", "=", TRANSACTION_STATE_TOPIC)]
     missing = run.rows("coverage", ("partition",), is_lost, order='"partition"', limit=COORDINATORS)
+    is_lost_data: list[Filter] = [("status", "=", "MISSING"), ("topic", "<>", TRANSACTION_STATE_TOPIC)]
+    missing_data = run.rows("coverage", ("topic", "partition"), is_lost_data, order='"topic", "partition"', limit=SHOWN_MISSING)
     return {
         **counted,
         "captured_from_ms": ms(counted["captured_from_ms"]),
         "captured_to_ms": ms(counted["captured_to_ms"]),
         "statuses": {status: statuses.get(status, 0) for status in STATUSES},
         "missing_coordinators": tuple(row["partition"] for row in missing),
+        "missing_partitions": tuple((row["topic"], row["partition"]) for row in missing_data),
         "incomplete": tuple(
             run.rows(
                 "coverage",

@@ -22,7 +22,7 @@ from txnlib.queries.needed_copies import needed_for
 from txnlib.queries.page_rows import Page, Story
 from txnlib.queries.rows import Row
 from txnlib.queries.summary import PREPARED, SECTIONS, cards
-from txnlib.render import page_charts, page_head, report_text, story_text
+from txnlib.render import page_charts, page_head, report_entries, story_text
 from txnlib.render.atomic_file import write_whole_file
 from txnlib.render.page_timeline import HEIGHT, LEFT, RIGHT, WIDTH, clock, plot
 
@@ -135,14 +135,14 @@ def _hash(content: str) -> str:
 #: Functions that templates may call.
 _GLOBALS: Final[dict[str, Any]] = {
     "UNFOLDED": UNFOLDED,
-    "SHOWN_CAUSES": report_text.SHOWN_CAUSES,
+    "SHOWN_CAUSES": report_entries.SHOWN_CAUSES,
     "limits": page_rows,
     "axis": {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT},
     "history_width": HISTORY_WIDTH,
     "stacked": page_charts.STACKED,
     "at_once": at_once,
-    "behind": report_text.behind,
-    "blocks": report_text.blocks,
+    "behind": report_entries.behind,
+    "blocks": report_entries.blocks,
     "needed_for": needed_for,
     "can_be_pasted": can_be_pasted,
     "cards": cards,
@@ -155,14 +155,14 @@ _GLOBALS: Final[dict[str, Any]] = {
     "heading": page_head.heading,
     "instant": utc_time,
     "lines": story_text.lines,
-    "owner": report_text.owner,
+    "owner": report_entries.owner,
     "pieces": pieces,
     "plot": plot,
-    "producer": report_text.producer,
-    "seen": report_text.seen,
+    "producer": report_entries.producer,
+    "seen": report_entries.seen,
     "size": size,
     "squares": page_charts.squares,
     "story_of": story_of,
-    "waiting": report_text.waiting,
-    "where": report_text.where,
+    "waiting": report_entries.waiting,
+    "where": report_entries.where,
 }

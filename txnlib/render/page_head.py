@@ -9,7 +9,8 @@ from typing import Final
 from txnlib.core.display import duration, utc_time
 from txnlib.queries.page_rows import Page
 from txnlib.queries.summary import PREPARED, SECTIONS
-from txnlib.render.report_text import HEADLINES, where
+from txnlib.render.report_entries import where
+from txnlib.render.report_text import HEADLINES
 
 #: Verdict -> phrase for one transaction and for several.
 _PHRASES: Final = {

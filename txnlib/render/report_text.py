@@ -9,33 +9,31 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from txnlib.core.display import duration, printable, size, utc_time
-from txnlib.core.verdicts.abort_plan import PERMISSIONS
+from txnlib.core.display import counted, duration, printable, size, utc_time
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
-from txnlib.queries.needed_copies import needed_for
+from txnlib.queries.extents import Extent
 from txnlib.queries.rows import Row
 from txnlib.queries.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
+from txnlib.render.report_entries import INDENT, Line, brief, clock, is_new, labelled, transaction, where, whole_transaction
 
 WIDTH: Final = 132
-_LABEL: Final = 9
-SHOWN_CAUSES: Final = 2
-SHOWN_GROUPS: Final = 3
+#: The command for the tables, where it is on PATH.
+PROGRAM: Final = "txn-audit"
 SHOWN_ENDED: Final = 5
+#: Reasons, and applications, to name where a section has more transactions than fit.
+SHOWN_IN_ALL: Final = 5
 #: Number of transactions (for LATE and PREPARED: owners) of a section to describe in full: by default, and for sections that need
 #: action if there are few sections. Then the number to give one line each. So a report has about 40 lines.
 IN_FULL, IN_FULL_URGENT, IN_BRIEF = 1, 2, 3
 _URGENT: Final = ("HANGING", "STUCK")
 _FEW: Final = 2
-#: A line; or a line to wrap, with the indentation of its continuation.
-Line = str | tuple[str, int]
-
 #: Reason of transactions that are late only by their timestamps.
 _IN_TIME: Final = Reason.TIMEOUT_NOT_PASSED.value
 
-#: Verdict -> its meaning in one line.
-HEADLINES: Final = {
+#: Verdict -> its meaning for one transaction, in one line.
+HEADLINES: Final[Mapping[str, str]] = {
     "HANGING": "nobody will ever end it",
     "STUCK": "its coordinator decided, but the marker does not arrive",
     "LATE": "its coordinator still expects it, and it is counted as late",
@@ -44,15 +42,27 @@ HEADLINES: Final = {
     "UNKNOWN": "the captured files do not allow a verdict",
     "OPEN": "in time",
 }
+#: The same for several, where it differs.
+_OF_SEVERAL: Final[Mapping[str, str]] = {
+    "HANGING": "nobody will ever end them",
+    "STUCK": "their coordinators decided, but markers do not arrive",
+    "LATE": "their coordinators still expect them, and they are counted as late",
+    "SUSPECT": "nobody will end them, but they are young",
+}
 
 
-def render(summary: Summary, width: int = WIDTH) -> str:
-    """The report as text, wrapped to a width if words allow it. Commands are never wrapped."""
+def headline(verdict: str, transactions: int) -> str:
+    """What a verdict means for a number of transactions."""
+    return HEADLINES[verdict] if transactions == 1 else _OF_SEVERAL.get(verdict, HEADLINES[verdict])
+
+
+def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
+    """The report as text, wrapped to a width if words allow it. Commands are never wrapped. `program`: what calls txn-audit."""
     lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
     for verdict in SECTIONS:
         lines += _section(verdict, summary)
     lines += [*_ended(summary), *_findings(summary), *_incomplete(summary), "", f"tables in {printable(summary.output)} (Delta)"]
-    lines += _further(summary)
+    lines += _further(summary, program)
     return "\n".join(each for line in lines for each in _wrapped(line, width))
 
 
@@ -79,29 +89,49 @@ def _answer(summary: Summary) -> list[Line]:
     verdicts = summary.counts.get("transactions") or summary.counts.get("verdicts", {})
     alarming = {name: verdicts.get(name, 0) for name in HEADLINES if verdicts.get(name, 0) and name != "OPEN"}
     opened = verdicts.get("OPEN", 0)
+    critical = _critical(summary)
     if not alarming:
+        said = "  nothing hangs, nothing is late, nothing is stuck.  "
         if not opened:
-            return [("  nothing hangs, nothing is late, nothing is stuck.  No transaction is open.", 2)]
+            return [(f"{said}No transaction is open.", 2), *critical]
         oldest = "" if summary.oldest_open_ms is None else f", the oldest for {duration(summary.as_of_ms - summary.oldest_open_ms)}"
         number = "1 open transaction" if opened == 1 else f"{opened} open transactions, all"
-        return [(f"  nothing hangs, nothing is late, nothing is stuck.  {number} in time{oldest}.", 2)]
+        return [(f"{said}{number} in time{oldest}.", 2), *critical]
     names = [*alarming, *(["OPEN"] if opened else [])]
     width = max(len(str(verdicts[name])) for name in names)
-    return [
-        (f"  {verdicts[name]:>{width}} {name:<8}  {HEADLINES[name]}{_extent(name, verdicts[name], summary)}", width + 13)
+    lines: list[Line] = [
+        (f"  {verdicts[name]:>{width}} {name:<8}  {headline(name, verdicts[name])}{_extent(name, summary)}", width + 13)
         for name in names
     ]
+    return [*lines, *critical, *_new(summary, alarming)]
 
 
-def _extent(verdict: str, total: int, summary: Summary) -> str:
-    """How many partitions the transactions of a verdict block, and for how long; empty if not all of them are loaded."""
-    rows = summary.transactions.get(verdict, [])
-    if verdict not in ("HANGING", "STUCK", "LATE") or len(rows) < summary.counts.get("verdicts", {}).get(verdict, total):
+def _critical(summary: Summary) -> list[Line]:
+    """The findings that cannot wait, by name, with their first places."""
+    found = [row for row in summary.findings if row["severity"] == "CRITICAL"]
+    return [(f"  CRITICAL  {row['count']} {row['name']}: {_places(row)}", 12) for row in found]
+
+
+def _new(summary: Summary, alarming: Mapping[str, int]) -> list[Line]:
+    """What no earlier audit has seen; nothing in the first audit of a cluster, where all is new."""
+    if summary.earlier_ms is None:
+        return []
+    new = {name: number for name in alarming if (number := summary.counts.get("new", {}).get(name, 0))}
+    said = ", ".join(f"{number} {name}" for name, number in new.items()) or "nothing"
+    return [(f"  new since the audit as of {utc_time(summary.earlier_ms)}: {said}", 4)]
+
+
+def _extent(verdict: str, summary: Summary) -> str:
+    """How many partitions the transactions of a verdict block, for how long and by which clock."""
+    extent = summary.extents.get(verdict)
+    if extent is None or verdict == "OPEN":
         return ""
-    places = len({where(row) for row in rows})
-    since = [row["blocks_since"] for row in rows if row["blocks_since"] is not None]
-    longest = f"{'' if places == 1 else ', the longest'} for {duration(summary.as_of_ms - min(since))}" if since else ""
-    return f": {places} partition{'' if places == 1 else 's'} blocked{longest}"
+    blocked = f": {counted(extent.partitions, 'partition')} blocked"
+    if extent.since_ms is None:
+        return blocked
+    longest = "" if extent.partitions == 1 else ", the longest"
+    age = duration(summary.as_of_ms - extent.since_ms)
+    return f"{blocked}{longest} for {age} by {clock(is_brokers=extent.is_since_proven)}"
 
 
 def _read(summary: Summary) -> list[Line]:
@@ -110,8 +140,14 @@ def _read(summary: Summary) -> list[Line]:
     line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
     if summary.worst_lag is not None:
         lag = summary.worst_lag
-        line += f".  LSO lag: highest {duration(lag['lag_ms'])}, {lag['lag_offsets']} offsets ({where(lag)})"
+        age = "" if lag["lag_ms"] is None else f"{duration(lag['lag_ms'])} by its record's time, "
+        line += f".  LSO lag: highest {age}{lag['lag_offsets']} offsets ({where(lag)})"
     lines: list[Line] = [(line, 7)]
+    if summary.missing_partitions:
+        lost = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
+        unread = summary.partitions_known - summary.partitions_read - len(summary.missing_coordinators)
+        more = f" and {unread - len(lost)} more (txn-audit coverage)" if unread > len(lost) else ""
+        lines.append((f"  not read, because no copy was captured: {', '.join(lost)}{more}", 4))
     if summary.missing_coordinators:
         named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
         more = "" if len(summary.missing_coordinators) <= 20 else ", …"
@@ -137,159 +173,52 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
     if not rows:
         return []
     total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
-    lines: list[Line] = ["", verdict]
     groups = cards(verdict, rows)
     groups.sort(key=lambda group: group[0]["reason"] == _IN_TIME)  # transactions that are late only by their timestamps come last
+    if summary.earlier_ms is not None:
+        groups.sort(key=lambda group: not is_new(group[0]))
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
     in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
-    for group in groups[:in_full]:
-        lines += _late(group) if verdict in ("LATE", PREPARED) else _transaction(group[0], summary)
-    for group in groups[in_full : in_full + IN_BRIEF]:
-        lines += _brief(group)
     hidden = total - sum(map(len, groups[: in_full + IN_BRIEF]))
+    lines: list[Line] = ["", verdict]
+    if hidden and verdict in summary.extents:
+        lines += _in_all(summary.extents[verdict])
+    for number, group in enumerate(groups[:in_full]):
+        lines += [""] if number or len(lines) > 2 else []
+        lines += whole_transaction(group, summary) if verdict in ("LATE", PREPARED) else transaction(group[0], summary)
+    in_brief = groups[in_full : in_full + IN_BRIEF]
+    lines += [""] if in_brief else []
+    for group in in_brief:
+        lines += brief(group, summary)
     if hidden:
-        lines.append(f"  and {hidden} more, which block less: txn-audit abort-plan")
+        lines.append(f"  and {hidden} more, which block less: txn-audit open --verdict {total_of(verdict)}")
     return lines
 
 
-def _brief(rows: Sequence[Row]) -> list[Line]:
-    """The transactions of one owner in one line: where, whose, since when."""
-    first = rows[0]
-    places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows)
-    blocked = f"{sum(row['blocked_offsets'] or 0 for row in rows)} offsets since {utc_time(first['blocks_since'])}"
-    return [(f"  {places}   {producer(first)}   {owner(first)}   blocks {blocked}: {first['reason']}", 2 + _LABEL)]
+def total_of(section: str) -> str:
+    """The verdict of the transactions of a section."""
+    return "OPEN" if section == PREPARED else section
 
 
-def owner(row: Row) -> str:
-    if row["transactional_id"] is None:
-        return "no transactional id known"
-    own, application = printable(row["transactional_id"]), printable(row["application"])
-    return own if own == application else f"{own} of {application}"
+def _in_all(extent: Extent) -> list[Line]:
+    """The transactions of a verdict in sums: how many may be aborted when, why they have the verdict, and whose they are."""
+    places = f"{counted(extent.transactions, 'transaction')} on {counted(extent.partitions, 'partition')}"
+    safe = []
+    if extent.safe or extent.safe_later:
+        safe.append(f"{extent.safe} safe to abort now")
+    if extent.safe_later:
+        safe.append(f"{extent.safe_later} once they are old enough, the last from {utc_time(extent.safe_from_ms)} on")
+    return [
+        *labelled("in all", "; ".join([places, *safe])),
+        *labelled("reasons", _most(extent.reasons)),
+        *labelled("of", _most(extent.applications)),
+    ]
 
 
-def producer(row: Row) -> str:
-    return f"producer {row['producer_id']} epoch {row['producer_epoch']}"
-
-
-def where(row: Row) -> str:
-    return f"{printable(row['topic'])}-{row['partition']}"
-
-
-def _transaction(row: Row, summary: Summary) -> list[Line]:
-    lines: list[Line] = [(f"  {where(row)}   offset {row['start_offset']}   {producer(row)}   {owner(row)}", 2 + _LABEL)]
-    lines += _labelled("why", printable(row["explanation"]))
-    lines += _labelled("blocks", blocks(row))
-    lines += _labelled("behind", behind(row))
-    lines += _labelled("waiting", waiting(row))
-    for cause in row["causes"][:SHOWN_CAUSES]:
-        lines += _labelled("cause", f"{cause['likelihood'].lower()}: {printable(cause['cause'])}")
-    lines += _labelled("seen", seen(row))
-    if row["abort_command"] is None:
-        lines += _labelled("do not", f"write a marker by hand: {printable(row['do_not_abort_because'])}")
-        lines += _labelled("capture", needed_for(row))
-        lines += _labelled("do", "" if row["command"] is None else printable(row["command"]), wrap=False)
-        for note in _notes(row):
-            lines += _labelled("note", note)
-        return lines
-    if row["safe_to_abort"]:
-        age = duration(row["broker_clock_age_ms"])
-        lines += _labelled("safe", f"yes: open for {age} by the brokers' clocks, and nobody will end it")
-        for label, steps in (("before", row["before"]), ("do", None), ("after", row["after"][:1])):
-            for step in steps or ():
-                lines += _labelled(label, f"{_short(step['command'])}   must show: {printable(step['must_print'])}", wrap=False)
-            if steps is None:
-                lines += _labelled(label, printable(row["abort_command"]), wrap=False)
-                lines += _labelled("or", on_old_brokers(row), wrap=False)
-        for note in _notes(row):
-            lines += _labelled("note", note)
-        return lines
-    lines += _labelled("not yet", printable(row["do_not_abort_because"]))
-    lines += _labelled("then", printable(row["abort_command"]), wrap=False)
-    return lines + _labelled("or", on_old_brokers(row), wrap=False)
-
-
-def _notes(row: Row) -> list[str]:
-    """Notes to read before a step, without what is already said and without permissions, which are in the plan."""
-    notes = [note for note in row["notes"] or () if note != row["do_not_abort_because"]]
-    return [printable(note) for note in notes if not note.startswith(PERMISSIONS)]
-
-
-def on_old_brokers(row: Row) -> str:
-    """The other form of an abort, if the version of the brokers is unknown."""
-    other = row["command_for_old_brokers"]
-    return "" if other is None else f"{printable(other)}   (brokers before 3.0)"
-
-
-def is_holder(row: Row) -> bool:
-    """Whether the transaction blocks the last stable offset of its partition; if not, another one blocks first."""
-    return row["blocking_producer_id"] in (None, row["producer_id"])
-
-
-def blocks(row: Row) -> str:
-    """Where consumers stop, and which transaction blocks them."""
-    extent = f"{row['blocked_offsets']} offsets, {size(row['blocked_bytes'])}; compaction too"
-    since = utc_time(row["blocks_since"])
-    if is_holder(row):
-        stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
-        return f"read_committed consumers at offset {stable} since {since}: {extent}"
-    other = row["blocking_transactional_id"]
-    named = f"producer {row['blocking_producer_id']}" + ("" if other is None else f" ({printable(other)})")
-    return f"nothing yet: it waits behind {named}, which holds consumers at offset {row['last_stable_offset']}; then {extent}"
-
-
-def seen(row: Row) -> str:
-    runs = row["runs_seen"]
-    age = "without a time" if row["last_timestamp_ms"] is None else "at a time that no clock shows,"
-    if row["duration_minutes"] is not None:
-        age = f"{row['duration_minutes']} min ago"
-    clock = "the broker's" if row["age_basis"] == "BROKER_CLOCK" else "its client's"
-    audits = "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {utc_time(row['first_seen'])}"
-    return f"last write {age} by {clock} clock; {audits}"
-
-
-def _late(rows: list[Row]) -> list[Line]:
-    first = rows[0]
-    timeout = duration(first["transaction_timeout_ms"])
-    lines: list[Line] = [f"  {owner(first)}   {producer(first)}   {first['coordinator_state']}   timeout {timeout}"]
-    places = ", ".join(f"{where(row)} from offset {row['start_offset']} ({row['blocked_offsets']} offsets)" for row in rows)
-    lines += _labelled("blocks", places)
-    lines += _labelled(
-        "why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})"
-    )
-    lines += _labelled("since", f"began {utc_time(first['transaction_start'])} by its coordinator; {seen(first)}")
-    lines += _labelled("waiting", ", ".join(filter(None, map(waiting, rows))))
-    lines += _labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
-    lines += _labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
-    for note in _notes(first):
-        lines += _labelled("note", note)
-    return lines
-
-
-def _short(command: str) -> str:
-    """A command of kafka-transactions.sh without its common prefix."""
-    return printable(command.replace("kafka-transactions.sh --bootstrap-server $BOOTSTRAP ", ""))
-
-
-def behind(row: Row) -> str:
-    """The transaction that blocks the partition once this one has ended; empty unless this one blocks now."""
-    if row["next_blocking_offset"] is None or row["blocking_producer_id"] != row["producer_id"]:
-        return ""
-    next_id = row["next_blocking_transactional_id"]
-    named = f"producer {row['next_blocking_producer_id']}" + ("" if next_id is None else f" ({printable(next_id)})")
-    return f"once it is ended, {named} blocks from offset {row['next_blocking_offset']}"
-
-
-def waiting(row: Row) -> str:
-    groups = row["groups"] or []
-    more = f" and {len(groups) - SHOWN_GROUPS} more" if len(groups) > SHOWN_GROUPS else ""
-    return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {where(row)}" if groups else ""
-
-
-def _labelled(label: str, text: str, *, wrap: bool = True) -> list[Line]:
-    if not text:
-        return []
-    line = f"  {label:<{_LABEL}}{text}"
-    return [(line, 2 + _LABEL)] if wrap else [line]
+def _most(groups: Sequence[tuple[str, int]]) -> str:
+    """The largest groups with their sizes."""
+    shown = ", ".join(f"{number} {printable(name)}" for name, number in groups[:SHOWN_IN_ALL])
+    return f"{shown} and {len(groups) - SHOWN_IN_ALL} others" if len(groups) > SHOWN_IN_ALL else shown
 
 
 def _ended(summary: Summary) -> list[Line]:
@@ -297,7 +226,7 @@ def _ended(summary: Summary) -> list[Line]:
     lines: list[Line] = []
     for row in summary.ended[:SHOWN_ENDED]:
         place = f"{where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
-        lines.append((f"  {place}   was {row['verdict']}: {printable(row['says'])}", 2 + _LABEL))
+        lines.append((f"  {place}   was {row['verdict']}: {printable(row['says'])}", INDENT))
     hidden = len(summary.ended) - SHOWN_ENDED
     if hidden > 0:
         lines.append(f"  and {hidden} {'or more' if len(summary.ended) == SHOWN else 'more'}: txn-audit diff")
@@ -308,9 +237,27 @@ def _findings(summary: Summary) -> list[Line]:
     if not summary.findings:
         return []
     lines: list[Line] = [
-        (f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}", 16) for row in summary.findings
+        (f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}{_at(_places(row))}", 16)
+        for row in summary.findings
     ]
     return ["", "FINDINGS", *lines]
+
+
+def _places(row: Row) -> str:
+    """The first places of findings of one name; empty if they have none."""
+    places = list(dict.fromkeys(filter(None, map(_place, row["places"]))))
+    more = row["count"] - len(row["places"])
+    return ", ".join(places) + (f" and {more} more" if places and more > 0 else "")
+
+
+def _place(row: Row) -> str:
+    if row["topic"] is None:
+        return "" if row["transactional_id"] is None else printable(row["transactional_id"])
+    return where(row) + ("" if row["offset"] is None else f" offset {row['offset']}")
+
+
+def _at(places: str) -> str:
+    return f" ({places})" if places else ""
 
 
 def _incomplete(summary: Summary) -> list[Line]:
@@ -319,12 +266,12 @@ def _incomplete(summary: Summary) -> list[Line]:
     lines: list[Line] = ["", "NOT WHOLE"]
     for row in summary.incomplete:
         copy = f"  {where(row)}   {printable(row['source'])}   {row['status']}: "
-        lines.append((copy + printable(row["detail"]), 2 + _LABEL))
+        lines.append((copy + printable(row["detail"]), INDENT))
     return lines
 
 
-def _further(summary: Summary) -> list[Line]:
-    """Commands for more details. Tables of a catalog have no folder, and txn-audit cannot read them."""
+def _further(summary: Summary, program: str) -> list[Line]:
+    """A command for details, in a line of its own, to be pasted. `txn-audit` cannot read the tables of a catalog."""
     rows = next((rows for name in HEADLINES if (rows := summary.transactions.get(name))), None)
     if rows is None or "/" not in summary.output:
         return []
@@ -332,4 +279,4 @@ def _further(summary: Summary) -> list[Line]:
     if refusal(first["topic"]) is not None or refusal(summary.output) is not None:
         return []
     places = [first["topic"], str(first["partition"]), str(first["start_offset"])]
-    return [f"details: {with_places('txn-audit explain', places, option('--tables', summary.output))}"]
+    return ["for details:", f"  {with_places(f'{program} explain', places, option('--tables', summary.output))}"]

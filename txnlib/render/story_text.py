@@ -16,6 +16,7 @@ from txnlib.queries.rows import Row
 from txnlib.queries.story import Explained
 from txnlib.queries.story_steps import StoryStep
 from txnlib.render.command_output import CommandOutput
+from txnlib.render.report_entries import last_write
 from txnlib.render.report_text import WIDTH
 
 _LABEL: Final = 9
@@ -145,11 +146,9 @@ _LIVE: Final[Mapping[bool | None, str]] = {
 
 
 def _age(row: Row) -> str:
-    clock = "the broker's" if row["age_basis"] == "BROKER_CLOCK" else "its client's"
-    last = "not known" if row["duration_minutes"] is None else f"{row['duration_minutes']} min ago by {clock} clock"
     proof = row["broker_clock_age_ms"]
     proven = "no broker's clock proves an age" if proof is None else f"open for {duration(proof)} by the brokers' clocks"
-    return f"last write {last}; {proven}"
+    return f"last write {last_write(row)}; {proven}"
 
 
 def _remedy(row: Row, width: int) -> list[str]:
