@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from txnlib.jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
+from txnlib.queries.acknowledgements import Acknowledgement
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
 from txnlib.settings import Settings, SettingsFile, known_keys, unit_of
 
@@ -36,8 +37,37 @@ time in the capture.
 """
 
 
+ACKNOWLEDGEMENTS = """\
+### Acknowledgements
+
+`--acknowledged FILE.toml` names what is known. What an entry matches does not count for `--fail-on`, and moves from its section
+of the report to the section `ACKNOWLEDGED`. The counts of the report, the tables, the metrics and the abort plan still have it. An
+entry that has ended, or that matches nothing, is shown there, too.
+
+```toml
+[[acknowledged]]
+topic = "payments"
+partition = 0
+start_offset = 24
+until = 2026-12-01T08:00:00Z
+by = "ada"
+why = "the owner of payments-batch compares both systems first"
+
+[[acknowledged]]
+finding = "MARKER_MISSING"
+topic = "audit-trail"
+until = 2026-12-24
+by = "ada"
+why = "the topic is deleted in December"
+```
+
+An entry names at least one of topic, transactional id, producer id, start offset and finding. It matches what has all that it
+names.
+"""
+
+
 def configuration() -> str:
-    return "\n".join([HEAD, *_keys(), *_options(), *_notes(), *_decided(), *_environment()])
+    return "\n".join([HEAD, *_keys(), *_options(), *_acknowledgements(), *_notes(), *_decided(), *_environment()])
 
 
 def _keys() -> list[str]:
@@ -86,6 +116,11 @@ def _options() -> list[str]:
 def _called(option: Option) -> str:
     value = option.how.get("metavar") or "|".join(option.how.get("choices", ()))
     return f"{option.name} {value}".strip().replace("|", "\\|")
+
+
+def _acknowledgements() -> list[str]:
+    fields = [f"| `{name}` | {field.description} |" for name, field in Acknowledgement.model_fields.items()]
+    return [ACKNOWLEDGEMENTS, "| key | meaning |", "|---|---|", *fields, ""]
 
 
 def _notes() -> list[str]:

@@ -109,6 +109,37 @@ def test_the_report_without_spark_is_that_of_spark(audit, spark):
     assert summarise(replace(run, tables=spark_rows(spark, root))) == summarise(run)
 
 
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def _values(value, name=""):
+    """The fields of JSON with their names, however deep."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _values(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _values(each, name)
+    else:
+        yield name, value
+
+
+def test_json_has_one_format_of_instants(audit):
+    _, root = audit
+    opened = json.loads(txn_audit(root, "open", "--format", "json")[1])
+    own = [("explain", row["topic"], row["partition"], row["start_offset"]) for row in opened[:2]]
+    own += [("timeline", row["topic"], row["partition"]) for row in opened[:1]]
+    asked = [(name,) for name in ("report", "open", "findings", "groups", "late", "coverage", "runs", "abort-plan", "collect-plan")]
+    for command in (*asked, *own):
+        code, out, _ = txn_audit(root, *command, "--format", "json")
+        assert code == 0
+        for name, value in _values(json.loads(out)):
+            if isinstance(value, int) and not isinstance(value, bool) and 1_500_000_000_000 < value < 3_000_000_000_000:
+                assert name.endswith("_ms"), (command, name, value)
+            if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d[T ]", value):
+                assert INSTANT.fullmatch(value), (command, name, value)
+
+
 def test_what_else_to_copy_is_told_of_every_capture(audit):
     _, root = audit
     assert txn_audit(root, "collect-plan")[0] == 0

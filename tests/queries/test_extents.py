@@ -1,4 +1,4 @@
-"""How far the transactions of a verdict reach, and what a summary says of them."""
+"""The extent of each verdict in a summary."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def summary(run: Run) -> Summary:
 
 def test_transactions_and_partitions_are_counted_once(summary):
     reasons, applications = (("R1", 2), ("R2", 1)), (("app", 2), ("other", 1))
-    hanging = Extent(3, 2, 2, NOW - 90, True, 1, 2, NOW + 20, reasons, applications)
+    hanging = Extent(3, 2, 2, 1, NOW - 90, True, 1, 2, NOW + 20, reasons, applications)
     assert summary.extents == {
         "HANGING": hanging,
-        "LATE": Extent(1, 1, 1, NOW - 60, reasons=(("R1", 1),)),
-        "UNKNOWN": Extent(1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
+        "LATE": Extent(1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),)),
+        "UNKNOWN": Extent(1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
     }
     assert summary.counts["verdicts"] == {"HANGING": 3, "LATE": 1, "UNKNOWN": 1}
     assert summary.counts["transactions"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
-    assert summary.counts["new"] == {"HANGING": 1, "LATE": 1, "UNKNOWN": 1}
+    assert summary.counts["new"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
 
 
 def test_an_age_counts_as_proven_only_if_the_oldest_one_is(run, tmp_path):

@@ -146,7 +146,7 @@ def test_nothing_is_left_out_where_there_is_room():
 
 def test_the_extent_of_a_verdict_counts_transactions_and_names_the_clock():
     def told(partitions: int, since_ms: int | None, *, is_proven: bool) -> str:
-        extent = Extent(9, 3, partitions, since_ms, is_since_proven=is_proven)
+        extent = Extent(9, 3, partitions, since_ms=since_ms, is_since_proven=is_proven)
         counts = {"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}
         return render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent}))
 
@@ -240,8 +240,10 @@ def test_assumed_settings_are_named_if_a_verdict_depends_on_them(name):
 
 def test_what_is_new_since_the_audit_before_comes_first_and_is_marked():
     rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n, "runs_seen": 1 + n % 2} for n in range(4)]
-    counts = {"verdicts": {"HANGING": 4}, "new": {"HANGING": 2, "OPEN": 7}}
-    known = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, earlier_ms=AS_OF - 86_400_000)
+    counts = {"verdicts": {"HANGING": 4, "OPEN": 7}}
+    reach = {"HANGING": Extent(4, 4, 4, new=2), "OPEN": Extent(7, 7, 7, new=7)}
+    made = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, extents=reach)
+    known = replace(made, earlier_ms=AS_OF - 86_400_000)
     text = render(known)
     assert "  new since the audit as of 2026-11-20 06:42:41Z: 2 HANGING\n" in text
     order = [re.search(rf"orders-{n} .*", text) for n in (0, 2, 1, 3)]
@@ -250,7 +252,7 @@ def test_what_is_new_since_the_audit_before_comes_first_and_is_marked():
     assert [found[0].rstrip().endswith("   new") or "   new   blocks" in found[0] for found in order] == [True, True, False, False]
     first = render(replace(known, earlier_ms=None))
     assert "new" not in first, "in the first audit all is new"
-    assert "new since the audit as of 2026-11-20 06:42:41Z: nothing" in render(replace(known, counts={"verdicts": {"HANGING": 4}}))
+    assert "new since the audit as of 2026-11-20 06:42:41Z: nothing" in render(replace(known, extents={}))
 
 
 def test_a_section_that_is_cut_says_what_it_is_in_all():

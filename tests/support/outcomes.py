@@ -20,6 +20,7 @@ def results() -> Results:
     transaction = {"topic": "payments", "partition": 0, "producer_id": 1, "producer_epoch": 0, "start_offset": 24}
     transaction |= {"transactional_id": None, "verdict": "HANGING", "reason": "PRODUCER_ID_ROTATED", "blocks_since": AS_OF - 1}
     transaction |= {"blocked_offsets": 187, "blocked_bytes": None, "safe_to_abort": True, "runs_seen": 1}
+    transaction |= {"application": None, "explanation": "it is so", "safe_from": None}
     summary = Summary(
         cluster="blue",
         as_of_ms=AS_OF,

@@ -68,7 +68,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "report": Command(
         "Print the report of an audit: what is wrong, why, and what to do",
         "report:report",
-        options={"--html": {"metavar": "FILE", "help": "Also write the report as an HTML page"}},
+        options={
+            "--html": {"metavar": "FILE", "help": "Also write the report as an HTML page"},
+            "--acknowledged": {"metavar": "FILE.toml", "help": "What is known, which moves down in the report"},
+        },
         example="--html report.html",
     ),
     "open": Command(

@@ -13,6 +13,7 @@ from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
 from txnlib.jobs.fail_on import parse_fail_on
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
+from txnlib.queries.acknowledgements import read_acknowledgements
 from txnlib.readers.snapshot_start import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
 from txnlib.render.atomic_file import check_whole_file
@@ -69,6 +70,12 @@ OPTIONS: Final = (
         "transaction that no audit saw before (new), or one of them (new-hanging, ...); a finding of that severity (critical); a "
         "copy that is missing, damaged or not complete (coverage)",
         {"metavar": "CONDITIONS"},
+    ),
+    Option(
+        "--acknowledged",
+        _REPORTS,
+        "What is known, until when, who says so and why (TOML). It does not count for --fail-on, and moves down in the report",
+        {"metavar": "FILE.toml"},
     ),
     Option("--report", _REPORTS, "Also write the report as a self-contained HTML page", {"metavar": "FILE.html"}),
     Option(
@@ -160,6 +167,7 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError("--output is missing: name the folder for the Delta tables (or --schema)")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
+        options.acknowledged = read_acknowledgements(options.acknowledged)
         check_number("--keep-days ", options.keep_days, 1, MAX_INT32)
         for file in (options.report, options.metrics, None if options.summary == STDOUT else options.summary):
             if file is not None:

@@ -34,7 +34,7 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
 
     Returns the exit code: 3 if a condition of `--fail-on` holds."""
     begun = time.monotonic()
-    summary = close(run)
+    summary = close(run, given.acknowledged)
     if not files.replaces_report:
         sys.stdout.write(terminal_report(summary, is_terminal=sys.stdout.isatty()))
         sys.stdout.flush()
@@ -43,7 +43,8 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
         write_page(run, given.report)
         say(f"page: {given.report}")
     forget(run, given.keep_days)
-    code = 3 if is_failure(given.fail_on, summary.counts) else 0
+    remaining = summary.counts if summary.known is None else summary.known.remaining(summary.counts)
+    code = 3 if is_failure(given.fail_on, remaining) else 0
     files.write(code, summary)
     return code
 

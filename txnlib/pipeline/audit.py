@@ -12,6 +12,7 @@ from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, reading_text
 from txnlib.pipeline.run_lock import claim
 from txnlib.pipeline.scheduler import Step, carry_out
+from txnlib.queries.acknowledgements import Acknowledgement, acknowledged
 from txnlib.queries.summary import Summary, summarise
 
 
@@ -31,9 +32,13 @@ def carry_out_steps(run: Run, steps: Sequence[Step], *, take_over: bool = False)
         raise
 
 
-def close(run: Run) -> Summary:
-    """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and returns the summary."""
-    summary = summarise(query_run(run))
+def close(run: Run, entries: Sequence[Acknowledgement] = ()) -> Summary:
+    """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and returns the summary.
+
+    `entries`: what is acknowledged.
+    """
+    made = query_run(run)
+    summary = summarise(made, acknowledged(made, entries) if entries else None)
     run.note("DONE", summary.counts)
     create_views(run.tables.store)
     compact(run)

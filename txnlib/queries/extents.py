@@ -1,4 +1,4 @@
-"""How many open transactions have each verdict, how far they reach, and how many of them may be aborted when."""
+"""How far the open transactions of each verdict reach."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from txnlib.queries.rows import Row, Run, ms
 #: Most reasons, and most applications, of all verdicts together. Those with the fewest rows are left out.
 MOST_GROUPS: Final = 1_000
 #: A producer has one transaction at a time, however many partitions it has.
-TRANSACTIONS: Final = "count(DISTINCT concat(\"producer_id\", ':', coalesce(\"transactional_id\", '')))"
+_TRANSACTION: Final = "concat(\"producer_id\", ':', coalesce(\"transactional_id\", ''))"
 #: One transaction per producer, one place per partition.
 _EXTENT: Final[Mapping[str, str]] = {
-    "transactions": TRANSACTIONS,
+    "transactions": f"count(DISTINCT {_TRANSACTION})",
+    "new": f'count(DISTINCT CASE WHEN "runs_seen" = 1 THEN {_TRANSACTION} END)',
     "partitions": 'count(DISTINCT concat("topic", \'-\', "partition"))',
     "since": 'min("blocks_since")',
     "proven_since": 'min(CASE WHEN "broker_clock_age_ms" IS NOT NULL THEN "blocks_since" END)',
@@ -31,6 +32,8 @@ class Extent:
     rows: int
     transactions: int
     partitions: int
+    #: Transactions that no earlier audit saw.
+    new: int = 0
     #: Since when the first of them blocks consumers, and whether brokers' clocks prove it.
     since_ms: int | None = None
     is_since_proven: bool = False
@@ -64,6 +67,7 @@ def _extent(rows: int, found: Row, reasons: tuple[tuple[str, int], ...], applica
         rows=rows,
         transactions=found["transactions"],
         partitions=found["partitions"],
+        new=found["new"],
         since_ms=since,
         is_since_proven=since is not None and since == ms(found["proven_since"]),
         safe=found["safe"],

@@ -44,6 +44,9 @@ _TRANSACTION: Final = (
     "blocked_bytes",
     "safe_to_abort",
     "runs_seen",
+    "application",
+    "explanation",
+    "safe_from",
 )
 
 
@@ -114,4 +117,4 @@ def _transactions(run: Run, summary: Summary) -> list[Row]:
         left = SHOWN_TRANSACTIONS - len(rows)
         if left and summary.counts["verdicts"].get(verdict):
             rows += run.rows("open_transactions", _TRANSACTION, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=left)
-    return [{**row, "blocks_since": ms(row["blocks_since"])} for row in rows]
+    return [{**row, **{name: ms(row[name]) for name in ("blocks_since", "safe_from")}} for row in rows]

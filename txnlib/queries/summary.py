@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
-from txnlib.queries.extents import TRANSACTIONS, Extent, extents
+from txnlib.queries.extents import Extent, extents
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
+
+if TYPE_CHECKING:
+    from txnlib.queries.acknowledgements import Acknowledged
 
 #: Section of two-phase commits that have been open for longer than transaction.max.timeout.ms.
 PREPARED: Final = "PREPARED"
@@ -85,13 +88,16 @@ class Summary:
     as_of_basis: str
     output: str
     kafka_version: str | None = None
-    #: Counts: rows by verdict, transactions by verdict, those that no earlier audit saw, findings by severity, coverage by status,
+    #: Counts: rows by verdict, transactions by verdict, rows that no earlier audit saw, findings by severity, coverage by status,
     #: rows of tables.
     counts: Mapping[str, Any] = field(default_factory=dict)
-    #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`.
+    #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`; without those
+    #: that are acknowledged.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     #: Verdict -> how far its transactions reach.
     extents: Mapping[str, Extent] = field(default_factory=dict)
+    #: What is acknowledged; None if nothing was given.
+    known: Acknowledged | None = None
     #: Instant of the audit of this cluster before this one; None if this is the first.
     earlier_ms: int | None = None
     captured_from_ms: int | None = None
@@ -122,10 +128,13 @@ class Summary:
     metadata_basis: str | None = None
 
 
-def summarise(run: Run) -> Summary:
-    """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected."""
+def summarise(run: Run, known: Acknowledged | None = None) -> Summary:
+    """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected.
+
+    `known`: what is acknowledged, which its sections do not list.
+    """
     verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
-    new = run.grouped("open_transactions", ("verdict",), TRANSACTIONS, _IS_NEW)
+    new = run.grouped("open_transactions", ("verdict",), "count(*)", _IS_NEW)
     reach = extents(run, verdicts)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run)
@@ -152,7 +161,8 @@ def summarise(run: Run) -> Summary:
         metadata_ms=run.settings.get("metadata_known_ms"),
         metadata_basis=run.settings.get("metadata_basis"),
         counts=counts,
-        transactions=_transactions(run, verdicts),
+        transactions=_transactions(run, verdicts, known),
+        known=known,
         extents=reach,
         earlier_ms=_earlier_ms(run),
         worst_lag=_worst_lag(run),
@@ -210,11 +220,14 @@ _PLACE: Final = ("topic", "partition", "offset", "transactional_id")
 _BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "transactional_id"'
 
 
-def _transactions(run: Run, verdicts: dict[str, int]) -> dict[str, list[Row]]:
+def _transactions(run: Run, verdicts: dict[str, int], known: Acknowledged | None) -> dict[str, list[Row]]:
     """The first rows of each section, each with its plan, what blocks next, and who waits."""
     shown = {}
     for verdict in sorted(set(verdicts) - {"OPEN"}):
-        shown[verdict] = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=SHOWN)
+        left_out = set() if known is None else known.of_verdict(verdict)
+        limit = SHOWN + len(left_out)
+        found = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=limit)
+        shown[verdict] = [row for row in found if _key(row) not in left_out][:SHOWN]
     # What is open and planned for is a two-phase commit that was left alone.
     planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=SHOWN)
     if planned:

@@ -19,7 +19,7 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
     """One row per action. CSV has no lists, so only people, scripts and JSON get the checks."""
     flat = [{name: value for name, value in row.items() if name not in CHECKS} for row in rows]
     script = partial(abort_plan_script, rows, run_id, as_of)
-    return CommandOutput(COLUMNS, flat, shown=_SHOWN, tail=_groups(rows), whole=rows, script=script)
+    return CommandOutput(COLUMNS, flat, shown=_SHOWN, tail=_groups(rows), whole=lambda: rows, script=script)
 
 
 def _groups(rows: Sequence[Row]) -> str:

@@ -23,10 +23,10 @@ _NOTHING: Final = "nothing is missing: every partition that is named was capture
 def collect_plan_output(rows: Sequence[Row]) -> CommandOutput:
     """One row per copy to collect, then the commands."""
     if not rows:
-        return CommandOutput(COLUMNS, rows, page=lambda _: _NOTHING, whole=[])
+        return CommandOutput(COLUMNS, rows, page=lambda _: _NOTHING, whole=list)
     more = f"and {len(rows) - SHOWN} more (--format csv has all)\n" if len(rows) > SHOWN else ""
     text = "".join(f"{line}\n" for line in commands(rows))
-    return CommandOutput(COLUMNS, rows, people=rows[:SHOWN], tail=f"{more}\n{text}", whole=rows)
+    return CommandOutput(COLUMNS, rows, people=rows[:SHOWN], tail=f"{more}\n{text}", whole=lambda: rows)
 
 
 def commands(rows: Sequence[Row]) -> list[str]:

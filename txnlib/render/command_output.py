@@ -36,7 +36,7 @@ class CommandOutput:
     #: For people: fewer rows than programs get.
     people: Sequence[Row] | None = None
     #: For programs: the whole output, if it is more than the rows.
-    whole: object = None
+    whole: Callable[[], object] | None = None
     #: For stderr: what the output lacks.
     notes: Sequence[str] = field(default_factory=tuple)
 
@@ -51,7 +51,7 @@ class CommandOutput:
             assert made is not None
             return made()
         if form == JSON and self.whole is not None:
-            return json_text(self.whole)
+            return json_text(self.whole())
         if form != TABLE:
             return grid(self.columns, self.rows, form)
         if self.page is not None:

@@ -31,7 +31,7 @@ def differences_output(differences: Differences) -> CommandOutput:
     tail = _counted(differences.rows)
     for label, run in (("not captured now, but then", then), ("captured now, and not then", now)):
         tail += f"{label}: {printable(', '.join(_named(run.only_captured)))}\n" if run.only_captured else ""
-    return CommandOutput(COLUMNS, differences.rows, shown=_SHOWN, head=head, tail=tail, whole=whole)
+    return CommandOutput(COLUMNS, differences.rows, shown=_SHOWN, head=head, tail=tail, whole=lambda: whole)
 
 
 def _whole(run: RunSide) -> Row:

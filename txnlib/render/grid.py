@@ -116,6 +116,14 @@ def plain(value: Any) -> Any:
     return value
 
 
+def instant_json(ms: int) -> str:
+    """An instant as in `plain`. A time from a log that is outside of the calendar is printed as a number."""
+    try:
+        return str(plain(datetime.fromtimestamp(ms / 1000, UTC)))
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+
+
 def cell(value: Any) -> str:
     """A value in a grid: a dash for None, partitions as Kafka's tools write them."""
     if value is None:

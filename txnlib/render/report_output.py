@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
+from txnlib.queries.rows import Run
 from txnlib.queries.summary import Summary
 from txnlib.render.command_output import CommandOutput
-from txnlib.render.grid import plain
 from txnlib.render.terminal_text import terminal_report
 
 _COLUMNS: Final = (
@@ -26,10 +25,20 @@ _COLUMNS: Final = (
 )
 
 
-def report_output(summary: Summary, notes: Sequence[str] = ()) -> CommandOutput:
-    """The report as text, its summary as JSON, and as a table the transactions that need action."""
+def report_output(run: Run, summary: Summary, notes: Sequence[str] = ()) -> CommandOutput:
+    """The report as text, its results as JSON (`summary_json.Findings`), and as a table the transactions that need action."""
     rows = [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown]
-    whole = {field.name: plain(getattr(summary, field.name)) for field in fields(summary)}
     return CommandOutput(
-        _COLUMNS, rows, page=lambda is_terminal: terminal_report(summary, is_terminal=is_terminal), whole=whole, notes=notes
+        _COLUMNS,
+        rows,
+        page=lambda is_terminal: terminal_report(summary, is_terminal=is_terminal),
+        whole=lambda: _results(run, summary),
+        notes=notes,
     )
+
+
+def _results(run: Run, summary: Summary) -> dict[str, Any]:
+    from txnlib.queries.run_result import results_of
+    from txnlib.render.summary_json import found  # imported here, because text needs no pydantic
+
+    return found(results_of(run, summary)).model_dump(mode="json")

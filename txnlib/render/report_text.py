@@ -16,6 +16,7 @@ from txnlib.core.verdicts.shell_words import option, refusal, with_places
 from txnlib.queries.extents import Extent
 from txnlib.queries.rows import Row
 from txnlib.queries.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
+from txnlib.render.acknowledged_text import acknowledged_lines
 from txnlib.render.report_entries import INDENT, Line, brief, clock, is_new, labelled, transaction, where, whole_transaction
 
 WIDTH: Final = 132
@@ -61,7 +62,14 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
     lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
     for verdict in SECTIONS:
         lines += _section(verdict, summary)
-    lines += [*_ended(summary), *_findings(summary), *_incomplete(summary), "", f"tables in {printable(summary.output)} (Delta)"]
+    lines += [
+        *_ended(summary),
+        *acknowledged_lines(summary.known),
+        *_findings(summary),
+        *_incomplete(summary),
+        "",
+        f"tables in {printable(summary.output)} (Delta)",
+    ]
     lines += _further(summary, program)
     return "\n".join(each for line in lines for each in _wrapped(line, width))
 
@@ -100,7 +108,10 @@ def _answer(summary: Summary) -> list[Line]:
     names = [*alarming, *(["OPEN"] if opened else [])]
     width = max(len(str(verdicts[name])) for name in names)
     lines: list[Line] = [
-        (f"  {verdicts[name]:>{width}} {name:<8}  {headline(name, verdicts[name])}{_extent(name, summary)}", width + 13)
+        (
+            f"  {verdicts[name]:>{width}} {name:<8}  {headline(name, verdicts[name])}{_extent(name, summary)}",
+            width + 13,
+        )
         for name in names
     ]
     return [*lines, *critical, *_new(summary, alarming)]
@@ -116,21 +127,31 @@ def _new(summary: Summary, alarming: Mapping[str, int]) -> list[Line]:
     """What no earlier audit has seen; nothing in the first audit of a cluster, where all is new."""
     if summary.earlier_ms is None:
         return []
-    new = {name: number for name in alarming if (number := summary.counts.get("new", {}).get(name, 0))}
+    new = {name: extent.new for name in alarming if (extent := summary.extents.get(name)) is not None and extent.new}
     said = ", ".join(f"{number} {name}" for name, number in new.items()) or "nothing"
     return [(f"  new since the audit as of {utc_time(summary.earlier_ms)}: {said}", 4)]
+
+
+def _known_of(verdict: str, summary: Summary) -> str:
+    """How many of a verdict are acknowledged."""
+    known = 0 if summary.known is None else len({key[2] for key in summary.known.of_verdict(verdict)})
+    return f" ({known} acknowledged)" if known else ""
 
 
 def _extent(verdict: str, summary: Summary) -> str:
     """How many partitions the transactions of a verdict block, for how long and by which clock."""
     extent = summary.extents.get(verdict)
     if extent is None or verdict == "OPEN":
-        return ""
+        return _known_of(verdict, summary)
+    return f"{_blocked(extent, summary.as_of_ms)}{_known_of(verdict, summary)}"
+
+
+def _blocked(extent: Extent, as_of_ms: int) -> str:
     blocked = f": {counted(extent.partitions, 'partition')} blocked"
     if extent.since_ms is None:
         return blocked
     longest = "" if extent.partitions == 1 else ", the longest"
-    age = duration(summary.as_of_ms - extent.since_ms)
+    age = duration(as_of_ms - extent.since_ms)
     return f"{blocked}{longest} for {age} by {clock(is_brokers=extent.is_since_proven)}"
 
 
@@ -172,7 +193,7 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
     rows = summary.transactions.get(verdict, [])
     if not rows:
         return []
-    total = len(rows) if verdict == PREPARED else summary.counts.get("verdicts", {}).get(verdict, len(rows))
+    total = len(rows) if verdict == PREPARED else _unknown(verdict, summary, len(rows))
     groups = cards(verdict, rows)
     groups.sort(key=lambda group: group[0]["reason"] == _IN_TIME)  # transactions that are late only by their timestamps come last
     if summary.earlier_ms is not None:
@@ -193,6 +214,12 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
     if hidden:
         lines.append(f"  and {hidden} more, which block less: txn-audit open --verdict {total_of(verdict)}")
     return lines
+
+
+def _unknown(verdict: str, summary: Summary, default: int) -> int:
+    """The number of rows of a verdict that are not acknowledged."""
+    known = 0 if summary.known is None else len(summary.known.of_verdict(verdict))
+    return int(summary.counts.get("verdicts", {}).get(verdict, default + known)) - known
 
 
 def total_of(section: str) -> str:

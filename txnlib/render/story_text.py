@@ -16,6 +16,7 @@ from txnlib.queries.rows import Row
 from txnlib.queries.story import Explained
 from txnlib.queries.story_steps import StoryStep
 from txnlib.render.command_output import CommandOutput
+from txnlib.render.grid import instant_json
 from txnlib.render.report_entries import last_write
 from txnlib.render.report_text import WIDTH
 
@@ -29,7 +30,7 @@ def story_output(explained: Explained) -> CommandOutput:
         lines(explained),
         head=head(explained),
         tail=lambda width: tail(explained, width),
-        whole=whole(explained),
+        whole=lambda: whole(explained),
     )
 
 
@@ -88,12 +89,12 @@ def tail(explained: Explained, width: int = WIDTH) -> str:
 
 
 def whole(explained: Explained) -> dict[str, Any]:
-    """The whole story for programs; instants as epoch ms, as in Kafka's tools."""
+    """The whole story for programs. Instants are ISO-8601, and epoch ms in fields whose names end with `_ms`."""
     return {
         "cluster": explained.cluster,
         "run_id": explained.run_id,
         "as_of_ms": explained.as_of_ms,
-        "verdict": {name: value for name, value in explained.verdict.items() if name != "evidence"},
+        "verdict": _with_instants({name: value for name, value in explained.verdict.items() if name != "evidence"}),
         "steps": [
             {
                 "log": step.log,
@@ -110,8 +111,17 @@ def whole(explained: Explained) -> dict[str, Any]:
         ],
         "left_out": list(explained.left_out),
         "evidence": [dict(each) for each in explained.evidence],
-        "copies": [dict(each) for each in explained.copies],
+        "copies": [_with_instants(each) for each in explained.copies],
     }
+
+
+#: Fields of the story that are epoch ms here, and ISO-8601 for programs.
+_INSTANTS: Final = ("last_timestamp", "blocks_since", "first_seen", "known_until")
+
+
+def _with_instants(row: Mapping[str, Any]) -> Row:
+    instants = {name: instant_json(row[name]) for name in _INSTANTS if row.get(name) is not None}
+    return {**row, **instants}
 
 
 def _copies(explained: Explained) -> list[str]:

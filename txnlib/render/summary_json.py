@@ -5,15 +5,18 @@ A later version may add fields. `schema_version` changes if a field is renamed o
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Final, Literal
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from txnlib.queries.rows import Row
 from txnlib.queries.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, URGENCY, Outcome, Results
 from txnlib.queries.summary import SHOWN, STATUSES
-from txnlib.render.grid import escaped_json
+from txnlib.render.grid import escaped_json, instant_json
+
+if TYPE_CHECKING:
+    from txnlib.queries.acknowledgements import Acknowledged
 
 SCHEMA_VERSION: Final = 1
 
@@ -38,6 +41,10 @@ class OpenTransaction(_Part):
     blocked_bytes: int | None = Field(description="The same in bytes.")
     safe_to_abort: bool | None = Field(description="Whether an abort by hand is safe; see `txn-audit abort-plan` for the command.")
     runs_seen: int | None = Field(description="Number of audits that saw the transaction, including this one.")
+    application: str | None = Field(description="Application of the transactional id, derived from its form.")
+    explanation: str | None = Field(description="The reason as one sentence.")
+    safe_from: str | None = Field(description="When an abort becomes safe, if only the age is not proven yet, ISO-8601; else null.")
+    acknowledged_by: str | None = Field(description="Who acknowledged it (`--acknowledged`); null if nobody did.")
 
 
 class LaggingPartition(_Part):
@@ -106,6 +113,22 @@ class EndedTransaction(_Part):
     says: str = Field(description="How the transaction ended, as a sentence.")
 
 
+class Known(_Part):
+    """An entry of the file of acknowledgements."""
+
+    topic: str | None = Field(description="Topic that the entry names.")
+    partition: int | None = Field(description="Number of the partition that it names.")
+    producer_id: int | None = Field(description="Producer id that it names.")
+    start_offset: int | None = Field(description="First offset that it names.")
+    transactional_id: str | None = Field(description="Transactional id that it names.")
+    finding: str | None = Field(description="Finding that it names; null if it is about open transactions.")
+    until: str = Field(description="Instant from which on it counts again, ISO-8601.")
+    by: str = Field(description="Who acknowledges it.")
+    why: str = Field(description="Why.")
+    matches: int = Field(description="Number of open transactions, or findings, for which it is the first entry.")
+    is_over: bool = Field(description="Whether it is over, though what it names is still there.")
+
+
 class Table(_Part):
     """One table that the run wrote."""
 
@@ -119,7 +142,7 @@ class Findings(_Part):
     as_of: str = Field(description="Instant of the audit: ages and verdicts are as of then. ISO-8601 in UTC.")
     as_of_basis: str = Field(description="Source of that instant, in words.")
     newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null if no capture.json contains it.")
-    newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended.")
+    newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended, if that is known.")
     tables: str = Field(description="Location of the tables.")
     verdicts: dict[str, int] = Field(description=f"Number of open transactions by verdict: {', '.join(URGENCY)}.")
     transactions: list[OpenTransaction] = Field(
@@ -131,6 +154,7 @@ class Findings(_Part):
     ended: list[EndedTransaction] = Field(
         description=f"The first {SHOWN} transactions that the previous run warned of and that are no longer open."
     )
+    acknowledged: list[Known] = Field(description="Entries of the file of acknowledgements, if one was given.")
     lag: Lag = Field(description="How far last stable offsets are below their high watermarks.")
     brokers: list[Broker] = Field(description=f"The first {SHOWN_BROKERS:,} brokers from which copies were captured.")
     coverage: Coverage = Field(description="What was captured and could be read.")
@@ -164,29 +188,31 @@ def render_numbers(outcome: Outcome) -> str:
         cluster=outcome.cluster,
         run_id=outcome.run_id,
         version=outcome.version,
-        started=_instant(outcome.started_ms),
-        finished=_instant(outcome.finished_ms),
+        started=instant_json(outcome.started_ms),
+        finished=instant_json(outcome.finished_ms),
         duration_seconds=(outcome.finished_ms - outcome.started_ms) / 1000,
         written={name: Table(rows=each.rows, seconds=round(each.seconds, 3)) for name, each in sorted(outcome.written.items())},
-        found=None if outcome.results is None else _findings(outcome.results, outcome.finished_ms),
+        found=None if outcome.results is None else found(outcome.results, outcome.finished_ms),
     )
     return escaped_json(numbers.model_dump_json(indent=2)) + "\n"
 
 
-def _findings(results: Results, finished_ms: int) -> Findings:
+def found(results: Results, finished_ms: int | None = None) -> Findings:
+    """The results of a run. `finished_ms`: when the audit ended, if it is known."""
     summary = results.summary
     verdicts = {name: summary.counts["verdicts"].get(name, 0) for name in URGENCY}
     newest_ms = summary.captured_to_ms
     return Findings(
-        as_of=_instant(summary.as_of_ms),
+        as_of=instant_json(summary.as_of_ms),
         as_of_basis=summary.as_of_basis,
-        newest_capture=None if newest_ms is None else _instant(newest_ms),
-        newest_capture_age_seconds=None if newest_ms is None else (finished_ms - newest_ms) / 1000,
+        newest_capture=None if newest_ms is None else instant_json(newest_ms),
+        newest_capture_age_seconds=None if newest_ms is None or finished_ms is None else (finished_ms - newest_ms) / 1000,
         tables=summary.output,
         verdicts=verdicts,
-        transactions=[_transaction(row) for row in results.transactions],
+        transactions=[_transaction(row, summary.known) for row in results.transactions],
         transactions_left_out=sum(verdicts.values()) - len(results.transactions),
         ended=[EndedTransaction(**{name: row[name] for name in EndedTransaction.model_fields}) for row in summary.ended],
+        acknowledged=[] if summary.known is None else _known(summary.known),
         lag=Lag(
             partitions=results.lag.get("partitions") or 0,
             max_offsets=results.lag.get("offsets") or 0,
@@ -207,10 +233,27 @@ def _findings(results: Results, finished_ms: int) -> Findings:
     )
 
 
-def _transaction(row: Row) -> OpenTransaction:
-    since = row["blocks_since"]
-    values = {name: row[name] for name in OpenTransaction.model_fields}
-    return OpenTransaction(**values | {"blocks_since": None if since is None else _instant(since)})
+def _transaction(row: Row, known: Acknowledged | None) -> OpenTransaction:
+    instants = {name: None if row[name] is None else instant_json(row[name]) for name in ("blocks_since", "safe_from")}
+    entry = None if known is None else known.entry_of(row)
+    values = {name: row[name] for name in OpenTransaction.model_fields if name in row}
+    return OpenTransaction(**values | instants, acknowledged_by=None if entry is None else entry.by)
+
+
+def _known(known: Acknowledged) -> list[Known]:
+    """The entries that match something, and those that match nothing."""
+    active = Counter(id(entry) for _, entry in known.transactions.values())
+    entries = {id(entry): entry for _, entry in known.transactions.values()}
+    counted = [
+        *((entry, active[key], False) for key, entry in entries.items()),
+        *((entry, number, False) for entry, number in known.findings),
+        *((entry, 0, True) for entry in known.ended),
+        *((entry, 0, False) for entry in known.idle),
+    ]
+    return [
+        Known(**entry.model_dump(exclude={"until"}), until=instant_json(entry.until_ms), matches=number, is_over=is_over)
+        for entry, number, is_over in counted
+    ]
 
 
 def _lagging(row: Row) -> LaggingPartition:
@@ -228,11 +271,3 @@ def _broker(row: Row) -> Broker:
 
 def _seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
-
-
-def _instant(ms: int) -> str:
-    """ISO-8601 in UTC, to the millisecond. A time from a log that is outside of the calendar is printed as a number."""
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"
