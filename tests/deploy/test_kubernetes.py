@@ -12,6 +12,7 @@ from jobs import options
 from tests.support.image_steps import words
 from tests.support.kustomize import build, pod
 from txnlib import __version__
+from txnlib.settings import read_settings_file
 
 #: The first release in which podFailurePolicy is stable, and the newest.
 VERSIONS = ("1.31", "1.37")
@@ -67,6 +68,7 @@ def test_the_container_runs_an_audit_with_options_that_it_takes(repository, mani
     parsed = options.parse(job, "", moved)
     assert (parsed.cluster, parsed.fail_on, parsed.mode) == ("blue", {"hanging", "stuck", "critical"}, "incremental")
     assert options.request_of(parsed).conf == str(conf)
+    read_settings_file(conf)  # raises for a key that there is not
     assert environment(manifests, container)["PUSHGATEWAY_URL"].startswith("http://")
 
 
