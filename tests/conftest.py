@@ -26,7 +26,12 @@ hypothesis_settings.register_profile("exhaustive", database=None, max_examples=5
 hypothesis_settings.load_profile("deterministic")
 
 #: A cluster of processes, a real broker, audits killed in the middle: minutes, which CI does not have.
-SLOW = ("tests/cluster/", "tests/scripts/test_capture_of_a_broker.py", "tests/jobs/test_kills.py")
+SLOW = (
+    "tests/cluster/",
+    "tests/deploy/test_image_build.py",
+    "tests/scripts/test_capture_of_a_broker.py",
+    "tests/jobs/test_kills.py",
+)
 
 #: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
 BESIDE = ("tests/delta/", "tests/house/", "tests/notebooks/")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,15 @@ TASK = thing(
     task_key=TEXT,
     environment_key=TEXT,
     job_cluster_key=TEXT,
+    description=TEXT,
+    depends_on=many(thing("task_key", task_key=TEXT)),
+    disable_auto_optimization={"type": "boolean"},
     max_retries=WHOLE,
-    python_wheel_task=thing("package_name", "entry_point", package_name=TEXT, entry_point=TEXT, parameters=many(TEXT)),
+    min_retry_interval_millis=WHOLE,
+    timeout_seconds=WHOLE,
+    email_notifications=thing(on_failure=many(TEXT)),
+    notification_settings=thing(alert_on_last_attempt={"type": "boolean"}),
+    spark_python_task=thing("python_file", python_file=TEXT, parameters=many(TEXT)),
     libraries=many(thing("whl", whl=TEXT)),
 )
 CLUSTER = thing(
@@ -61,7 +67,6 @@ JOB = thing(
     parameters=many(thing("name", "default", name=TEXT, default=TEXT)),
     max_concurrent_runs=WHOLE,
     queue=thing("enabled", enabled={"type": "boolean"}),
-    email_notifications=thing(on_failure=many(TEXT)),
     tasks=many(TASK),
     environments=many(
         thing("environment_key", environment_key=TEXT, spec=thing(environment_version=TEXT, dependencies=many(TEXT)))
@@ -137,22 +142,57 @@ def test_every_reference_leads_to_something_and_every_variable_is_used(files, bu
     assert used == bundle["variables"].keys()
 
 
-@pytest.mark.parametrize("name", ["nightly_serverless", "nightly_classic"])
+JOBS = ["nightly_serverless", "nightly_classic"]
+
+
+def tasks(bundle: dict[str, Any], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tasks `audit` and `alert` of a job."""
+    audit, alert = bundle["resources"]["jobs"][name]["tasks"]
+    assert (audit["task_key"], alert["task_key"]) == ("audit", "alert")
+    return audit, alert
+
+
+def arguments(bundle: dict[str, Any], name: str, task: dict[str, Any]) -> list[str]:
+    """What a task gets on 2026-11-21."""
+    parameters = bundle["resources"]["jobs"][name]["parameters"]
+    values = {f"job.parameters.{each['name']}": _filled(bundle, each["default"]) for each in parameters}
+    values["job.start_time.iso_date"] = "2026-11-21"
+    return [re.sub(r"\{\{(.+?)\}\}", lambda found: values[found[1]], word) for word in task["spark_python_task"]["parameters"]]
+
+
+@pytest.mark.parametrize("name", JOBS)
 def test_a_job_starts_the_audit_with_options_it_takes(bundle, repository, name):
-    job = bundle["resources"]["jobs"][name]
-    (task,) = job["tasks"]
-    scripts = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts[task["python_wheel_task"]["entry_point"]] == "txnlib.jobs.audit:program"
-    values = {parameter["name"]: parameter["default"] for parameter in job["parameters"]}
-    values = {key: _filled(bundle, value) for key, value in values.items()}
-    argv = [
-        re.sub(r"\{\{job\.parameters\.(\w+)\}\}", lambda found: values[found[1]], word)
-        for word in task["python_wheel_task"]["parameters"]
-    ]
+    audit, _ = tasks(bundle, name)
+    assert (repository / "resources" / audit["spark_python_task"]["python_file"]).samefile(
+        repository / "deploy/databricks/audit.py"
+    )
+    folder, *argv = arguments(bundle, name, audit)
+    assert folder == "/Volumes/main/kafka_transactions/reports/kafka/2026-11-21"
     given = options.parse(options.AUDIT, "", argv)
     assert given.input == ["/Volumes/main/kafka_transactions/captures/kafka"]
     assert (given.schema, given.cluster, given.mode) == ("main.kafka_transactions", "kafka", "incremental")
     assert (given.fail_on, given.keep_days) == ({"hanging", "stuck"}, 400)
+    assert given.take_over == (bundle["resources"]["jobs"][name]["max_concurrent_runs"] == 1)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_failure_is_retried_and_what_was_found_is_not(bundle, repository, name):
+    audit, alert = tasks(bundle, name)
+    assert (repository / "resources" / alert["spark_python_task"]["python_file"]).samefile(repository / "deploy/notify.py")
+    assert arguments(bundle, name, alert) == ["fail", f"{arguments(bundle, name, audit)[0]}/summary.json"]
+    assert alert["depends_on"] == [{"task_key": "audit"}]
+    assert (audit["max_retries"], alert["max_retries"]) == (2, 0)
+    serverless = [task.get("disable_auto_optimization", False) for task in (audit, alert) if "environment_key" in task]
+    assert all(serverless), "serverless compute retries on its own"
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_mail_tells_a_failure_from_what_was_found(bundle, name):
+    audit, alert = tasks(bundle, name)
+    assert audit["email_notifications"] == {"on_failure": ["${var.notify_failed}"]}
+    assert alert["email_notifications"] == {"on_failure": ["${var.notify}"]}
+    assert audit["notification_settings"] == {"alert_on_last_attempt": True}
+    assert "email_notifications" not in bundle["resources"]["jobs"][name], "a mail of the job tells neither"
 
 
 def _filled(bundle: dict[str, Any], text: str) -> str:
@@ -173,8 +213,8 @@ def _filled(bundle: dict[str, Any], text: str) -> str:
 def test_each_job_has_the_compute_it_names_and_the_wheel(bundle):
     serverless, classic = (bundle["resources"]["jobs"][name] for name in ("nightly_serverless", "nightly_classic"))
     (environment,), (cluster,) = serverless["environments"], classic["job_clusters"]
-    assert serverless["tasks"][0]["environment_key"] == environment["environment_key"]
-    assert classic["tasks"][0]["job_cluster_key"] == cluster["job_cluster_key"]
+    assert {task["environment_key"] for task in serverless["tasks"]} == {environment["environment_key"]}
+    assert {task["job_cluster_key"] for task in classic["tasks"]} == {cluster["job_cluster_key"]}
     assert environment["spec"]["dependencies"] == ["../dist/*.whl"] == [classic["tasks"][0]["libraries"][0]["whl"]]
     assert "--wheel-dir dist" in bundle["artifacts"]["txnlib"]["build"]
     assert [job["schedule"]["pause_status"] for job in (serverless, classic)] == ["UNPAUSED", "PAUSED"], "one of them a night"

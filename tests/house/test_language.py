@@ -13,7 +13,7 @@ TITLE_WORDS = 12
 BANNED = re.compile(
     r"\b(whoever|nobody's|so many|is told|are told|to be told|as ever|anew|there where|be it only)\b", re.IGNORECASE
 )
-CODE = ("txnlib", "jobs", "bench", "docs", "scripts", "tests")
+CODE = ("txnlib", "jobs", "bench", "deploy", "docs", "scripts", "tests")
 
 
 def sources(repository: Path) -> list[Path]:

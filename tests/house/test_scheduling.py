@@ -5,25 +5,22 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 import yaml
 
-from tests.house.test_docs import ROOT, blocks
+from tests.house.test_docs import ROOT, blocks, commands
+from tests.support.kustomize import build
+from tests.support.promql import check
 from txnlib.jobs import options
-from txnlib.queries.run_result import SEVERITIES, STATUSES, URGENCY
+from txnlib.queries.run_result import URGENCY
 from txnlib.render.metrics import METRICS
 from txnlib.render.summary_json import Findings, Numbers
 
 PAGE = [ROOT / "docs" / "scheduling.md"]
 RULES = ROOT / "deploy" / "prometheus" / "txnlib.rules.yaml"
-
-
-def documents() -> dict[str, dict]:
-    """The YAML examples of Kubernetes, by their kind."""
-    parsed = [yaml.safe_load(text) for text in blocks("yaml", PAGE)]
-    return {each["kind"]: each for each in parsed}
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
@@ -39,7 +36,7 @@ def understood(words: list[str], tmp_path) -> None:
     """As `audit` does, but that files are written below a folder of the test."""
     assert words[0].endswith("/spark-submit.sh"), words
     assert words[1] == options.AUDIT
-    moved = [re.sub(r"^(--\w+=)?/(var|textfile|tmp)/", rf"\1{tmp_path}/", word) for word in words[2:]]
+    moved = [re.sub(r"^(--\w+=)?/(var|tmp)/", rf"\1{tmp_path}/", word) for word in words[2:]]
     given = options.parse(options.AUDIT, "", moved)
     assert given.cluster == "blue"
     assert given.metrics.endswith(".prom")
@@ -53,19 +50,12 @@ def test_the_line_of_cron_is_an_audit(tmp_path):
     understood(shlex.split(command.partition(" >")[0]), tmp_path)
 
 
-def test_the_job_of_kubernetes_is_an_audit_that_is_alone_and_mounts_what_it_names(tmp_path):
-    job = documents()["CronJob"]["spec"]
-    pod = job["jobTemplate"]["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    understood([*container["command"], *container["args"]], tmp_path)
-    assert (job["concurrencyPolicy"] == "Forbid") == ("--take-over" in container["args"])
-    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
-    places = [mount["mountPath"] for mount in container["volumeMounts"]]
-    for word in container["args"]:
-        path = word.partition("=")[2]
-        assert not path.startswith("/") or any(path.startswith(f"{place}/") for place in places), word
-    (rule,) = job["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
-    assert rule["onExitCodes"]["values"] == [2, 3]
+def test_prometheus_scrapes_the_pushgateway_of_the_manifests_and_keeps_its_labels():
+    (text,) = blocks("yaml", PAGE)
+    (job,) = yaml.safe_load(text)["scrape_configs"]
+    assert job["honor_labels"] is True, "otherwise `cluster` stays, but `job` and `instance` are those of the Pushgateway"
+    environment = build(ROOT / "deploy" / "kubernetes" / "base")["ConfigMap", "txnlib-environment"]["data"]
+    assert [f"http://{target}" for target in job["static_configs"][0]["targets"]] == [environment["PUSHGATEWAY_URL"]]
 
 
 def test_the_dag_of_airflow_is_an_audit_and_reads_what_a_summary_holds(tmp_path):
@@ -88,14 +78,10 @@ def alerts() -> list[dict]:
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
 def test_an_alert_asks_for_gauges_and_labels_that_there_are(rule):
-    asked = re.findall(r"(txnlib_\w+)(?:\{(\w+)=\"(\w+)\"\})?", rule["expr"])
-    assert asked
-    for name, label, value in asked:
-        assert name in METRICS
-        assert not label or label in METRICS[name].labels
-        assert not value or value in (*URGENCY, *STATUSES, *SEVERITIES)
-    first = METRICS[asked[0][0]].labels
-    assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= {"cluster", *first}
+    names = check(rule["expr"])
+    labels = {"cluster"}.union(*[METRICS[name].labels for name in names])
+    assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= labels
+    assert rule["labels"]["severity"] in ("page", "ticket")
 
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
@@ -104,6 +90,20 @@ def test_the_runbook_of_an_alert_is_there(rule):
     headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(), re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
     assert not anchor or anchor in anchors
+
+
+def test_the_command_puts_an_address_before_each_runbook():
+    (command,) = [line for line in commands() if line.startswith("sed ")]
+    done = subprocess.run(shlex.split(command.partition(" > ")[0]), cwd=ROOT, capture_output=True, text=True, check=True)
+    (group,) = yaml.safe_load(done.stdout)["groups"]
+    before = [rule["annotations"]["runbook_url"] for rule in alerts()]
+    after = [rule["annotations"]["runbook_url"] for rule in group["rules"]]
+    assert after == [f"https://git.example.com/platform/txnlib/blob/main/{page}" for page in before]
+
+
+@pytest.mark.parametrize("selector", ['verdict="HANGING"', 'verdict="STUCK"', 'severity="CRITICAL"'])
+def test_somebody_is_paged_for_what_cannot_wait(selector):
+    assert [rule["labels"]["severity"] for rule in alerts() if selector in rule["expr"]] == ["page"]
 
 
 def test_the_names_of_alerts_differ():

@@ -1,0 +1,167 @@
+"""Messages to Slack and PagerDuty about a summary, as docs/scheduling.md shows them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.house.test_docs import ROOT, commands
+from tests.support.outcomes import outcome, results
+from tests.support.receiver import Receiver, receiving
+from txnlib.render.summary_json import render_numbers
+
+NOW_MS = int(datetime.now(UTC).timestamp() * 1000)
+#: A name that would call everybody, end a JSON string, and make a link.
+HOSTILE = '<!channel> "}\\ & <https://example.com|click>\n'
+SECRET = "/services/T0/B0/secret"
+
+
+def summary(folder: Path, *, code: int = 0, hours: float = 1, error: str | None = None, name: str | None = None) -> Path:
+    """A summary as an audit writes it, which ended so many hours ago."""
+    found = results()
+    found = replace(found, transactions=[{**found.transactions[0], "transactional_id": name}])
+    ended = NOW_MS - int(hours * 3_600_000)
+    run = replace(outcome(found), exit_code=code, started_ms=ended - 1000, finished_ms=ended)
+    file = folder / "blue.json"
+    file.write_text(render_numbers(replace(run, error=error, results=None) if error else run))
+    return file
+
+
+def shown(service: str) -> list[str]:
+    """The words of the command in the documents."""
+    (line,) = [line for line in commands() if f"notify.py {service}" in line]
+    return shlex.split(line)
+
+
+def notify(service: str, file: Path, receiver: Receiver, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command of the documents with another file, and another address of the service."""
+    variables = {"SLACK_WEBHOOK_URL": receiver.url + SECRET, "PAGERDUTY_ROUTING_KEY": "key", "PAGERDUTY_EVENTS_URL": receiver.url}
+    assignments = [word for word in shown(service) if re.match(r"[A-Z_]+=", word)]
+    assert {word.partition("=")[0] for word in assignments} <= variables.keys()
+    program, *words = [word for word in shown(service) if word not in assignments]
+    assert program == "python3"
+    argv = [str(file) if word.endswith(".json") else word.replace("/opt/txnlib", str(ROOT)) for word in words]
+    command = [sys.executable, *argv, *options]
+    return subprocess.run(command, env=variables | environment, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def bodies(receiver: Receiver) -> list[dict[str, Any]]:
+    assert {(method, kind) for method, _, kind, _ in receiver.requests} <= {("POST", "application/json")}
+    return [json.loads(body) for *_, body in receiver.requests]
+
+
+def test_slack_is_told_what_was_found(tmp_path):
+    with receiving() as slack:
+        done = notify("slack", summary(tmp_path, code=3, name="payments-7"), slack)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [path for _, path, *_ in slack.requests] == [SECRET]
+    assert bodies(slack) == [
+        {
+            "text": "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n"
+            "HANGING payments-0 offset 24 producer 1 payments-7, safe to abort: yes"
+        }
+    ]
+
+
+def test_a_name_from_a_log_is_text_and_nothing_else(tmp_path):
+    with receiving() as slack:
+        assert notify("slack", summary(tmp_path, code=3, name=HOSTILE), slack).returncode == 0
+        assert notify("pagerduty", summary(tmp_path, code=3, name=HOSTILE), slack).returncode == 0
+    text = bodies(slack)[0]["text"]
+    assert "&lt;!channel&gt; " in text
+    assert "&amp; &lt;https://example.com|click&gt;" in text
+    assert not re.search(r"[<>]", text)
+    assert set(bodies(slack)[0]) == {"text"}
+    assert '<!channel> "}\\' in bodies(slack)[2]["payload"]["custom_details"]["lines"][0]
+
+
+def test_slack_is_told_that_an_audit_failed_and_why(tmp_path):
+    with receiving() as slack:
+        notify("slack", summary(tmp_path, code=1, error="the disk is full"), slack)
+    assert bodies(slack) == [{"text": "txnlib: blue: the audit failed (exit code 1)\nthe disk is full"}]
+
+
+def test_slack_is_not_told_that_all_is_well(tmp_path):
+    with receiving() as slack:
+        assert notify("slack", summary(tmp_path), slack).returncode == 0
+    assert slack.requests == []
+
+
+@pytest.mark.parametrize(("hours", "says"), [(19, "2 HANGING"), (21, "no audit has ended for 21 hours")])
+def test_an_old_summary_is_not_repeated_but_reported(tmp_path, hours, says):
+    with receiving() as slack:
+        notify("slack", summary(tmp_path, code=3, hours=hours), slack)
+        notify("slack", summary(tmp_path, code=3, hours=hours), slack, "--max-age", str(hours + 1))
+    first, second = (body["text"] for body in bodies(slack))
+    assert says in first
+    assert "2 HANGING" in second
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "actions"),
+    [
+        (3, None, {"failed": "resolve", "found": "trigger"}),
+        (1, "the disk is full", {"failed": "trigger"}),  # what hung yesterday may still hang
+        (2, "no readable input", {"failed": "trigger"}),
+        (0, None, {"failed": "resolve", "found": "resolve"}),
+    ],
+)
+def test_pagerduty_has_an_incident_for_each_kind_of_news(tmp_path, code, error, actions):
+    with receiving() as pagerduty:
+        assert notify("pagerduty", summary(tmp_path, code=code, error=error), pagerduty).returncode == 0
+    assert {event["dedup_key"]: event["event_action"] for event in bodies(pagerduty)} == {
+        f"txnlib/{kind}/blue": action for kind, action in actions.items()
+    }
+    for event in bodies(pagerduty):
+        assert event["routing_key"] == "key"
+        payload = event.get("payload")
+        assert (payload is not None) == (event["event_action"] == "trigger")
+        if payload:
+            assert {"summary", "source", "severity"} <= payload.keys()
+            assert (payload["severity"] == "critical") == (code == 3)
+
+
+@pytest.mark.parametrize("service", ["slack", "pagerduty"])
+def test_a_message_that_is_refused_ends_with_1_and_without_the_secret(tmp_path, service):
+    with receiving() as receiver:
+        receiver.answers = [403] * 3
+        done = notify(service, summary(tmp_path, code=3), receiver)
+        assert (done.returncode, "HTTP Error 403" in done.stderr, SECRET in done.stderr) == (1, True, False)
+    for wrong in ("secret:no url", "secret", "http://127.0.0.1:1/the secret", "file:///etc/secret"):
+        done = notify(service, summary(tmp_path, code=3), receiver, SLACK_WEBHOOK_URL=wrong, PAGERDUTY_EVENTS_URL=wrong)
+        assert (done.returncode, "secret" in done.stderr, "Traceback" in done.stderr) == (1, False, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "ended", "said"),
+    [
+        (3, None, 1, "txnlib: blue: 2 HANGING; read 3 of 4 partitions\nHANGING payments-0 offset 24 producer 1 payments-7, safe"),
+        (1, "the disk is full", 1, "txnlib: blue: the audit failed (exit code 1)\nthe disk is full\n"),
+        (0, None, 0, ""),
+    ],
+)
+def test_a_scheduler_that_sends_mails_is_failed_with_the_message(tmp_path, code, error, ended, said):
+    with receiving() as nobody:
+        done = notify("fail", summary(tmp_path, code=code, error=error, name="payments-7"), nobody)
+    assert (done.returncode, done.stdout, done.stderr[: len(said)]) == (ended, "", said)
+    assert (nobody.requests, bool(done.stderr)) == ([], bool(said))
+
+
+def test_bad_usage_ends_with_2_and_sends_nothing(tmp_path):
+    with receiving() as slack:
+        done = notify("slack", summary(tmp_path, code=3), slack, SLACK_WEBHOOK_URL="")
+        assert (done.returncode, "SLACK_WEBHOOK_URL is not set" in done.stderr) == (2, True)
+        for text in ("", "[]", "{}", "3"):
+            (tmp_path / "blue.json").write_text(text)
+            done = notify("slack", tmp_path / "blue.json", slack)
+            assert (done.returncode, "not a summary" in done.stderr) == (2, True), done.stderr
+    assert slack.requests == []
