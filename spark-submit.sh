@@ -104,7 +104,7 @@ done
 
 # Directories count, too: their time changes when files are removed or renamed.
 if [[ ! -f "$root/dist/txnlib.zip" ]] ||
-  [[ -n "$(find "$root/txnlib" "$root/jobs" "$root/spark-submit.sh" -name __pycache__ -prune -o -newer "$root/dist/txnlib.zip" -print)" ]]; then
+  [[ -n "$(find "$root/txnlib" "$root/spark-submit.sh" -name __pycache__ -prune -o -newer "$root/dist/txnlib.zip" -print)" ]]; then
   "$VENV/bin/python" - "$root" <<'PY'
 import os
 import sys
@@ -118,7 +118,7 @@ target.parent.mkdir(exist_ok=True)
 partial = target.with_suffix(f".{os.getpid()}")
 started = time.time()
 # The same sources give the same bytes: sorted names, one date, no compression. Hidden and compiled files are left out.
-files = sorted(path for package in ("txnlib", "jobs") for path in (root / package).rglob("*") if path.is_file())
+files = sorted(path for path in (root / "txnlib").rglob("*") if path.is_file())
 with ZipFile(partial, "w") as archive:
     folders = set()
     for file in files:

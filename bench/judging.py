@@ -16,8 +16,8 @@ from processes import output_of, spark_python, timed
 from ratio_table import Ratio, Table
 from stored_audit import reopened, store_again
 
-from jobs.report_transactions import finish
-from jobs.result_files import result_files
+from txnlib.jobs.report_transactions import finish
+from txnlib.jobs.result_files import result_files
 from txnlib.pipeline.scheduler import AT_ONCE, carry_out
 from txnlib.pipeline.tables import RECONSTRUCT, REPORT
 from txnlib.spark.producers.producer_spans import producer_batches

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
+from txnlib.jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
 from txnlib.settings import Settings, SettingsFile, known_keys, unit_of
 

@@ -1,60 +1,6 @@
-"""Judges open transactions, writes the reports and prints the result."""
+"""Start the job `report_transactions`, which is in `txnlib/jobs`."""
 
-from __future__ import annotations
-
-import sys
-import time
-from argparse import Namespace
-from collections.abc import Sequence
-from typing import Final
-
-from jobs import options
-from jobs.fail_on import is_failure
-from jobs.main import main, reopen_run, say
-from jobs.page import write_page
-from jobs.result_files import ResultFiles, result_files
-from txnlib.delta.retention import forget_runs
-from txnlib.pipeline.audit import carry_out_steps, close
-from txnlib.pipeline.run import Run
-from txnlib.pipeline.tables import REPORT
-from txnlib.render.terminal_text import terminal_report
-
-MS_PER_DAY: Final = 86_400_000
-
-
-def forget(run: Run, keep_days: int | None) -> None:
-    """Deletes audits of the cluster more than `keep_days` days older than this one."""
-    if keep_days is not None:
-        gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - keep_days * MS_PER_DAY)
-        say(f"deleted {len(gone)} audits more than {keep_days} days older than this one")
-
-
-def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
-    """Closes the run, prints the report, writes the requested files and deletes old audits.
-
-    Returns the exit code: 3 if a condition of `--fail-on` holds."""
-    begun = time.monotonic()
-    summary = close(run)
-    if not files.replaces_report:
-        sys.stdout.write(terminal_report(summary, is_terminal=sys.stdout.isatty()))
-        sys.stdout.flush()
-    say(f"report: {time.monotonic() - begun:.1f} s")
-    if given.report is not None:
-        write_page(run, given.report)
-        say(f"page: {given.report}")
-    forget(run, given.keep_days)
-    code = 3 if is_failure(given.fail_on, summary.counts) else 0
-    files.write(code, summary)
-    return code
-
-
-def job(argv: Sequence[str]) -> int:
-    given = options.parse(options.REPORT, __doc__ or "", argv)
-    with result_files(given) as files:
-        run = files.run = reopen_run(given)
-        carry_out_steps(run, REPORT, take_over=given.take_over)
-        return finish(run, given, files)
-
+from txnlib.jobs.report_transactions import program
 
 if __name__ == "__main__":
-    sys.exit(main(job, sys.argv[1:], is_process=True))
+    program()

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 import yaml
 
-from jobs import options
+from txnlib.jobs import options
 from txnlib.spark.schemas import TABLES
 
 TEXT = {"type": "string"}
@@ -142,7 +142,7 @@ def test_a_job_starts_the_audit_with_options_it_takes(bundle, repository, name):
     job = bundle["resources"]["jobs"][name]
     (task,) = job["tasks"]
     scripts = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts[task["python_wheel_task"]["entry_point"]] == "jobs.audit:program"
+    assert scripts[task["python_wheel_task"]["entry_point"]] == "txnlib.jobs.audit:program"
     values = {parameter["name"]: parameter["default"] for parameter in job["parameters"]}
     values = {key: _filled(bundle, value) for key, value in values.items()}
     argv = [

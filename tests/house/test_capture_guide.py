@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import options
 from tests.support.capture_guide import LOCAL, carry_out
+from txnlib.jobs import options
 from txnlib.readers.capture import FileKind, list_capture
 
 GUIDE = Path(__file__).resolve().parent.parent.parent / "docs" / "capture.md"

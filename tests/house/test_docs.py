@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs import options
 from tests.support import capture_guide, databricks_bundle
 from tests.support.delta_tables import write, write_run
 from txnlib.cli import main as txn_audit
 from txnlib.cli.commands import COMMANDS, Reads
 from txnlib.core.instants import parse_instant
+from txnlib.jobs import options
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -24,7 +24,7 @@ def wheel(repository, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "txnlib", "jobs"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "txnlib"):
         (source / name).symlink_to(repository / name)
     built = [
         "-m",
@@ -69,10 +69,10 @@ def run(installed: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 def test_the_wheel_holds_the_packages_the_types_and_the_licence(wheel, repository):
     names = set(ZipFile(wheel).namelist())
     assert wheel.name == f"txnlib-{__version__}-py3-none-any.whl"
-    sources = {path.relative_to(repository).as_posix() for top in ("txnlib", "jobs") for path in (repository / top).rglob("*.py")}
+    sources = {path.relative_to(repository).as_posix() for path in (repository / "txnlib").rglob("*.py")}
     assert sources <= names, "a package that pyproject.toml does not name"
     assert {"txnlib/py.typed", f"txnlib-{__version__}.dist-info/licenses/LICENSE"} <= names
-    assert not [name for name in names if name.split("/")[0] not in ("txnlib", "jobs", f"txnlib-{__version__}.dist-info")]
+    assert not [name for name in names if name.split("/")[0] not in ("txnlib", f"txnlib-{__version__}.dist-info")]
 
 
 def test_the_command_runs_where_only_the_wheel_is(installed):
@@ -83,7 +83,7 @@ def test_the_command_runs_where_only_the_wheel_is(installed):
 
 
 def test_it_is_the_wheel_that_runs_and_it_reads_tables(installed, tmp_path):
-    asked = "from importlib.util import find_spec; print(*(find_spec(name).origin for name in ('txnlib', 'jobs.audit')))"
+    asked = "from importlib.util import find_spec; print(*(find_spec(name).origin for name in ('txnlib', 'txnlib.jobs.audit')))"
     done = run(installed, "python", "-c", asked)
     assert [str(installed.parent) in path for path in done.stdout.split()] == [True, True], done
     done = run(installed, "txn-audit", "runs", "--tables", str(tmp_path))
@@ -116,11 +116,11 @@ def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
     """Not by name: py4j comes with PySpark, which asks for pandas; by the version of delta-spark its jars are fetched."""
     owners = packages_distributions()
     used = set()
-    for path in [*(repository / "txnlib").rglob("*.py"), *(repository / "jobs").rglob("*.py")]:
+    for path in (repository / "txnlib").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            used |= {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"txnlib", "jobs"}
+            used |= {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"txnlib"}
     found = {owner.lower().replace("_", "-") for name in used for owner in owners[name]}
     assert found - {"py4j"} | {"pandas", "delta-spark"} == declared(repository)
 

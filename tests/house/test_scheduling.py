@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from jobs import options
 from tests.house.test_docs import ROOT, blocks
+from txnlib.jobs import options
 from txnlib.queries.run_result import SEVERITIES, STATUSES, URGENCY
 from txnlib.render.metrics import METRICS
 from txnlib.render.summary_json import Findings, Numbers

@@ -8,9 +8,9 @@ import re
 import pytest
 from deltalake import DeltaTable
 
-from jobs import audit, reconstruct_state, report_transactions
-from jobs.main import main
 from tests.support.delta_tables import txn_audit
+from txnlib.jobs import audit, reconstruct_state, report_transactions
+from txnlib.jobs.main import main
 from txnlib.pipeline.scheduler import Table
 from txnlib.render.summary_json import Numbers
 from txnlib.spark.schemas import TABLES

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs.options import AUDIT, parse, request_of
 from tests.support.memory_audits import audited, needed_for
 from txnlib.core.batch_runs import single_batches
 from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore
 from txnlib.incremental import resumption
+from txnlib.jobs.options import AUDIT, parse, request_of
 from txnlib.pipeline.run import open_run
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS

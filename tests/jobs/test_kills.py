@@ -12,8 +12,8 @@ import sys
 import pytest
 from deltalake import DeltaTable
 
-from jobs import audit
-from jobs.main import main
+from txnlib.jobs import audit
+from txnlib.jobs.main import main
 from txnlib.spark.schemas import TABLES
 
 AS_OF = ["--as-of", "2026-11-21T07:42:41.899Z"]

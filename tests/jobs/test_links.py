@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.options import AUDIT, parse, request_of
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import T
 from tests.support.memory_audits import audited
 from txnlib.errors import UsageError
+from txnlib.jobs.options import AUDIT, parse, request_of
 from txnlib.pipeline import run
 from txnlib.pipeline.run import open_run
 from txnlib.pipeline.tables import INGEST

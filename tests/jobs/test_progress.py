@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.progress import WALK, progress_reported, progress_text, share_done
+from txnlib.jobs.progress import WALK, progress_reported, progress_text, share_done
 from txnlib.queries.run_result import Written
 from txnlib.spark.python_tasks import in_tasks
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs import options
-from jobs.options import parse, request_of
 from txnlib.delta.tuning import Plans, settings_kept
+from txnlib.jobs import options
+from txnlib.jobs.options import parse, request_of
 from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline import step_plans
 from txnlib.pipeline.scheduler import carry_out

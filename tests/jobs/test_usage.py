@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import audit, ingest_dumps, options, report_transactions
-from jobs.main import main
 from txnlib.errors import ConfigError
+from txnlib.jobs import audit, ingest_dumps, options, report_transactions
+from txnlib.jobs.main import main
 from txnlib.settings import read_settings_file
 
 

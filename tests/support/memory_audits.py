@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.options import AUDIT, parse, request_of
 from txnlib.delta.commits import Commit
 from txnlib.errors import MissingTableError
+from txnlib.jobs.options import AUDIT, parse, request_of
 from txnlib.pipeline.run import Run, open_run
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS

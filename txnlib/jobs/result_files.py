@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from jobs.main import failure, say
-from jobs.options import STDOUT
+from txnlib.jobs.main import failure, say
+from txnlib.jobs.options import STDOUT
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run

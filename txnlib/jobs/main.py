@@ -7,9 +7,9 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from jobs import traces
-from jobs.options import request_of
 from txnlib.errors import BusyError, StepError, TxnlibError
+from txnlib.jobs import traces
+from txnlib.jobs.options import request_of
 from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
@@ -43,6 +43,12 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
             traces.end_spark()
         say(f"txnlib: {text}{_traces_of(error, argv)}")
         return code
+
+
+def start(job: Callable[[Sequence[str]], int]) -> None:
+    """Runs a job as a program. Raises SystemExit only if the exit code is not 0, as Databricks requires."""
+    if code := main(job, sys.argv[1:], is_process=True):
+        sys.exit(code)
 
 
 def failure(error: Exception) -> tuple[int, str]:

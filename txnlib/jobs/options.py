@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NoReturn
 
-from jobs.fail_on import parse_fail_on
 from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
+from txnlib.jobs.fail_on import parse_fail_on
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
 from txnlib.readers.snapshot_start import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
