@@ -43,7 +43,7 @@ TASK = thing(
     job_cluster_key=TEXT,
     max_retries=WHOLE,
     python_wheel_task=thing("package_name", "entry_point", package_name=TEXT, entry_point=TEXT, parameters=many(TEXT)),
-    libraries=many(thing("whl", whl=TEXT)),
+    libraries=many({"oneOf": [thing("whl", whl=TEXT), thing("pypi", pypi=thing("package", package=TEXT))]}),
 )
 CLUSTER = thing(
     "spark_version",
@@ -142,7 +142,7 @@ def test_a_job_starts_the_audit_with_options_it_takes(bundle, repository, name):
     job = bundle["resources"]["jobs"][name]
     (task,) = job["tasks"]
     scripts = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts[task["python_wheel_task"]["entry_point"]] == "txnlib.jobs.audit:program"
+    assert scripts[task["python_wheel_task"]["entry_point"]] == "txnlib.jobs.command:audit"
     values = {parameter["name"]: parameter["default"] for parameter in job["parameters"]}
     values = {key: _filled(bundle, value) for key, value in values.items()}
     argv = [
@@ -170,12 +170,14 @@ def _filled(bundle: dict[str, Any], text: str) -> str:
     return re.sub(r"\$\{([^}]+)\}", value, text)
 
 
-def test_each_job_has_the_compute_it_names_and_the_wheel(bundle):
+def test_each_job_has_the_compute_it_names_and_the_wheel(bundle, repository):
     serverless, classic = (bundle["resources"]["jobs"][name] for name in ("nightly_serverless", "nightly_classic"))
     (environment,), (cluster,) = serverless["environments"], classic["job_clusters"]
     assert serverless["tasks"][0]["environment_key"] == environment["environment_key"]
     assert classic["tasks"][0]["job_cluster_key"] == cluster["job_cluster_key"]
-    assert environment["spec"]["dependencies"] == ["../dist/*.whl"] == [classic["tasks"][0]["libraries"][0]["whl"]]
+    needs = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["optional-dependencies"]["audit"]
+    assert environment["spec"]["dependencies"] == ["../dist/*.whl", *needs], "the extra audit, and no Spark"
+    assert classic["tasks"][0]["libraries"] == [{"whl": "../dist/*.whl"}, *({"pypi": {"package": need}} for need in needs)]
     assert "--wheel-dir dist" in bundle["artifacts"]["txnlib"]["build"]
     assert [job["schedule"]["pause_status"] for job in (serverless, classic)] == ["UNPAUSED", "PAUSED"], "one of them a night"
 
