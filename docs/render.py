@@ -248,16 +248,17 @@ LICENCES = {"hdfs-native": "Apache-2.0"}
 def notices() -> str:
     """Name, licence and home of each dependency that pyproject.toml declares, by the metadata of what is installed."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["spark"], *project["optional-dependencies"]["sql"]]
-    names = sorted(re.match(r"[\w.-]+", given)[0] for given in declared)
+    extras = project["optional-dependencies"]
+    declared = [*project["dependencies"], *extras["audit"], *extras["spark"], *extras["sql"]]
+    names = sorted({re.match(r"[\w.-]+", given)[0] for given in declared} - {project["name"]})
     rows = [f"| `{name}` | {_licence(name)} | {_home(name)} |" for name in names]
     return "\n".join(
         [
             NOTE,
             "# Notices\n",
             f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other packages. "
-            "pip also installs the following packages (some only with the "
-            "extra `spark`, which the jobs need, or `sql`, for `txn-audit sql`):\n",
+            "pip also installs the following packages, some of them only with an "
+            "extra ([what each extra brings](operations.md#installing)):\n",
             "| package | licence | home |",
             "|---|---|---|",
             *rows,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from txnlib.errors import MissingPackageError
 from txnlib.version import __version__
 
 if TYPE_CHECKING:
@@ -20,11 +21,16 @@ __all__ = ["Audit", "__version__", "audit", "diff", "explain", "judge", "open_au
 
 
 def __getattr__(name: str) -> object:
-    """What notebooks call; imported when it is first asked for, so that `txn-audit` need not wait for PySpark."""
+    """What notebooks call; imported when it is first asked for, so that `txn-audit` need not wait for PySpark.
+
+    Raises MissingPackageError if the wheel was installed without the extra `spark`.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from txnlib import api
-
+    try:
+        from txnlib import api
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(f"txnlib.{name}", error.name or "") from error
     return getattr(api, name)
 
 

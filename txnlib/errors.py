@@ -15,6 +15,20 @@ class UsageError(TxnlibError):
     """An invalid option or combination of options: exit code 2."""
 
 
+class MissingPackageError(TxnlibError, ImportError):
+    """A package that an audit needs is not installed: exit code 2. Raised from the ImportError that names it."""
+
+    def __init__(self, what: str, package: str) -> None:
+        super().__init__(what, package)
+        self.what, self.package = what, package
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} needs the package {self.package}, which is not installed: pip install 'txnlib[spark]'. "
+            "Where there is a Spark already, as on Databricks: pip install 'txnlib[audit]'"
+        )
+
+
 class ConfigError(TxnlibError):
     """A settings file or capture.json that cannot be used: exit code 2."""
 

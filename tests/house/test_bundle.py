@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ TASK = thing(
     email_notifications=thing(on_failure=many(TEXT)),
     notification_settings=thing(alert_on_last_attempt={"type": "boolean"}),
     spark_python_task=thing("python_file", python_file=TEXT, parameters=many(TEXT)),
-    libraries=many(thing("whl", whl=TEXT)),
+    libraries=many({"oneOf": [thing("whl", whl=TEXT), thing("pypi", pypi=thing("package", package=TEXT))]}),
 )
 CLUSTER = thing(
     "spark_version",
@@ -210,12 +211,14 @@ def _filled(bundle: dict[str, Any], text: str) -> str:
     return re.sub(r"\$\{([^}]+)\}", value, text)
 
 
-def test_each_job_has_the_compute_it_names_and_the_wheel(bundle):
+def test_each_job_has_the_compute_it_names_and_the_wheel(bundle, repository):
     serverless, classic = (bundle["resources"]["jobs"][name] for name in ("nightly_serverless", "nightly_classic"))
     (environment,), (cluster,) = serverless["environments"], classic["job_clusters"]
     assert {task["environment_key"] for task in serverless["tasks"]} == {environment["environment_key"]}
     assert {task["job_cluster_key"] for task in classic["tasks"]} == {cluster["job_cluster_key"]}
-    assert environment["spec"]["dependencies"] == ["../dist/*.whl"] == [classic["tasks"][0]["libraries"][0]["whl"]]
+    needs = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["optional-dependencies"]["audit"]
+    assert environment["spec"]["dependencies"] == ["../dist/*.whl", *needs], "the extra audit, and no Spark"
+    assert classic["tasks"][0]["libraries"] == [{"whl": "../dist/*.whl"}, *({"pypi": {"package": need}} for need in needs)]
     assert "--wheel-dir dist" in bundle["artifacts"]["txnlib"]["build"]
     assert [job["schedule"]["pause_status"] for job in (serverless, classic)] == ["UNPAUSED", "PAUSED"], "one of them a night"
 

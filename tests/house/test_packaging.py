@@ -5,43 +5,20 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tomllib
+from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+from tests.support.delta_tables import READ_BY_COMMANDS, write, write_run
 from txnlib import __version__
-
-
-@pytest.fixture(scope="module")
-def wheel(repository, tmp_path_factory) -> Path:
-    """Built from a copy of what is packaged, so that no folder `build` of an earlier build gets into it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "txnlib"):
-        (source / name).symlink_to(repository / name)
-    built = [
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "--wheel-dir",
-        str(folder),
-        str(source),
-    ]
-    done = subprocess.run([sys.executable, *built], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (found,) = folder.glob("*.whl")
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +35,64 @@ def installed(wheel, tmp_path_factory) -> Path:
     return root / "bin"
 
 
+@pytest.fixture(scope="module")
+def alone(installed, repository, tmp_path_factory) -> Path:
+    """The same without what extras bring: the packages are there, and cannot be imported."""
+    root = tmp_path_factory.mktemp("alone")
+    shutil.copytree(installed.parent, root, symlinks=True, dirs_exist_ok=True)
+    for script in (root / "bin").glob("txn*"):
+        script.write_text(script.read_text().replace(str(installed.parent), str(root)))
+    extras = set.union(*(declared(repository)[extra] for extra in EXTRAS))
+    absent = {
+        name for name, owners in packages_distributions().items() if {owner.lower().replace("_", "-") for owner in owners} & extras
+    }
+    (packages,) = root.glob("lib/python*/site-packages")
+    (packages / "absent.py").write_text(ABSENT.format(names=absent))
+    (packages / "absent.pth").write_text("import absent\n")
+    return root / "bin"
+
+
+#: Refuses to import packages as if they were not installed.
+ABSENT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in {names}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
 def run(installed: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     """Away from the repository, and without what the tests put on the path."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return subprocess.run(
         [str(installed / argv[0]), *argv[1:]], cwd=installed, env=clean, capture_output=True, text=True, check=False
     )
+
+
+#: Commands of each kind: what they read and how they answer.
+ANSWERED = (
+    "report",
+    "open",
+    "list --transactional-id-pattern .*",
+    "find-hanging",
+    "abort-plan --format sh",
+    "runs --format json",
+    "coverage",
+    "findings",
+)
+
+
+@pytest.fixture(scope="module")
+def sample_tables(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    write_run(folder)
+    for name in READ_BY_COMMANDS:
+        write(folder, name)
+    return folder
 
 
 def test_the_wheel_holds_the_packages_the_types_and_the_licence(wheel, repository):
@@ -90,42 +119,96 @@ def test_it_is_the_wheel_that_runs_and_it_reads_tables(installed, tmp_path):
     assert (done.returncode, "no tables of an audit" in done.stderr) == (2, True)
 
 
-def declared(repository: Path) -> set[str]:
-    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    return {re.match(r"[\w.-]+", given)[0] for given in [*project["dependencies"], *extras["spark"], *extras["sql"]]}
-
-
 def test_the_job_starts_by_its_name_in_the_wheel(installed):
     done = run(installed, "txnlib-audit", "--help")
     assert (done.returncode, "--input PATH" in done.stdout) == (0, True), done
+    assert done.stdout.startswith("usage: txnlib-audit [-h]")
     done = run(installed, "txnlib-audit", "--no-such-option")
-    assert (done.returncode, "--no-such-option" in done.stderr) == (2, True), done
+    assert (done.returncode, "see txnlib-audit --help" in done.stderr) == (2, True), done
 
 
-def test_what_has_its_own_spark_is_brought_no_other(wheel):
+@pytest.mark.parametrize("command", ANSWERED)
+def test_txn_audit_needs_no_extra(alone, sample_tables, command):
+    done = run(alone, "txn-audit", *command.split(), "--tables", str(sample_tables))
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert done.stdout
+
+
+def test_what_needs_an_extra_says_which(alone, sample_tables):
+    done = run(alone, "txn-audit", "sql", "SELECT 1", "--tables", str(sample_tables))
+    assert (done.returncode, "pip install 'txnlib[sql]'" in done.stderr) == (2, True), done
+    done = run(alone, "txnlib-audit", "--help")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+    assert "txnlib-audit needs the package" in done.stderr
+    assert "pip install 'txnlib[spark]'" in done.stderr
+    done = run(alone, "python", "-c", "import txnlib; print(txnlib.__version__); txnlib.audit")
+    assert (done.stdout, "pip install 'txnlib[spark]'" in done.stderr.splitlines()[-1]) == (f"{__version__}\n", True), done
+
+
+NOT_DECLARED = {"py4j"}  # comes with PySpark
+#: PySpark asks for pandas; by the version of delta-spark, its jars are fetched.
+NOT_IMPORTED = {"pandas", "delta-spark"}
+#: What `txn-audit` consists of; the one file of it that asks Spark is used by audits.
+ANSWERS = ("cli", "core", "queries", "render")
+ASKS_SPARK = "txnlib/queries/spark_rows.py"
+EXTRAS = ("audit", "spark", "sql")
+
+
+def declared(repository: Path) -> dict[str, set[str]]:
+    """The packages that each extra brings by itself; under "" those that all installations have."""
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    given = {"": project["dependencies"], **{extra: project["optional-dependencies"][extra] for extra in EXTRAS}}
+    return {extra: {re.match(r"[\w.-]+", each)[0] for each in lines} - {"txnlib"} for extra, lines in given.items()}
+
+
+def imported(repository: Path, files: Iterable[Path]) -> set[str]:
+    """The packages that files import, wherever in them."""
+    owners = packages_distributions()
+    names = set()
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            found += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            names |= {name.split(".")[0] for name in found} - set(sys.stdlib_module_names) - {"txnlib"}
+    return {spelled(owner) for name in names for owner in owners[name]} - NOT_DECLARED
+
+
+def spelled(package: str) -> str:
+    """The name of a package as pyproject.toml spells it."""
+    return package.lower().replace("_", "-")
+
+
+def test_an_audit_with_its_own_spark_is_brought_no_other(wheel, repository):
     """Serverless compute of Databricks stops where a package brings PySpark."""
     with ZipFile(wheel) as files:
         metadata = files.read(f"txnlib-{__version__}.dist-info/METADATA").decode()
     needed = re.findall(r"^Requires-Dist: ([\w.-]+)(.*)$", metadata, re.MULTILINE)
-    assert [name for name, rest in needed if "spark" in name and "extra ==" not in rest] == []
-    assert {name for name, rest in needed if 'extra == "spark"' in rest} == {"pyspark", "delta-spark", "pandas"}
+    assert {extra for name, rest in needed if "spark" in name for extra in re.findall(r'extra == "(\w+)"', rest) or [""]} == {
+        "spark"
+    }
+    assert {name for name, rest in needed if 'extra == "spark"' in rest} == {"pyspark", "delta-spark", "pandas", "txnlib"}
+    assert 'Requires-Dist: txnlib[audit]; extra == "spark"' in metadata
 
 
 def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
-    """Not by name: py4j comes with PySpark, which asks for pandas; by the version of delta-spark its jars are fetched."""
-    owners = packages_distributions()
-    used = set()
-    for path in (repository / "txnlib").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            used |= {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"txnlib"}
-    found = {owner.lower().replace("_", "-") for name in used for owner in owners[name]}
-    assert found - {"py4j"} | {"pandas", "delta-spark"} == declared(repository)
+    needs = declared(repository)
+    files = set((repository / "txnlib").rglob("*.py"))
+    answers = {path for name in ANSWERS for path in (repository / "txnlib" / name).rglob("*.py")} - {repository / ASKS_SPARK}
+    assert imported(repository, answers) == needs[""] | needs["sql"], "what txn-audit imports, and nothing else, is for everybody"
+    assert imported(repository, files) | NOT_IMPORTED == set.union(*needs.values())
+    assert imported(repository, files - answers) - needs[""] == needs["audit"] | needs["spark"] - NOT_IMPORTED
+
+
+def test_the_cost_of_each_extra_is_in_the_docs(repository):
+    page = (repository / "docs" / "operations.md").read_text()
+    rows = re.findall(r"^\| `txnlib(?:\[(\w+)\])?` \| (\d+) \| (.+) \|$", page, re.MULTILINE)
+    assert {extra for extra, _, _ in rows} == declared(repository).keys()
+    sizes = {extra: int(size) for extra, size, _ in rows}
+    assert sizes[""] < sizes["sql"] < sizes["audit"] < sizes["spark"]
+    assert f"dist/txnlib-{__version__}-py3-none-any.whl" in page
 
 
 def test_every_dependency_has_its_notice(repository):
     rows = re.findall(r"^\| `([\w.-]+)` \| (.+?) \| (.+?) \|$", (repository / "docs" / "notices.md").read_text(), re.MULTILINE)
-    assert {name for name, _, _ in rows} == declared(repository), "run python docs/render.py"
+    assert {name for name, _, _ in rows} == set.union(*declared(repository).values()), "run python docs/render.py"
     assert all(licence.strip() and home.startswith("http") for _, licence, home in rows)

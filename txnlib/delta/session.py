@@ -75,7 +75,8 @@ def _alone() -> dict[str, str]:
     if fetched:
         return {**ALONE, "spark.jars": fetched}
     spark, delta = version("pyspark").split("."), version("delta-spark")
-    return {**ALONE, "spark.jars.packages": f"io.delta:delta-spark_{spark[0]}.{spark[1]}_2.13:{delta}"}
+    packages = f"io.delta:delta-spark_{spark[0]}.{spark[1]}_2.13:{delta}"
+    return {**ALONE, "spark.jars.packages": packages, "spark.jars.excludes": IN_SPARK}
 
 
 def is_driver_local(spark: SparkSession) -> bool:
@@ -91,6 +92,9 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+#: What Delta's Maven package depends on and needs no download, as in `bootstrap.sh`: libraries that Spark has (Hadoop, Parquet,
+#: Jackson, …), and clients of Unity Catalog, which paths and Spark's own catalog do not load. Five jars of 33 remain.
+IN_SPARK = "org.*:*,com.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*"
 #: Timestamps are shown in UTC.
 SHOWN = {"spark.sql.session.timeZone": "UTC"}
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import PurePath
 from typing import Any, Final, NoReturn
 
 from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
@@ -21,6 +23,10 @@ from txnlib.settings import options_of_settings
 
 #: `--summary -` prints JSON in place of the report.
 STDOUT: Final = "-"
+
+
+#: The program of the wheel that runs `audit`.
+WHEELS: Final = "txnlib-audit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,8 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
     """Parses the options of one job. Raises UsageError if they are invalid."""
-    parser = _Parser(prog=f"./spark-submit.sh {job}", description=about, allow_abbrev=False)
+    started = PurePath(sys.argv[0]).stem
+    parser = _Parser(prog=WHEELS if started == WHEELS else f"./spark-submit.sh {job}", description=about, allow_abbrev=False)
     for option in OPTIONS:
         if job in option.jobs:
             parser.add_argument(option.name, help=option.about, **option.how)

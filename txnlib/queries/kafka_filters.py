@@ -27,12 +27,12 @@ def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
     """
     if not pattern:
         return [True] * len(names)
-    import pyarrow as pa
-    import pyarrow.compute as pc  # contains RE2
+    import re2
 
+    quiet = re2.Options()
+    quiet.log_errors = False  # otherwise it also prints them
     try:
-        pc.match_substring_regex(pa.array([""]), pattern)  # compiled alone first: "a)|(b" is invalid, but valid in parentheses
-        matched = pc.match_substring_regex(pa.array(names, pa.string()), rf"\A(?:{pattern})\z")
-    except pa.ArrowInvalid as error:
-        raise UsageError(f"--transactional-id-pattern {pattern}: {str(error)[:200]}") from error
-    return [bool(each) for each in matched.to_pylist()]
+        expression = re2.compile(pattern, quiet)
+    except re2.error as error:
+        raise UsageError(f"--transactional-id-pattern {pattern}: {error.args[0].decode(errors='replace')[:200]}") from error
+    return [expression.fullmatch(name) is not None for name in names]

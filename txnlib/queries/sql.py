@@ -23,10 +23,11 @@ class Answer:
 def ask(tables: Tables, query: str) -> Answer:
     """The answer to a query over the tables and views that it names (docs/tables.md), of all runs.
 
-    Raises UsageError for a query that DuckDB refuses, and without DuckDB, which is an extra.
+    Raises UsageError for a query that DuckDB refuses, and without the extra `sql`.
     """
     try:
         import duckdb
+        import pyarrow.dataset  # noqa: F401  what DuckDB reads the tables through
     except ImportError as error:
         raise UsageError("sql needs DuckDB: pip install 'txnlib[sql]'") from error
     words, views = named_by(query)

@@ -1,0 +1,20 @@
+"""The command `txnlib-audit` of the wheel."""
+
+from __future__ import annotations
+
+import sys
+
+from txnlib.errors import MissingPackageError
+
+
+def audit() -> None:
+    """Runs the job `audit` as a program.
+
+    Raises SystemExit only if the exit code is not 0, as Databricks requires: 2 if an extra of the wheel is not installed.
+    """
+    try:
+        from txnlib.jobs.audit import program
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"txnlib: {MissingPackageError('txnlib-audit', error.name or '')}\n")
+        sys.exit(2)
+    program()
