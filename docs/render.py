@@ -82,7 +82,8 @@ def api() -> str:
     head = inspect.getdoc(txnlib) or ""
     about, _, example = head.partition("\n\n")
     parts = [NOTE, "# The library\n", f"{about}\n", f"```python\n{textwrap.dedent(example)}\n```\n"]
-    for name in ("audit", "open_audit", "judge", "explain"):
+    offered = [name for name in txnlib.__all__ if not name.startswith("_")]
+    for name in filter(str.islower, offered):
         parts += _described(f"txnlib.{name}", getattr(txnlib, name))
     parts += ["## txnlib.Audit\n", _prose(txnlib.Audit)]
     for name, member in vars(txnlib.Audit).items():
@@ -91,7 +92,18 @@ def api() -> str:
             parts.append(f"### {name}\n\n`{name}: {returned}`: {_prose(member)}")
         elif inspect.isfunction(member) and not name.startswith("_"):
             parts += _described(name, member, "###")
-    return "\n".join(parts)
+    errors = [getattr(txnlib, name) for name in offered if name.endswith("Error")]
+    parts += ["## Errors\n", "| error | is a | meaning |", "|---|---|---|"]
+    parts += [f"| `txnlib.{error.__name__}` | {_bases(error)} | {_title(error)} |" for error in errors]
+    return "\n".join([*parts, ""])
+
+
+def _bases(error: type) -> str:
+    return ", ".join(f"`{base.__name__}`" for base in error.__bases__)
+
+
+def _title(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
 def _described(name: str, function: Callable[..., object], heading: str = "##") -> list[str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -178,9 +179,9 @@ def audit(
     stuck_after: int | None = None,
     coordinator_partitions: int | None = None,
     conf: str | Path | None = None,
-    start: str = BEGINNING,
-    mode: str = FULL,
-    detail: str = DEFAULT_DETAIL,
+    start: Literal["beginning", "snapshot"] = BEGINNING,
+    mode: Literal["full", "incremental"] = FULL,
+    detail: Literal["runs", "batches"] = DEFAULT_DETAIL,
     follow_links: bool = False,
     take_over: bool = False,
     progress: Callable[[str], object] | None = None,

@@ -15,6 +15,17 @@ class UsageError(TxnlibError):
     """An invalid option or combination of options: exit code 2."""
 
 
+class MissingExtraError(UsageError, ImportError):
+    """A package is not installed that an extra of txnlib brings: exit code 2."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(what, package, extra)
+        self.what, self.package, self.extra = what, package, extra
+
+    def __str__(self) -> str:
+        return f"{self.what} needs {self.package}: pip install 'txnlib[{self.extra}]'"
+
+
 class ConfigError(TxnlibError):
     """A settings file or capture.json that cannot be used: exit code 2."""
 
