@@ -257,10 +257,15 @@ def _advice_of(topic: Topic) -> str:
 LICENCES = {"hdfs-native": "Apache-2.0"}
 
 
+#: The extras that are for users, not for developers.
+USERS_EXTRAS = ("spark", "sql", "charts")
+
+
 def notices() -> str:
     """Name, licence and home of each dependency that pyproject.toml declares, by the metadata of what is installed."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["spark"], *project["optional-dependencies"]["sql"]]
+    extras = [each for name, needed in project["optional-dependencies"].items() if name in USERS_EXTRAS for each in needed]
+    declared = [*project["dependencies"], *extras]
     names = sorted(re.match(r"[\w.-]+", given)[0] for given in declared)
     rows = [f"| `{name}` | {_licence(name)} | {_home(name)} |" for name in names]
     return "\n".join(
@@ -269,7 +274,7 @@ def notices() -> str:
             "# Notices\n",
             f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other packages. "
             "pip also installs the following packages (some only with the "
-            "extra `spark`, which the jobs need, or `sql`, for `txn-audit sql`):\n",
+            "extra `spark`, which the jobs need, `sql`, for `txn-audit sql`, or `charts`, for the charts of the library):\n",
             "| package | licence | home |",
             "|---|---|---|",
             *rows,

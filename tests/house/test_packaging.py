@@ -93,7 +93,8 @@ def test_it_is_the_wheel_that_runs_and_it_reads_tables(installed, tmp_path):
 def declared(repository: Path) -> set[str]:
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    return {re.match(r"[\w.-]+", given)[0] for given in [*project["dependencies"], *extras["spark"], *extras["sql"]]}
+    given = [*project["dependencies"], *extras["spark"], *extras["sql"], *extras["charts"]]
+    return {re.match(r"[\w.-]+", each)[0] for each in given}
 
 
 def test_the_job_starts_by_its_name_in_the_wheel(installed):
