@@ -82,7 +82,8 @@ def api() -> str:
     head = inspect.getdoc(txnlib) or ""
     about, _, example = head.partition("\n\n")
     parts = [NOTE, "# The library\n", f"{about}\n", f"```python\n{textwrap.dedent(example)}\n```\n"]
-    for name in ("audit", "open_audit", "judge", "explain"):
+    offered = [name for name in txnlib.__all__ if not name.startswith("_")]
+    for name in filter(str.islower, offered):
         parts += _described(f"txnlib.{name}", getattr(txnlib, name))
     parts += ["## txnlib.Audit\n", _prose(txnlib.Audit)]
     for name, member in vars(txnlib.Audit).items():
@@ -91,7 +92,18 @@ def api() -> str:
             parts.append(f"### {name}\n\n`{name}: {returned}`: {_prose(member)}")
         elif inspect.isfunction(member) and not name.startswith("_"):
             parts += _described(name, member, "###")
-    return "\n".join(parts)
+    errors = [getattr(txnlib, name) for name in offered if name.endswith("Error")]
+    parts += ["## Errors\n", "| error | is a | meaning |", "|---|---|---|"]
+    parts += [f"| `txnlib.{error.__name__}` | {_bases(error)} | {_title(error)} |" for error in errors]
+    return "\n".join([*parts, ""])
+
+
+def _bases(error: type) -> str:
+    return ", ".join(f"`{base.__name__}`" for base in error.__bases__)
+
+
+def _title(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
 def _described(name: str, function: Callable[..., object], heading: str = "##") -> list[str]:
@@ -245,11 +257,15 @@ def _advice_of(topic: Topic) -> str:
 LICENCES = {"hdfs-native": "Apache-2.0"}
 
 
+#: The extras that are for users, not for developers.
+USERS_EXTRAS = ("audit", "spark", "sql", "charts")
+
+
 def notices() -> str:
     """Name, licence and home of each dependency that pyproject.toml declares, by the metadata of what is installed."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    declared = [*project["dependencies"], *extras["audit"], *extras["spark"], *extras["sql"]]
+    extras = [each for name, needed in project["optional-dependencies"].items() if name in USERS_EXTRAS for each in needed]
+    declared = [*project["dependencies"], *extras]
     names = sorted({re.match(r"[\w.-]+", given)[0] for given in declared} - {project["name"]})
     rows = [f"| `{name}` | {_licence(name)} | {_home(name)} |" for name in names]
     return "\n".join(

@@ -11,26 +11,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from txnlib.errors import MissingPackageError
+from txnlib.errors import (
+    BusyError,
+    ConfigError,
+    MissingExtraError,
+    MissingTableError,
+    StepError,
+    TxnlibError,
+    UnfinishedError,
+    UnreadableInputError,
+    UsageError,
+)
 from txnlib.version import __version__
 
 if TYPE_CHECKING:
     from txnlib.api import Audit, audit, diff, explain, judge, open_audit, runs
 
-__all__ = ["Audit", "__version__", "audit", "diff", "explain", "judge", "open_audit", "runs"]
+__all__ = [
+    "audit",
+    "open_audit",
+    "judge",
+    "explain",
+    "runs",
+    "diff",
+    "Audit",
+    "TxnlibError",
+    "UsageError",
+    "ConfigError",
+    "UnreadableInputError",
+    "MissingTableError",
+    "UnfinishedError",
+    "StepError",
+    "BusyError",
+    "MissingExtraError",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> object:
     """What notebooks call; imported when it is first asked for, so that `txn-audit` need not wait for PySpark.
 
-    Raises MissingPackageError if the wheel was installed without the extra `spark`.
+    Raises MissingExtraError if the wheel was installed without the extra `spark`.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         from txnlib import api
     except ModuleNotFoundError as error:
-        raise MissingPackageError(f"txnlib.{name}", error.name or "") from error
+        raise MissingExtraError(f"txnlib.{name}", error.name or "", "spark") from error
     return getattr(api, name)
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,7 +31,7 @@ from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries import story
 from txnlib.queries.abort_plan import abort_plan
 from txnlib.queries.differences import differences_of_runs
-from txnlib.queries.page_rows import page_rows_of
+from txnlib.queries.page_rows import Page, page_rows_of
 from txnlib.queries.summary import Summary, summarise
 from txnlib.queries.timeline import timeline_of
 from txnlib.readers.snapshot_start import BEGINNING
@@ -43,6 +44,9 @@ from txnlib.render.terminal_text import terminal_report
 from txnlib.render.timeline_text import timeline_output
 from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 class RunTables:
@@ -158,6 +162,32 @@ class Audit:
         """The report as an HTML page, complete in itself."""
         return render_page(page_rows_of(query_run(self._run), tables=self._run.tables.store.output))
 
+    def timeline_chart(self, *where: object, last: int = 10) -> alt.LayerChart:
+        """The same history as a chart: transactions as bars, the records of both logs as points.
+
+        Arguments and errors as for `timeline`. Raises MissingExtraError without Altair, as the other charts do.
+        """
+        from txnlib import charts
+
+        return charts.timeline_chart(timeline_of(query_run(self._run), list(map(str, where)), last))
+
+    def lag_chart(self) -> alt.HConcatChart:
+        """The partitions whose last stable offset lags most, in minutes and in offsets, and what blocks each."""
+        from txnlib import charts
+
+        page = self._page()
+        return charts.lag_chart(page.lags, page.lagging)
+
+    def verdict_chart(self) -> alt.Chart:
+        """The numbers of HANGING, STUCK, LATE, SUSPECT and UNKNOWN in the finished runs up to this one."""
+        from txnlib import charts
+
+        return charts.verdict_chart(self._page().runs)
+
+    def _page(self) -> Page:
+        """The rows of the page, without its stories: each takes a dozen queries."""
+        return page_rows_of(query_run(self._run), tables=None, stories={})
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the report."""
         return f"<pre>{escape(self.report())}</pre>"
@@ -178,9 +208,9 @@ def audit(
     stuck_after: int | None = None,
     coordinator_partitions: int | None = None,
     conf: str | Path | None = None,
-    start: str = BEGINNING,
-    mode: str = FULL,
-    detail: str = DEFAULT_DETAIL,
+    start: Literal["beginning", "snapshot"] = BEGINNING,
+    mode: Literal["full", "incremental"] = FULL,
+    detail: Literal["runs", "batches"] = DEFAULT_DETAIL,
     follow_links: bool = False,
     take_over: bool = False,
     progress: Callable[[str], object] | None = None,

@@ -15,18 +15,18 @@ class UsageError(TxnlibError):
     """An invalid option or combination of options: exit code 2."""
 
 
-class MissingPackageError(TxnlibError, ImportError):
-    """A package that an audit needs is not installed: exit code 2. Raised from the ImportError that names it."""
+class MissingExtraError(UsageError, ImportError):
+    """A package is not installed that an extra of txnlib brings: exit code 2."""
 
-    def __init__(self, what: str, package: str) -> None:
-        super().__init__(what, package)
-        self.what, self.package = what, package
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(what, package, extra)
+        self.what, self.package, self.extra = what, package, extra
 
     def __str__(self) -> str:
-        return (
-            f"{self.what} needs the package {self.package}, which is not installed: pip install 'txnlib[spark]'. "
-            "Where there is a Spark already, as on Databricks: pip install 'txnlib[audit]'"
-        )
+        remedy = f"{self.what} needs {self.package}: pip install 'txnlib[{self.extra}]'"
+        if self.extra == "spark":
+            remedy += ". Where there is a Spark already, as on Databricks: pip install 'txnlib[audit]'"
+        return remedy
 
 
 class ConfigError(TxnlibError):

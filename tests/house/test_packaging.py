@@ -151,7 +151,8 @@ NOT_IMPORTED = {"pandas", "delta-spark"}
 #: What `txn-audit` consists of; the one file of it that asks Spark is used by audits.
 ANSWERS = ("cli", "core", "queries", "render")
 ASKS_SPARK = "txnlib/queries/spark_rows.py"
-EXTRAS = ("audit", "spark", "sql")
+CHARTS = "txnlib/charts.py"
+EXTRAS = ("audit", "spark", "sql", "charts")
 
 
 def declared(repository: Path) -> dict[str, set[str]]:
@@ -196,7 +197,9 @@ def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
     answers = {path for name in ANSWERS for path in (repository / "txnlib" / name).rglob("*.py")} - {repository / ASKS_SPARK}
     assert imported(repository, answers) == needs[""] | needs["sql"], "what txn-audit imports, and nothing else, is for everybody"
     assert imported(repository, files) | NOT_IMPORTED == set.union(*needs.values())
-    assert imported(repository, files - answers) - needs[""] == needs["audit"] | needs["spark"] - NOT_IMPORTED
+    charts = {repository / CHARTS}
+    assert imported(repository, charts) == needs["charts"]
+    assert imported(repository, files - answers - charts) - needs[""] == needs["audit"] | needs["spark"] - NOT_IMPORTED
 
 
 def test_the_cost_of_each_extra_is_in_the_docs(repository):
@@ -204,7 +207,7 @@ def test_the_cost_of_each_extra_is_in_the_docs(repository):
     rows = re.findall(r"^\| `txnlib(?:\[(\w+)\])?` \| (\d+) \| (.+) \|$", page, re.MULTILINE)
     assert {extra for extra, _, _ in rows} == declared(repository).keys()
     sizes = {extra: int(size) for extra, size, _ in rows}
-    assert sizes[""] < sizes["sql"] < sizes["audit"] < sizes["spark"]
+    assert sizes[""] < sizes["charts"] < sizes["sql"] < sizes["audit"] < sizes["spark"]
     assert f"dist/txnlib-{__version__}-py3-none-any.whl" in page
 
 

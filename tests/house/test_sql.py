@@ -23,7 +23,16 @@ from txnlib.spark.schemas import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: How docs/sql.md opens the tables in DuckDB.
+(FOR_DUCKDB,) = re.findall(r"```python\n(from pathlib.*?)```", (ROOT / "docs" / "sql.md").read_text(), re.DOTALL)
 QUERY = re.compile(r"(?:<!-- (?P<engine>\w+) -->\n)?```sql\n(?P<text>.*?)```", re.DOTALL)
+
+
+#: Example values of the documents, which are those of the demo -> the same in the three nights.
+IN_THE_NIGHTS = {
+    "'payments-batch-7'": "'billing-0'",
+    "topic = 'payments' AND partition = 0 AND start_offset = 24": "topic = 'orders' AND partition = 0 AND start_offset = 100",
+}
 
 
 class Question(NamedTuple):
@@ -56,9 +65,8 @@ def nights(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def database(nights) -> duckdb.DuckDBPyConnection:
     """DuckDB over the folder, as docs/sql.md shows it."""
-    (snippet,) = re.findall(r"```python\n(from pathlib.*?)```", (ROOT / "docs" / "sql.md").read_text(), re.DOTALL)
     known: dict[str, object] = {}
-    exec(snippet.replace("out/quickstart", str(nights)), known)
+    exec(FOR_DUCKDB.replace("out/quickstart", str(nights)), known)
     return known["database"]
 
 
@@ -91,7 +99,7 @@ def plain(value):
 
 @pytest.mark.parametrize("question", questions(), ids=lambda question: question.heading)
 def test_every_query_shown_is_answered_and_alike_on_both_engines(on_spark, database, question):
-    answers = [on_spark(question.on["spark"]), on_duckdb(database, question.on["duckdb"])]
+    answers = [on_spark(of_the_nights(question.on["spark"])), on_duckdb(database, of_the_nights(question.on["duckdb"]))]
     if "ORDER BY" not in question.on["spark"].splitlines()[-1]:
         answers = [sorted(rows, key=repr) for rows in answers]
     assert answers[0] == answers[1]
@@ -101,7 +109,35 @@ def test_every_query_shown_is_answered_and_alike_on_both_engines(on_spark, datab
 
 def answer(database, heading):
     (found,) = [question.on["duckdb"] for question in questions() if question.heading == heading]
-    return on_duckdb(database, found)
+    return on_duckdb(database, of_the_nights(found))
+
+
+def of_the_nights(query):
+    for shown, there in IN_THE_NIGHTS.items():
+        query = query.replace(shown, there)
+    return query
+
+
+def test_example_values_are_those_of_the_demo(demo_run, monkeypatch):
+    """Whoever tries a query on the demo gets rows."""
+    monkeypatch.chdir(ROOT)
+    known: dict[str, object] = {}
+    exec(FOR_DUCKDB, known)
+    named = [each.on["duckdb"] for each in questions() if any(value in each.on["duckdb"] for value in IN_THE_NIGHTS)]
+    assert len(named) == len(IN_THE_NIGHTS), "each value is in one query"
+    assert [query for query in named if not on_duckdb(known["database"], query)] == []
+
+
+def test_every_query_names_examples_of_the_demo_or_none():
+    """A literal in capitals is a value of the tables: a verdict or a status."""
+    known = "".join(IN_THE_NIGHTS)
+    others = [text for each in questions() for text in re.findall(r"= ('[^']*')", each.on["duckdb"]) if text not in known]
+    assert [text for text in others if not re.fullmatch("'[A-Z_]+'", text)] == []
+
+
+def test_percentiles_are_named_by_their_number():
+    found = [named for each in questions() for named in re.findall(r"percentile_cont\(0\.(\d+)\).* AS (\w+)", each.on["duckdb"])]
+    assert [alias for _, alias in found] == [f"p{number.ljust(2, '0')}_ms" for number, _ in found] != []
 
 
 def test_what_the_answers_say(database):

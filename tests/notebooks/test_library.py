@@ -5,17 +5,25 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 import txnlib
 from tests.support.delta_tables import txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
+from txnlib import api, errors
+from txnlib.core.batch_runs import DETAILS
+from txnlib.delta import session
 from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
+from txnlib.pipeline.audit_request import MODES, AuditRequest
+from txnlib.readers.snapshot_start import STARTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AS_OF = datetime(2026, 11, 21, 7, 42, 41, 899_000, tzinfo=UTC)
@@ -143,5 +151,42 @@ def test_the_import_is_light_and_offers_what_it_says():
         "print(before, 'pyspark' in sys.modules, sorted(txnlib.__all__), hasattr(txnlib, 'nothing'), 'audit' in dir(txnlib))"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
-    names = ["Audit", "__version__", "audit", "diff", "explain", "judge", "open_audit", "runs"]
-    assert done.stdout.strip() == f"False True {names} False True"
+    names = ["Audit", *ERRORS, "__version__", "audit", "diff", "explain", "judge", "open_audit", "runs"]
+    assert done.stdout.strip() == f"False True {sorted(names)} False True"
+
+
+ERRORS = [name for name, error in vars(errors).items() if isinstance(error, type) and issubclass(error, errors.TxnlibError)]
+
+
+def test_all_errors_can_be_caught_by_the_names_of_the_library():
+    assert len(ERRORS) > 7
+    assert [getattr(txnlib, name) for name in ERRORS] == [getattr(errors, name) for name in ERRORS]
+
+
+def test_editors_complete_the_choices_that_the_job_offers():
+    """And other values are refused: each would silently mean the default."""
+    hints = get_type_hints(txnlib.audit, vars(api) | {"Callable": Callable, "Sequence": Sequence})
+    offered = {name: get_args(hints[name]) for name in ("mode", "start", "detail")}
+    assert offered == {"mode": MODES, "start": STARTS, "detail": DETAILS}
+    for name, choices in offered.items():
+        with pytest.raises(txnlib.UsageError, match=f"--{name} other: expected {' or '.join(choices)}"):
+            AuditRequest(**{name: "other"})
+
+
+@pytest.mark.parametrize("module", ["pyspark", "py4j"])
+def test_without_spark_the_library_names_the_extra(module):
+    asked = f"import sys, txnlib; sys.modules['{module}'] = None; from txnlib import UsageError; from txnlib import audit"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert f"MissingExtraError: txnlib.audit needs {module}: pip install 'txnlib[spark]'. " in done.stderr.splitlines()[-1]
+
+
+def test_without_delta_a_session_names_the_extra(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(session, "version", lambda name: missing(name) if name == "delta-spark" else version(name))
+    monkeypatch.setattr(session.sys, "prefix", "nowhere")
+    for name in ("TXNLIB_DELTA_JARS", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "DATABRICKS_RUNTIME_VERSION"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ImportError, match=r"needs delta-spark: pip install 'txnlib\[spark\]'"):
+        session._alone()

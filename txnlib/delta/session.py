@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from py4j.java_gateway import JavaClass, JavaMember
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
+
+from txnlib.errors import MissingExtraError
 
 
 def delta_session(name: str) -> SparkSession:
@@ -74,7 +76,10 @@ def _alone() -> dict[str, str]:
     fetched = os.environ.get("TXNLIB_DELTA_JARS") or ",".join(map(str, sorted(Path(sys.prefix, "jars").glob("*.jar"))))
     if fetched:
         return {**ALONE, "spark.jars": fetched}
-    spark, delta = version("pyspark").split("."), version("delta-spark")
+    try:
+        spark, delta = version("pyspark").split("."), version("delta-spark")
+    except PackageNotFoundError as error:  # PySpark was installed without Delta, or from an archive of Spark
+        raise MissingExtraError("a Spark session with Delta tables", str(error.name), "spark") from error
     packages = f"io.delta:delta-spark_{spark[0]}.{spark[1]}_2.13:{delta}"
     return {**ALONE, "spark.jars.packages": packages, "spark.jars.excludes": IN_SPARK}
 

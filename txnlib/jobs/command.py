@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from txnlib.errors import MissingPackageError
+from txnlib.errors import MissingExtraError
 
 
 def audit() -> None:
@@ -15,6 +15,6 @@ def audit() -> None:
     try:
         from txnlib.jobs.audit import program
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"txnlib: {MissingPackageError('txnlib-audit', error.name or '')}\n")
+        sys.stderr.write(f"txnlib: {MissingExtraError('txnlib-audit', error.name or '', 'spark')}\n")
         sys.exit(2)
     program()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.errors import UsageError
-from txnlib.readers.snapshot_start import BEGINNING
+from txnlib.readers.snapshot_start import BEGINNING, STARTS
 from txnlib.settings import options_of_settings
 
 FULL: Final = "full"
@@ -42,10 +42,16 @@ class AuditRequest:
             check_number(f"{option.name} ", self.settings.get(key), option.least, option.most)
         if self.mode == INCREMENTAL and self.start != BEGINNING:
             raise UsageError(f"--mode {INCREMENTAL} resumes from the last audit: leave out --start {self.start}")
-        if self.detail not in DETAILS:
-            raise UsageError(f"--detail {self.detail}: expected {' or '.join(DETAILS)}")
+        _check_choice("--mode", self.mode, MODES)
+        _check_choice("--start", self.start, STARTS)
+        _check_choice("--detail", self.detail, DETAILS)
         if self.output and self.schema:
             raise UsageError("--output and --schema are mutually exclusive")
+
+
+def _check_choice(option: str, given: str, choices: Sequence[str]) -> None:
+    if given not in choices:
+        raise UsageError(f"{option} {given}: expected {' or '.join(choices)}")
 
 
 def check_number(label: str, given: object, least: int, most: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.views import VIEWS, named_by
-from txnlib.errors import UsageError
+from txnlib.errors import MissingExtraError, UsageError
 from txnlib.queries.delta_rows import Tables
 from txnlib.queries.rows import Row
 
@@ -23,13 +23,13 @@ class Answer:
 def ask(tables: Tables, query: str) -> Answer:
     """The answer to a query over the tables and views that it names (docs/tables.md), of all runs.
 
-    Raises UsageError for a query that DuckDB refuses, and without the extra `sql`.
+    Raises UsageError for a query that DuckDB refuses, and MissingExtraError without the extra `sql`.
     """
     try:
         import duckdb
         import pyarrow.dataset  # noqa: F401  what DuckDB reads the tables through
     except ImportError as error:
-        raise UsageError("sql needs DuckDB: pip install 'txnlib[sql]'") from error
+        raise MissingExtraError("sql", "DuckDB", "sql") from error
     words, views = named_by(query)
     with duckdb.connect(config={"enable_external_access": "false"}) as database:
         for name in TABLES.keys() & {*words}:
