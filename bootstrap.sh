@@ -165,8 +165,8 @@ bootstrap_pip() {
 }
 
 bootstrap_dependencies() {
-  local root="$1" purpose="$2" what="${1}[spark]" size="500 MB" python
-  [[ "$purpose" == run ]] || what="${1}[spark,dev]" size="800 MB"
+  local root="$1" purpose="$2" what="${1}[spark]" size="620 MB" python
+  [[ "$purpose" == run ]] || what="${1}[spark,dev]" size="over 620 MB"
   # The environment is incomplete, or was moved from another folder, which its scripts still name.
   if [[ "$("$VENV/bin/pip" --version 2>/dev/null)" != *" from $VENV/"* ]]; then
     [[ ! -L "$VENV" || ! -f "$VENV/pyvenv.cfg" ]] ||
