@@ -6,7 +6,9 @@
 #   eval "$(./bootstrap.sh run)"            # for your own shell or IDE
 #
 # Sets and exports VENV, SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON, TZ and
-# DELTA_JARS (comma-separated). Messages go to stderr. A step that fails says what to do and exits with 1.
+# DELTA_JARS (comma-separated). A step that fails says what to do and exits with 1.
+#
+# Messages go to stderr: a line for each stage with its size, and for each jar. On a terminal, pip also draws progress bars.
 #
 # Variables it reads:
 #   TXNLIB_PYTHON              Python 3.11+ for .venv (default: python3, python3.13, python3.12, python3.11)
@@ -115,7 +117,7 @@ bootstrap_use_spark() {
 # ---- Installation
 
 bootstrap_make() {
-  local root="$1" purpose="$2" python
+  local root="$1" purpose="$2" python begun
   if [[ -x "$VENV/bin/python" ]]; then python="$VENV/bin/python"; else python="$(bootstrap_python)" || exit 1; fi
   (
     # One installation at a time. The lock is on pyproject.toml, so no lock file is left over. Python takes the lock, because
@@ -127,10 +129,12 @@ bootstrap_make() {
         bootstrap_say "this file system has no locks: do not run two bootstraps at once"
     }
     if ! bootstrap_is_complete "$root" "$purpose"; then
+      begun=$SECONDS
       bootstrap_dependencies "$root" "$purpose"
       bootstrap_java
       bootstrap_jars
       bootstrap_wanted "$root" >"$VENV/.complete-$purpose"  # last, because it marks .venv as complete
+      bootstrap_say "installed everything in $((SECONDS - begun)) s"
     else
       bootstrap_java
     fi
@@ -153,19 +157,26 @@ bootstrap_python() {
     "Install one (Debian, Ubuntu: apt-get install python3 python3-venv) or name it in TXNLIB_PYTHON."
 }
 
-bootstrap_pip() { "$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-input "$@" >&2; }
+# On a terminal, pip says what it downloads and draws bars. In a log, the line of the stage must do.
+bootstrap_pip() {
+  local quiet=(--quiet)
+  [[ ! -t 2 ]] || quiet=()
+  "$VENV/bin/python" -m pip ${quiet[@]+"${quiet[@]}"} --disable-pip-version-check --no-input "$@" >&2
+}
 
 bootstrap_dependencies() {
-  local root="$1" purpose="$2" what="${1}[spark]" python
-  rm -f "$VENV"/.complete-*
+  local root="$1" purpose="$2" what="${1}[spark]" size="620 MB" python
+  [[ "$purpose" == run ]] || what="${1}[spark,dev]" size="over 620 MB"
   # The environment is incomplete, or was moved from another folder, which its scripts still name.
   if [[ "$("$VENV/bin/pip" --version 2>/dev/null)" != *" from $VENV/"* ]]; then
+    [[ ! -L "$VENV" || ! -f "$VENV/pyvenv.cfg" ]] ||
+      bootstrap_die ".venv is a link to the environment of another folder, which would be replaced. Remove the link, then try again."
     python="$(bootstrap_python)" || exit 1
     bootstrap_say "creating .venv with $python"
     "$python" -m venv --clear "$VENV" >&2 || bootstrap_die "could not create $VENV: see above"
   fi
-  [[ "$purpose" == test ]] && what="${root}[spark,dev]"
-  bootstrap_say "installing the dependencies into .venv (the first time downloads 0.5 GB and takes a few minutes)"
+  rm -f "$VENV"/.complete-*
+  bootstrap_say "installing Spark and the other packages into .venv ($size to download the first time; takes a few minutes)"
   bootstrap_pip install --editable "$what" || bootstrap_die "pip could not install the dependencies: see above." \
     "Without a network, give pip a mirror (PIP_INDEX_URL) or a folder of wheels (PIP_FIND_LINKS), then try again."
 }
@@ -200,14 +211,15 @@ bootstrap_fetch() {
   shift 2
   [[ -f "$folder/$wanted" ]] && return 0
 
-  bootstrap_say "fetching $wanted"
+  bootstrap_say "fetching $wanted from Maven"
   rm -rf "$ivy" "$folder"
   mkdir -p "$ivy"
   : >"$ivy/nothing.py"
   bootstrap_use_java
   bootstrap_use_spark
   SPARK_LOCAL_IP=127.0.0.1 "$VENV/bin/spark-submit" --master 'local[1]' --packages "$wanted" "$@" \
-    --conf "spark.jars.ivy=$ivy" --driver-java-options "$(bootstrap_java_network "$ivy")" "$ivy/nothing.py" >"$ivy/log" 2>&1
+    --conf "spark.jars.ivy=$ivy" --driver-java-options "$(bootstrap_java_network "$ivy")" "$ivy/nothing.py" 2>&1 |
+    bootstrap_note_downloads "$ivy/log"
   IFS=: read -r group name version <<<"$wanted"
   if [[ ! -f "$ivy/jars/${group}_$name-$version.jar" ]]; then
     { grep -E 'Exception|error' "$ivy/log" || cat "$ivy/log"; } | tail -n 12 >&2
@@ -217,6 +229,15 @@ bootstrap_fetch() {
   : >"$ivy/jars/$wanted"                          # records what the folder contains
   mv "$ivy/jars" "$folder"
   rm -rf "$ivy"
+}
+
+# Writes Ivy's messages to a log, and names each file when its download begins.
+bootstrap_note_downloads() {
+  local line
+  while IFS= read -r line; do
+    printf '%s\n' "$line"
+    [[ "$line" != "downloading "*.jar\ * ]] || bootstrap_say "  ${line##*/}"
+  done >"$1"
 }
 
 # Fetches Hadoop's mini cluster, which needs JUnit, in the version of Spark's Hadoop client. Exports HADOOP_CLASS_PATH.

@@ -32,7 +32,7 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "txnlib"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "txnlib", "jobs"):
         (source / name).symlink_to(repository / name)
     build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder), str(source)]
     done = subprocess.run([sys.executable, "-m", "pip", *build], capture_output=True, text=True, check=False)
