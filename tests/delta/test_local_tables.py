@@ -96,8 +96,9 @@ def test_a_table_is_stored_as_spark_stores_it(spark, by_spark, local, name):
     assert len(read[0]) == rows.num_rows
 
 
-def test_the_commits_are_not_those_of_spark(spark, local):
+def test_the_commits_are_not_those_of_spark_and_the_table_says_what_it_contains(spark, local):
     RunStore(local, "eu", "eu-1").write("quarantine", stretches(spark, 1))
+    assert DeltaTable(f"{local.output}/quarantine").metadata().description == CATALOGUE["quarantine"].comment
     engines = {commit.get("engineInfo", "") for commit in DeltaTable(f"{local.output}/quarantine").history()}
     assert all(engine.startswith("delta-rs") for engine in engines)
 

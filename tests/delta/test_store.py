@@ -9,6 +9,7 @@ from pyarrow.parquet import ParquetFile
 from pyspark.sql import functions as F
 
 from tests.support.frames import empty
+from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.delta.constraints import CONSTRAINTS, options_of
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore, Store, stored_schema
@@ -60,6 +61,18 @@ def test_every_row_names_cluster_and_run_and_every_column_keeps_its_comment(spar
     assert [(row["cluster"], row["run_id"]) for row in table.collect()] == [("eu", "eu-1")]
     expected = {field.name: field.metadata["comment"] for field in stored_schema("quarantine")}
     assert {field.name: field.metadata.get("comment") for field in table.schema} == expected
+
+
+def test_a_table_of_a_catalog_says_what_it_contains(spark):
+    spark.sql("CREATE DATABASE commented")
+    try:
+        run = RunStore(Store(spark, schema="commented"), "eu", "eu-1")
+        for position in (1, 2):
+            run.write("quarantine", rows(spark, position))
+        described = {row["col_name"]: row["data_type"] for row in spark.sql("DESCRIBE EXTENDED commented.quarantine").collect()}
+        assert (described["Comment"], positions(run)) == (CATALOGUE["quarantine"].comment, [2])
+    finally:
+        spark.sql("DROP DATABASE commented CASCADE")
 
 
 def test_times_are_written_as_every_reader_knows_them_and_those_written_before_are_read(spark, store, tmp_path):

@@ -102,6 +102,7 @@ def _opened(folder: str, name: str, statistics: Sequence[str]) -> DeltaTable:
             folder,
             _stored_schema(name),
             mode="ignore",
+            description=CATALOGUE[name].comment,
             partition_by=["run_id", *CATALOGUE[name].partitioned_by],
             configuration={"delta.dataSkippingStatsColumns": ",".join(statistics)},
         )

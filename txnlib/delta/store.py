@@ -323,6 +323,13 @@ class RunStore:
             if OTHER_PARTITIONS not in str(error):
                 raise
             self._commit(writer.partitionBy("run_id"), name)  # the table was created by an older version
+        if self.store.output is None:
+            self._comment(name)
+
+    @again_after_conflicts
+    def _comment(self, name: str) -> None:
+        """Describes a table of a catalog, which was just created. No option of a writer does this (Spark 4.2)."""
+        self.store.spark.sql(f"COMMENT ON TABLE {self.store.sql_name(name)} IS {quoted(CATALOGUE[name].comment)}")
 
     @again_after_conflicts
     def _write_to(self, rows: DataFrame, name: str, mode: str, commit_note: str) -> None:
