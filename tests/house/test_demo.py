@@ -10,6 +10,9 @@ from deltalake import DeltaTable
 from tests.support.delta_tables import txn_audit
 from txnlib.spark.schemas import TABLES
 
+#: What a line of progress tells of a table.
+TOLD = re.compile(r"^\S+Z (\w+): ([\d,]+) rows?, ", re.MULTILINE)
+
 
 @pytest.fixture
 def out(repository):
@@ -23,14 +26,12 @@ def counts(out) -> dict[str, int]:
 
 def test_it_writes_every_table_and_tells_how_many_rows(demo_run, out):
     assert {path.name for path in out.iterdir()} >= set(TABLES)
-    rows = {
-        name: int(rows.replace(",", "")) for name, rows in re.findall(r"^(\w+): ([\d,]+) rows?, ", demo_run.stderr, re.MULTILINE)
-    }
+    rows = {name: int(rows.replace(",", "")) for name, rows in TOLD.findall(demo_run.stderr)}
     assert rows == {name: rows for name, rows in counts(out).items() if name != "audit_runs"}
 
 
 def test_the_last_line_of_a_good_run_is_ours(demo_run):
-    assert re.fullmatch(r"report: [\d.]+ s", demo_run.stderr.splitlines()[-1])
+    assert re.fullmatch(r"\S+Z report: [\d.]+ s", demo_run.stderr.splitlines()[-1])
 
 
 def test_the_report_again_without_spark_is_the_same(demo, out):

@@ -15,6 +15,9 @@ from txnlib.pipeline.scheduler import Table
 from txnlib.render.summary_json import Numbers
 from txnlib.spark.schemas import TABLES
 
+#: What a line of progress tells of a table.
+TOLD = re.compile(r"^\S+Z (\w+): ([\d,]+) rows?, ", re.MULTILINE)
+
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
@@ -38,7 +41,7 @@ def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, o
     assert main(audit.job, ["--input", sample, "--output", str(out), *files]) == 0
     printed = capsys.readouterr()
     assert printed.err.endswith(f"page: {page}\n")
-    told = {name: int(rows.replace(",", "")) for name, rows in re.findall(r"^(\w+): ([\d,]+) rows?, ", printed.err, re.MULTILINE)}
+    told = {name: int(rows.replace(",", "")) for name, rows in TOLD.findall(printed.err)}
     assert told == {name: rows for name, rows in counts(out).items() if name != "audit_runs"}, "as the tables themselves say"
     assert {name: each.rows for name, each in Numbers.model_validate_json(numbers.read_text()).written.items()} == told
     assert 'txnlib_open_transactions{cluster="quickstart",verdict="HANGING"} 1.0\n' in metrics.read_text()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from txnlib.errors import ConfigError
+from txnlib.errors import ConfigError, UsageError
 from txnlib.jobs import audit, ingest_dumps, options, report_transactions
-from txnlib.jobs.main import main
+from txnlib.jobs.main import main, say
 from txnlib.settings import read_settings_file
 
 
@@ -164,3 +165,32 @@ def test_an_instant_is_iso_8601_or_epoch_ms(given, expected):
 def test_every_option_of_the_contract_that_exists_says_what_it_does():
     assert all(option.about for option in options.OPTIONS)
     assert len({option.name for option in options.OPTIONS}) == len(options.OPTIONS)
+
+
+def test_lines_are_text_or_json_with_their_time_and_errors_are_never_quiet(capsys):
+    def told(*argv: str) -> list[str]:
+        def job(argv):
+            say('read "a"')
+            raise UsageError("no")
+
+        assert main(job, argv) == 2
+        return capsys.readouterr().err.splitlines()
+
+    stamped, error = told()
+    assert re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ read "a"', stamped)
+    assert error == "txnlib: no"
+    assert told("--quiet") == ["txnlib: no"]
+    lines = [json.loads(line) for line in told("--log-format", "json")]
+    assert [(line["level"], line["message"]) for line in lines] == [("INFO", 'read "a"'), ("ERROR", "txnlib: no")]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines)
+    assert len(told("--log-format")) == 2, "the job's own parser refuses it"
+
+
+def test_every_option_stands_under_a_heading(capsys):
+    assert {name for names in options.GROUPS.values() for name in names} <= {option.name for option in options.OPTIONS}
+    with pytest.raises(SystemExit):
+        options.parse(options.AUDIT, "", ["--help"])
+    shown = capsys.readouterr().out
+    places = [shown.index(f"\n{heading}:\n") for heading in options.GROUPS]
+    assert places == sorted(places)
+    assert shown.count("\n  --") == len([option for option in options.OPTIONS if options.AUDIT in option.jobs])

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from txnlib.errors import BusyError, StepError, TxnlibError
 from txnlib.jobs import traces
+from txnlib.jobs.log_lines import LINES, set_up
 from txnlib.jobs.options import request_of
 from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline.failure import failure_of, texts_of
@@ -18,12 +19,8 @@ from txnlib.settings import Settings
 
 
 def say(text: str) -> None:
-    """Writes a line of progress to stderr, because stdout is for the report. In one write, because steps run in parallel.
-
-    On a terminal, the line replaces Spark's progress bar, which Spark then redraws below it.
-    """
-    sys.stderr.write(f"\r\x1b[K{text}\n" if sys.stderr.isatty() else f"{text}\n")
-    sys.stderr.flush()
+    """Writes a line of progress to stderr."""
+    LINES.progress(text)
 
 
 def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process: bool = False) -> int:
@@ -31,6 +28,7 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
 
     The last line of stderr is the job's own. `is_process`: the process ends with the job, so Spark is stopped before that line.
     """
+    set_up(argv)
     if traces.is_debug(argv):
         traces.ask_for_whole_log()
     try:
@@ -41,7 +39,7 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
         code, text = failure(error)
         if is_process:
             traces.end_spark()
-        say(f"txnlib: {text}{_traces_of(error, argv)}")
+        LINES.error(f"txnlib: {text}{_traces_of(error, argv)}")
         return code
 
 
@@ -70,7 +68,7 @@ def _traces_of(error: Exception, argv: Sequence[str]) -> str:
         return ""
     file = None if traces.is_debug(argv) else traces.keep(error, argv)
     if file is None:
-        say(traces.text_of(error).rstrip())
+        LINES.error(traces.text_of(error).rstrip())
         return ""
     return f". Traces: {file}"
 

@@ -14,6 +14,7 @@ from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
 from txnlib.jobs.fail_on import parse_fail_on
+from txnlib.jobs.log_lines import FORMATS, TEXT
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
 from txnlib.queries.acknowledgements import read_acknowledgements
 from txnlib.readers.snapshot_start import BEGINNING, STARTS
@@ -38,6 +39,11 @@ class Option:
     about: str
     how: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def group(self) -> str:
+        """The heading in `--help` under which it stands."""
+        return next((heading for heading, names in GROUPS.items() if self.name in names), "Limits of the verdicts")
+
 
 AUDIT: Final = "audit"
 INGEST: Final = "ingest_dumps"
@@ -47,6 +53,15 @@ _ALL: Final = frozenset({AUDIT, INGEST, RECONSTRUCT, REPORT})
 _READS: Final = frozenset({AUDIT, INGEST})
 _REPORTS: Final = frozenset({AUDIT, REPORT})
 
+
+#: Headings of `--help`, in their order -> options. All others are settings that are numbers.
+GROUPS: Final = {
+    "Input and output": ("--input", "--output", "--schema", "--conf", "--cluster", "--as-of"),
+    "Limits of the verdicts": (),
+    "What to read": ("--mode", "--start", "--detail", "--follow-links", "--dry-run"),
+    "Results": ("--report", "--metrics", "--summary", "--fail-on", "--acknowledged"),
+    "Running": ("--keep-days", "--take-over", "--quiet", "--log-format", "--debug"),
+}
 
 OPTIONS: Final = (
     Option(
@@ -135,6 +150,13 @@ OPTIONS: Final = (
         "Proceed even though another audit is marked as running. Use only if you know it has died",
         {"action": "store_true"},
     ),
+    Option("--quiet", _ALL, "Print no progress; errors are printed", {"action": "store_true"}),
+    Option(
+        "--log-format",
+        _ALL,
+        "How progress and errors are printed: as text (default), or as JSON with time, level and message in each line",
+        {"choices": FORMATS, "default": TEXT},
+    ),
     Option(
         "--debug",
         _ALL,
@@ -161,9 +183,11 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
     """Parses the options of one job. Raises UsageError if they are invalid."""
     started = PurePath(sys.argv[0]).stem
     parser = _Parser(prog=WHEELS if started == WHEELS else f"./spark-submit.sh {job}", description=about, allow_abbrev=False)
-    for option in OPTIONS:
-        if job in option.jobs:
-            parser.add_argument(option.name, help=option.about, **option.how)
+    for heading in GROUPS:
+        if own := [option for option in OPTIONS if job in option.jobs and option.group == heading]:
+            group = parser.add_argument_group(heading)
+            for option in own:
+                group.add_argument(option.name, help=option.about, **option.how)
     options = parser.parse_args(argv)
     for name, value in vars(options).items():
         if name != "input" and isinstance(value, str) and not _is_utf_8(value):

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from txnlib.jobs.main import failure, say
+from txnlib.jobs.log_lines import LINES
+from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.query_run import query_run
@@ -73,7 +74,7 @@ def result_files(given: Namespace) -> Iterator[ResultFiles]:
         try:
             files.write_failure(error)
         except Exception as second:  # the first failure is the one to raise
-            say(f"txnlib: {second}")
+            LINES.error(f"txnlib: {second}")
         raise
 
 
