@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from txnlib.core.finding_catalogue import FINDINGS, Finding
+from txnlib.queries.page_findings import FindingPlaces
 from txnlib.queries.page_rows import Page, Story
 from txnlib.queries.story import Explained
 from txnlib.queries.story_order import Place
@@ -117,6 +119,8 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         "tables": "out",
         "inputs": "/data/capture",
         "settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []},
+        "transactions": sections,
+        "opened": rows,
         "plan": [planned(row) for row in rows],
         "actions": actions,
         "oldest": rows[0] if rows else None,
@@ -153,7 +157,18 @@ def full_page() -> Page:
         "message": "a transaction was committed here, aborted there",
     }
     more = {"incomplete": (harmed,), "findings": (found,), "missing_coordinators": (7, 31), "unreadable_bytes": 12}
-    return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, endings=[{**ended, "as_of": AS_OF}])
+    lists = {"incomplete": (harmed,), "findings": findings(), "ended": (ended,), "endings": [{**ended, "as_of": AS_OF}]}
+    return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, **lists)
+
+
+def findings() -> list[FindingPlaces]:
+    """One finding with places, and one of severity INFO."""
+    places = [{**HERE, "offset": offset, "producer_id": 9, "transactional_id": "gone", "evidence": "a marker"} for offset in (7, 9)]
+    split = FINDINGS[Finding.SPLIT_OUTCOME]
+    return [
+        FindingPlaces("SPLIT_OUTCOME", "CRITICAL", 2, split.meaning, split.advice, places),
+        FindingPlaces("DUPLICATE_MARKER", "INFO", 5, "A marker is repeated.", "nothing to do."),
+    ]
 
 
 def tainted(value: Any, taint: str, column: str = "") -> Any:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.queries.page_findings import FindingPlaces, finding_places
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 from txnlib.queries.story import Explained, explain
-from txnlib.queries.summary import LONGEST_LAG, Summary, cards, summarise
+from txnlib.queries.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, SHOWN, SHOWN_COPIES, Summary, cards, summarise
 
 #: Number of transactions in each section with a story, which takes a dozen queries each.
 STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, "PREPARED": 2, "UNKNOWN": 2}
 SHOWN_STEPS: Final = 40
-SHOWN_PLAN: Final = 30
-SHOWN_LAGS: Final = 15
-SHOWN_TOPICS: Final = 40
+#: Most rows of a list. The page folds long lists, and says how many rows are left out if there are more.
+MOST_ROWS: Final = 10_000
+#: Most transactions of each section with all details, and most ended ones.
+SHOWN_CARDS: Final = 200
+SHOWN_INCOMPLETE: Final = 1_000
+SHOWN_TOPICS: Final = 1_000
 #: Most partitions in the coverage map. If there are more, topics are only counted.
-SHOWN_PARTITIONS: Final = 5_000
+SHOWN_PARTITIONS: Final = 10_000
 SHOWN_RUNS: Final = 30
-SHOWN_ENDINGS: Final = 30
-SHOWN_BROKERS: Final = 50
-SHOWN_TWO_PHASE: Final = 15
+SHOWN_ENDINGS: Final = 1_000
+SHOWN_BROKERS: Final = 1_000
 
 #: topic, partition, producer_id, start_offset of an open transaction.
 Key = tuple[str, int, int, int]
@@ -39,14 +42,25 @@ _PLAN: Final = (
     "start_offset",
     "transactional_id",
     "verdict",
+    "reason",
     "do_not_abort_because",
-    "before",
     "command",
     "command_for_old_brokers",
-    "after",
     "notes",
     "places",
     "blocked_offsets",
+)
+_OPENED: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "start_offset",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "blocked_offsets",
+    "blocks_since",
+    "runs_seen",
 )
 _TWO_PHASE: Final = (
     "topic",
@@ -90,6 +104,12 @@ _BROKER: Final = (
     "coordinators_led",
     "active_transaction_open_time_max_ms",
 )
+#: Order of the open transactions: the worst verdict first.
+_WORST_FIRST: Final = (
+    'CASE "verdict" '
+    + " ".join(f"WHEN '{verdict}' THEN {rank}" for rank, verdict in enumerate((*SECTIONS, "OPEN")))
+    + f" ELSE {len(SECTIONS) + 1} END, {MOST_BLOCKING}"
+)
 #: Filter for the row of a partition in the coverage map: its judged copy, or MISSING.
 _JUDGED: Final[tuple[Filter, ...]] = (("is_judged", "=", True), ("status", "=", "MISSING"))
 #: Number of broker-stamped batches after a start to load, from each end of the range.
@@ -113,8 +133,9 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One run, as its page shows it. Each list is cut; the counts beside them are not."""
+    """One run, as its page shows it. Each list has a limit; the counts beside them have none."""
 
+    #: As in the report. The fields below have more rows of some of its lists.
     summary: Summary
     run_id: str
     version: str = ""
@@ -123,6 +144,16 @@ class Page:
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: The --tables for `txn-audit`; None for tables in a catalog, which it cannot read.
     tables: str | None = None
+    #: Verdict or PREPARED -> rows with all details: as `Summary.transactions`, at most `SHOWN_CARDS`.
+    transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    #: Every open transaction in few columns, the worst verdict first.
+    opened: Sequence[Row] = ()
+    #: Transactions that the previous run warned of and that are no longer open.
+    ended: Sequence[Row] = ()
+    #: Copies that are not COMPLETE.
+    incomplete: Sequence[Row] = ()
+    #: All findings, the most severe first, with the places of those above INFO.
+    findings: Sequence[FindingPlaces] = ()
     #: verdict, reason, count.
     reasons: Sequence[Row] = ()
     #: The open transaction of the worst verdict that has blocked longest: topic, partition, verdict, blocks_since.
@@ -152,12 +183,13 @@ class Page:
 
 def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = STORIES) -> Page:
     """The page of a run. `tables`: the --tables for `txn-audit`. `stories`: the number of stories in each section."""
-    summary = summarise(run)
+    whole = summarise(run, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE)
+    summary = _as_reported(whole)
     reasons = run.grouped("open_transactions", ("verdict", "reason"), "count(*)")
-    plans = run.rows("abort_plan", _PLAN, order='"number"', limit=SHOWN_PLAN)
+    plans = run.rows("abort_plan", _PLAN, order='"number"', limit=MOST_ROWS)
     is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
     oldest_first = '"transaction_start", "topic", "partition"'
-    two_phase = run.rows("open_transactions", _TWO_PHASE, is_two_phase, order=oldest_first, limit=SHOWN_TWO_PHASE)
+    two_phase = run.rows("open_transactions", _TWO_PHASE, is_two_phase, order=oldest_first, limit=MOST_ROWS)
     runs, noted = _runs(run)
     return Page(
         summary=summary,
@@ -166,6 +198,11 @@ def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = S
         inputs=noted.get("input") or "",
         settings=run.settings,
         tables=tables,
+        transactions=whole.transactions,
+        opened=_with_ms(run.rows("open_transactions", _OPENED, order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"),
+        ended=whole.ended,
+        incomplete=whole.incomplete,
+        findings=finding_places(run),
         reasons=[{"verdict": verdict, "reason": reason, "count": count} for (verdict, reason), count in sorted(reasons.items())],
         oldest=_oldest(run),
         stories=_stories(run, summary, stories),
@@ -183,9 +220,16 @@ def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = S
     )
 
 
+def _as_reported(whole: Summary) -> Summary:
+    """The summary with as many rows as the report has without a page."""
+    shown = {section: rows[:SHOWN] for section, rows in whole.transactions.items()}
+    incomplete = whole.incomplete[:SHOWN_COPIES]
+    return replace(whole, transactions=shown, ended=whole.ended[:SHOWN], incomplete=incomplete)
+
+
 def _lags(run: Run) -> list[Row]:
     """The partitions whose read_committed consumers have waited longest."""
-    return run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=SHOWN_LAGS)
+    return run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS)
 
 
 def _with_ms(rows: list[Row], *names: str) -> list[Row]:

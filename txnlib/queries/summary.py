@@ -128,16 +128,17 @@ class Summary:
     metadata_basis: str | None = None
 
 
-def summarise(run: Run, known: Acknowledged | None = None) -> Summary:
+def summarise(run: Run, known: Acknowledged | None = None, *, shown: int = SHOWN, shown_copies: int = SHOWN_COPIES) -> Summary:
     """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected.
 
-    `known`: what is acknowledged, which its sections do not list.
+    `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section and of the ended
+    transactions, `shown_copies` that of incomplete copies.
     """
     verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
     new = run.grouped("open_transactions", ("verdict",), "count(*)", _IS_NEW)
     reach = extents(run, verdicts)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
-    covered = _coverage(run)
+    covered = _coverage(run, shown_copies)
     severities: dict[str, int] = {}
     named = sorted(run.grouped("findings", ("name", "severity"), "count(*)").items())
     for (_, severity), number in named:
@@ -161,7 +162,7 @@ def summarise(run: Run, known: Acknowledged | None = None) -> Summary:
         metadata_ms=run.settings.get("metadata_known_ms"),
         metadata_basis=run.settings.get("metadata_basis"),
         counts=counts,
-        transactions=_transactions(run, verdicts, known),
+        transactions=_transactions(run, verdicts, known, shown),
         known=known,
         extents=reach,
         earlier_ms=_earlier_ms(run),
@@ -173,7 +174,7 @@ def summarise(run: Run, known: Acknowledged | None = None) -> Summary:
                 "ended_transactions",
                 (*_KEY, "verdict", "says"),
                 order='"topic", "partition", "start_offset"',
-                limit=SHOWN,
+                limit=shown,
             )
         ),
         **covered,
@@ -220,16 +221,16 @@ _PLACE: Final = ("topic", "partition", "offset", "transactional_id")
 _BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "transactional_id"'
 
 
-def _transactions(run: Run, verdicts: dict[str, int], known: Acknowledged | None) -> dict[str, list[Row]]:
+def _transactions(run: Run, verdicts: dict[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
     """The first rows of each section, each with its plan, what blocks next, and who waits."""
     shown = {}
     for verdict in sorted(set(verdicts) - {"OPEN"}):
         left_out = set() if known is None else known.of_verdict(verdict)
-        limit = SHOWN + len(left_out)
+        limit = most + len(left_out)
         found = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=limit)
-        shown[verdict] = [row for row in found if _key(row) not in left_out][:SHOWN]
+        shown[verdict] = [row for row in found if _key(row) not in left_out][:most]
     # What is open and planned for is a two-phase commit that was left alone.
-    planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=SHOWN)
+    planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=most)
     if planned:
         prepared = {_key(row) for row in planned}
         rows = run.rows("open_transactions", _OPEN, _among(planned, *_KEY), order=MOST_BLOCKING)
@@ -278,7 +279,7 @@ def _among(rows: Sequence[Row], *names: str) -> list[Filter]:
     return [(name, "IN", {row[name] for row in rows}) for name in names]
 
 
-def _coverage(run: Run) -> dict[str, Any]:
+def _coverage(run: Run, shown_copies: int) -> dict[str, Any]:
     partition = """concat("topic", '-', "partition")"""
     is_missing, is_coordinator = "\"status\" = 'MISSING'", f"\"topic\" = '{TRANSACTION_STATE_TOPIC}'"
     counted = run.one(
@@ -314,7 +315,7 @@ def _coverage(run: Run) -> dict[str, Any]:
                 ("topic", "partition", "source", "status", "detail", "unreadable_bytes"),
                 [("status", "IN", ("PARTIAL", "DAMAGED")), ("is_judged", "=", True)],
                 order='"topic", "partition"',
-                limit=SHOWN_COPIES,
+                limit=shown_copies,
             )
         ),
     }

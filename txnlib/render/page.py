@@ -1,6 +1,7 @@
 """The report as one page of HTML. Rows go into templates, and everything from a log is escaped.
 
-The page needs no network, and its content security policy forbids it. It also works without its script, which only copies commands.
+The page needs no network, and its content security policy forbids it. Its script sorts, searches and copies. Without it, the page
+has the same content.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from txnlib.queries import page_rows
 from txnlib.queries.needed_copies import needed_for
 from txnlib.queries.page_rows import Page, Story
 from txnlib.queries.rows import Row
-from txnlib.queries.summary import PREPARED, SECTIONS, cards
-from txnlib.render import page_charts, page_head, report_entries, story_text
+from txnlib.queries.summary import cards
+from txnlib.render import page_charts, page_head, page_plan, page_text, page_timeline, report_entries, story_text
 from txnlib.render.atomic_file import write_whole_file
-from txnlib.render.page_timeline import HEIGHT, LEFT, RIGHT, WIDTH, clock, plot
+from txnlib.render.page_anchors import Ids, encoded, partition_anchor, transaction_anchor
 
-#: Number of cards that are open; the others are folded.
+#: Number of cards of a section that are open, and that have a line each. The others are folded together.
 UNFOLDED: Final = 3
-HISTORY_WIDTH: Final = 700
+LISTED: Final = 10
+#: Number of rows of a table that are in view; the others are folded.
+ROWS: Final = 15
 
 
 def render_page(page: Page) -> str:
@@ -39,7 +42,9 @@ def render_page(page: Page) -> str:
         page=page,
         summary=page.summary,
         answer=page_head.answer(page),
-        sections=[(name, page.summary.transactions[name]) for name in SECTIONS if page.summary.transactions.get(name)],
+        navigation=page_head.navigation(page),
+        sections=[(name, page.transactions[name]) for name in page_head.shown_sections(page)],
+        ids=Ids(),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
@@ -88,25 +93,14 @@ def story_of(page: Page, row: Row) -> Story | None:
     return page.stories.get((row["topic"], row["partition"], row["producer_id"], row["start_offset"]))
 
 
-def at_once(plan: Sequence[Row]) -> list[list[Row]]:
-    """Rows of the plan, grouped by the command that settles them."""
-    groups: dict[object, list[Row]] = {}
-    for row in plan:
-        key = row["number"] if row["command"] is None else (row["action"], row["command"])
-        groups.setdefault(key, []).append(row)
-    return list(groups.values())
+def new_rows(page: Page) -> list[Row]:
+    """The transactions that need somebody and that no earlier audit has seen."""
+    return [row for row in page.opened if row["runs_seen"] == 1 and row["verdict"] != "OPEN"]
 
 
-def can_be_pasted(command: str) -> bool:
-    """Whether the page shows the command literally. Ids may contain characters that should not be pasted unseen."""
-    return printable(command) == command
-
-
-def pieces(section: str, page: Page) -> int:
-    """The number of transactions in a section, shown or not."""
-    if section == PREPARED:
-        return len(page.summary.transactions.get(section, []))
-    return int(page.summary.counts.get("verdicts", {}).get(section, 0))
+def folded(rows: Sequence[Row], shown: int = ROWS) -> tuple[Sequence[Row], Sequence[Row]]:
+    """The rows in view, and those that are folded. A fold hides more than one row."""
+    return (rows, ()) if len(rows) <= shown + 1 else (rows[:shown], rows[shown:])
 
 
 @lru_cache(maxsize=1)
@@ -135,34 +129,47 @@ def _hash(content: str) -> str:
 #: Functions that templates may call.
 _GLOBALS: Final[dict[str, Any]] = {
     "UNFOLDED": UNFOLDED,
+    "LISTED": LISTED,
     "SHOWN_CAUSES": report_entries.SHOWN_CAUSES,
     "limits": page_rows,
-    "axis": {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT},
-    "history_width": HISTORY_WIDTH,
-    "stacked": page_charts.STACKED,
-    "at_once": at_once,
+    "chart": page_charts,
+    "widths": {"wide": page_timeline.WIDE, "narrow": page_timeline.NARROW},
+    "advice": page_text.advice,
+    "anchor": transaction_anchor,
     "behind": report_entries.behind,
     "blocks": report_entries.blocks,
-    "needed_for": needed_for,
-    "can_be_pasted": can_be_pasted,
+    "can_be_pasted": page_plan.can_be_pasted,
     "cards": cards,
-    "clock": clock,
     "columns": story_text.columns,
-    "columns_of": page_charts.columns_of,
     "command_of": command_of,
+    "covered_topics": page_charts.covered_topics,
+    "counted": page_head.counted,
     "duration": duration,
+    "encoded": encoded,
     "explain_command": explain_command,
+    "folded": folded,
     "heading": page_head.heading,
-    "instant": utc_time,
+    "history_of": page_charts.history,
+    "instant": page_text.time_of,
+    "is_offered": page_plan.is_offered,
     "lines": story_text.lines,
+    "needed_for": needed_for,
+    "new_rows": new_rows,
+    "new_since": page_head.new_since,
     "owner": report_entries.owner,
-    "pieces": pieces,
-    "plot": plot,
+    "partition_anchor": partition_anchor,
+    "pieces": page_head.pieces,
+    "plan_groups": page_plan.plan_groups,
+    "plot": page_timeline.plot,
     "producer": report_entries.producer,
     "seen": report_entries.seen,
     "size": size,
     "squares": page_charts.squares,
+    "stacked": page_charts.STACKED,
     "story_of": story_of,
+    "timed": page_text.timed,
+    "utc_time": utc_time,
     "waiting": report_entries.waiting,
     "where": report_entries.where,
+    "with_placeholder": page_text.with_placeholder,
 }

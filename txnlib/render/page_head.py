@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,7 +34,7 @@ TO_DO: Final = {
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
 }
 #: Section -> its anchor on the page.
-ANCHORS: Final = {name: name.lower() for name in (*SECTIONS, "OPEN")}
+ANCHORS: Final = {**{name: name.lower() for name in SECTIONS}, "OPEN": "transactions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,16 @@ class Tile:
     means: str
     #: Anchor of the section that shows them; None if there is none.
     anchor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One section in the navigation."""
+
+    anchor: str
+    label: str
+    #: What the section counts; "" if it counts nothing.
+    count: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +82,59 @@ def answer(page: Page) -> Answer:
         headline=_headline(page),
         since=_since(page),
         do=[
-            (page.actions[action], phrase, next((ANCHORS[name] for name in names if page.summary.transactions.get(name)), "plan"))
+            (page.actions[action], phrase, next((ANCHORS[name] for name in names if page.transactions.get(name)), "plan"))
             for action, (phrase, names) in TO_DO.items()
             if page.actions.get(action)
         ],
         tiles=[
-            Tile(name, counted[name], HEADLINES[name], ANCHORS[name] if page.summary.transactions.get(name) else None)
+            Tile(name, counted[name], HEADLINES[name], ANCHORS[name] if name == "OPEN" or page.transactions.get(name) else None)
             for name in (*SECTIONS, "OPEN")
             if verdicts.get(name)
         ],
         unseen=_unseen(page),
     )
+
+
+def pieces(section: str, page: Page) -> int:
+    """The number of rows of open_transactions in a section, shown or not."""
+    if section == PREPARED:
+        return len(page.transactions.get(section, []))
+    return int(page.summary.counts.get("verdicts", {}).get(section, 0))
+
+
+def counted(section: str, page: Page) -> int:
+    """The number of transactions of a section, each counted once if its coordinator ends it on all its partitions."""
+    transactions: Mapping[str, int] = page.summary.counts.get("transactions") or {}
+    return transactions.get(section, pieces(section, page))
+
+
+def shown_sections(page: Page) -> list[str]:
+    """The verdicts with a section of their own."""
+    return [name for name in SECTIONS if page.transactions.get(name)]
+
+
+def new_since(page: Page) -> dict[str, int]:
+    """Verdict -> number of transactions that no earlier audit has seen. Empty in the first audit of a cluster."""
+    counted = page.summary.counts.get("new", {}) if len(page.runs) > 1 else {}
+    return {name: counted[name] for name in (*SECTIONS, "OPEN") if counted.get(name)}
+
+
+def navigation(page: Page) -> list[Entry]:
+    """The sections of the page in their order, each with what it counts."""
+    summary = page.summary
+    read = f"{summary.partitions_read} of {summary.partitions_known}"
+    entries = [
+        ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
+        *((name.lower(), name.capitalize(), counted(name, page), True) for name in shown_sections(page)),
+        ("plan", "Action plan", sum(page.actions.values()), bool(page.plan)),
+        ("transactions", "All open", sum(summary.counts.get("verdicts", {}).values()), bool(page.opened)),
+        ("lag", "LSO lag", page.lagging, True),
+        ("two-phase", "Two-phase commit", page.two_phase_open, bool(page.two_phase_open)),
+        ("findings", "Findings", sum(each.count for each in page.findings), bool(page.findings)),
+        ("coverage", "Coverage", read, True),
+        ("history", "History", len(page.runs), True),
+    ]
+    return [Entry(anchor, label, str(count)) for anchor, label, count, is_there in entries if is_there]
 
 
 def _level(page: Page) -> str:

@@ -1,7 +1,7 @@
 """The plot of an open transaction on the report page: coordinator, partition and offsets over time.
 
-The time axis is stretched around events and compressed between them: a transaction is decided within milliseconds and blocks for
-days. Between two events, time is linear.
+A transaction is decided within milliseconds and blocks for days. At least half of the width is to scale, so a long wait is seen as
+long. The rest is shared equally by the gaps between events, so that short gaps are seen at all.
 """
 
 from __future__ import annotations
@@ -11,28 +11,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from math import log10
 from typing import Final
 
+from txnlib.core.display import duration, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.queries.page_rows import Story
 from txnlib.queries.story_steps import STATE_AFTER, StoryStep
 
-WIDTH: Final = 760
-HEIGHT: Final = 208
-LEFT: Final = 100
-RIGHT: Final = 660
-COORDINATOR: Final = 26
-PARTITION: Final = 70
-TOP: Final = 104
-BOTTOM: Final = 164
+#: Widths of a plot in units of its view box: on a screen or on paper, and on a phone.
+WIDE: Final = 760
+NARROW: Final = 340
+#: Distance of the axis from the edges.
+MARGIN: Final = 6
 #: Number of steps to draw before and after the beginning of the open transaction. The table below the plot has more.
 BEFORE: Final = 14
 AFTER: Final = 10
-_LETTER: Final = 7.4
+#: Most rows of labels for states that are too short to contain their names.
+LABEL_ROWS: Final = 3
+_LETTER: Final = 7.0
 _TICK: Final = 84.0
 _POINTS: Final = 60
+#: Most units of width that each gap gets beside its share of time.
+_LEAST: Final = 12.0
+#: Heights: a row of labels, the bars, the growing log.
+_LABEL: Final = 14
+_BAR: Final = 20
+_GROWTH: Final = 60
 
 #: Outcome of the transaction, according to its coordinator -> Kafka's name of the state.
 _STATES: Final = {after: state or "expired" for state, after in STATE_AFTER.items()}
@@ -59,6 +64,17 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """The name and duration of a state whose bar is too short for them, above the bar."""
+
+    x: float
+    anchor: str
+    #: Row, counted from the bar.
+    row: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """An instant: a marker."""
 
@@ -75,10 +91,53 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class Lanes:
+    """Heights of the lanes, from top to bottom, if there are so many rows of labels above the coordinator's bars."""
+
+    rows: int
+
+    @property
+    def bar(self) -> int:
+        return 20 + self.rows * _LABEL
+
+    @property
+    def partition(self) -> int:
+        return self.bar + _BAR + 22
+
+    @property
+    def batch(self) -> int:
+        return self.partition + 20
+
+    @property
+    def offsets(self) -> int:
+        return self.batch + 32
+
+    @property
+    def top(self) -> int:
+        return self.offsets + 10
+
+    @property
+    def bottom(self) -> int:
+        return self.top + _GROWTH
+
+    @property
+    def axis(self) -> int:
+        return self.bottom + 22
+
+    @property
+    def height(self) -> int:
+        return self.axis + 50
+
+
+@dataclass(frozen=True, slots=True)
 class Plot:
     """The shapes of one plot, in units of its view box."""
 
+    width: int
+    right: float
+    lanes: Lanes
     states: Sequence[Bar]
+    labels: Sequence[Label]
     batches: Sequence[Bar]
     markers: Sequence[Mark]
     #: Position from which on the transaction is open.
@@ -91,31 +150,47 @@ class Plot:
     #: Position of a lower last stable offset, if another transaction blocks it.
     lower_lso: int | None
     ticks: Sequence[Tick]
+    #: Positions of the ticks.
+    grid: Sequence[float]
+    #: Durations between neighbouring ticks, in the middle between them; and days, at the first tick of each.
+    spans: Sequence[Tick]
+    days: Sequence[Tick]
     says: str
     left_out: int
 
 
-def plot(story: Story) -> Plot:
+def plot(story: Story, width: int = WIDE) -> Plot:
     """The plot of one open transaction."""
     steps, left_out = _drawn(story.explained.steps)
     as_of, start = story.explained.as_of_ms, story.explained.verdict["start_offset"]
-    x_of = _axis(steps, as_of)
+    x_of = _axis(steps, as_of, float(width - MARGIN))
     opened = [step for step in steps if step.is_open]
-    open_x = _span(opened[0], x_of)[0] if opened else float(LEFT)
+    open_x = _span(opened[0], x_of)[0] if opened else float(MARGIN)
     end = story.partition.get("high_watermark")
     lso = story.partition.get("last_stable_offset")
-    line = _log_end(story, start, end, open_x, x_of)
+    states = list(_states(steps, as_of, x_of))
+    labels = _labels(states, x_of.right)
+    lanes = Lanes(1 + max((label.row for label in labels), default=-1))
+    line = _log_end(story, start, end, open_x, x_of, lanes)
+    ticks = sorted(_ticks(steps, as_of, x_of))
     return Plot(
-        states=list(_states(steps, x_of)),
+        width=width,
+        right=x_of.right,
+        lanes=lanes,
+        states=[bar for bar, _ in states],
+        labels=labels,
         batches=[_batch(step, x_of) for step in steps if _is_batch(step)],
         markers=list(_markers(steps, x_of)),
         open_x=open_x,
         log_end=_points(line),
-        blocked=_points([*line, (float(RIGHT), float(BOTTOM)), (open_x, float(BOTTOM))]),
+        blocked=_points([*line, (x_of.right, float(lanes.bottom)), (open_x, float(lanes.bottom))]),
         start_offset=start,
         end_offset=end,
         lower_lso=lso if lso is not None and lso < start else None,
-        ticks=list(_ticks(steps, as_of, x_of)),
+        ticks=[_tick(x, clock(ms) if ms != as_of else f"as of {clock(ms)[:8]}", x_of) for x, ms in ticks],
+        grid=[x for x, _ in ticks],
+        spans=[Tick((x + later_x) / 2, precise(later - ms), "middle") for (x, ms), (later_x, later) in pairwise(ticks)],
+        days=[_tick(x, day, x_of) for x, day in _days(ticks)],
         says=_says(steps, story, start, end),
         left_out=left_out,
     )
@@ -127,6 +202,13 @@ def clock(ms: int) -> str:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
+
+
+def precise(ms: int) -> str:
+    """A duration, in milliseconds below one second: 40 ms, 1.3 s, 22 min."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    return f"{ms / 1000:.1f} s" if ms < 10_000 else duration(ms)
 
 
 def _drawn(steps: Sequence[StoryStep]) -> tuple[list[StoryStep], int]:
@@ -156,62 +238,105 @@ class _Axis:
     times: Sequence[int]
     places: Sequence[float]
 
+    @property
+    def right(self) -> float:
+        return self.places[-1]
+
     def __call__(self, ms: int) -> float:
         at = bisect_right(self.times, ms) - 1
         if at < 0:
-            return float(LEFT)
+            return float(MARGIN)
         if at + 1 >= len(self.times):
             return self.places[-1]
         share = (ms - self.times[at]) / (self.times[at + 1] - self.times[at])
         return self.places[at] + share * (self.places[at + 1] - self.places[at])
 
 
-def _axis(steps: Sequence[StoryStep], as_of: int) -> _Axis:
+def _axis(steps: Sequence[StoryStep], as_of: int, right: float) -> _Axis:
     times = sorted({as_of, *(ms for step in steps for ms in (step.after_ms, step.before_ms) if ms is not None)})
-    widths = [0.4 + log10(1 + later - earlier) for earlier, later in pairwise(times)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
     # The first event is a little off the edge, because the time of what came before it is unknown.
-    inset = LEFT + 10.0 if widths else float(RIGHT)
-    unit = (RIGHT - inset) / (sum(widths) or 1)
+    inset = MARGIN + 10.0 if gaps else right
+    least = min(_LEAST, (right - inset) / (2 * len(gaps) or 1))
+    unit = (right - inset - least * len(gaps)) / (sum(gaps) or 1)
     places = [inset]
-    for width in widths:
-        places.append(places[-1] + width * unit)
-    return _Axis(times, places)
+    for gap in gaps:
+        places.append(places[-1] + least + gap * unit)
+    return _Axis(times, [*places[:-1], right])
 
 
 def _span(step: StoryStep, x_of: _Axis) -> tuple[float, float]:
-    low = float(LEFT) if step.after_ms is None else x_of(step.after_ms)
-    high = float(RIGHT) if step.before_ms is None else x_of(step.before_ms)
+    low = float(MARGIN) if step.after_ms is None else x_of(step.after_ms)
+    high = x_of.right if step.before_ms is None else x_of(step.before_ms)
     return min(low, high), max(low, high)
 
 
-def _ticks(steps: Sequence[StoryStep], as_of: int, x_of: _Axis) -> Iterator[Tick]:
+def _ticks(steps: Sequence[StoryStep], as_of: int, x_of: _Axis) -> Iterator[tuple[float, int]]:
+    """Positions and times to name: the end of the axis, its beginning, and what has room between them."""
     stamped = [step.after_ms for step in steps if step.after_ms is not None and step.after_ms == step.before_ms]
-    last = x_of(as_of)
-    yield Tick(last, f"as of {clock(as_of)}", "end")
-    taken = [last - _TICK]  # the label of as_of is left of it, and longer
-    for ms in dict.fromkeys([*stamped, *(step.before_ms for step in steps if step.before_ms is not None)]):
+    known = [*stamped, *(step.before_ms for step in steps if step.before_ms is not None)]
+    taken: list[float] = []
+    for ms in dict.fromkeys([as_of, x_of.times[0], *known]):
         x = x_of(ms)
-        anchor, middle = ("start", x + _TICK / 2) if x < LEFT + _TICK / 2 else ("middle", x)
+        middle = min(max(x, MARGIN + _TICK / 2), x_of.right - _TICK / 2)
         if all(abs(middle - other) >= _TICK for other in taken):
             taken.append(middle)
-            yield Tick(x, clock(ms), anchor)
+            yield x, ms
+
+
+def _tick(x: float, text: str, x_of: _Axis) -> Tick:
+    """A text at a position of the axis, moved inwards at its ends."""
+    if x < MARGIN + _TICK / 2:
+        return Tick(float(MARGIN), text, "start")
+    return Tick(x_of.right, text, "end") if x > x_of.right - _TICK / 2 else Tick(x, text, "middle")
+
+
+def _days(ticks: Sequence[tuple[float, int]]) -> Iterator[tuple[float, str]]:
+    """The day of the first tick, and of each tick on another day than the one before it."""
+    before = None
+    for x, ms in ticks:
+        day = utc_time(ms)[:10]
+        if day != before and clock_ms(ms) is not None:
+            yield x, day
+        before = day
 
 
 # ---- Lanes
 
 
-def _states(steps: Sequence[StoryStep], x_of: _Axis) -> Iterator[Bar]:
-    """The states of the coordinator. Records that repeat a state, such as those that add a partition, share a bar."""
+def _states(steps: Sequence[StoryStep], as_of: int, x_of: _Axis) -> Iterator[tuple[Bar, str]]:
+    """The states of the coordinator, with labels. Records that repeat a state, such as those that add a partition, share a bar."""
     records = [step for step in steps if _is_record(step)]
     begun = [step for i, step in enumerate(records) if i == 0 or step.state_after != records[i - 1].state_after]
     for i, step in enumerate(begun):
+        later = begun[i + 1] if i + 1 < len(begun) else None
         begin = _span(step, x_of)[0]
-        end = _span(begun[i + 1], x_of)[0] if i + 1 < len(begun) else float(RIGHT)
+        end = x_of.right if later is None else _span(later, x_of)[0]
         state = _STATES.get(step.state_after, step.state_after)
+        until = as_of if later is None else later.after_ms
+        lasts = "" if step.after_ms is None or until is None or until < step.after_ms else precise(until - step.after_ms)
         width = max(end - begin, 1.5)
-        label = state if width > len(state) * _LETTER + 6 else ""
+        name = f"{state} {lasts}".strip()
+        label = next((each for each in (name, state) if width > len(each) * _LETTER + 8), "")
         since = "" if step.after_ms is None else f" from {clock(step.after_ms)}"
-        yield Bar(begin, width, _KINDS.get(state, "idle"), f"{state}{since}", label)
+        yield Bar(begin, width, _KINDS.get(state, "idle"), f"{state}{since}{f', for {lasts}' if lasts else ''}", label), name
+
+
+def _labels(states: Sequence[tuple[Bar, str]], right: float) -> list[Label]:
+    """Labels for bars without one. Of two that would overlap, the left one is higher, so no text crosses another's line."""
+    labels: list[Label] = []
+    # The leftmost end of the text in each row: labels are placed from right to left.
+    begins = [right + _LETTER] * LABEL_ROWS
+    for bar, name in reversed(states):
+        width = len(name) * _LETTER
+        is_at_end = bar.x + width > right
+        first = bar.x + bar.width - width if is_at_end else bar.x
+        row = next((row for row, begin in enumerate(begins) if first + width + _LETTER <= begin), None)
+        if bar.label or row is None or first < 0:
+            continue
+        begins[: row + 1] = [min(begin, first) for begin in begins[: row + 1]]
+        labels.append(Label(bar.x + bar.width if is_at_end else bar.x, "end" if is_at_end else "start", row, name))
+    return labels
 
 
 def _batch(step: StoryStep, x_of: _Axis) -> Bar:
@@ -222,28 +347,30 @@ def _batch(step: StoryStep, x_of: _Axis) -> Bar:
         if step.first_offset == step.last_offset
         else f"offsets {step.first_offset}–{step.last_offset}"
     )
-    return Bar(low, max(high - low, 7.0), kind, f"{offsets}: {step.record}", "")
+    width = max(high - low, 7.0)
+    return Bar(min(low, x_of.right - width), width, kind, f"{offsets}: {step.record}{_at(step)}")
 
 
 def _markers(steps: Sequence[StoryStep], x_of: _Axis) -> Iterator[Mark]:
     for step in steps:
         if not _is_record(step) and not _is_batch(step):
             letter = {"ABORT": "A", "COMMI": "C"}.get(step.record[:5], "?")
-            yield Mark(_span(step, x_of)[1], letter, f"offset {step.first_offset}: {step.record}")
+            yield Mark(_span(step, x_of)[1], letter, f"offset {step.first_offset}: {step.record}{_at(step)}")
 
 
-def _log_end(story: Story, start: int, end: int | None, open_x: float, x_of: _Axis) -> list[tuple[float, float]]:
+def _log_end(story: Story, start: int, end: int | None, open_x: float, x_of: _Axis, lanes: Lanes) -> list[tuple[float, float]]:
     """The growth of the log after the start, from its broker-stamped batches."""
+    bottom, right = float(lanes.bottom), x_of.right
     if end is None or end <= start:
-        return [(open_x, float(BOTTOM)), (float(RIGHT), float(BOTTOM))]
-    height = (BOTTOM - TOP) / (end - start)
+        return [(open_x, bottom), (right, bottom)]
+    height = _GROWTH / (end - start)
     timed = [row for row in story.growth if clock_ms(row["max_timestamp_ms"]) is not None]
     thinned = timed[:: max(1, len(timed) // _POINTS)]
-    points = [(x_of(row["max_timestamp_ms"]), BOTTOM - (min(row["base_offset"], end) - start) * height) for row in thinned]
-    line = [(open_x, float(BOTTOM))]
+    points = [(x_of(row["max_timestamp_ms"]), bottom - (min(row["base_offset"], end) - start) * height) for row in thinned]
+    line = [(open_x, bottom)]
     for x, y in points:  # a clock that goes back does not shorten the log
         line.append((max(x, line[-1][0]), min(y, line[-1][1])))
-    return [*line, (float(RIGHT), float(TOP))]
+    return [*line, (right, float(lanes.top))]
 
 
 def _points(line: Sequence[tuple[float, float]]) -> str:

@@ -1,0 +1,54 @@
+"""Report pages with many open transactions, as many as an audit of a large cluster finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.support.pages import held, page, planned, transaction
+from txnlib.queries.page_rows import MOST_ROWS, SHOWN_CARDS, Page
+from txnlib.queries.summary import SHOWN
+
+VERDICTS = ("HANGING", "STUCK", "LATE", "SUSPECT", "OPEN", "UNKNOWN")
+REASONS = ("WRITTEN_AFTER_MARKER", "PRODUCER_ID_ROTATED")
+
+
+def crowded_page(count: int = 128) -> Page:
+    """A page with that many hanging transactions on 60 topics, of which every third is new since the audit before."""
+    rows = []
+    for i in range(count):
+        fields: dict[str, Any] = {"topic": f"topic-{i % 60}", "start_offset": i, "producer_id": 7 + i, "reason": REASONS[i % 2]}
+        fields |= {
+            "number": i + 1,
+            "runs_seen": 1 if i % 3 == 0 else 4,
+            "transactional_id": f"shop-{i}",
+            "blocked_offsets": 1_000 - i,
+        }
+        tool = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
+        fields |= {"command": f"{tool} abort --topic topic-{i % 60} --partition 0 --start-offset {i}", "places": None}
+        rows.append(transaction(**fields))
+    lag = {"topic": "topic", "lag_offsets": 187, "lag_bytes": 7_400, "last_stable_offset": 24, "high_watermark": 211}
+    lag |= {"blocking_producer_id": 1001, "blocking_transactional_id": "payments-batch-7", "blocking_verdict": "HANGING"}
+    lags = [{**lag, "partition": i, "lag_ms": 1_384_000 - i} for i in range(40)]
+    summary = {"counts": {"verdicts": {"HANGING": count}, "new": {"HANGING": len(range(0, count, 3))}}}
+    reasons = [{"verdict": "HANGING", "reason": reason, "count": count // 2} for reason in REASONS]
+    return page(*rows, summary=summary, lags=lags, lagging=40, reasons=reasons)
+
+
+def big_page(length: int = 24, count: int = MOST_ROWS) -> Page:
+    """A page of six verdicts with ten thousand transactions each, with as many rows as the readers of tables load."""
+    long = "x" * length
+    rows = [
+        (held if verdict in ("LATE", "OPEN") else transaction)(
+            verdict=verdict, start_offset=i, topic=long, transactional_id=f"{long}-{i}", groups=[long] * 10, number=i
+        )
+        for verdict in VERDICTS
+        for i in range(min(count, SHOWN_CARDS))
+    ]
+    opened = [transaction(topic=long, start_offset=i, producer_id=i, runs_seen=2) for i in range(count)]
+    plan = [planned({**row, "number": i, "command": f"abort {i}", "places": None}) for i, row in enumerate(opened)]
+    small = page(*rows, plan=plan, opened=opened, actions={"ABORT": 60_000})
+    covered = [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING")[i % 2]} for i in range(min(count, 5_000))]
+    shown = {section: each[:SHOWN] for section, each in small.transactions.items()}
+    summary = replace(small.summary, counts={"verdicts": dict.fromkeys(VERDICTS, 10_000)}, transactions=shown)
+    return replace(small, summary=summary, covered=covered)
