@@ -49,8 +49,8 @@ def timeline_chart(timeline: Timeline) -> alt.LayerChart:
     untimed = len(timeline.events) - len(events)
     notes = [
         "Bars: from the first record to the marker; open transactions last until the instant of the audit. Points: records.",
-        *([f"{untimed} records without a known time are not shown."] if untimed else []),
-        *([f"{timeline.earlier} earlier transactions are not shown."] if timeline.earlier else []),
+        *([f"Records without a known time, not shown: {untimed}."] if untimed else []),
+        *([f"Earlier transactions, not shown: {timeline.earlier}."] if timeline.earlier else []),
     ]
     lane = alt.Y("lane:N", sort=None, axis=_WHOLE, title="producer" if timeline.is_of_partition else "log")
     when = alt.Scale(type="utc", nice=False, padding=8)
@@ -89,7 +89,7 @@ def timeline_chart(timeline: Timeline) -> alt.LayerChart:
         width=WIDTH,
         height=alt.Step(30),
         title=_title(f"Transactions of {about} over time", *notes),
-        description=f"{len(spans)} transactions and {len(events)} records in order of time",
+        description=f"Transactions: {len(spans)}. Records: {len(events)}.",
     )
 
 
@@ -129,7 +129,7 @@ def lag_chart(lags: Sequence[Row], lagging: int) -> alt.HConcatChart:
     shown = f"The {len(rows)} longest of {lagging} lags." if len(rows) < lagging else "All partitions with a lag."
     note = f"{shown} read_committed consumers wait at the last stable offset." if rows else "No partition has a lag."
     return alt.hconcat(minutes, offsets).properties(
-        title=_title("Lag of the last stable offset", note), description=f"{lagging} partitions have a lag"
+        title=_title("Lag of the last stable offset", note), description=f"Partitions with a lag: {lagging}."
     )
 
 
@@ -149,12 +149,13 @@ def verdict_chart(runs: Sequence[Row]) -> alt.Chart:
         for run in sorted(runs, key=lambda run: run["as_of_ms"])
         for number, verdict in enumerate(SHOWN)
     ]
+    most = max([1, *(sum(run["verdicts"].get(verdict, 0) for verdict in SHOWN) for run in runs)])
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar()
         .encode(
             x=alt.X("night:O", sort=None, axis=alt.Axis(labelLimit=0, labelAngle=-40), title="instant of the audit (UTC)"),
-            y=alt.Y("transactions:Q", axis=alt.Axis(tickMinStep=1, format="d"), title="open transactions (number)"),
+            y=alt.Y("transactions:Q", axis=alt.Axis(tickCount=min(5, most), format="d"), title="open transactions (number)"),
             color=_colours("verdict", "verdict", VERDICTS, rows),
             order=alt.Order("severity:Q", sort="descending"),
             tooltip=_shown("night", "verdict", "transactions", "run"),
@@ -163,7 +164,7 @@ def verdict_chart(runs: Sequence[Row]) -> alt.Chart:
             width=alt.Step(48),
             height=220,
             title=_title("Verdicts over nights", "Open transactions that are in time (OPEN) are not shown."),
-            description=f"{len(runs)} finished audits",
+            description=f"Finished audits: {len(runs)}.",
         )
     )
     return chart

@@ -6,7 +6,6 @@ allows it to be used with Databricks only, so it is not here.
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -17,7 +16,6 @@ import pytest
 import yaml
 
 from txnlib.jobs import options
-from txnlib.spark.schemas import TABLES
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}
@@ -113,12 +111,6 @@ def bundle(files) -> dict[str, Any]:
         for kind, found in part["resources"].items():
             resources.setdefault(kind, {}).update(found)
     return {**main, "resources": resources}
-
-
-@pytest.fixture(scope="module")
-def dashboard(repository, bundle) -> dict[str, Any]:
-    file = bundle["resources"]["dashboards"]["transactions"]["file_path"]
-    return json.loads((repository / "resources" / file).read_text())
 
 
 def test_the_bundle_has_what_its_schema_knows_and_nothing_else(files):
@@ -221,25 +213,3 @@ def test_each_job_has_the_compute_it_names_and_the_wheel(bundle, repository):
     assert classic["tasks"][0]["libraries"] == [{"whl": "../dist/*.whl"}, *({"pypi": {"package": need}} for need in needs)]
     assert "--wheel-dir dist" in bundle["artifacts"]["txnlib"]["build"]
     assert [job["schedule"]["pause_status"] for job in (serverless, classic)] == ["UNPAUSED", "PAUSED"], "one of them a night"
-
-
-def test_the_dashboard_shows_what_its_queries_find(dashboard):
-    found = {dataset["name"]: "".join(dataset["queryLines"]) for dataset in dashboard["datasets"]}
-    shown = [place["widget"] for page in dashboard["pages"] for place in page["layout"]]
-    assert {widget["queries"][0]["query"]["datasetName"] for widget in shown} == found.keys()
-    for widget in shown:
-        fields = [field["name"] for field in widget["queries"][0]["query"]["fields"]]
-        assert fields == [column["fieldName"] for column in widget["spec"]["encodings"]["columns"]]
-
-
-def test_the_queries_of_the_dashboard_run_on_the_sample(spark, repository, demo, dashboard):
-    for name in TABLES:
-        spark.read.format("delta").load(str(repository / "out" / "quickstart" / name)).createOrReplaceTempView(name)
-    widgets = {place["widget"]["queries"][0]["query"]["datasetName"]: place["widget"] for place in dashboard["pages"][0]["layout"]}
-    counts = {}
-    for dataset in dashboard["datasets"]:
-        rows = spark.sql("".join(dataset["queryLines"]))
-        assert rows.columns == [field["name"] for field in widgets[dataset["name"]]["queries"][0]["query"]["fields"]]
-        counts[dataset["name"]] = rows.count()
-    assert (counts["hanging"], counts["nights"]) == (1, 3)
-    assert counts["waiting"] > 0

@@ -1,46 +1,33 @@
-"""Notebooks, run cell by cell in this process.
-
-A kernel of its own would start a second Spark.
-"""
+"""Notebooks of the sample, and the option that renews their outputs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent.parent / "notebooks"
+from tests.support.notebooks import NOTEBOOKS, Ran, run
 
 
-def cells(name: str) -> list[dict[str, Any]]:
-    """The cells of code of a notebook."""
-    return [cell for cell in json.loads((NOTEBOOKS / name).read_text())["cells"] if cell["cell_type"] == "code"]
-
-
-def run(name: str, **parameters: object) -> dict[str, Any]:
-    """What is known after the last cell; parameters take the place of those in the cell that is tagged so."""
-    known: dict[str, Any] = {}
-    for number, cell in enumerate(cells(name)):
-        exec(compile("".join(cell["source"]), f"{name}, cell {number}", "exec"), known)
-        if "parameters" in cell["metadata"].get("tags", ()):
-            assert parameters.keys() <= known.keys()
-            known |= parameters
-    return known
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--renew-notebooks", action="store_true", help="write the outputs of the notebooks into their files")
 
 
 @pytest.fixture
-def run_notebook(monkeypatch) -> Callable[..., dict[str, Any]]:
+def run_notebook(monkeypatch) -> Callable[..., Ran]:
     """Runs a notebook where it lies, as Jupyter and Databricks do."""
     monkeypatch.chdir(NOTEBOOKS)
     return run
 
 
 @pytest.fixture(scope="session")
-def audited_in_a_notebook(spark, tmp_path_factory) -> dict[str, Any]:
-    """What is known at the end of audit_a_capture.ipynb: `found` and `patient`, of the sample capture."""
+def notebook_of_the_audit(spark, tmp_path_factory) -> Ran:
+    """audit_a_capture.ipynb after its last cell: `found` and `patient`, of the sample capture."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(NOTEBOOKS)
-        return run("audit_a_capture.ipynb", OUTPUT=str(tmp_path_factory.mktemp("audit") / "out"))
+        return run("audit_a_capture.ipynb", OUTPUT=str(tmp_path_factory.mktemp("audit") / "out" / "quickstart"))
+
+
+@pytest.fixture(scope="session")
+def audited_in_a_notebook(notebook_of_the_audit) -> dict:
+    return dict(notebook_of_the_audit.known)

@@ -1,38 +1,52 @@
-"""Every notebook, run as it is."""
+"""Every notebook, run as it is: its outputs are those in its file."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.notebooks.conftest import NOTEBOOKS, cells
+from tests.support.notebooks import CHART, NOTEBOOKS, ROOT, cells, committed, content, renew, without_versions
 from tests.support.three_nights import three_nights
 
 ALL = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+HOW = "if this is intended, run ./run-tests.sh tests/notebooks --renew-notebooks, and look at what changed"
 
 
-def test_a_capture_is_audited(audited_in_a_notebook, capsys):
-    assert audited_in_a_notebook["found"].cluster == "quickstart"
+@pytest.fixture
+def compared(request):
+    """Compares the outputs with those in the file, or writes them."""
+
+    def compare(ran):
+        if request.config.getoption("--renew-notebooks", default=False):
+            renew(ran)
+        assert without_versions(ran.outputs) == without_versions(committed(ran.name)), HOW
+        return ran
+
+    return compare
 
 
-def test_one_transaction_is_followed_from_both_sides(run_notebook, audited_in_a_notebook, capsys):
-    known = run_notebook("follow_one_transaction.ipynb", TABLES=audited_in_a_notebook["found"].location)
-    assert known["transaction"]["verdict"] == "HANGING"
-    assert "payments-batch-7 CompleteAbort" in " ".join(capsys.readouterr().out.split())
+def test_a_capture_is_audited(notebook_of_the_audit, compared):
+    assert compared(notebook_of_the_audit).known["found"].cluster == "quickstart"
 
 
-def test_a_stuck_partition_is_explained(run_notebook, audited_in_a_notebook):
-    known = run_notebook("why_is_this_partition_stuck.ipynb", TABLES=audited_in_a_notebook["found"].location)
-    assert [row["action"] for row in known["plan"].collect()] == ["ABORT"]
+def test_one_transaction_is_followed_from_both_sides(run_notebook, audited_in_a_notebook, compared):
+    ran = compared(run_notebook("follow_one_transaction.ipynb", TABLES=audited_in_a_notebook["found"].location))
+    assert ran.known["transaction"]["verdict"] == "HANGING"
+    assert "payments-batch-7 CompleteAbort" in " ".join(ran.printed.split())
 
 
-def test_the_history_of_three_nights_is_told(run_notebook, spark, tmp_path):
-    known = run_notebook("history_of_the_nightly_audit.ipynb", TABLES=str(three_nights(tmp_path / "out")))
-    assert known["found"].run_id == "test-1795226400000", "the newest that was finished"
+def test_a_stuck_partition_is_explained(run_notebook, audited_in_a_notebook, compared):
+    ran = compared(run_notebook("why_is_this_partition_stuck.ipynb", TABLES=audited_in_a_notebook["found"].location))
+    assert [row["action"] for row in ran.known["plan"].collect()] == ["ABORT"]
+
+
+def test_the_history_of_three_nights_is_told(run_notebook, spark, tmp_path, compared):
+    ran = compared(run_notebook("history_of_the_nightly_audit.ipynb", TABLES=str(three_nights(tmp_path / "out"))))
+    assert ran.known["found"].run_id == "test-1795226400000", "the newest that was finished"
 
 
 def test_every_notebook_is_run_here():
@@ -41,17 +55,61 @@ def test_every_notebook_is_run_here():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_notebook_keeps_no_output_and_has_no_logic(name):
+def test_a_notebook_shows_pictures_and_cuts_nothing_off(name):
+    outputs = [each["data"] for cell in committed(name) for each in cell if "data" in each]
+    charts = [kind for data in outputs for kind in data if CHART.fullmatch(kind)]
+    assert len(charts) >= 1
+    shown = "".join("".join(lines) for data in outputs for kind, lines in data.items() if kind == "text/html")
+    assert len(shown) > 1_000
+    assert not re.search(r"<t[dh]>(\.\.\.|[^<]*\.\.\.</td>)", shown)
+    assert all(output["output_type"] != "error" for cell in committed(name) for output in cell)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_outputs_name_no_machine_and_no_time_of_execution(name):
+    text = (NOTEBOOKS / name).read_text()
+    assert [place for place in (str(ROOT), "/tmp/", "/root/", "/home/") if place in text] == []
+    assert re.findall(r"\d\.\d+ s\b", text) == []
+    assert len(text) < 150_000
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_first_cells_say_how_to_open_it(name):
+    texts = ["".join(cell["source"]) for cell in content(name)["cells"][:2] if cell["cell_type"] == "markdown"]
+    for needed in (f"jupyter lab notebooks/{name}", '".[spark,charts]"', "Databricks", "*Import*", "%pip install"):
+        assert needed in texts[1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_on_databricks_widgets_take_the_place_of_the_parameters(name):
+    """All but those of a folder, which tables in a catalog do not have."""
+    (parameters,), (widgets,) = cells(name, "parameters"), cells(name, "databricks")
+    given = {"schema": "a.b", "capture": "/Volumes/c", "topic": "orders", "partition": "7", "start_offset": "9"}
+    made = []
+    known = {"dbutils": SimpleNamespace(widgets=SimpleNamespace(text=lambda name, *_: made.append(name), get=given.__getitem__))}
+    for cell in (parameters, widgets):
+        exec("".join(cell["source"]), known)
+    folders = {"TABLES", "OUTPUT"} & known.keys()
+    read = {key.upper(): value for key, value in given.items() if key in made}
+    assert {key: str(known[key]) for key in read} == read
+    assert [known[key] for key in folders] == [None]
+    assert {key for key in known if key.isupper()} == read.keys() | folders
+    assert isinstance(known.get("PARTITION", 0), int)
+    assert isinstance(known.get("START_OFFSET", 0), int)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_notebook_has_no_logic(name):
+    """But for the one question whether it runs on Databricks."""
     for cell in cells(name):
-        assert (cell["outputs"], cell["execution_count"]) == ([], None), "strip outputs before a commit"
-        for node in ast.walk(ast.parse("".join(cell["source"]))):
-            assert not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.For | ast.While | ast.If | ast.Lambda)
+        asks = [ast.If] if "databricks" in cell["metadata"].get("tags", ()) else []
+        logic = (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If, ast.Lambda)
+        assert [type(node) for node in ast.walk(ast.parse("".join(cell["source"]))) if isinstance(node, logic)] == asks
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_queries_and_links_of_a_notebook_are_those_of_the_documents(name, repository):
     shown = (repository / "docs" / "sql.md").read_text()
-    content = json.loads((NOTEBOOKS / name).read_text())["cells"]
-    text = "\n".join("".join(cell["source"]) for cell in content)
+    text = "\n".join("".join(cell["source"]) for cell in content(name)["cells"])
     assert [query for query in re.findall(r'sql\("""\n(.*?)\n"""\)', text, re.DOTALL) if query not in shown] == []
     assert [link for link in re.findall(r"\]\(([^)#]+)", text) if not (NOTEBOOKS / link).exists()] == []

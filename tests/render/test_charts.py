@@ -87,7 +87,7 @@ def test_records_without_a_time_are_counted_and_not_drawn():
     spec = charts.timeline_chart(timeline(event(None, "begins", 1, clock="CLIENT"), earlier=3)).to_dict()
     assert [len(rows) for rows in data(spec)[:2]] == [0, 0]
     notes = spec["title"]["subtitle"][1:]
-    assert notes == ["1 records without a known time are not shown.", "3 earlier transactions are not shown."]
+    assert notes == ["Records without a known time, not shown: 1.", "Earlier transactions, not shown: 3."]
 
 
 def test_times_are_shown_in_utc_with_names_and_units_on_all_axes():
@@ -139,6 +139,7 @@ def test_nights_are_stacked_in_order_of_time_and_a_good_night_has_its_place():
     counts = {(row["run"], row["verdict"]): row["transactions"] for row in rows if row["transactions"]}
     assert counts == {("eu-2", "HANGING"): 2, ("eu-2", "LATE"): 1}, "OPEN would dwarf the others"
     assert spec["encoding"]["y"]["field"] == "transactions"
+    assert spec["encoding"]["y"]["axis"]["tickCount"] == 3, "more than the highest bar would label halves"
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +42,14 @@ def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
     return SparkRows(str(root), lambda name: spark.createDataFrame(pa.table(DeltaTable(str(root / name)).to_pyarrow_table())))
 
 
-def write_run(root: Path, as_of_ms: int = NOW, status: str = "DONE", cluster: str = "test", **settings: Any) -> str:
+def write_run(
+    root: Path,
+    as_of_ms: int = NOW,
+    status: str = "DONE",
+    cluster: str = "test",
+    verdicts: Mapping[str, int] = MappingProxyType({"HANGING": 1}),
+    **settings: Any,
+) -> str:
     """The row of a run; its id."""
     decided = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given", **settings)
     row = {
@@ -49,7 +58,7 @@ def write_run(root: Path, as_of_ms: int = NOW, status: str = "DONE", cluster: st
         "started_at": at(NOW),
         "status": status,
         "settings": decided.model_dump_json(),
-        "counts": json.dumps({"verdicts": {"HANGING": 1}}),
+        "counts": json.dumps({"verdicts": dict(verdicts)}),
         "chain": decided.chain,
         "night": decided.night,
     }

@@ -1,4 +1,4 @@
-"""The findings of a run with their places and with the advice of the runbook."""
+"""The findings of a run with their places and remedies."""
 
 from __future__ import annotations
 
