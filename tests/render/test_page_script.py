@@ -160,6 +160,14 @@ def test_a_link_opens_what_is_folded(chromium, files, anchor, opened):
     assert 0 <= chromium.ask(f"{target}.getBoundingClientRect().top") < 900
 
 
+def test_a_link_opens_what_is_folded_in_browsers_that_do_not(chromium, files):
+    """Chromium opens the folds around a target by itself, so here no navigation takes place."""
+    chromium.open(files["crowded"])
+    follow = "history.replaceState(null, '', '#topic-40-0-100'); dispatchEvent(new HashChangeEvent('hashchange'))"
+    chromium.driver.execute_script(follow)
+    assert chromium.ask("document.querySelector('#topic-40-0-100 dl').checkVisibility()")
+
+
 def test_a_hostile_name_has_an_anchor_that_works(chromium, files):
     chromium.open(files["hostile"])
     link = "document.querySelector('#hanging .card .self')"

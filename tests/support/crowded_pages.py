@@ -1,4 +1,4 @@
-"""Report pages with many open transactions, as many as an audit of a large cluster finds."""
+"""Report pages with many open transactions."""
 
 from __future__ import annotations
 
