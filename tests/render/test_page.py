@@ -156,7 +156,9 @@ def test_what_is_new_since_the_last_audit_is_said_and_what_has_ended():
     rows = [transaction(), transaction(start_offset=30, runs_seen=4), held("OPEN", start_offset=40)]
     ended = {"topic": "orders", "partition": 1, "start_offset": 3, "producer_id": 9, "verdict": "LATE", "says": "it was committed"}
     counts = {"verdicts": {"HANGING": 2, "OPEN": 1}, "new": {"HANGING": 1, "OPEN": 1}}
-    new = by_id(render_page(page(*rows, summary={"counts": counts}, ended=(ended,))), "new")
+    html = render_page(page(*rows, summary={"counts": counts}, ended=(ended,)))
+    assert words(found(html, "nav")).startswith("New 2 Hanging 2 ")
+    new = by_id(html, "new")
     said = words(new)
     assert "as of 2026-11-20 07:42:41Z, 1 d before this one. New since then: 1 HANGING, 1 OPEN." in said
     assert "HANGING: 0 then, 2 now. LATE: 1 then, 0 now." in said

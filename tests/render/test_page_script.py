@@ -160,6 +160,14 @@ def test_a_link_opens_what_is_folded(chromium, files, anchor, opened):
     assert 0 <= chromium.ask(f"{target}.getBoundingClientRect().top") < 900
 
 
+def test_a_link_opens_what_is_folded_in_browsers_that_do_not(chromium, files):
+    """Chromium opens the folds around a target by itself, so here no navigation takes place."""
+    chromium.open(files["crowded"])
+    follow = "history.replaceState(null, '', '#topic-40-0-100'); dispatchEvent(new HashChangeEvent('hashchange'))"
+    chromium.driver.execute_script(follow)
+    assert chromium.ask("document.querySelector('#topic-40-0-100 dl').checkVisibility()")
+
+
 def test_a_hostile_name_has_an_anchor_that_works(chromium, files):
     chromium.open(files["hostile"])
     link = "document.querySelector('#hanging .card .self')"
@@ -208,7 +216,9 @@ def test_what_cannot_be_seen_is_refused(chromium, files, typed):
     type_into(chromium, "bootstrap", typed)
     assert chromium.ask("document.getElementById('bootstrap').getAttribute('aria-invalid')") == "true"
     assert set(shown(chromium, ".bootstrap")) == {"$BOOTSTRAP"}
+    assert "cannot be seen" in shown(chromium, "#bootstrap-refused")[0]
     type_into(chromium, "bootstrap", "")
+    assert shown(chromium, "#bootstrap-refused") == []
     assert chromium.ask("document.getElementById('bootstrap').getAttribute('aria-invalid')") == "false"
 
 
@@ -226,6 +236,14 @@ def test_the_commands_of_one_reason_are_copied_together_in_order_even_those_that
     lines = copied(chromium).splitlines()
     assert [int(line.rpartition(" ")[2]) for line in lines] == list(range(1, 128, 2))
     assert all(line.startswith("kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort") for line in lines)
+
+
+def test_all_commands_are_copied_in_the_order_of_the_plan_however_its_tables_are_sorted(chromium, files):
+    chromium.open(files["crowded"])
+    for _ in range(2):  # descending
+        press(chromium, "[id='plan:ABORT:PRODUCER_ID_ROTATED'] .sort")
+    press(chromium, "#plan .bootstrap-tools .copy-all")
+    assert [int(line.rpartition(" ")[2]) for line in copied(chromium).splitlines()] == list(range(128))
 
 
 def test_commands_that_are_not_to_be_run_now_are_not_copied_with_the_others(chromium, files):

@@ -166,6 +166,8 @@ def test_labels_stay_on_the_plot_and_apart(gaps, width):
     assert all(low >= 0 and high <= width for _, low, high in extents)
     for i, (row, low, high) in enumerate(extents):
         assert all(other != row or high <= begin or end <= low for other, begin, end in extents[i + 1 :])
+        line = drawn.labels[i].x
+        assert not [begin for other, begin, end in extents if other < row and begin < line < end], "no line crosses a text"
 
 
 def test_the_axis_names_times_days_and_how_long_it_is_between_them():
@@ -173,6 +175,9 @@ def test_the_axis_names_times_days_and_how_long_it_is_between_them():
     assert [tick.text for tick in drawn.ticks] == ["07:42:41.899", "as of 07:42:41"]
     assert [span.text for span in drawn.spans] == ["3 d"]
     assert [day.text for day in drawn.days] == ["2026-11-18", "2026-11-21"]
+    overnight = plot(decided(12 * 3_600_000, 6 * 3_600_000, 20))
+    assert [span.text for span in overnight.spans] == ["6 h", "6 h"]
+    assert [day.text for day in overnight.days] == ["2026-11-20", "2026-11-21"]
 
 
 # ---- The history

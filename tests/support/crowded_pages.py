@@ -1,4 +1,4 @@
-"""Report pages with as many open transactions as large clusters have."""
+"""Report pages with many open transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The findings of a run with their places and remedies."""
+"""Findings with their places and the advice of the runbook."""
 
 from __future__ import annotations
 

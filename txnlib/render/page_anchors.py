@@ -1,7 +1,8 @@
-"""Anchors of the report page. They name the same thing on every page of the cluster, today and tomorrow.
+"""Anchors of the report page.
 
-Names from a log may contain any character. Those that Kafka does not allow in topics are encoded, so different names have different
-anchors, and an anchor needs no quoting in HTML, in a URL or in a selector.
+An anchor names the same thing on every page of the cluster, today and tomorrow. Names from a log may contain any character. Those
+that Kafka does not allow in topics are encoded. So different names have different anchors, and an anchor needs no quoting in HTML,
+in a URL or in a selector.
 """
 
 from __future__ import annotations

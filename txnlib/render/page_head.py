@@ -114,8 +114,8 @@ def shown_sections(page: Page) -> list[str]:
 
 
 def new_since(page: Page) -> dict[str, int]:
-    """Verdict -> number of transactions that no earlier audit has seen. Empty in the first audit of a cluster."""
-    counted = page.summary.counts.get("new", {}) if len(page.runs) > 1 else {}
+    """Verdict -> number of transactions that no earlier audit has seen."""
+    counted = page.summary.counts.get("new", {})
     return {name: counted[name] for name in (*SECTIONS, "OPEN") if counted.get(name)}
 
 

@@ -1,4 +1,7 @@
-"""The action plan of the report page: steps of one action and one reason together, and what they share said once."""
+"""The action plan of the report page, grouped by action and reason.
+
+What all steps of a group say is said once.
+"""
 
 from __future__ import annotations
 

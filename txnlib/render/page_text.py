@@ -1,4 +1,4 @@
-"""Text of the report page: commands with a place for the broker, instants with their machine-readable form, advice."""
+"""Text of the report page: commands, instants and advice as markup."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
@@ -72,6 +72,20 @@ class Label:
     #: Row, counted from the bar.
     row: int
     text: str
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Where the text begins and ends."""
+        width = len(self.text) * _LETTER
+        return (self.x - width, self.x) if self.anchor == "end" else (self.x, self.x + width)
+
+    def is_in_the_way_of(self, other: Label) -> bool:
+        """Whether the texts overlap, or the line of the higher one crosses the text of the lower one."""
+        (low, high), (begin, end) = self.extent, other.extent
+        if self.row == other.row:
+            return low < end + _LETTER and begin < high + _LETTER
+        upper, (first, last) = (self, (begin, end)) if self.row > other.row else (other, (low, high))
+        return first < upper.x < last
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,20 +337,25 @@ def _states(steps: Sequence[StoryStep], as_of: int, x_of: _Axis) -> Iterator[tup
 
 
 def _labels(states: Sequence[tuple[Bar, str]], right: float) -> list[Label]:
-    """Labels for bars without one. Of two that would overlap, the left one is higher, so no text crosses another's line."""
+    """Labels for bars without one, wherever no text overlaps another and no line crosses a text.
+
+    A text begins at its line, or ends there if the edge of the plot is near. The former are placed from right to left, the latter
+    then from left to right, so that the line of a higher label has no text below it.
+    """
+    wanted = [_wanted(bar, name, right) for bar, name in states if not bar.label]
+    ordered = [*(each for each in reversed(wanted) if each.anchor == "start"), *(each for each in wanted if each.anchor == "end")]
     labels: list[Label] = []
-    # The leftmost end of the text in each row: labels are placed from right to left.
-    begins = [right + _LETTER] * LABEL_ROWS
-    for bar, name in reversed(states):
-        width = len(name) * _LETTER
-        is_at_end = bar.x + width > right
-        first = bar.x + bar.width - width if is_at_end else bar.x
-        row = next((row for row, begin in enumerate(begins) if first + width + _LETTER <= begin), None)
-        if bar.label or row is None or first < 0:
-            continue
-        begins[: row + 1] = [min(begin, first) for begin in begins[: row + 1]]
-        labels.append(Label(bar.x + bar.width if is_at_end else bar.x, "end" if is_at_end else "start", row, name))
+    for label in ordered:
+        placed = (replace(label, row=row) for row in range(LABEL_ROWS))
+        fitting = next((each for each in placed if each.extent[0] >= 0 and not any(map(each.is_in_the_way_of, labels))), None)
+        if fitting is not None:
+            labels.append(fitting)
     return labels
+
+
+def _wanted(bar: Bar, name: str, right: float) -> Label:
+    is_at_end = bar.x + len(name) * _LETTER > right
+    return Label(bar.x + bar.width if is_at_end else bar.x, "end" if is_at_end else "start", 0, name)
 
 
 def _batch(step: StoryStep, x_of: _Axis) -> Bar:

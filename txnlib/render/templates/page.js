@@ -24,6 +24,7 @@
     const typed = bootstrap.value.trim();
     const value = typed === "" ? "$BOOTSTRAP" : word(typed);
     bootstrap.setAttribute("aria-invalid", String(value === null));
+    document.getElementById("bootstrap-refused").hidden = value !== null;
     for (const each of all(".bootstrap")) each.textContent = value ?? "$BOOTSTRAP";
   });
   const copy = async (text) => {
@@ -50,8 +51,10 @@
   };
   for (const button of all("button.copy")) copies(button, () => button.previousElementSibling.textContent);
   for (const button of all("button.copy-all")) {
-    const from = document.getElementById(button.dataset.from);
-    copies(button, () => all(".now code", from).map((code) => `${code.textContent}\n`).join(""));
+    // In the order of the plan, however its tables are sorted.
+    const place = (code) => parseInt(code.closest("tr").cells[0].textContent, 10);
+    const codes = all(".now code", document.getElementById(button.dataset.from)).sort((one, other) => place(one) - place(other));
+    copies(button, () => codes.map((code) => `${code.textContent}\n`).join(""));
   }
   if (!document.querySelector("#plan .now")) all("#plan .bootstrap-tools .copy-all").forEach((each) => { each.hidden = true; });
 
