@@ -37,6 +37,7 @@ _VERDICT: Final = (
     "coordinator_epoch",
     "start_offset",
     "last_timestamp",
+    "last_timestamp_ms",
     "duration_minutes",
     "transactional_id",
     "coordinator_partition",
