@@ -58,7 +58,7 @@ def __getattr__(name: str) -> object:
     try:
         from txnlib import api
     except ModuleNotFoundError as error:
-        raise MissingExtraError(f"txnlib.{name}", error.name or "", "spark") from error
+        raise MissingExtraError(f"txnlib.{name}", (error.name or "").partition(".")[0], "spark") from error
     return getattr(api, name)
 
 
