@@ -37,4 +37,5 @@ def test_the_last_line_of_a_good_run_is_ours(demo_run):
 def test_the_report_again_without_spark_is_the_same(demo, out):
     assert "FINDINGS" not in demo, "a cluster without corruption has no finding above INFO"
     code, again, _ = txn_audit(out, "report")
+    demo, again = (re.sub(r"^  \S*txn-audit ", "  txn-audit ", each, flags=re.MULTILINE) for each in (demo, again))
     assert (code, again.replace(f"{out}", "out/quickstart")) == (0, demo.replace(f"{out}", "out/quickstart"))

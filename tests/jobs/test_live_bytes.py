@@ -129,7 +129,8 @@ def test_json_has_one_format_of_instants(audit):
     opened = json.loads(txn_audit(root, "open", "--format", "json")[1])
     own = [("explain", row["topic"], row["partition"], row["start_offset"]) for row in opened[:2]]
     own += [("timeline", row["topic"], row["partition"]) for row in opened[:1]]
-    asked = [(name,) for name in ("report", "open", "findings", "groups", "find-late", "coverage", "runs", "abort-plan", "collect-plan")]
+    names = ("report", "open", "findings", "groups", "find-late", "coverage", "runs", "abort-plan", "collect-plan")
+    asked = [(name,) for name in names]
     for command in (*asked, *own):
         code, out, _ = txn_audit(root, *command, "--format", "json")
         assert code == 0
