@@ -119,7 +119,8 @@ def of_the_nights(query):
 
 
 def test_example_values_are_those_of_the_demo(demo_run, monkeypatch):
-    """Whoever tries a query on the demo gets rows."""
+    """Whoever tries a query on the demo gets rows, even if a report page is beside the tables."""
+    (ROOT / "out" / "quickstart" / "report.html").touch()
     monkeypatch.chdir(ROOT)
     known: dict[str, object] = {}
     exec(FOR_DUCKDB, known)
