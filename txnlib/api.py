@@ -39,8 +39,8 @@ from txnlib.render.abort_plan_text import abort_plan_output
 from txnlib.render.differences_text import differences_output
 from txnlib.render.grid import TABLE
 from txnlib.render.page import render_page
+from txnlib.render.report_text import render
 from txnlib.render.story_text import story_output
-from txnlib.render.terminal_text import terminal_report
 from txnlib.render.timeline_text import timeline_output
 from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
@@ -139,8 +139,8 @@ class Audit:
         return store.spark.sql(query)
 
     def report(self) -> str:
-        """The report of the run as text, as the command line prints it."""
-        return terminal_report(self._summarised(), is_terminal=False)
+        """The report of the run as text, as a job writes it to a file."""
+        return f"{render(self._summarised())}\n"
 
     def plan(self) -> str:
         """What to do about each open transaction, as `txn-audit abort-plan` prints it."""

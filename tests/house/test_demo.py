@@ -7,7 +7,7 @@ import re
 import pytest
 from deltalake import DeltaTable
 
-from tests.support.delta_tables import txn_audit
+from tests.support.delta_tables import called_plainly, txn_audit
 from txnlib.spark.schemas import TABLES
 
 #: What a line of progress tells of a table.
@@ -37,5 +37,5 @@ def test_the_last_line_of_a_good_run_is_ours(demo_run):
 def test_the_report_again_without_spark_is_the_same(demo, out):
     assert "FINDINGS" not in demo, "a cluster without corruption has no finding above INFO"
     code, again, _ = txn_audit(out, "report")
-    demo, again = (re.sub(r"^  \S*txn-audit ", "  txn-audit ", each, flags=re.MULTILINE) for each in (demo, again))
+    demo, again = called_plainly(demo), called_plainly(again)
     assert (code, again.replace(f"{out}", "out/quickstart")) == (0, demo.replace(f"{out}", "out/quickstart"))
