@@ -1,10 +1,9 @@
-"""Commands that need no tables: locate, completion, version."""
+"""Commands that need no tables: locate, version."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -14,8 +13,6 @@ from txnlib import __version__
 from txnlib.cli.commands import COMMANDS
 from txnlib.cli.main import answer_of, main
 from txnlib.core.kafka.coordinator_partition import partition_for
-
-SHELLS = ("bash", "zsh", "fish")
 
 
 def printed(capsys, *argv: object) -> str:
@@ -40,44 +37,6 @@ def test_several_ids_make_one_list_of_what_to_copy(capsys):
 def test_no_partitions_is_bad_usage(capsys):
     assert main(["locate", "--transactional-id", "a", "--partitions", "0"]) == 2
     assert "expected 1 or more" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_completion_knows_every_command_and_option(capsys, shell):
-    script = printed(capsys, "completion", shell)
-    for name, command in COMMANDS.items():
-        assert name in script
-        for option in command.options:
-            assert not option.startswith("--") or option.removeprefix("--") in script, option
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_completion_is_a_script_of_its_shell(capsys, shell):
-    """zsh and fish are asked where they are installed; bash is wherever the tests run."""
-    script = printed(capsys, "completion", shell)
-    assert shell != "bash" or shutil.which("bash")
-    if shutil.which(shell):
-        done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_bash_completes_a_command_and_its_options(capsys, tmp_path):
-    script = tmp_path / "completion"
-    script.write_text(printed(capsys, "completion", "bash"))
-    (tmp_path / "nightly").mkdir()
-    (tmp_path / "night.txt").touch()
-    asked = {
-        "fin": "findings find-hanging find-late",
-        "find-hanging --max": "--max-transaction-timeout",
-        "completion f": "fish",
-        "runs --tables nig": "nightly",
-    }
-    for typed, expected in asked.items():
-        words = ["txn-audit", *typed.split()]
-        quoted = " ".join(f"'{word}'" for word in words)
-        code = f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_txn_audit; echo ${{COMPREPLY[@]}}"
-        done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == expected, done.stderr
 
 
 def test_the_version_is_that_of_the_package(capsys):

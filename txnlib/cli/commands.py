@@ -59,6 +59,8 @@ _ACTIONS: Final = (
     "WAIT",
     "CAPTURE_MORE",
 )
+#: What `names` lists.
+NAMES: Final = ("runs", "topics", "ids")
 _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 _ONLY_VERDICT: Final = {"choices": _VERDICTS, "help": "Only transactions with this verdict"}
 _TOPIC: Final = {"required": True, "help": "Topic of the partition"}
@@ -225,6 +227,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
             },
         },
         "--transactional-id payments-batch-7 --partitions 5",
+    ),
+    "names": Command(
+        "List the runs, topics or transactional ids in the tables, one to a line. Completion in a shell asks for them",
+        "names:names",
+        Reads.TABLES,
+        {"kinds": {"nargs": "+", "choices": NAMES, "metavar": "KIND", "help": f"What to list: {', '.join(NAMES)}"}},
+        "topics",
     ),
     "completion": Command(
         "Print a shell completion script for commands and options. Needs no tables",
