@@ -14,7 +14,8 @@ from txnlib.spark.schemas import COVERAGE, RECORD_BATCHES
 FIRST = Chain("eu-1")
 
 
-@pytest.fixture(params=["without Spark", "by Spark", "catalog"])
+# A catalog is written by Spark too, so CI has no time for a folder that is.
+@pytest.fixture(params=["without Spark", pytest.param("by Spark", marks=pytest.mark.slow), "catalog"])
 def store(request, spark, tmp_path):
     if request.param != "catalog":
         yield Store(spark, str(tmp_path / "out"), is_small=request.param == "without Spark")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.support import live_output
 from tests.support.memory_audits import audited
 
@@ -22,6 +24,7 @@ def verdicts(tables):
     return {(row["topic"], row["partition"], row["start_offset"]): row["verdict"] for row in tables.rows("open_transactions")}
 
 
+@pytest.mark.slow
 def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, captures, tmp_path):
     capture = captures / "hostile-3.9"
     as_of = ("--as-of", str(live_output.as_of(capture)))

@@ -24,7 +24,7 @@ CASES = [
 
 
 #: An audit takes half a minute: CI has time for one of raw files and one of text.
-IN_CI = {"attributes-bit", "torn-text"}
+IN_CI = {"attributes-bit"}
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case in IN_CI else pytest.mark.slow) for case in CASES])

@@ -58,7 +58,8 @@ def same_tables(run, full, names=TABLES):
     later = RunStore(run.tables.store, run.tables.cluster, run.tables.run_id, run.tables.chain)
     for name in sorted(set(names) - OF_RUNS):
         expected = rows_of(full.made(name))
-        for tables in (run.tables, later):
+        # Only rows of the log may be those of an earlier run.
+        for tables in (run.tables, later) if name in OF_LOG else (later,):
             assert rows_of(tables.read(name).toArrow()) == expected, name
         if name in OF_LOG:
             shown = [column for column in TABLES[name].names if column not in COLUMNS_OF_RUNS]
@@ -81,7 +82,6 @@ def test_two_nights_equal_full_audits(spark, captures, tmp_path):
     assert (first.settings.night, second.settings.night, second.settings.chain) == (0, 1, first.settings.run_id)
     assert len(positions_read(second)) >= 6
     same_tables(second, audited(spark, nights[1], "--cluster", "eu"))
-    same_tables(first, audited(spark, nights[0], "--cluster", "eu"), OF_LOG)
 
 
 @pytest.mark.slow

@@ -37,8 +37,6 @@ INPUTS = [(name, "brokers") for name in CAPTURES] + [(name, f"dumps/{v}") for na
 IN_CI = {
     ("cluster-3.9", "brokers"),
     ("hostile-3.9", "brokers"),
-    ("two-phase-4.3", "brokers"),
-    ("old-disk-4.1", "brokers"),
     ("causes-3.9", "dumps/2.8.2"),
     ("transactions-v2-4.3", "dumps/4.3.0"),
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from datetime import date
 from typing import Any
 
 from txnlib.core.finding_catalogue import FINDINGS, Finding
+from txnlib.queries.acknowledgements import Acknowledged, Acknowledgement
 from txnlib.queries.page_findings import FindingPlaces
 from txnlib.queries.page_rows import Page, Story
 from txnlib.queries.story import Explained
@@ -106,7 +108,8 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         sections.setdefault(PREPARED if row["verdict"] == "OPEN" else row["verdict"], []).append(row)
         verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
         actions[row["action"]] = actions.get(row["action"], 0) + 1
-    shown = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, AS_OF, AS_OF, brokers=2)
+    shown = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, brokers=2)
+    shown = replace(shown, captured_from_ms=AS_OF, captured_to_ms=AS_OF)
     shown = replace(shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {}))
     covered = [{"topic": "__transaction_state", "partition": i, "status": "COMPLETE"} for i in range(5)]
     covered += [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING", "DAMAGED")[i % 3]} for i in range(7)]
@@ -158,7 +161,16 @@ def full_page() -> Page:
     }
     more = {"incomplete": (harmed,), "findings": (found,), "missing_coordinators": (7, 31), "unreadable_bytes": 12}
     lists = {"incomplete": (harmed,), "findings": findings(), "ended": (ended,), "endings": [{**ended, "as_of": AS_OF}]}
+    more["known"] = acknowledged_of(held(start_offset=90))
     return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, **lists)
+
+
+def acknowledged_of(row: Mapping[str, Any]) -> Acknowledged:
+    """A transaction that is acknowledged, findings that are, an entry that is over, and one that matches nothing."""
+    said = {"until": date(2027, 1, 1), "by": "ada", "why": "its owner looks"}
+    entry = Acknowledgement.model_validate({"topic": row["topic"], **said})
+    key = (row["topic"], row["partition"], row["producer_id"], row["start_offset"])
+    return Acknowledged({key: (dict(row), entry)}, {"CRITICAL": 2}, [(entry, 2)], [entry], [entry])
 
 
 def findings() -> list[FindingPlaces]:
@@ -176,6 +188,8 @@ def tainted(value: Any, taint: str, column: str = "") -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         changed = {each.name: tainted(getattr(value, each.name), taint, each.name) for each in fields(value)}
         return replace(value, **changed)
+    if isinstance(value, Acknowledgement):
+        return value.model_copy(update={name: f"{getattr(value, name)}{taint}" for name in ("topic", "by", "why")})
     if isinstance(value, str):
         return value if column in OURS else f"{value}{taint}"
     if isinstance(value, Mapping):

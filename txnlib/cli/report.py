@@ -23,7 +23,7 @@ def report(run: Run, options: Namespace) -> CommandOutput:
     from txnlib.render.page import write_page
 
     check_whole_file(options.html)
-    page = page_rows_of(run, tables=options.tables)
+    page = page_rows_of(run, tables=options.tables, known=_known(run, options.acknowledged))
     write_page(page, options.html)
     return report_output(run, page.summary, notes=(f"page: {options.html}",))
 

@@ -40,7 +40,7 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
         sys.stdout.flush()
     say(f"report: {time.monotonic() - begun:.1f} s")
     if given.report is not None:
-        write_page(run, given.report)
+        write_page(run, given.report, summary.known)
         say(f"page: {given.report}")
     forget(run, given.keep_days)
     remaining = summary.counts if summary.known is None else summary.known.remaining(summary.counts)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.queries.page_findings import FindingPlaces, finding_places
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 from txnlib.queries.story import Explained, explain
 from txnlib.queries.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, SHOWN, SHOWN_COPIES, Summary, cards, summarise
+
+if TYPE_CHECKING:
+    from txnlib.queries.acknowledgements import Acknowledged
 
 #: Number of transactions in each section with a story, which takes a dozen queries each.
 STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, "PREPARED": 2, "UNKNOWN": 2}
@@ -181,9 +184,12 @@ class Page:
     endings: Sequence[Row] = ()
 
 
-def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = STORIES) -> Page:
-    """The page of a run. `tables`: the --tables for `txn-audit`. `stories`: the number of stories in each section."""
-    whole = summarise(run, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE)
+def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = STORIES, known: Acknowledged | None = None) -> Page:
+    """The page of a run. `tables`: the --tables for `txn-audit`. `stories`: the number of stories in each section.
+
+    `known`: what is acknowledged, which has a section of its own.
+    """
+    whole = summarise(run, known, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE)
     summary = _as_reported(whole)
     reasons = run.grouped("open_transactions", ("verdict", "reason"), "count(*)")
     plans = run.rows("abort_plan", _PLAN, order='"number"', limit=MOST_ROWS)

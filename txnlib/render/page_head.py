@@ -87,9 +87,7 @@ def answer(page: Page) -> Answer:
             if page.actions.get(action)
         ],
         tiles=[
-            Tile(name, counted[name], HEADLINES[name], ANCHORS[name] if name == "OPEN" or page.transactions.get(name) else None)
-            for name in (*SECTIONS, "OPEN")
-            if verdicts.get(name)
+            Tile(name, counted[name], HEADLINES[name], _anchor(name, page)) for name in (*SECTIONS, "OPEN") if verdicts.get(name)
         ],
         unseen=_unseen(page),
     )
@@ -106,6 +104,24 @@ def counted(section: str, page: Page) -> int:
     """The number of transactions of a section, each counted once if its coordinator ends it on all its partitions."""
     transactions: Mapping[str, int] = page.summary.counts.get("transactions") or {}
     return transactions.get(section, pieces(section, page))
+
+
+def acknowledged_pieces(section: str, page: Page) -> int:
+    """The number of rows of open_transactions with this verdict that are acknowledged. Their section does not list them."""
+    return 0 if page.summary.known is None else len(page.summary.known.of_verdict(section))
+
+
+def has_acknowledged(page: Page) -> bool:
+    """Whether a file of acknowledgements was given that has entries."""
+    known = page.summary.known
+    return known is not None and bool(known.transactions or known.findings or known.ended or known.idle)
+
+
+def _anchor(section: str, page: Page) -> str | None:
+    """The anchor of what shows the transactions of a verdict."""
+    if section == "OPEN" or page.transactions.get(section):
+        return ANCHORS[section]
+    return "acknowledged" if acknowledged_pieces(section, page) else None
 
 
 def shown_sections(page: Page) -> list[str]:
@@ -128,6 +144,7 @@ def navigation(page: Page) -> list[Entry]:
         *((name.lower(), name.capitalize(), counted(name, page), True) for name in shown_sections(page)),
         ("plan", "Action plan", sum(page.actions.values()), bool(page.plan)),
         ("transactions", "All open", sum(summary.counts.get("verdicts", {}).values()), bool(page.opened)),
+        ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),
         ("lag", "LSO lag", page.lagging, True),
         ("two-phase", "Two-phase commit", page.two_phase_open, bool(page.two_phase_open)),
         ("findings", "Findings", sum(each.count for each in page.findings), bool(page.findings)),
