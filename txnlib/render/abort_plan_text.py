@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
@@ -19,48 +20,54 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
     """One row per action. CSV has no lists, so only people, scripts and JSON get the checks."""
     flat = [{name: value for name, value in row.items() if name not in CHECKS} for row in rows]
     script = partial(abort_plan_script, rows, run_id, as_of)
-    return CommandOutput(COLUMNS, flat, shown=_SHOWN, tail=_groups(rows), whole=lambda: rows, script=script)
+    return CommandOutput(COLUMNS, flat, shown=_SHOWN, tail=partial(_groups, rows), whole=lambda: rows, script=script)
 
 
-def _groups(rows: Sequence[Row]) -> str:
+def _groups(rows: Sequence[Row], width: int) -> str:
     """The steps of all rows; rows that need no command are grouped by their action and reason."""
-    with_command = [row for row in rows if row["command"] is not None]
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row["command"] is None:
             groups.setdefault((row["action"], row["reason"]), []).append(row)
-    return "".join(map(_steps, with_command)) + "".join(_group(*names, each) for names, each in groups.items())
+    lines = [line for row in rows if row["command"] is not None for line in _steps(row, width)]
+    lines += [line for names, each in groups.items() for line in _group(*names, each, width)]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _group(action: str, reason: str, rows: Sequence[Row]) -> str:
+def _group(action: str, reason: str, rows: Sequence[Row], width: int) -> list[str]:
     """Rows that need no command, and for the same reason: what they say is said once."""
     if len(rows) == 1:
-        return _steps(rows[0])
+        return _steps(rows[0], width)
     lines = ["", f"{action}  {len(rows)} transactions: {reason}"]
-    lines += [f"   {row['number']}. {_where(row)}, producer {row['producer_id']}" for row in rows]
+    lines += [printable(f"   {row['number']}. {_where(row)}, producer {row['producer_id']}") for row in rows]
     said = dict.fromkeys(said for row in rows for said in (row["do_not_abort_because"], *(row["notes"] or ())) if said is not None)
-    lines += [f"   note    {note}" for note in said]
-    return "".join(f"{printable(line)}\n" for line in lines)
+    return lines + [line for note in said for line in _said("note", note, width)]
 
 
 def _where(row: Row) -> str:
     return ", ".join(row["places"] or [f"{row['topic']}-{row['partition']} offset {row['start_offset']}"])
 
 
-def _steps(row: Row) -> str:
-    """The steps of one row."""
-    lines = ["", f"{row['number']}. {row['action']}  {_where(row)}, producer {row['producer_id']}"]
-    if row["do_not_abort_because"] is not None:
-        lines.append(f"   why no abort now: {row['do_not_abort_because']}")
-    lines += [line for step in row["before"] or () for line in _checked("before", step)]
+def _steps(row: Row, width: int) -> list[str]:
+    """The steps of one row. Sentences are wrapped, and commands are not, so that they can be copied."""
+    lines = ["", printable(f"{row['number']}. {row['action']}  {_where(row)}, producer {row['producer_id']}")]
+    because = row["do_not_abort_because"]
+    if because is not None:
+        lines += _said("why no abort now:", because, width)
+    lines += [line for step in row["before"] or () for line in _checked("before", step, width)]
     if row["command"] is not None:
-        lines.append(f"   do      {row['command']}")
+        lines.append(printable(f"   do      {row['command']}"))
     if row["command_for_old_brokers"] is not None:
-        lines.append(f"   or      {row['command_for_old_brokers']}   (brokers before 3.0)")
-    lines += [line for step in row["after"] or () for line in _checked("after", step)]
-    lines += [f"   note    {note}" for note in row["notes"] or () if note != row["do_not_abort_because"]]
-    return "".join(f"{printable(line)}\n" for line in lines)
+        lines.append(printable(f"   or      {row['command_for_old_brokers']}   (brokers before 3.0)"))
+    lines += [line for step in row["after"] or () for line in _checked("after", step, width)]
+    return lines + [line for note in row["notes"] or () if note != because for line in _said("note", note, width)]
 
 
-def _checked(when: str, step: Row) -> list[str]:
-    return [f"   {when:<7} {step['command']}", f"           must show: {step['must_print']}"]
+def _checked(when: str, step: Row, width: int) -> list[str]:
+    return [printable(f"   {when:<7} {step['command']}"), *_said("", f"must show: {step['must_print']}", width)]
+
+
+def _said(label: str, sentence: str, width: int) -> list[str]:
+    """A sentence behind its label, wrapped between words."""
+    line = printable(f"   {label:<7} {sentence}")
+    return textwrap.wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
