@@ -76,7 +76,14 @@ def test_outputs_name_no_machine_and_no_time_of_execution(name):
 @pytest.mark.parametrize("name", ALL)
 def test_the_first_cells_say_how_to_open_it(name):
     texts = ["".join(cell["source"]) for cell in content(name)["cells"][:2] if cell["cell_type"] == "markdown"]
-    for needed in (f"jupyter lab notebooks/{name}", '".[spark,charts]"', "Databricks", "*Import*", "%pip install"):
+    for needed in (
+        "whl[audit,charts]",
+        f"jupyter lab notebooks/{name}",
+        '".[spark,charts]"',
+        "Databricks",
+        "*Import*",
+        "%pip install",
+    ):
         assert needed in texts[1]
 
 
