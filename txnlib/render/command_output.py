@@ -8,6 +8,7 @@ from typing import Final
 
 from txnlib.queries.rows import Row
 from txnlib.render.grid import CSV, JSON, TABLE, grid, json_text
+from txnlib.render.text_width import columns
 
 KAFKA: Final = "kafka"
 SCRIPT: Final = "sh"
@@ -64,6 +65,4 @@ class CommandOutput:
     def _tail(self, *, is_terminal: bool) -> str:
         if isinstance(self.tail, str):
             return self.tail
-        from txnlib.render.terminal_text import columns  # imported here, because it loads the whole report
-
         return self.tail(columns(is_terminal=is_terminal))

@@ -18,8 +18,8 @@ from txnlib.queries.rows import Row
 from txnlib.queries.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
 from txnlib.render.acknowledged_text import acknowledged_lines
 from txnlib.render.report_entries import INDENT, Line, brief, clock, is_new, labelled, transaction, where, whole_transaction
+from txnlib.render.text_width import WIDTH
 
-WIDTH: Final = 132
 #: The command for the tables, where it is on PATH.
 PROGRAM: Final = "txn-audit"
 SHOWN_ENDED: Final = 5

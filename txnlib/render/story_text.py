@@ -18,7 +18,7 @@ from txnlib.queries.story_steps import StoryStep
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.grid import instant_json
 from txnlib.render.report_entries import last_write
-from txnlib.render.report_text import WIDTH
+from txnlib.render.text_width import WIDTH
 
 _LABEL: Final = 9
 

@@ -11,21 +11,15 @@ from typing import Final
 
 from txnlib.queries.summary import PREPARED, Summary
 from txnlib.render.grid import STYLES
-from txnlib.render.report_text import PROGRAM, WIDTH, render
+from txnlib.render.report_text import PROGRAM, render
+from txnlib.render.text_width import columns
 
-#: Smallest width. A narrower terminal wraps lines itself.
-NARROWEST: Final = 60
 #: Text to highlight -> its style: a heading, or a verdict after its count.
 _HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^  (\S.*?)   producer \d+ epoch", re.MULTILINE)
 _LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
 _COMMAND: Final = re.compile(r"^  (?:do|then) +(.*)$", re.MULTILINE)
 _OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green"}
-
-
-def columns(*, is_terminal: bool) -> int:
-    """The width of text: that of the terminal, within limits; fixed if piped."""
-    return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)) if is_terminal else WIDTH
 
 
 def program() -> str:
