@@ -107,6 +107,21 @@ class ThresholdSettings(_Section):
             "(default: {default})",
         ),
     )
+    in_doubt_after_minutes: int | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        le=MAX_INT32,
+        description="An undecided two-phase commit counts for `--fail-on in-doubt`, and is overdue in `in_doubt_transactions`, "
+        "once it is open for longer than this.",
+        json_schema_extra=_sets(
+            "in_doubt_after_ms",
+            option="--in-doubt-after",
+            metavar="MINUTES",
+            about="Report a two-phase commit as in doubt for too long once it has been open for more than this many minutes "
+            "(default: {default})",
+        ),
+    )
     timeout_scan_interval_ms: int | None = Field(
         default=None,
         strict=True,
@@ -203,6 +218,7 @@ class Settings(_Section):
     stuck_after_ms: int = Field(
         default=300_000, description="Age of a decision above which a transaction without its marker is `STUCK`."
     )
+    in_doubt_after_ms: int = Field(default=900_000, description="Age above which an undecided two-phase commit is overdue.")
     timeout_scan_interval_ms: int = Field(
         default=10_000, description="How long the coordinator may take to act on a timeout after it has passed."
     )

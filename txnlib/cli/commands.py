@@ -108,6 +108,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
         },
         example="payments 0 24",
     ),
+    "transaction": Command(
+        "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing or in doubt",
+        "transaction:transaction",
+        options={
+            "id": {"metavar": "ID|PRODUCER_ID", "help": "A transactional id, or a producer id"},
+            "--number": {"type": int, "metavar": "N", "help": "Its transaction N (default: the newest)"},
+        },
+        example="payments-batch-7",
+    ),
     "timeline": Command(
         "Show the history of a partition or of a transactional id, in chronological order",
         "timeline:timeline",

@@ -35,11 +35,16 @@ from txnlib.spark.reports import (
     brokers,
     ended_transactions,
     hanging_transactions,
+    in_doubt_transactions,
     late_transactions,
+    marker_repairs,
     open_transactions,
     partitions,
+    transaction_outcomes,
 )
 from txnlib.spark.reports.ended_transactions import warned_of
+from txnlib.spark.reports.in_doubt_transactions import undecided
+from txnlib.spark.reports.marker_repairs import lacking
 from txnlib.spark.schemas import TABLES
 
 # Ingest
@@ -238,12 +243,14 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
 # Report
 
 
-def _earlier_runs(run: Run) -> DataFrame | None:
-    """The open transactions of earlier runs of the cluster; None if no run was stored."""
-    store = run.tables.store
-    if not store.exists("open_transactions"):
-        return None
-    return store.read_all("open_transactions").where(_is_earlier(run))
+def _earlier_rows(name: str) -> Callable[[Run], DataFrame | None]:
+    """The rows of a table that earlier runs of the cluster have; None if no run was stored."""
+
+    def found(run: Run) -> DataFrame | None:
+        store = run.tables.store
+        return store.read_all(name).where(_is_earlier(run)) if store.exists(name) else None
+
+    return found
 
 
 def _is_earlier(run: Run) -> Column:
@@ -295,10 +302,24 @@ def _blocked_groups(run: Run) -> DataFrame:
     return BLOCKED_GROUPS.transform(run)
 
 
+def _unless_none(table: Table, read: str, wanted: Callable[[DataFrame], DataFrame]) -> Table:
+    """A table about some rows of another one: empty, without its joins, if there are none."""
+
+    def made(run: Run) -> DataFrame:
+        if wanted(run.tables.read(read)).isEmpty():
+            return no_rows(run.spark, TABLES[table.name])
+        return table.transform(run)
+
+    return replace(table, transform=made)
+
+
 REPORT: Final[tuple[Step, ...]] = (
-    table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=_earlier_runs),
+    table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=_earlier_rows("open_transactions")),
     table_of(partitions),
     table_of(brokers),
+    table_of(transaction_outcomes),
+    _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),
+    _unless_none(table_of(in_doubt_transactions, earlier=_earlier_rows("in_doubt_transactions")), "transactions", undecided),
     table_of(abort_plan),
     replace(BLOCKED_GROUPS, transform=_blocked_groups),
     Table("ended_transactions", ENDED_BY, _ended_transactions),

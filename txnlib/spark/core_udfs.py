@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
@@ -46,6 +46,10 @@ from txnlib.core.verdicts.evidence import (
     Thresholds,
 )
 from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.in_doubt import Identity
+from txnlib.core.verdicts.in_doubt import kept_identity as identity_kept
+from txnlib.core.verdicts.marker_repair import LostMarker, Repair
+from txnlib.core.verdicts.marker_repair import repair as repair_of
 from txnlib.core.verdicts.remedy import Remedy, remedy
 from txnlib.core.verdicts.verdict import Judgement, judge
 from txnlib.errors import UnreadableInputError
@@ -254,6 +258,27 @@ def plan() -> Any:
         }
 
     return _udf(planned, PLAN)
+
+
+@lru_cache
+def marker_repair() -> Any:
+    """UDF (the fields of `core.verdicts.marker_repair.LostMarker`, Kafka's version) -> its Repair."""
+
+    def repaired(row: Row, kafka_version: str | None) -> dict[str, Any]:
+        return cast(dict[str, Any], _plain(repair_of(LostMarker(**row.asDict()), kafka_version)))
+
+    return _udf(repaired, StructType([StructField(field.name, StringType()) for field in fields(Repair)]))
+
+
+@lru_cache
+def kept_identity() -> Any:
+    """UDF (producer_id, producer_epoch, next_producer_id, next_producer_epoch) -> the Identity of a kept transaction."""
+
+    def kept(producer_id: int, producer_epoch: int, next_producer_id: int | None, next_epoch: int | None) -> dict[str, Any]:
+        return cast(dict[str, Any], _plain(identity_kept(producer_id, producer_epoch, next_producer_id, next_epoch)))
+
+    types = {"producer_id": LongType(), "producer_epoch": IntegerType()}
+    return _udf(kept, StructType([StructField(field.name, types[field.name]) for field in fields(Identity)]))
 
 
 @lru_cache

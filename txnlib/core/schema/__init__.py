@@ -9,6 +9,7 @@ In reading order:
 * `columns`: types, columns and tables as data, and what several tables share
 * `runs`, `ingested`: the runs, and what readers fill
 * `metadata`, `coverage`, `producers`, `coordinators`: what is reconstructed
+* `outcomes`: whole transactions
 * `reports`: what is open, what it blocks, and what is odd
 """
 
@@ -29,7 +30,7 @@ from txnlib.core.schema.columns import (
     PRODUCER,
     OPEN_TRANSACTION,
 )
-from txnlib.core.schema import coordinators, coverage, ingested, metadata, producers, reports, runs
+from txnlib.core.schema import coordinators, coverage, ingested, metadata, outcomes, producers, reports, runs
 
 #: In the order of `docs/tables.md`.
 TABLES: Final[Mapping[str, Table]] = {
@@ -56,6 +57,9 @@ TABLES: Final[Mapping[str, Table]] = {
     "producer_states": producers.PRODUCER_STATES,
     "partition_transactions": producers.PARTITION_TRANSACTIONS,
     "producer_id_owners": coordinators.PRODUCER_ID_OWNERS,
+    "transaction_outcomes": outcomes.TRANSACTION_OUTCOMES,
+    "marker_repairs": outcomes.MARKER_REPAIRS,
+    "in_doubt_transactions": outcomes.IN_DOUBT_TRANSACTIONS,
     "open_transactions": reports.OPEN_TRANSACTIONS,
     "hanging_transactions": reports.HANGING_TRANSACTIONS,
     "abort_plan": reports.ABORT_PLAN,

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
+from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS, WHOLE_OUTCOMES, MarkerState
 
 #: The tables of reports, of which the newest rows are what most questions are about.
 OF_REPORT: Final = (
+    "transaction_outcomes",
+    "marker_repairs",
+    "in_doubt_transactions",
     "open_transactions",
     "hanging_transactions",
     "late_transactions",
@@ -48,6 +52,15 @@ JOIN {{latest_runs}} AS latest ON rows_of_run.run_id = latest.run_id
     )
 
 
+def _number_of(*states: MarkerState) -> str:
+    """SQL for the number of partitions whose marker is in one of these states."""
+    return f"sum(CASE WHEN marker IN ({', '.join(repr(state.value) for state in states)}) THEN 1 ELSE 0 END)"
+
+
+_WHOLE_OUTCOME: Final = "\n".join(
+    f"         WHEN {_number_of(*sorted(any_of))} > 0 THEN '{outcome.value}'" for outcome, any_of in WHOLE_OUTCOMES.items()
+)
+
 #: Name -> view, each after the views that it reads.
 VIEWS: Final[dict[str, View]] = {
     "latest_runs": View(
@@ -75,6 +88,27 @@ WHERE age = 1
         for name in OF_LOG
     },
     **{f"latest_{name}": _latest(name, f"{name}_of_runs", "the newest finished run of each cluster has") for name in OF_LOG},
+    "whole_transactions": View(
+        "Each transaction that a coordinator's record shows, over all of its partitions, in each run. whole_outcome is "
+        + "; ".join(f"{outcome.value} ({meaning})" for outcome, meaning in WHOLE_MEANINGS.items())
+        + ". A later name applies only if no earlier one does.",
+        f"""
+SELECT cluster, run_id, as_of, transactional_id, coordinator_partition, transaction_number,
+       producer_id, producer_epoch, is_two_phase_commit, decided_outcome, max(decided) AS decided,
+       CASE
+{_WHOLE_OUTCOME}
+       END AS whole_outcome,
+       count(*) AS partitions, {_number_of(MarkerState.FOUND)} AS partitions_marked,
+       sum(records) AS records, sum(bytes) AS bytes
+FROM {{transaction_outcomes}}
+WHERE transaction_number IS NOT NULL
+GROUP BY cluster, run_id, as_of, transactional_id, coordinator_partition, transaction_number,
+         producer_id, producer_epoch, is_two_phase_commit, decided_outcome
+""",
+    ),
+    "latest_whole_transactions": _latest(
+        "whole_transactions", "whole_transactions", "belong to the newest finished run of each cluster"
+    ),
     "verdict_changes": View(
         "Transactions that differ between each finished run and its earlier run: NEW, VERDICT or ENDED, or, if only one of the two "
         "runs captured the partition, SEEN or NOT_SEEN. The same as `txn-audit diff`, for all runs.",

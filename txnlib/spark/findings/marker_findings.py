@@ -11,9 +11,9 @@ from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark import windows
 from txnlib.spark.coordinators.broker_clocks import clock, is_one_clock
+from txnlib.spark.coordinators.lost_markers import lost_markers
 from txnlib.spark.coordinators.transaction_markers import agrees, markers_of
 from txnlib.spark.core_udfs import marker_finding
-from txnlib.spark.coverage.coverage import begins_at_snapshot
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
@@ -163,28 +163,7 @@ def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
 
 def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """Partitions of completed transactions without a marker, if the marker could not have been overlooked."""
-    unmarked = settled(
-        transactions.where(F.col("completed").isNotNull() & F.col("start").isNotNull())
-        .select("transactional_id", "producer_id", "outcome", "start", "completed", F.inline("markers"))
-        .where(F.col("marker_offset").isNull() & ~F.col("is_followed"))
-    )
-    # Copies in which holes, damage, a snapshot, or the instant of the copy hide nothing.
-    whole = coverage.where(
-        F.col("is_judged")
-        & F.col("gap_offset").isNull()
-        & F.col("damaged_offset").isNull()
-        & F.col("is_decoded")
-        & ~begins_at_snapshot()
-        & (F.col("log_start_offset") == 0)
-    ).select(*TOPIC_PARTITION, F.unix_millis("known_until").alias("known_until_ms"))
-    stamps = markers_of(producer_spans).groupBy(*TOPIC_PARTITION).agg(F.min("at_ms").alias("oldest_ms"))
-    found = (
-        unmarked.join(broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
-        .where(F.col("known_until_ms") > F.unix_millis("completed") + F.col("clocks_differ_ms"))
-        .join(stamps, on=list(TOPIC_PARTITION), how="inner")
-        # If the oldest marker of the log is younger, the topic may have been deleted and created again.
-        .where(F.col("oldest_ms") < F.unix_millis("start"))
-    )
+    found = lost_markers(transactions, producer_spans, coverage)
     shown = F.concat(
         F.lit("Complete"), F.initcap("outcome"), F.lit(" at "), F.col("completed").cast("string"), F.lit(", no marker")
     )
