@@ -13,7 +13,7 @@ _ALARMS: Final = tuple(name for name in URGENCY if name != "OPEN")
 
 
 def _has(kind: str, *names: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda counts: any(counts[kind].get(name, 0) for name in names)
+    return lambda counts: any(counts.get(kind, {}).get(name, 0) for name in names)
 
 
 #: What `--fail-on` may name -> whether the counts of a run (`Summary.counts`) have any of it.
@@ -21,6 +21,7 @@ CONDITIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     **{name.lower(): _has("verdicts", name) for name in _ALARMS},
     "new": _has("new", *_ALARMS),
     **{f"new-{name.lower()}": _has("new", name) for name in _ALARMS},
+    "in-doubt": _has("in_doubt", "OVERDUE"),
     "critical": _has("findings", "CRITICAL"),
     "coverage": _has("coverage", "PARTIAL", "DAMAGED", "MISSING"),
 }

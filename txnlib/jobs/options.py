@@ -88,8 +88,9 @@ OPTIONS: Final = (
         "--fail-on",
         _REPORTS,
         "Exit with code 3 if any of these was found: a verdict (hanging, stuck, late, suspect, unknown); any of these on a "
-        "transaction that no audit saw before (new), or one of them (new-hanging, ...); a finding of that severity (critical); a "
-        "copy that is missing, damaged or not complete (coverage)",
+        "transaction that no audit saw before (new), or one of them (new-hanging, ...); a two-phase commit that is undecided for "
+        "longer than --in-doubt-after (in-doubt); a finding of that severity (critical); a copy that is missing, damaged or not "
+        "complete (coverage)",
         {"metavar": "CONDITIONS"},
     ),
     Option(

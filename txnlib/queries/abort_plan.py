@@ -16,6 +16,7 @@ COLUMNS: Final = (
     "transactional_id",
     "verdict",
     "reason",
+    "effect",
     "do_not_abort_because",
     "command",
     "command_for_old_brokers",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.queries.broken_transactions import BrokenTransaction, broken_transactions
 from txnlib.queries.page_findings import FindingPlaces, finding_places
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 from txnlib.queries.story import Explained, explain
@@ -49,6 +50,7 @@ _PLAN: Final = (
     "do_not_abort_because",
     "command",
     "command_for_old_brokers",
+    "effect",
     "notes",
     "places",
     "blocked_offsets",
@@ -162,6 +164,8 @@ class Page:
     #: The open transaction of the worst verdict that has blocked longest: topic, partition, verdict, blocks_since.
     oldest: Row | None = None
     stories: Mapping[Key, Story] = field(default_factory=dict)
+    #: Transactions that are split or half-marked, at most `SHOWN_CARDS`.
+    broken: Sequence[BrokenTransaction] = ()
     #: Rows of abort_plan in order, and the number of each action.
     plan: Sequence[Row] = ()
     actions: Mapping[str, int] = field(default_factory=dict)
@@ -212,6 +216,7 @@ def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = S
         reasons=[{"verdict": verdict, "reason": reason, "count": count} for (verdict, reason), count in sorted(reasons.items())],
         oldest=_oldest(run),
         stories=_stories(run, summary, stories),
+        broken=broken_transactions(run, SHOWN_CARDS),
         plan=plans,
         actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},
         lags=_lags(run),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
+from txnlib.errors import MissingTableError
+from txnlib.queries.broken_transactions import BrokenTransaction, broken_transactions
 from txnlib.queries.extents import Extent, extents
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 
@@ -61,7 +63,7 @@ _OPEN: Final = (
     "safe_from",
 )
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
-_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "notes")
+_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "effect", "notes")
 _BEHIND: Final = (
     "last_stable_offset",
     "blocking_producer_id",
@@ -88,8 +90,8 @@ class Summary:
     as_of_basis: str
     output: str
     kafka_version: str | None = None
-    #: Counts: rows by verdict, transactions by verdict, rows that no earlier audit saw, findings by severity, coverage by status,
-    #: rows of tables.
+    #: Counts: rows by verdict, transactions by verdict, rows that no earlier audit saw, findings by severity, undecided two-phase
+    #: commits that are overdue or in time, coverage by status, rows of tables.
     counts: Mapping[str, Any] = field(default_factory=dict)
     #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`; without those
     #: that are acknowledged.
@@ -119,6 +121,8 @@ class Summary:
     findings: tuple[Row, ...] = ()
     #: Transactions that the previous run warned of and that are no longer open.
     ended: tuple[Row, ...] = ()
+    #: Transactions that are split or half-marked, without those that only wait for their markers.
+    broken: tuple[BrokenTransaction, ...] = ()
     #: Copies that are not COMPLETE.
     incomplete: tuple[Row, ...] = ()
     #: Broker settings for which Kafka's defaults are assumed.
@@ -148,6 +152,7 @@ def summarise(run: Run, known: Acknowledged | None = None, *, shown: int = SHOWN
         "new": {key[0]: number for key, number in sorted(new.items())},
         "transactions": {verdict: extent.transactions for verdict, extent in reach.items()},
         "findings": severities,
+        "in_doubt": _in_doubt(run),
         "coverage": covered.pop("statuses"),
         "rows": {"open_transactions": sum(verdicts.values()), "record_batches": covered.pop("batches")},
     }
@@ -177,8 +182,18 @@ def summarise(run: Run, known: Acknowledged | None = None, *, shown: int = SHOWN
                 limit=shown,
             )
         ),
+        broken=tuple(each for each in broken_transactions(run, shown) if not each.is_only_pending),
         **covered,
     )
+
+
+def _in_doubt(run: Run) -> dict[str, int]:
+    """The number of undecided two-phase commits that are overdue, and that are in time."""
+    try:
+        counted = run.grouped("in_doubt_transactions", ("is_overdue",), "count(*)")
+    except MissingTableError:  # a run of an earlier version
+        return {}
+    return {name: counted[key,] for key, name in ((True, "OVERDUE"), (False, "IN_TIME")) if (key,) in counted}
 
 
 def by_owner(rows: Sequence[Row]) -> list[list[Row]]:

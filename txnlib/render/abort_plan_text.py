@@ -39,9 +39,13 @@ def _group(action: str, reason: str, rows: Sequence[Row], width: int) -> list[st
     if len(rows) == 1:
         return _steps(rows[0], width)
     lines = ["", f"{action}  {len(rows)} transactions: {reason}"]
-    lines += [printable(f"   {row['number']}. {_where(row)}, producer {row['producer_id']}") for row in rows]
+    lines += [printable(f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}") for row in rows]
     said = dict.fromkeys(said for row in rows for said in (row["do_not_abort_because"], *(row["notes"] or ())) if said is not None)
     return lines + [line for note in said for line in _said("note", note, width)]
+
+
+def _effect(row: Row) -> str:
+    return "" if row["effect"] is None else f": {row['effect']}"
 
 
 def _where(row: Row) -> str:
@@ -59,6 +63,8 @@ def _steps(row: Row, width: int) -> list[str]:
         lines.append(printable(f"   do      {row['command']}"))
     if row["command_for_old_brokers"] is not None:
         lines.append(printable(f"   or      {row['command_for_old_brokers']}   (brokers before 3.0)"))
+    if row["effect"] is not None:
+        lines += _said("effect", row["effect"], width)
     lines += [line for step in row["after"] or () for line in _checked("after", step, width)]
     return lines + [line for note in row["notes"] or () if note != because for line in _said("note", note, width)]
 

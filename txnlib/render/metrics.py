@@ -119,6 +119,11 @@ METRICS: Final[Mapping[str, Metric]] = {
             lambda results: [((row["broker"],), _seconds(row["active_transaction_open_time_max_ms"])) for row in results.brokers]
         ),
     ),
+    "txnlib_in_doubt_transactions": Metric(
+        "Number of undecided two-phase commits: OVERDUE (open for longer than in_doubt_after_minutes) or IN_TIME.",
+        ("state",),
+        _each(lambda results: _counts(results.summary.counts.get("in_doubt", {}), ("OVERDUE", "IN_TIME"))),
+    ),
     "txnlib_lso_lag_max_offsets": Metric(
         "Largest distance from a last stable offset to its high watermark.",
         (),

@@ -18,14 +18,16 @@ from markupsafe import Markup
 
 from txnlib.core.display import duration, printable, size, utc_time
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
+from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
 from txnlib.queries import page_rows
+from txnlib.queries.broken_transactions import BrokenTransaction
 from txnlib.queries.needed_copies import needed_for
 from txnlib.queries.page_rows import Page, Story
 from txnlib.queries.rows import Row
 from txnlib.queries.summary import cards
 from txnlib.render import page_charts, page_head, page_plan, page_text, page_timeline, report_entries, story_text
 from txnlib.render.atomic_file import write_whole_file
-from txnlib.render.page_anchors import Ids, encoded, partition_anchor, transaction_anchor
+from txnlib.render.page_anchors import Ids, broken_anchor, encoded, partition_anchor, transaction_anchor
 
 #: Number of cards of a section that are open, and that have a line each. The others are folded together.
 UNFOLDED: Final = 3
@@ -88,6 +90,13 @@ def explain_command(page: Page, row: Row) -> str:
     return with_places("txn-audit explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page))
 
 
+def transaction_command(page: Page, broken: BrokenTransaction) -> str | None:
+    """The command that shows one transaction whole, with what a repair needs; None if it cannot be written on a command line."""
+    if page.tables is None or refusal(broken.transactional_id) is not None:
+        return None
+    return with_places("txn-audit transaction", [broken.transactional_id], f"--number {broken.number} {_run_of(page)}".rstrip())
+
+
 def story_of(page: Page, row: Row) -> Story | None:
     """The story of a transaction, if it was loaded."""
     return page.stories.get((row["topic"], row["partition"], row["producer_id"], row["start_offset"]))
@@ -138,6 +147,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "advice": page_text.advice,
     "anchor": transaction_anchor,
     "behind": report_entries.behind,
+    "broken_anchor": broken_anchor,
     "blocks": report_entries.blocks,
     "can_be_pasted": page_plan.can_be_pasted,
     "cards": cards,
@@ -170,8 +180,10 @@ _GLOBALS: Final[dict[str, Any]] = {
     "stacked": page_charts.STACKED,
     "story_of": story_of,
     "timed": page_text.timed,
+    "transaction_command": transaction_command,
     "utc_time": utc_time,
     "waiting": report_entries.waiting,
     "where": report_entries.where,
+    "whole_meanings": WHOLE_MEANINGS,
     "with_placeholder": page_text.with_placeholder,
 }

@@ -12,6 +12,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from txnlib.queries.broken_transactions import BrokenTransaction
 from txnlib.queries.rows import Row
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]")
@@ -30,6 +31,11 @@ def transaction_anchor(row: Row) -> str:
 def partition_anchor(kind: str, row: Row) -> str:
     """`lag:payments-0`: what the page says of a partition. No topic has a colon, so no other anchor is the same."""
     return f"{kind}:{encoded(row['topic'])}-{row['partition']}"
+
+
+def broken_anchor(broken: BrokenTransaction) -> str:
+    """`split:payments-batch-7-3`: a transaction that is split or half-marked, by its id and number."""
+    return f"split:{encoded(broken.transactional_id)}-{broken.number}"
 
 
 class Ids:

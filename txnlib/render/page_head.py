@@ -142,6 +142,7 @@ def navigation(page: Page) -> list[Entry]:
     entries = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
         *((name.lower(), name.capitalize(), counted(name, page), True) for name in shown_sections(page)),
+        ("split", "Split", len(page.broken), bool(page.broken)),
         ("plan", "Action plan", sum(page.actions.values()), bool(page.plan)),
         ("transactions", "All open", sum(summary.counts.get("verdicts", {}).values()), bool(page.opened)),
         ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),

@@ -88,8 +88,10 @@ def _step(rows: Sequence[Row], shared: set[str]) -> PlanStep:
 
 
 def _says(row: Row) -> Iterator[str]:
-    """Why no marker may be written, or not yet; then the notes."""
+    """Why no marker may be written, or not yet; then what the step does to records, and the notes."""
     because = row["do_not_abort_because"]
     if because is not None:
         yield f"{'Not yet' if row['action'] == Action.ABORT_LATER.name else 'No marker by hand'}: {because}"
+    if row["effect"] is not None:
+        yield f"Effect: {row['effect']}"
     yield from (note for note in row["notes"] or () if note != because)

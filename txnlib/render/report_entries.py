@@ -79,9 +79,7 @@ def transaction(row: Row, summary: Summary) -> list[Line]:
         lines += labelled("do not", f"write a marker by hand: {printable(row['do_not_abort_because'])}")
         lines += labelled("capture", needed_for(row))
         lines += labelled("do", "" if row["command"] is None else printable(row["command"]), wrap=False)
-        for note in _notes(row):
-            lines += labelled("note", note)
-        return lines
+        return lines + _known_before(row)
     if row["safe_to_abort"]:
         age = duration(row["broker_clock_age_ms"])
         lines += labelled("safe", f"yes: open for {age} by the brokers' clocks, and nobody will end it")
@@ -91,18 +89,19 @@ def transaction(row: Row, summary: Summary) -> list[Line]:
             if steps is None:
                 lines += labelled(label, printable(row["abort_command"]), wrap=False)
                 lines += labelled("or", on_old_brokers(row), wrap=False)
-        for note in _notes(row):
-            lines += labelled("note", note)
-        return lines
+        return lines + _known_before(row)
     lines += labelled("not yet", printable(row["do_not_abort_because"]))
     lines += labelled("then", printable(row["abort_command"]), wrap=False)
     return lines + labelled("or", on_old_brokers(row), wrap=False)
 
 
-def _notes(row: Row) -> list[str]:
-    """Notes to read before a step, without what is already said and without permissions, which are in the plan."""
-    notes = [note for note in row["notes"] or () if note != row["do_not_abort_because"]]
-    return [printable(note) for note in notes if not note.startswith(PERMISSIONS)]
+def _known_before(row: Row) -> list[Line]:
+    """What to know before a step, without what is already said and without permissions, which are in the plan."""
+    lines = labelled("effect", "" if row["effect"] is None else printable(row["effect"]))
+    for note in row["notes"] or ():
+        if note != row["do_not_abort_because"] and not note.startswith(PERMISSIONS):
+            lines += labelled("note", printable(note))
+    return lines
 
 
 def on_old_brokers(row: Row) -> str:
@@ -158,9 +157,7 @@ def whole_transaction(rows: list[Row], summary: Summary) -> list[Line]:
     lines += labelled("waiting", ", ".join(filter(None, map(waiting, rows))))
     lines += labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
     lines += labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
-    for note in _notes(first):
-        lines += labelled("note", note)
-    return lines
+    return lines + _known_before(first)
 
 
 def _short(command: str) -> str:

@@ -17,6 +17,7 @@ from txnlib.queries.extents import Extent
 from txnlib.queries.rows import Row
 from txnlib.queries.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
 from txnlib.render.acknowledged_text import acknowledged_lines
+from txnlib.render.broken_text import broken_lines
 from txnlib.render.report_entries import INDENT, Line, brief, clock, is_new, labelled, transaction, where, whole_transaction
 from txnlib.render.text_width import WIDTH
 
@@ -63,6 +64,7 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
     for verdict in SECTIONS:
         lines += _section(verdict, summary)
     lines += [
+        *broken_lines(summary.broken),
         *_ended(summary),
         *acknowledged_lines(summary.known),
         *_findings(summary),

@@ -115,13 +115,13 @@ def _number(count: int, what: str) -> str:
 
 def _repair(repair: Row, width: int) -> list[str]:
     copies = ", ".join(f"broker {copy['broker']} at offset {copy['offset']}" for copy in repair["copies"] or ())
-    return [
+    lines = [
         f"  {printable(repair['topic'])}-{repair['partition']}   {repair['marker']}",
         *_wrapped(width, "  consumers", repair["consumers_saw"]),
         *_wrapped(width, "  marker in", copies or "no captured copy"),
         *_wrapped(width, "  sent by", repair["tool"]),
-        f"    {'request':<{_LABEL - 2}}{printable(repair['request'])}",
     ]
+    return lines if repair["request"] is None else [*lines, f"    {'request':<{_LABEL - 2}}{printable(repair['request'])}"]
 
 
 def _unexplained(row: Row) -> str:

@@ -233,6 +233,7 @@ PLAN = StructType(
         StructField("before", PLAN_STEPS),
         StructField("after", PLAN_STEPS),
         StructField("notes", ArrayType(StringType())),
+        StructField("effect", StringType()),
         StructField("is_idle", BooleanType()),
         StructField("is_of_whole_transaction", BooleanType()),
     ]

@@ -93,7 +93,7 @@ MARKER_REPAIRS: Final = Table(
             "request",
             STRING,
             "Body of the WriteTxnMarkers request that would write the marker, as JSON with Kafka's names. Where the partition "
-            "refuses the decided epochs, the request has the lowest that it accepts.",
+            "refuses the decided epochs, the request has the lowest that it accepts. NULL if another marker has ended the records.",
         ),
         Column("tool", STRING, "Who can send the request, or why no shipped tool can."),
         Column("fate", STRING, "What became of the records: OPEN; COMMIT or ABORT, by another marker; or NONE, if there are none."),

@@ -127,9 +127,12 @@ ABORT_PLAN: Final = Table(
         ),
         Column("after", STEPS, "Commands that show whether the command took effect."),
         Column(
-            "notes",
-            Array(STRING),
-            "What to know before you run the command: what it discards, which permissions it needs, and the order of steps.",
+            "effect",
+            STRING,
+            "What the step does to records, here and on the other partitions of the transaction; NULL if it ends nothing.",
+        ),
+        Column(
+            "notes", Array(STRING), "What to know before you run the command: the permissions it needs, and the order of steps."
         ),
         Column(
             "is_holder", BOOLEAN, "Whether the transaction blocks the last stable offset; if not, another transaction blocks first."

@@ -7,7 +7,7 @@ transactions that it knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
@@ -55,7 +55,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps for one open transaction; `notes` are what to know before the command is run."""
+    """The steps for one open transaction; `notes` are what to know before the command is run.
+
+    `effect` is what the step ends, and what stays as it is; None if it ends nothing.
+    """
 
     action: Action
     command: str | None
@@ -63,6 +66,7 @@ class Plan:
     before: tuple[Step, ...]
     after: tuple[Step, ...]
     notes: tuple[str, ...]
+    effect: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,14 @@ class OpenTransaction:
     coordinator_partition: int | None = None
     coordinator_state: str | None = None
     records: int | None = None
+    #: Other partitions on which the producer has committed since these records began.
     committed_siblings: tuple[str, ...] = ()
+    #: The whole transaction of its coordinator: the partitions that it still holds, their records, and the partitions that have
+    #: their marker already. None if no record of a coordinator explains these records.
+    held_partitions: int | None = None
+    held_records: int | None = None
+    committed_partitions: int | None = None
+    aborted_partitions: int | None = None
 
 
 ACTIONS: Final[Mapping[Verdict, Action | None]] = {
@@ -127,8 +138,53 @@ def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan
     unnamed = kafka_commands.cannot_name(transaction.topic, None if steps is _abort else transaction.transactional_id)
     if unnamed is not None and steps is not _idle:
         because = transaction.do_not_abort_because
-        return Plan(action, None, None, (), (), tuple(dict.fromkeys([*([because] if because else []), unnamed])))
-    return steps(transaction, action, kafka_version)
+        planned = Plan(action, None, None, (), (), tuple(dict.fromkeys([*([because] if because else []), unnamed])))
+    else:
+        planned = steps(transaction, action, kafka_version)
+    return replace(planned, effect=_effect(transaction, action))
+
+
+#: Action -> what it does to the records, in words; None if it ends nothing.
+EFFECTS: Final[Mapping[Action, str | None]] = {
+    Action.ABORT: "drops {here}{siblings}",
+    Action.ABORT_LATER: "drops {here}{siblings}",
+    Action.ABORT_AS_DECIDED: "drops {here}, as its coordinator decided{marked}",
+    Action.END_AT_COORDINATOR: "drops {whole}{marked}",
+    Action.REVIVE_COORDINATOR: "{ends} {whole}{marked}",
+    Action.DO_NOT_ABORT: "an abort would drop {here}{siblings}{marked}",
+    Action.CHECK_TIMESTAMPS: None,
+    Action.WAIT: None,
+    Action.CAPTURE_MORE: None,
+}
+
+
+def _effect(transaction: OpenTransaction, action: Action) -> str | None:
+    """What a step ends, and what stays as it is."""
+    form = EFFECTS[action]
+    if form is None:
+        return None
+    here = f"{_count(transaction.records, 'record')} here, from offset {transaction.start_offset} on"
+    partitions, whole = transaction.held_partitions, here
+    if partitions is not None and partitions > 1:
+        whole = f"{_count(transaction.held_records, 'record')} on {_count(partitions, 'partition')}"
+    others = transaction.committed_siblings
+    siblings = f"; {_count(len(others), 'sibling')} {_stay(len(others))} committed: {', '.join(others)}" if others else ""
+    of_whole = {"committed": transaction.committed_partitions, "aborted": transaction.aborted_partitions}
+    marked = "".join(f"; {_count(number, 'sibling')} {_stay(number)} {how}" for how, number in of_whole.items() if number)
+    ends = "commits" if transaction.coordinator_state == TransactionState.PREPARE_COMMIT.kafka_name else "drops"
+    return form.format(
+        here=here, whole=whole, siblings=siblings, marked="" if siblings and action is Action.DO_NOT_ABORT else marked, ends=ends
+    )
+
+
+def _count(number: int | None, what: str) -> str:
+    if number is None:
+        return f"an unknown number of {what}s"
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _stay(number: int) -> str:
+    return "stays" if number == 1 else "stay"
 
 
 def _acl(*names: str) -> str:
@@ -154,7 +210,7 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
         topic, partition, producer_id, transaction.producer_epoch, transaction.coordinator_epoch
     )
     has_steps = kafka_commands.knows_describe_producers(kafka_version)
-    notes = [_discards(transaction), _acl("abort", *(("describe-producers", "describe") if has_steps else ()))]
+    notes = [_acl("abort", *(("describe-producers", "describe") if has_steps else ()))]
     if unnamed is not None:
         notes.append(f"its state at the coordinator must be checked first, but {unnamed}")
     if not kafka_commands.is_version_known(kafka_version):
@@ -171,17 +227,6 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
         after if has_steps else (),
         tuple(notes),
     )
-
-
-def _discards(transaction: OpenTransaction) -> str:
-    """What an abort discards."""
-    number = transaction.records
-    count = "an unknown number of records" if number is None else f"{number} record{'' if number == 1 else 's'}"
-    records = f"it discards {count} of producer {transaction.producer_id} from offset {transaction.start_offset} on"
-    siblings = transaction.committed_siblings
-    if not siblings:
-        return records
-    return f"{records}; since then the producer committed on {', '.join(siblings)}"
 
 
 def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:

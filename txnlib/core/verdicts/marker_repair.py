@@ -55,9 +55,12 @@ class LostMarker:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The request as JSON, whether the partition accepts the decided epochs, who can send it, and what consumers saw."""
+    """The request as JSON, whether the partition accepts the decided epochs, who can send it, and what consumers saw.
 
-    request: str
+    There is no request if another marker has ended the records.
+    """
+
+    request: str | None
     is_accepted: str
     tool: str
     consumers_saw: str
@@ -118,7 +121,7 @@ def repair(lost: LostMarker, kafka_version: str | None) -> Repair:
     state = MarkerState(lost.marker)
     is_ended = fate in (Fate.COMMIT, Fate.ABORT) or state is MarkerState.CONTRADICTING
     tool = _ENDED if is_ended else TOOLS[state, lost.decided_outcome, accepted is Acceptance.REFUSED]
-    return Repair(_request(lost, kafka_version), accepted.value, tool, saw)
+    return Repair(None if is_ended else _request(lost, kafka_version), accepted.value, tool, saw)
 
 
 def _accepts(lost: LostMarker, epoch: int, kafka_version: str | None) -> Acceptance:
