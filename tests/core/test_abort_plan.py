@@ -7,7 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.verdicts.abort_plan import ACTIONS, ACTIONS_BY_REASON, IDLE, OF_WHOLE_TRANSACTION, Action, OpenTransaction, plan
+from txnlib.core.verdicts.abort_plan import (
+    ACTIONS,
+    ACTIONS_BY_REASON,
+    IDLE,
+    OF_WHOLE_TRANSACTION,
+    Action,
+    OpenTransaction,
+    effect,
+    plan,
+)
 from txnlib.core.verdicts.kafka_commands import (
     abort,
     abort_on_old_brokers,
@@ -101,18 +110,43 @@ def test_the_plan_and_the_row_have_one_command(version):
     assert plan(HANGING, version).command == HANGING.abort_command
 
 
-def test_an_abort_says_what_it_discards_and_what_it_needs():
-    notes = plan(replace(HANGING, committed_siblings=("orders-1", "orders-2"))).notes
-    assert "it discards 12 records of producer 12345 from offset 9173 on" in notes[0]
-    assert "since then the producer committed on orders-1, orders-2" in notes[0]
-    assert "ClusterAction" in notes[1]
+def test_an_abort_says_what_it_drops_and_what_it_needs():
+    found = plan(replace(HANGING, committed_siblings=("orders-1", "orders-2")))
+    assert found.effect == "drops 12 records here, from offset 9173 on; 2 siblings stay committed: orders-1, orders-2"
+    assert "ClusterAction" in found.notes[0]
 
 
 @pytest.mark.parametrize(
-    ("records", "words"), [(None, "an unknown number of records"), (0, "0 records"), (1, "1 record of"), (2, "2 records of")]
+    ("records", "words"), [(None, "an unknown number of records"), (0, "0 records"), (1, "1 record here"), (2, "2 records here")]
 )
-def test_an_abort_counts_what_it_discards(records, words):
-    assert words in plan(replace(HANGING, records=records)).notes[0]
+def test_an_abort_counts_what_it_drops(records, words):
+    assert words in plan(replace(HANGING, records=records)).effect
+
+
+#: Action -> what its step does to a transaction of 30 records on 3 partitions, of which this one has 12, and 2 more are ended.
+EFFECTS_BY_HAND = {
+    Action.ABORT: "drops 12 records here, from offset 9173 on",
+    Action.ABORT_LATER: "drops 12 records here, from offset 9173 on",
+    Action.ABORT_AS_DECIDED: "drops 12 records here, from offset 9173 on, as its coordinator decided; 1 sibling stays committed; "
+    "1 sibling stays aborted",
+    Action.END_AT_COORDINATOR: "drops 30 records on 3 partitions; 1 sibling stays committed; 1 sibling stays aborted",
+    Action.REVIVE_COORDINATOR: "commits 30 records on 3 partitions; 1 sibling stays committed; 1 sibling stays aborted",
+    Action.DO_NOT_ABORT: "an abort would drop 12 records here, from offset 9173 on; 1 sibling stays committed; "
+    "1 sibling stays aborted",
+    Action.CHECK_TIMESTAMPS: None,
+    Action.WAIT: None,
+    Action.CAPTURE_MORE: None,
+}
+
+
+@pytest.mark.parametrize("action", Action)
+def test_every_action_says_what_it_ends(action):
+    row = replace(HANGING, coordinator_state="PrepareCommit", held_partitions=3, held_records=30)
+    assert effect(replace(row, committed_partitions=1, aborted_partitions=1), action) == EFFECTS_BY_HAND[action]
+
+
+def test_a_decided_abort_is_carried_out_and_not_committed():
+    assert effect(replace(HANGING, coordinator_state="PrepareAbort"), Action.REVIVE_COORDINATOR).startswith("drops 12 records here")
 
 
 #: Prepare state of a marker that the partition refuses -> what to do.

@@ -18,6 +18,7 @@ PACKAGES = (metadata, coverage, producers, coordinators, findings, reports)
 TRANSFORMS = {name: getattr(package, name) for package in PACKAGES for name in package.__all__ if name in TABLES}
 SETTINGS = {
     "as_of_ms": 0,
+    "in_doubt_after_ms": 900_000,
     "producer_id_expiration_ms": 86_400_000,
     "coordinator_partitions": 50,
     "transaction_max_timeout_ms": 900_000,
@@ -34,6 +35,7 @@ SETTINGS = {
 }
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
+    "earlier_in_doubt": StructType([*TABLES["in_doubt_transactions"].fields, StructField("run_id", StringType())]),
     "records": TABLES["metadata_log"].simpleString(),
     "leaders": "topic string, partition int, leader string, replicas array<string>, in_sync array<string>, leader_basis string, "
     "noted_leader string, assigned_leader string, led_epoch int, led_since_ms long",

@@ -47,7 +47,13 @@ def transaction(**fields: Any) -> dict[str, Any]:
     row |= {"before": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "producer 1001"}]}
     row |= {"after": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "None"}]}
     row |= {"last_stable_offset": 24, "blocking_transactional_id": "payments-batch-7", "safe_from": None, "late_by": None}
-    row |= {"notes": ["it discards 1 record"], "places": ["payments-0 offset 24"], "command_for_old_brokers": None, "safety": []}
+    row |= {
+        "effect": "drops 1 record here, from offset 24 on",
+        "notes": ["permissions: Alter"],
+        "places": ["payments-0 offset 24"],
+        "command_for_old_brokers": None,
+        "safety": [],
+    }
     row |= {"blocking_producer_id": 1001, "next_blocking_offset": None, "next_blocking_producer_id": None}
     row |= {"next_blocking_transactional_id": None, "groups": ["settlement"]}
     return row | fields

@@ -319,7 +319,9 @@ REPORT: Final[tuple[Step, ...]] = (
     table_of(brokers),
     table_of(transaction_outcomes),
     _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),
-    _unless_none(table_of(in_doubt_transactions, earlier=_earlier_rows("in_doubt_transactions")), "transactions", undecided),
+    _unless_none(
+        table_of(in_doubt_transactions, earlier_in_doubt=_earlier_rows("in_doubt_transactions")), "transactions", undecided
+    ),
     table_of(abort_plan),
     replace(BLOCKED_GROUPS, transform=_blocked_groups),
     Table("ended_transactions", ENDED_BY, _ended_transactions),

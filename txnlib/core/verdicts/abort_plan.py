@@ -141,7 +141,7 @@ def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan
         planned = Plan(action, None, None, (), (), tuple(dict.fromkeys([*([because] if because else []), unnamed])))
     else:
         planned = steps(transaction, action, kafka_version)
-    return replace(planned, effect=_effect(transaction, action))
+    return replace(planned, effect=effect(transaction, action))
 
 
 #: Action -> what it does to the records, in words; None if it ends nothing.
@@ -158,8 +158,8 @@ EFFECTS: Final[Mapping[Action, str | None]] = {
 }
 
 
-def _effect(transaction: OpenTransaction, action: Action) -> str | None:
-    """What a step ends, and what stays as it is."""
+def effect(transaction: OpenTransaction, action: Action) -> str | None:
+    """What a step ends, and what stays as it is; None if it ends nothing."""
     form = EFFECTS[action]
     if form is None:
         return None

@@ -31,11 +31,11 @@ def in_doubt_transactions(
     as_of_ms: int,
     in_doubt_after_ms: int,
     application_patterns: tuple[str, ...] = (),
-    earlier: DataFrame | None = None,
+    earlier_in_doubt: DataFrame | None = None,
 ) -> DataFrame:
     """One row per undecided two-phase commit. Columns: IN_DOUBT_TRANSACTIONS.
 
-    `earlier`: the stored table of other runs of the cluster. Source: KIP-939.
+    `earlier_in_doubt`: the stored table of other runs of the cluster. Source: KIP-939.
     """
     opened = settled(undecided(transactions).drop("markers"))
     # Copies of a record may be several; text of some tools omits tagged fields.
@@ -71,10 +71,10 @@ def in_doubt_transactions(
         .join(held, on=list(_KEY), how="left")
         .withColumn("open_since", F.col("start"))
     )
-    if earlier is None:
+    if earlier_in_doubt is None:
         joined = joined.withColumns({"earliest": F.lit(None).cast("timestamp"), "earlier_runs": F.lit(0)})
     else:
-        seen = earlier.groupBy(*_SAME).agg(
+        seen = earlier_in_doubt.groupBy(*_SAME).agg(
             F.min("as_of").alias("earliest"), F.count_distinct("run_id").cast("int").alias("earlier_runs")
         )
         joined = joined.join(broadcast(seen), on=list(_SAME), how="left")
