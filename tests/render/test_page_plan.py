@@ -52,7 +52,7 @@ def test_no_step_is_lost_and_nothing_that_is_said_of_it(rows):
 
 def test_what_all_steps_of_a_reason_say_is_said_once():
     said = words(by_id(render_page(crowded_page()), "plan"))
-    assert said.count("it discards 1 record") == 2, "once for each of two reasons"
+    assert said.count("drops 1 record") == 2, "once for each of two reasons"
 
 
 def test_one_command_is_one_step_and_rows_without_a_command_are_their_own():

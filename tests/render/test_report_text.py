@@ -52,6 +52,7 @@ ROW = {
     "last_timestamp": AS_OF - 3_600_000,
     "last_timestamp_ms": AS_OF - 3_600_000,
     "verdict": "HANGING",
+    "effect": None,
     "notes": None,
     "command_for_old_brokers": None,
     "groups": None,

@@ -1,4 +1,4 @@
-"""The identity that a client gets if it keeps its prepared transaction.
+"""The identity of a client that keeps its prepared transaction.
 
 Source: KIP-939, examples A and B; `TransactionMetadata.isEpochExhausted`. Brokers up to 4.3 refuse `keepPreparedTxn`.
 """

@@ -1,4 +1,4 @@
-"""What a lost marker needs: the request that would write it, who can send it, and what consumers saw.
+"""The repair of a lost marker: its request, its sender, and what consumers saw.
 
 Nothing here writes to a cluster. The request is shown so that somebody can judge a repair, or hand it to Kafka's developers.
 Kafka: `WriteTxnMarkersRequest`, `AbortTransactionHandler.buildBatchedRequest`, `TransactionMarkerChannelManager`.
