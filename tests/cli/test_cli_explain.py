@@ -197,12 +197,13 @@ def test_programs_get_the_commands_for_the_logs(tables):
     write(tables, "open_transactions", verdict(40, causes=CAUSES))
     _, out, _ = txn_audit(tables, "explain", "payments", 0, 40, "--format", "json")
     told = json.loads(out)
+    searched = f"Completed rollback of ongoing transaction for transactionalId {ID} due to timeout"
     assert told["not_logged"].startswith("a leader that accepts a batch logs nothing")
     assert told["broker_logs"][0] == {
         "log_of": "coordinator of the id",
         "file": "server.log",
         "shows": "the coordinator aborted the transaction at its timeout",
-        "command": f"grep -E -e 'Completed rollback of ongoing transaction for transactionalId {ID} due to timeout' $LOGS/server.log*",
+        "command": f"grep -E -e '{searched}' $LOGS/server.log*",
     }
 
 
