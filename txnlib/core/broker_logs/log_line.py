@@ -53,7 +53,7 @@ class Writer(StrEnum):
 
 
 class LogFile(StrEnum):
-    """The file, by the log4j configuration that Kafka ships. Containers print all of them to stdout."""
+    """The file, by the log4j configuration that Kafka ships. Containers usually print them to stdout."""
 
     SERVER = "server.log"
     CONTROLLER = "controller.log"

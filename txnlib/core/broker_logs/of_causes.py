@@ -56,7 +56,7 @@ LOGS_OF_CAUSES: Final[Mapping[str, BrokerLogs]] = {
         (cluster.FENCED, lines.ELECTED, lines.LOADED, lines.LOADING_FAILED)
     ),
     "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write": BrokerLogs(
-        silent_because="a leader accepts old timestamps and logs nothing, unless `message.timestamp.before.max.ms` is set"
+        silent_because="a leader accepts old timestamps and logs nothing, unless a limit of the topic refuses them"
     ),
     "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)": BrokerLogs(
         (lines.ROLLED_BACK,), f"{_ACCEPTED}. The line shows what the commit raced with"
