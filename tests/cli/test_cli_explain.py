@@ -279,9 +279,10 @@ def test_an_id_cannot_forge_a_line_of_an_explanation(tables):
     write(
         tables,
         "open_transactions",
-        verdict(40, transactional_id=evil, explanation=evil, do_not_abort_because=evil, abort_command=None),
+        verdict(40, transactional_id=evil, explanation=evil, do_not_abort_because=evil, abort_command=None, causes=CAUSES),
     )
     code, out, err = txn_audit(tables, "explain", "payments", 0, 40)
     assert (code, err) == (0, "")
     assert sum(line.startswith("HANGING") for line in out.splitlines()) == 1
+    assert "-e 'Completed rollback of ongoing transaction for transactionalId x$' " in section(out)
     assert all(c.isprintable() or c == "\n" for c in out)

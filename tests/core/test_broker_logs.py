@@ -160,6 +160,7 @@ def test_an_id_reaches_grep_as_it_is(name, tmp_path):
     others = "Completed rollback of ongoing transaction for transactionalId other due to timeout\nb|a b due to timeout"
     assert searched(each.command, f"{others}\n{own}\n".encode(), tmp_path) == [own.encode()]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["server.log"]
+    assert each.command.isprintable(), "no terminal acts on what a log contains"
 
 
 def test_an_id_with_a_line_feed_is_found_by_its_first_line_and_adds_no_pattern(tmp_path):
