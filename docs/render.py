@@ -17,6 +17,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
+import log_lines  # noqa: E402
 from configuration import configuration  # noqa: E402
 from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
@@ -237,20 +238,24 @@ def _findings() -> list[str]:
 
 
 def runbook() -> str:
-    """The runbook: verdicts as they are written there, findings from the catalogue."""
+    """The runbook: verdicts as they are written there, findings from the catalogue, and what the logs show."""
     page = (DOCS / "runbook.md").read_text()
     written = page[: page.index(f"### {next(iter(Topic))}")]
-    return written + "\n\n".join(_advice_of(topic) for topic in Topic) + "\n"
+    findings = "\n\n".join(_advice_of(topic) for topic in Topic)
+    return f"{written}{findings}\n\n{log_lines.causes()}\n{log_lines.log_lines()}"
 
 
 def _advice_of(topic: Topic) -> str:
     entries: dict[str, list[str]] = {}
     for finding, rule in FINDINGS.items():
         if rule.topic is topic:
-            entries.setdefault(rule.advice, []).append(f"`{finding.name}`")
-    bullets = [f"* {', '.join(names)}: {advice}" for advice, names in entries.items()]
-    wrapped = [textwrap.fill(each, 140, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False) for each in bullets]
-    return "\n".join([f"### {topic}\n", *wrapped])
+            entries.setdefault(rule.advice, []).append(finding.name)
+    lines = [f"### {topic}\n"]
+    for advice, names in entries.items():
+        bullet = f"* {', '.join(f'`{name}`' for name in names)}: {advice}"
+        lines.append(textwrap.fill(bullet, 140, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))
+        lines += log_lines.of_findings(names)
+    return "\n".join(lines)
 
 
 #: Of those whose metadata do not tell: what the file LICENSE says where their source is.

@@ -38,7 +38,7 @@ def commands() -> list[str]:
     return [line for line in lines if line]
 
 
-RENDERED = ["tables.md", "rules.md", "api.md", "configuration.md", "numbers.md"]
+RENDERED = ["tables.md", "rules.md", "runbook.md", "api.md", "configuration.md", "numbers.md"]
 PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
 
 

@@ -7,5 +7,6 @@ In reading order:
 * `verdicts`: what an open transaction is, why, and what to do about it
 * `findings`: what can be odd in a log; `finding_catalogue` lists it
 * `text`: what Kafka's command-line tools print
+* `broker_logs`: what brokers log about causes and findings
 * `instants`, `durations`, `readable`: times as clocks show them, and in words; text that is safe to print
 """

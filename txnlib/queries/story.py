@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.batch_runs import RUN_OFFSETS
+from txnlib.core.broker_logs import GrepCommand, grep_commands, logs_of_cause
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.text import dump_printer
@@ -134,6 +135,10 @@ class Explained:
     evidence: Sequence[Row]
     #: Rows of coverage that the verdict depends on; instants as epoch ms.
     copies: Sequence[Row] = ()
+    #: Commands that find the most likely cause in the logs of brokers.
+    searches: Sequence[GrepCommand] = ()
+    #: Why the logs do not show the cause itself.
+    not_logged: str | None = None
 
 
 def explain(run: Run, topic: str, partition: int, start_offset: int) -> Explained:
@@ -147,7 +152,18 @@ def explain(run: Run, topic: str, partition: int, start_offset: int) -> Explaine
     left_out += _left_out(run, verdict, records)
     steps = story_steps(place, batches, stamps, records, _changes(run, verdict, batches, records))
     evidence = _printed(run, verdict, copy)
-    return Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, evidence, _copies(run, verdict))
+    searches, not_logged = _searches(run, verdict)
+    copies = _copies(run, verdict)
+    return Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, evidence, copies, searches, not_logged)
+
+
+def _searches(run: Run, verdict: Row) -> tuple[Sequence[GrepCommand], str | None]:
+    """What to search in the logs for the most likely cause, and why they do not show it."""
+    likely = next(iter(verdict["causes"] or ()), None)
+    logs = None if likely is None else logs_of_cause(likely["cause"], verdict)
+    if logs is None:
+        return (), None
+    return grep_commands(logs, verdict, run.settings.get("kafka_version")), logs.silent_because
 
 
 def _changes(run: Run, verdict: Row, batches: Sequence[Row], records: Sequence[Row]) -> list[Row]:

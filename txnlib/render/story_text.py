@@ -81,6 +81,7 @@ def tail(explained: Explained, width: int = WIDTH) -> str:
     out += _remedy(row, width)
     out += _copies(explained)
     out += _safety(row)
+    out += _searches(explained, width)
     out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if explained.evidence else []
     for each in explained.evidence:
         out.append(f"  {printable(each['topic'])}-{each['partition']} offset {each['offset']}: {printable(each['says'])}")
@@ -112,6 +113,11 @@ def whole(explained: Explained) -> dict[str, Any]:
         "left_out": list(explained.left_out),
         "evidence": [dict(each) for each in explained.evidence],
         "copies": [_with_instants(each) for each in explained.copies],
+        "broker_logs": [
+            {"log_of": each.line.writer.value, "file": each.line.file.value, "shows": each.line.shows, "command": each.command}
+            for each in explained.searches
+        ],
+        "not_logged": explained.not_logged,
     }
 
 
@@ -145,6 +151,20 @@ def _safety(row: Row) -> list[str]:
     return ["", "SAFE TO ABORT only if all hold"] + [
         f"  [{'x' if check['holds'] else ' '}] {printable(check['says'])}" for check in row["safety"]
     ]
+
+
+def _searches(explained: Explained, width: int) -> list[str]:
+    """What to search in the logs for the most likely cause. Commands are in one piece."""
+    if not explained.searches and explained.not_logged is None:
+        return []
+    out = ["", "IN THE BROKERS' LOGS, about the likeliest cause (LOGS: their folder)"]
+    if explained.not_logged is not None:
+        out += _wrapped(width, "silent", explained.not_logged)
+    for each in explained.searches:
+        where = f"  {each.line.writer}, {each.line.file}: {each.line.shows}"
+        out += textwrap.wrap(where, width, subsequent_indent=" " * 4, break_on_hyphens=False, break_long_words=False)
+        out.append(f"    {each.command}")
+    return out
 
 
 #: kafka_find_hanging -> in words.
