@@ -1,4 +1,4 @@
-"""The state of a marker, and the outcome of a whole transaction, against grids written by hand."""
+"""The state of a marker, and whole outcomes, against grids by hand."""
 
 from __future__ import annotations
 

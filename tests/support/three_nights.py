@@ -162,6 +162,14 @@ def _night(root: Path, night: int, run_id: str) -> None:
     add("transactional_ids", *[{"transactional_id": i, "application": a, "coordinator_partition": c} for i, a, c in ids])
     add("transactions", *_ended())
     add("coordinator_states", *_records())
+    add("transaction_outcomes", *_outcomes(night))
+    add("marker_repairs", _outcomes(night)[1] | {"request": "{}", "fate": "OPEN", "tool": "no shipped tool", "marker_epoch": 0})
+    ledger = {key: LEDGER[key] for key in ("transactional_id", "producer_id", "application")} | {
+        "as_of": as_of,
+        "producer_epoch": 0,
+    }
+    ledger |= {"open_since": LEDGER["transaction_start"], "open_ms": 7_200_000, "is_overdue": True, "records": 3, "runs_seen": 1}
+    add("in_doubt_transactions", *[ledger] * (night == 2))
     add(
         "findings",
         {"name": "SPLIT_OUTCOME", "severity": "CRITICAL", "topic": "orders", "partition": 0, "offset": 5, "message": "…"},
@@ -194,6 +202,21 @@ def _ended() -> list[dict[str, Any]]:
     lost = {"topic": "payments", "partition": 0, "marker_offset": None, "marker_type": None}
     other = {"coordinator_partition": 4, "transactional_id": "fraud-1", "markers": [marker, lost]}
     return [quick, quick, slow, quick | other, base | {"transactional_id": "ledger-0", "outcome": "OPEN", "markers": []}]
+
+
+def _outcomes(night: int) -> list[dict[str, Any]]:
+    """A committed transaction, and one that lacks a marker."""
+    base = {
+        "as_of": at(NIGHTS[night]),
+        "producer_id": 1,
+        "producer_epoch": 0,
+        "is_two_phase_commit": False,
+        "transaction_number": 1,
+    }
+    base |= {"transactional_id": "billing-0", "coordinator_partition": 3, "topic": "orders", "partition": 0, "marker": "FOUND"}
+    base |= {"known_from": "COORDINATOR", "marker_offset": 60, "outcome": "COMMIT", "decided_outcome": "COMMIT", "records": 2}
+    lost = {"transactional_id": "fraud-1", "producer_id": 2, "topic": "payments", "marker": "MISSING", "marker_offset": None}
+    return [base, base | lost | {"outcome": "OPEN", "says": "its marker never reached this log"}]
 
 
 def _records() -> list[dict[str, Any]]:

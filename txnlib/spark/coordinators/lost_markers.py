@@ -1,4 +1,4 @@
-"""Markers that are proven not to be where a completed transaction should have written them."""
+"""Markers of completed transactions that are proven to be missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`marker_repairs`: what each partition of a decided transaction needs that lacks its marker."""
+"""`marker_repairs`: each partition of a decided transaction that lacks its marker."""
 
 from __future__ import annotations
 
