@@ -35,6 +35,14 @@ from txnlib.core.verdicts.doubt import DOUBTS  # noqa: E402
 from txnlib.core.verdicts.reason import EXPLANATIONS  # noqa: E402
 from txnlib.core.verdicts.reason_by_records import REASONS_OF_OTHERS, REASONS_OF_OWNER  # noqa: E402
 from txnlib.core.verdicts.safety import CONDITIONS  # noqa: E402
+from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
+    MARKER_STATES,
+    MEANINGS,
+    WHOLE_MEANINGS,
+    WHOLE_OUTCOMES,
+    DecisionState,
+    MarkerEvidence,
+)
 from txnlib.delta.store import stored_schema  # noqa: E402
 from txnlib.render.metrics import METRICS  # noqa: E402
 from txnlib.render.summary_json import Numbers  # noqa: E402
@@ -131,7 +139,7 @@ def _prose(thing: object) -> str:
 
 
 def rules() -> str:
-    parts = (_steps, _standings, _markers, _lateness, _copies, _counts, _doubts, _safety, _reasons, _findings)
+    parts = (_steps, _standings, _markers, _lateness, _copies, _counts, _doubts, _safety, _reasons, _outcomes, _findings)
     return "\n".join([NOTE, "# Rules\n", *[line for part in parts for line in part()]])
 
 
@@ -171,6 +179,29 @@ def _lateness() -> list[str]:
         "|---|---|---|",
     ]
     lines += [f"| {w} | {s} | {'' if by is None else by.value} |" for (w, s), by in LATE_BY.items()]
+    return [*lines, ""]
+
+
+def _outcomes() -> list[str]:
+    lines = [
+        "## Marker of a transaction on one partition\n",
+        "Rows: what the coordinator's log says. Columns: what the copy of the partition shows.\n",
+        "| | " + " | ".join(MarkerEvidence) + " |",
+        "|---" * (len(MarkerEvidence) + 1) + "|",
+    ]
+    for decision in DecisionState:
+        lines.append(f"| **{decision}** | " + " | ".join(MARKER_STATES[decision, seen] for seen in MarkerEvidence) + " |")
+    lines += ["", "| marker | meaning |", "|---|---|"]
+    lines += [f"| `{state}` | {meaning} |" for state, meaning in MEANINGS.items()]
+    lines += [
+        "",
+        "## Outcome of a whole transaction\n",
+        "The first that applies: one partition with any of these markers is enough.\n",
+        "| outcome | markers | meaning |",
+        "|---|---|---|",
+    ]
+    for outcome, states in WHOLE_OUTCOMES.items():
+        lines.append(f"| `{outcome}` | {', '.join(sorted(states))} | {WHOLE_MEANINGS[outcome]} |")
     return [*lines, ""]
 
 

@@ -86,6 +86,9 @@ READ_BY_COMMANDS = (
     "producer_spans",
     "producer_id_owners",
     "transactions",
+    "transaction_outcomes",
+    "marker_repairs",
+    "in_doubt_transactions",
     "brokers",
     "quarantine",
 )

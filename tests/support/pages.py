@@ -8,7 +8,9 @@ from datetime import date
 from typing import Any
 
 from txnlib.core.finding_catalogue import FINDINGS, Finding
+from txnlib.core.verdicts.transaction_outcome import WholeOutcome
 from txnlib.queries.acknowledgements import Acknowledged, Acknowledgement
+from txnlib.queries.broken_transactions import BrokenTransaction
 from txnlib.queries.page_findings import FindingPlaces
 from txnlib.queries.page_rows import Page, Story
 from txnlib.queries.story import Explained
@@ -21,7 +23,21 @@ START = AS_OF - 1_380_000
 TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
 HERE = {"topic": "payments", "partition": 0}
 #: Columns with words of our own, or of Kafka's: nothing in them comes from a log.
-OURS = {"verdict", "status", "action", "likelihood", "severity", "name", "state", "coordinator_state", "age_basis", "how"}
+OURS = {
+    "outcome",
+    "decided_outcome",
+    "marker",
+    "verdict",
+    "status",
+    "action",
+    "likelihood",
+    "severity",
+    "name",
+    "state",
+    "coordinator_state",
+    "age_basis",
+    "how",
+}
 
 
 def transaction(**fields: Any) -> dict[str, Any]:
@@ -101,6 +117,24 @@ def story(row: Mapping[str, Any]) -> Story:
     return Story(explained, growth, {"last_stable_offset": start, "high_watermark": start + 187})
 
 
+def broken() -> BrokenTransaction:
+    """A transaction that somebody aborted by hand on one of its two partitions."""
+    own = {
+        "topic": "orders",
+        "records": 2,
+        "marked": START,
+        "says": None,
+        "marker": "FOUND",
+        "marker_offset": 43,
+        "outcome": "COMMIT",
+    }
+    odd = {"marker": "CONTRADICTING", "marker_offset": 88, "outcome": "ABORT", "says": "an ABORT marker contradicts the decision"}
+    places = [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
+    records = [{"offset": 24, "timestamp_ms": START, "state": "Ongoing", "partitions": places}]
+    rows = [own | {"partition": 0} | odd, own | {"partition": 1}]
+    return BrokenTransaction("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", rows, records)
+
+
 def planned(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "command_for_old_brokers": f"{TOOL} abort --producer-id 1001"}
 
@@ -168,7 +202,7 @@ def full_page() -> Page:
     more = {"incomplete": (harmed,), "findings": (found,), "missing_coordinators": (7, 31), "unreadable_bytes": 12}
     lists = {"incomplete": (harmed,), "findings": findings(), "ended": (ended,), "endings": [{**ended, "as_of": AS_OF}]}
     more["known"] = acknowledged_of(held(start_offset=90))
-    return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, **lists)
+    return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, broken=[broken()], **lists)
 
 
 def acknowledged_of(row: Mapping[str, Any]) -> Acknowledged:

@@ -1,0 +1,130 @@
+"""One transaction on all of its partitions, on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+
+ID = "payments-batch-7"
+OWN = {"transactional_id": ID, "coordinator_partition": 3, "producer_id": 7, "producer_epoch": 0}
+
+
+def outcome(number, topic, partition, marker, **more):
+    row = {**OWN, "as_of": at(NOW), "transaction_number": number, "topic": topic, "partition": partition, "marker": marker}
+    row |= {"known_from": "COORDINATOR", "decided_outcome": "COMMIT", "records": 4, "is_two_phase_commit": False}
+    return row | more
+
+
+def shown(*words, tables):
+    code, text, message = txn_audit(tables, "transaction", *words)
+    assert code == 0, message
+    return text
+
+
+@pytest.fixture
+def tables(tmp_path):
+    write_run(tmp_path)
+    ended = [OWN | {"transaction_number": number, "outcome": "COMMIT"} for number in (1, 2)]
+    write(tmp_path, "transactions", *ended, {**OWN, "transactional_id": "4711", "transaction_number": 1, "outcome": "OPEN"})
+    places = [{"topic": "payments", "partition": 0}, {"topic": "orders", "partition": 1}]
+    states = [(1, 10, "CompleteCommit", []), (2, 11, "Ongoing", places), (2, 12, "PrepareCommit", places)]
+    write(
+        tmp_path,
+        "coordinator_states",
+        *[
+            OWN
+            | {"transaction_number": number, "offset": at_offset, "state": state, "partitions": listed, "is_tombstone": False}
+            | {"timestamp_ms": NOW - 60_000}
+            for number, at_offset, state, listed in states
+        ],
+    )
+    write(
+        tmp_path,
+        "transaction_outcomes",
+        outcome(1, "payments", 0, "FOUND", marker_offset=9, outcome="COMMIT"),
+        outcome(2, "payments", 0, "FOUND", marker_offset=20, outcome="COMMIT", marked=at(NOW - 59_000)),
+        outcome(
+            2, "orders", 1, "PENDING", outcome="OPEN", first_offset=5, says="the COMMIT is decided, but its marker is not here"
+        ),
+        outcome(None, "orders", 2, "FOUND", marker_offset=31, outcome="ABORT", first_offset=30, known_from="PARTITION"),
+    )
+    write(
+        tmp_path,
+        "marker_repairs",
+        {**OWN, "transaction_number": 2, "topic": "orders", "partition": 1, "marker": "PENDING", "tool": "its coordinator"}
+        | {
+            "copies": [{"broker": "3", "source": "raw:3", "offset": 77}],
+            "request": '{"markers": []}',
+            "consumers_saw": "they wait",
+        },
+    )
+    return tmp_path
+
+
+def test_the_newest_transaction_is_shown_whole(tables):
+    text = shown(ID, tables=tables)
+    assert f"{ID}   transaction 2   producer 7 epoch 0" in text
+    assert "HALF_MARKED  decided without its marker on every partition" in text
+    assert "decided: COMMIT" in text
+    assert text.index("AT ITS COORDINATOR, __transaction_state-3") < text.index("ON ITS PARTITIONS")
+    assert "payments-0, orders-1" in text
+    assert "orders-1    PENDING" in text
+    assert "it holds 4 records on 1 partition; 1 partition already ended with COMMIT" in text
+
+
+def test_what_a_repair_needs_is_below(tables):
+    text = shown(ID, tables=tables)
+    repair = text[text.index("TO REPAIR") :]
+    assert "broker 3 at offset 77" in repair
+    assert '{"markers": []}' in repair
+    assert "never writes to a cluster" in repair
+
+
+def test_what_no_record_explains_is_kept_apart(tables):
+    text = shown(ID, tables=tables)
+    assert "orders-2 from offset 30: ABORT marker at offset 31" in text[text.index("NOT EXPLAINED") :]
+    assert "other transactions of the id: 1 (--number N shows one)" in text
+
+
+def test_an_earlier_transaction_is_named_by_its_number(tables):
+    text = shown(ID, "--number", "1", tables=tables)
+    assert "COMPLETE  decided, and marked on every partition" in text
+    assert "TO REPAIR" not in text
+
+
+def test_a_producer_id_leads_to_its_transaction_unless_an_id_has_that_name(tables):
+    assert "transaction 2   producer 7" in shown("7", tables=tables)
+    assert shown("4711", tables=tables).startswith("4711   transaction 1")
+
+
+def test_programs_get_partitions_records_and_repairs(tables):
+    whole = json.loads(shown(ID, "--format", "json", tables=tables))
+    assert (whole["outcome"], whole["number"], whole["numbers"]) == ("HALF_MARKED", 2, [2, 1])
+    assert [(row["partition"], row["marker"]) for row in whole["partitions"]] == [(1, "PENDING"), (0, "FOUND")]
+    assert whole["partitions"][1]["marked"] == "2024-03-11T01:19:01.000Z"
+    assert [row["state"] for row in whole["records"]] == ["Ongoing", "PrepareCommit"]
+    assert whole["repairs"][0]["tool"] == "its coordinator"
+
+
+@pytest.mark.parametrize(("words", "says"), [(("nobody",), "'nobody'"), ((ID, "--number", "9"), "no transaction 9")])
+def test_what_is_not_there_is_said(tables, words, says):
+    code, _, message = txn_audit(tables, "transaction", *words)
+    assert code == 2
+    assert says in message
+
+
+def test_a_hostile_id_forges_no_line(tmp_path):
+    write_run(tmp_path)
+    hostile = "a\nSPLIT  \x1b[31mb"
+    write(tmp_path, "transactions", OWN | {"transactional_id": hostile, "transaction_number": 1, "outcome": "OPEN"})
+    write(tmp_path, "coordinator_states")
+    write(tmp_path, "marker_repairs")
+    write(
+        tmp_path, "transaction_outcomes", outcome(1, "payments", 0, "UNDECIDED", transactional_id=hostile, decided_outcome="OPEN")
+    )
+    text = shown(hostile, tables=tmp_path)
+    assert "\x1b" not in text
+    assert not any(line.startswith("SPLIT") for line in text.splitlines())
