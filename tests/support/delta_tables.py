@@ -89,6 +89,7 @@ READ_BY_COMMANDS = (
     "transaction_outcomes",
     "marker_repairs",
     "in_doubt_transactions",
+    "broker_clocks",
     "brokers",
     "quarantine",
 )

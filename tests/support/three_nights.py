@@ -156,6 +156,8 @@ def _night(root: Path, night: int, run_id: str) -> None:
         {"as_of": as_of, "broker": "1", "partitions_led": 2, "partitions_with_late_transactions": 1},
         {"as_of": as_of, "broker": "2", "partitions_led": 2, "active_transaction_open_time_max_ms": 7_200_000},
     )
+    clocks = {"as_of": as_of, "broker": "1", "other_broker": "2", "offset_ms": 47_000, "error_ms": 12, "basis": "TWO_WAY"}
+    add("broker_clocks", clocks | {"samples": 9, "samples_back": 8, "is_far": True})
     plan = {key: BILLING[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
     add("abort_plan", plan | {"as_of": as_of, "number": 1, "action": "ABORT", "command": "kafka-transactions.sh abort …"})
     ids = [("billing-0", "billing", 3), ("fraud-1", "fraud", 4), ("ledger-0", "ledger", 4)]

@@ -32,6 +32,7 @@ from txnlib.spark.producers import checked_batches, partition_transactions, prod
 from txnlib.spark.reports import (
     abort_plan,
     blocked_groups,
+    broker_clocks,
     brokers,
     ended_transactions,
     hanging_transactions,
@@ -317,6 +318,7 @@ REPORT: Final[tuple[Step, ...]] = (
     table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=_earlier_rows("open_transactions")),
     table_of(partitions),
     table_of(brokers),
+    table_of(broker_clocks),
     table_of(transaction_outcomes),
     _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),
     _unless_none(

@@ -19,6 +19,7 @@ URGENCY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN", "OPEN")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 
 _BROKER: Final = ("broker", "partitions_with_late_transactions", "active_transaction_open_time_max_ms")
+_CLOCK: Final = ("broker", "other_broker", "offset_ms", "error_ms")
 _LAG: Final = (
     "topic",
     "partition",
@@ -69,6 +70,8 @@ class Results:
     summary: Summary
     #: Rows of `brokers`.
     brokers: Sequence[Row] = ()
+    #: Rows of `broker_clocks`.
+    clocks: Sequence[Row] = ()
     #: Rows of `partitions` whose last stable offset is below the high watermark, longest lag first.
     lags: Sequence[Row] = ()
     #: Number of lagging partitions and their largest lags: partitions, offsets, ms.
@@ -104,6 +107,7 @@ def results_of(run: Run, summary: Summary) -> Results:
     return Results(
         summary=summary,
         brokers=run.rows("brokers", _BROKER, order='"broker"', limit=SHOWN_BROKERS),
+        clocks=run.rows("broker_clocks", _CLOCK, order='"broker", "other_broker"', limit=SHOWN_BROKERS),
         lags=run.rows("partitions", _LAG, is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
         lag=run.one("partitions", _HIGHEST, is_behind),
         partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},

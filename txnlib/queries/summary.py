@@ -123,6 +123,8 @@ class Summary:
     ended: tuple[Row, ...] = ()
     #: Transactions that are split or half-marked, without those that only wait for their markers.
     broken: tuple[BrokenTransaction, ...] = ()
+    #: Rows of broker_clocks: brokers whose clocks certainly differ, the largest difference first.
+    clocks: tuple[Row, ...] = ()
     #: Copies that are not COMPLETE.
     incomplete: tuple[Row, ...] = ()
     #: Broker settings for which Kafka's defaults are assumed.
@@ -183,8 +185,21 @@ def summarise(run: Run, known: Acknowledged | None = None, *, shown: int = SHOWN
             )
         ),
         broken=tuple(each for each in broken_transactions(run, shown) if not each.is_only_pending),
+        clocks=_clocks(run),
         **covered,
     )
+
+
+_CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")
+
+
+def _clocks(run: Run) -> tuple[Row, ...]:
+    """The pairs of brokers whose clocks differ by more than comparisons allow for."""
+    try:
+        found = run.rows("broker_clocks", _CLOCKS, [("is_far", "=", True)], order='abs("offset_ms") DESC, "broker"', limit=SHOWN)
+    except MissingTableError:  # a run of an earlier version
+        return ()
+    return tuple(found)
 
 
 def _in_doubt(run: Run) -> dict[str, int]:

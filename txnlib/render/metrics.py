@@ -124,6 +124,16 @@ METRICS: Final[Mapping[str, Metric]] = {
         ("state",),
         _each(lambda results: _counts(results.summary.counts.get("in_doubt", {}), ("OVERDUE", "IN_TIME"))),
     ),
+    "txnlib_broker_clock_offset_seconds": Metric(
+        f"How far the clock of the other broker is ahead of the broker's. At most {SHOWN_BROKERS:,} pairs.",
+        ("broker", "other"),
+        _each(lambda results: [((row["broker"], row["other_broker"]), _seconds(row["offset_ms"])) for row in results.clocks]),
+    ),
+    "txnlib_broker_clock_offset_error_seconds": Metric(
+        "How far the true offset may be from that.",
+        ("broker", "other"),
+        _each(lambda results: [((row["broker"], row["other_broker"]), _seconds(row["error_ms"])) for row in results.clocks]),
+    ),
     "txnlib_lso_lag_max_offsets": Metric(
         "Largest distance from a last stable offset to its high watermark.",
         (),

@@ -24,6 +24,7 @@ from txnlib.render.text_width import WIDTH
 #: The command for the tables, where it is on PATH.
 PROGRAM: Final = "txn-audit"
 SHOWN_ENDED: Final = 5
+SHOWN_CLOCKS: Final = 3
 #: Reasons, and applications, to name where a section has more transactions than fit.
 SHOWN_IN_ALL: Final = 5
 #: Number of transactions (for LATE and PREPARED: owners) of a section to describe in full: by default, and for sections that need
@@ -177,9 +178,23 @@ def _read(summary: Summary) -> list[Line]:
         lines.append((f"  not captured: __transaction_state-{{{named}{more}}} (what to copy: txn-audit collect-plan)", 4))
     if summary.metadata_ms is not None and (unproven := UNPROVEN.get(summary.metadata_basis)) is not None:
         lines.append((f"  the cluster's metadata log ends at {utc_time(summary.metadata_ms)}: {unproven}", 4))
+    lines += [(clocks_line(row), 4) for row in summary.clocks[:SHOWN_CLOCKS]]
     if not DECISIVE.isdisjoint(summary.assumed):
         lines.append((f"  assumed, because nothing in the capture shows them: Kafka's defaults of {', '.join(summary.assumed)}", 4))
     return lines
+
+
+def _bound(ms: int) -> str:
+    return duration(ms) if ms >= 1_000 else f"{ms} ms"
+
+
+def clocks_line(row: Row) -> str:
+    """The difference of two brokers' clocks, with its bound."""
+    one, other, offset = row["broker"], row["other_broker"], row["offset_ms"]
+    ahead, behind = (other, one) if offset > 0 else (one, other)
+    samples = row["samples"] + row["samples_back"]
+    said = f"  clocks: broker {printable(ahead)} is {duration(abs(offset))} ahead of broker {printable(behind)}"
+    return f"{said} (± {_bound(row['error_ms'])}, by {counted(samples, 'marker')}); ages are proven by each broker's own clock"
 
 
 #: Settings on which verdicts depend: if none of them is assumed, the report does not name any.

@@ -65,6 +65,7 @@ TABLES: Final[Mapping[str, Table]] = {
     "abort_plan": reports.ABORT_PLAN,
     "ended_transactions": reports.ENDED_TRANSACTIONS,
     "brokers": reports.BROKERS,
+    "broker_clocks": reports.BROKER_CLOCKS,
     "late_transactions": reports.LATE_TRANSACTIONS,
     "partitions": reports.PARTITIONS,
     "blocked_groups": reports.BLOCKED_GROUPS,

@@ -190,6 +190,33 @@ BROKERS: Final = Table(
     ),
 )
 
+BROKER_CLOCKS: Final = Table(
+    comment="How far the clocks of two brokers differ, estimated from coordinators' decisions and the markers that followed.",
+    columns=(
+        AS_OF,
+        Column("broker", STRING, "Broker, by its id."),
+        Column("other_broker", STRING, "The other broker."),
+        Column("offset_ms", LONG, "Clock of the other broker minus that of the broker: the middle of lower_ms and upper_ms."),
+        Column("error_ms", LONG, "How far the true offset may be from offset_ms."),
+        Column("lower_ms", LONG, "Lowest possible offset: no marker is older than its decision."),
+        Column("upper_ms", LONG, "Highest possible offset."),
+        Column(
+            "basis",
+            STRING,
+            "TWO_WAY (markers in both directions enclose the offset), ONE_WAY (the fastest marker is assumed to have been written "
+            "within a second) or CONTRADICTORY (a clock was set, or a leader moved, between two markers).",
+        ),
+        Column("samples", LONG, "Decisions of the broker that the other one marked."),
+        Column("samples_back", LONG, "Decisions of the other broker that the broker marked."),
+        Column(
+            "applied_ms",
+            LONG,
+            "The offset that was applied when markers were matched with decisions; 0 if clocks are near or too few samples agree.",
+        ),
+        Column("is_far", BOOLEAN, "Whether the clocks certainly differ by more than a second."),
+    ),
+)
+
 PARTITIONS: Final = Table(
     comment="The last stable offset of each partition, and what blocks it.",
     columns=(

@@ -24,6 +24,7 @@ OF_REPORT: Final = (
     "blocked_groups",
     "ended_transactions",
     "brokers",
+    "broker_clocks",
     "coverage",
 )
 

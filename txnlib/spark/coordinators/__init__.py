@@ -9,7 +9,7 @@ from txnlib.spark.coordinators.transactional_ids import transactional_ids
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transaction_markers import markers_of
 from txnlib.spark.coordinators.transactions import transactions
-from txnlib.spark.coordinators.broker_clocks import clock
+from txnlib.spark.coordinators.clock_differences import clock
 
 __all__ = [
     "console_records",

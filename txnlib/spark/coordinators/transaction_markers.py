@@ -1,8 +1,8 @@
 """The marker of each coordinator decision, by a join in time order.
 
 Decisions and markers are joined by time and epoch: in transactions v0 and v1, many transactions share an epoch, and the markers
-follow a decision within moments. The times of markers are first converted to the coordinator's clock (`broker_clocks`). A running
-`last` in both directions keeps the join linear, however often a producer commits.
+follow a decision within moments. The times of markers are first converted to the coordinator's clock (`clock_differences`). A
+running `last` in both directions keeps the join linear, however often a producer commits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.spark import windows
-from txnlib.spark.coordinators.broker_clocks import broker_clocks
+from txnlib.spark.coordinators.clock_differences import clock_differences
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
@@ -50,7 +50,7 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
         F.struct(*_INSTANCE, F.col("outcome").alias("type"), F.col("decided_epoch").alias("epoch")).alias("decision"),
     )
     written = settled(markers_of(producer_spans))
-    clocks = settled(broker_clocks(decided, written, coverage))
+    clocks = settled(clock_differences(decided, written, coverage))
     columns = ["producer_id", *TOPIC_PARTITION, "at_ms", "decision", "clock_offset_ms", "clocks_differ_ms"]
     timed = decided.join(broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*columns)
     both = timed.unionByName(on_coordinators_clock(written, decided, clocks), allowMissingColumns=True)

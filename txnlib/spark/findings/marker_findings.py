@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark import windows
-from txnlib.spark.coordinators.broker_clocks import clock, is_one_clock
+from txnlib.spark.coordinators.clock_differences import clock, is_one_clock
 from txnlib.spark.coordinators.lost_markers import lost_markers
 from txnlib.spark.coordinators.transaction_markers import agrees, markers_of
 from txnlib.spark.core_udfs import marker_finding
@@ -43,7 +43,7 @@ def marker_findings(
 
 
 def _clocks(transactions: DataFrame) -> DataFrame:
-    """The result of `broker_clocks`, from the columns of `transactions`."""
+    """The result of `clock_differences`, from the columns of `transactions`."""
     pair = ("coordinator_partition", *TOPIC_PARTITION)
     each = transactions.select("coordinator_partition", F.inline("markers"))
     return each.groupBy(*pair).agg(

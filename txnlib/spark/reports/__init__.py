@@ -8,6 +8,7 @@ from txnlib.spark.reports.abort_plan import abort_plan
 from txnlib.spark.reports.partitions import partitions
 from txnlib.spark.reports.blocked_groups import blocked_groups
 from txnlib.spark.reports.brokers import brokers
+from txnlib.spark.reports.broker_clocks import broker_clocks
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.reports.marker_repairs import marker_repairs
 from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
@@ -21,6 +22,7 @@ __all__ = [
     "partitions",
     "blocked_groups",
     "brokers",
+    "broker_clocks",
     "transaction_outcomes",
     "marker_repairs",
     "in_doubt_transactions",

@@ -21,7 +21,7 @@ SAMPLES: Final = 3
 _PAIR: Final = ("coordinator_partition", *TOPIC_PARTITION)
 
 
-def broker_clocks(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -> DataFrame:
+def clock_differences(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms.
 
     clock_offset_ms is the leader's clock minus the coordinator's, clocks_differ_ms how far they may still differ. `decided`:
