@@ -74,18 +74,19 @@ def _forecast(run: Run) -> None:
     """
     if isinstance(run.tables, UnwrittenTables):
         return
-    begun = now()
+    begun, before = now(), run.written.get("findings")
     settings = ForecastSettings(**run.settings.model_dump(include=set(ForecastSettings.__dataclass_fields__)))
     earlier = _earlier_runs(run)
     rows = forecast_rows(_with_histories(run, earlier, collect_facts(_frames(run, earlier))), settings)
     findings = run.tables.read("findings")
     is_forecast = F.col("name").isin(*NAMES)
     # Findings that this run has just made contain none.
-    if not rows and ("findings" in run.written or findings.where(is_forecast).isEmpty()):
+    if not rows and (before is not None or findings.where(is_forecast).isEmpty()):
         return
     forecasts = local_rows(run.spark, rows, FINDINGS)
     run.tables.write("findings", findings.where(~is_forecast).unionByName(forecasts))
-    run.written["findings"] = Written(run.tables.commit("findings").rows, (now() - begun).total_seconds())
+    seconds = (now() - begun).total_seconds() + (0 if before is None else before.seconds)
+    run.written["findings"] = Written(run.tables.commit("findings").rows, seconds)
     run.say(f"forecasts: {len(rows)}")
 
 
