@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.display import counted
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.forecasts import FEW_PRODUCERS, NIGHT_MS, ForecastSettings
 from txnlib.pipeline.clock import now
@@ -87,7 +88,7 @@ def _forecast(run: Run) -> None:
     run.tables.write("findings", findings.where(~is_forecast).unionByName(forecasts))
     seconds = (now() - begun).total_seconds() + (0 if before is None else before.seconds)
     run.written["findings"] = Written(run.tables.commit("findings").rows, seconds)
-    run.say(f"forecasts: {len(rows)}")
+    run.say(f"findings: {run.written['findings']}, of which {counted(len(rows), 'forecast')}")
 
 
 def _frames(run: Run, earlier: EarlierRuns) -> list[DataFrame]:
