@@ -178,6 +178,15 @@ class ClusterSettings(_Section):
         "epoch. No verdict depends on it.",
         json_schema_extra=_sets("producer_id_expiration_ms", capture_json="producer_id_expiration_ms"),
     )
+    transactional_id_expiration_ms: int | None = Field(
+        default=None,
+        strict=True,
+        ge=1,
+        le=MAX_INT32,
+        description="The brokers' `transactional.id.expiration.ms`. Forecasts say when an idle transactional id expires that an "
+        "open transaction belongs to. No verdict depends on it.",
+        json_schema_extra=_sets("transactional_id_expiration_ms", capture_json="transactional_id_expiration_ms"),
+    )
 
 
 class ApplicationSettings(_Section):
@@ -224,6 +233,9 @@ class Settings(_Section):
     )
     clock_tolerance_ms: int = Field(default=300_000, description="Tolerated difference between clocks.")
     producer_id_expiration_ms: int = Field(default=86_400_000, description="How long brokers remember an idle producer.")
+    transactional_id_expiration_ms: int = Field(
+        default=604_800_000, description="How long coordinators remember an idle transactional id."
+    )
     coordinator_partitions: int = Field(default=50, description="Number of partitions of `__transaction_state`.")
     coordinator_partitions_basis: str = Field(
         default=CountBasis.DEFAULT.value,
@@ -293,6 +305,7 @@ class Settings(_Section):
 BROKER_SETTINGS: Final[Mapping[str, str]] = {
     "transaction_max_timeout_ms": "transaction.max.timeout.ms",
     "producer_id_expiration_ms": "producer.id.expiration.ms",
+    "transactional_id_expiration_ms": "transactional.id.expiration.ms",
     "timeout_scan_interval_ms": "transaction.abort.timed.out.transaction.cleanup.interval.ms",
 }
 

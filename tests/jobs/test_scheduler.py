@@ -54,7 +54,15 @@ def test_the_jobs_write_every_table_once():
     twice = ["quarantine"]
     claimed = {"audit_runs"}  # before the first step
     assert sorted(names) == sorted(
-        [*(TABLES.keys() - claimed), *twice, "know_metadata", "infer_settings", "find_appended_partitions", "lower_coverage"]
+        [
+            *(TABLES.keys() - claimed),
+            *twice,
+            "know_metadata",
+            "infer_settings",
+            "find_appended_partitions",
+            "lower_coverage",
+            "forecast",
+        ]
     )
     audited = [step.name for step in AUDIT]
     assert len(audited) == len(set(audited)) == len(names) - len(twice)

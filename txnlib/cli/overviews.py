@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from typing import Final
 
 from txnlib.queries import overviews
 from txnlib.queries.delta_rows import Tables
@@ -16,10 +17,13 @@ def open_transactions(run: Run, options: Namespace) -> CommandOutput:
     return CommandOutput(overviews.OPEN, rows, shown=overviews.OPEN[:9])
 
 
+_FINDINGS: Final = ("severity", "name", "expected", "topic", "partition", "offset", "evidence")
+
+
 def findings(run: Run, options: Namespace) -> CommandOutput:
     """What is odd in the logs, the most severe first."""
     rows = overviews.findings(run, severity=options.severity, name=options.name, topic=options.topic, limit=options.limit)
-    return CommandOutput(overviews.FINDINGS, rows, shown=("severity", "name", "topic", "partition", "offset", "evidence"))
+    return CommandOutput(overviews.FINDINGS, rows, shown=_FINDINGS)
 
 
 def groups(run: Run, options: Namespace) -> CommandOutput:

@@ -8,36 +8,12 @@ docs/rules.md and the findings in docs/runbook.md are rendered from the rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum, IntEnum, StrEnum
+from enum import Enum
 from typing import Final
 
+from txnlib.core.finding_rule import FindingRule, Severity, Topic
 
-class Severity(IntEnum):
-    INFO = 0
-    WARNING = 1
-    ERROR = 2
-    CRITICAL = 3
-
-
-class Topic(StrEnum):
-    """What a finding is about: its section in the runbook."""
-
-    OUTCOME = "The outcome of a transaction"
-    BATCHES = "Batches of a producer"
-    RECORDS = "Records of a coordinator"
-    LEFT_BEHIND = "What is left behind"
-    FILES = "Files"
-
-
-@dataclass(frozen=True, slots=True)
-class FindingRule:
-    severity: Severity
-    topic: Topic
-    meaning: str
-    #: What to do, for the runbook. Findings of a topic with the same advice share an entry.
-    advice: str
-
+__all__ = ["FINDINGS", "Finding", "FindingRule", "Severity", "Topic"]
 
 _ACCEPTED_BY_A_LEADER = (
     "a leader accepted a batch that it should have refused. An unclean election or removed records explain this. If neither "
@@ -396,6 +372,69 @@ class Finding(Enum):
         Topic.FILES,
         "The transaction index lists an abort whose marker is not in the log: consumers skip records that were not aborted.",
         _REBUILD_THE_INDEX,
+    )
+    # Forecasts. The rules are in `core.findings.forecasts`; the evidence has the arithmetic, and `expected` the date.
+    PRODUCER_EPOCHS_RUN_OUT = FindingRule(
+        _I,
+        Topic.FORECASTS,
+        (
+            "The producer id of a transactional id will have used all its epochs, and its coordinator then gives the id a new "
+            "producer id. The severity is WARNING in the last week, unless the id gets there every month anyway."
+        ),
+        (
+            "usually nothing: Kafka rotates the producer id by itself. Before the date, upgrade brokers that have KAFKA-20090, "
+            "because at the last epoch a transaction may become impossible to fence, and make sure that nothing outside of Kafka "
+            "stores the producer id, as a two-phase commit may. If the rate surprises you, look for an application that "
+            "initialises its producer again and again. Under transactions v2, every end of a transaction uses an epoch."
+        ),
+    )
+    TRANSACTIONAL_ID_EXPIRES = FindingRule(
+        _I,
+        Topic.FORECASTS,
+        (
+            "A transactional id will expire although its producer id has an open transaction: then no coordinator knows who wrote "
+            "it. The severity is WARNING in the last two days."
+        ),
+        (
+            "settle the open transaction before the date (`txn-audit explain`). Afterwards its transactional id, and with it the "
+            "application, can no longer be found in the coordinators' logs. Keep a copy of the coordinator's partition."
+        ),
+    )
+    PRODUCER_IDS_FILL_MEMORY = FindingRule(
+        _I,
+        Topic.FORECASTS,
+        (
+            "The number of producers that a broker keeps in memory grows towards a million, at about 400 bytes each. The severity "
+            "is WARNING if that is less than a week away."
+        ),
+        (
+            "find the clients that create a new producer for each piece of work (`PRODUCER_IDS_NOT_REUSED`), and let them reuse "
+            "it. Until then, lower `producer.id.expiration.ms`, or give the broker more memory."
+        ),
+    )
+    CLIENT_BEHIND_TRANSACTION_VERSION = FindingRule(
+        _I,
+        Topic.FORECASTS,
+        (
+            "Clients of an application still use version 0 or 1 of transactions although the cluster offers version 2: their late "
+            "writes can still hang."
+        ),
+        (
+            "upgrade the clients (Kafka's Java client 4.0 or later), and restart producers that were connected before "
+            "`transaction.version` was raised. Until then, a late write can hang as before (KAFKA-14402)."
+        ),
+    )
+    LAST_STABLE_OFFSET_STANDS_STILL = FindingRule(
+        _I,
+        Topic.FORECASTS,
+        (
+            "The last stable offset of a partition was the same in at least three audits, although no verdict calls the partition "
+            "blocked yet. The severity is WARNING from one day on."
+        ),
+        (
+            "find out why the named transaction is open for longer than one night: a prepared two-phase commit, a timeout that is "
+            "too long, or a client whose clock is ahead. `read_committed` consumers wait at that offset."
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import MissingTableError
 from txnlib.incremental import with_resumed_copies
+from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
@@ -329,6 +330,7 @@ REPORT: Final[tuple[Step, ...]] = (
     Table("ended_transactions", ENDED_BY, _ended_transactions),
     table_of(hanging_transactions),
     table_of(late_transactions),
+    FORECAST,
 )
 
 #: All steps of an audit. Tables on which most others depend come first. RECONSTRUCT writes the complete `quarantine`.

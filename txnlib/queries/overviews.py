@@ -51,6 +51,7 @@ FINDINGS: Final = (
     "offset",
     "transactional_id",
     "producer_id",
+    "expected",
     "evidence",
     "message",
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
+from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
 from txnlib.queries.rows import Row, Run
 
 #: Most places of one finding.
@@ -26,12 +26,12 @@ class FindingPlaces:
     meaning: str
     #: The sentences of the runbook. Code is in backticks.
     advice: str
-    #: Rows of `findings`, at most `SHOWN_PLACES`; none if the severity is INFO.
+    #: Rows of `findings`, at most `SHOWN_PLACES`; none if the severity is INFO, unless it is a forecast.
     places: Sequence[Row] = ()
 
 
 def finding_places(run: Run) -> list[FindingPlaces]:
-    """All findings of a run, the most severe first. One query for each finding above INFO."""
+    """All findings of a run, the most severe first. One query for each that has places."""
     counted = run.grouped("findings", ("name", "severity"), "count(*)")
     worst_first = sorted(counted.items(), key=lambda item: (-Severity[item[0][1]], item[0][0]))
     return [_finding(run, name, severity, count) for (name, severity), count in worst_first]
@@ -39,6 +39,7 @@ def finding_places(run: Run) -> list[FindingPlaces]:
 
 def _finding(run: Run, name: str, severity: str, count: int) -> FindingPlaces:
     rule = FINDINGS[Finding[name]]
-    is_context = severity == Severity.INFO.name
+    # A forecast is its date and its arithmetic, whatever its severity.
+    is_context = severity == Severity.INFO.name and rule.topic is not Topic.FORECASTS
     places = [] if is_context else run.rows("findings", _PLACE, [("name", "=", name)], order=_ORDER, limit=SHOWN_PLACES)
     return FindingPlaces(name, severity, count, rule.meaning, rule.advice, places)

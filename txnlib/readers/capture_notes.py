@@ -112,8 +112,8 @@ class CaptureNotes(BaseModel):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="The brokers' `transactional.id.expiration.ms`. For the record only.",
-        json_schema_extra=_without("Nothing changes."),
+        description="The brokers' `transactional.id.expiration.ms`.",
+        json_schema_extra=_without("The dynamic setting in the cluster's metadata log, else Kafka's default."),
     )
     producer_id_expiration_ms: int | None = Field(
         default=None,

@@ -6,6 +6,7 @@ from txnlib.core.findings.marker_check import Decision, Marker, marker_finding
 from txnlib.core.findings.ended_by import EndedBy, Ending, ended_by
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS, MANY_TRANSACTIONAL_IDS, MANY_PRODUCER_IDS, FEW
+from txnlib.core.findings.forecasts import FORECASTS, Forecast, ForecastSettings
 
 __all__ = [
     "Decision",
@@ -20,4 +21,7 @@ __all__ = [
     "MANY_TRANSACTIONAL_IDS",
     "MANY_PRODUCER_IDS",
     "FEW",
+    "FORECASTS",
+    "Forecast",
+    "ForecastSettings",
 ]

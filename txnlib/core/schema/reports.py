@@ -274,7 +274,8 @@ FINDINGS: Final = Table(
         Column("producer_id", LONG, "Producer id."),
         Column("transactional_id", STRING, "Transactional id."),
         Column("message", STRING, "Meaning of the finding."),
-        Column("evidence", STRING, "The record and the state before it."),
+        Column("evidence", STRING, "The record and the state before it; for a forecast, its arithmetic."),
+        Column("expected", TIMESTAMP, "When a forecast comes true, if that can be said; NULL for other findings."),
     ),
     checks={
         "severity_is_known": is_one_of("severity", *(severity.name for severity in Severity)),

@@ -58,7 +58,8 @@ def findings(
     severities = F.create_map(*[F.lit(x) for f, rule in CATALOGUE.items() for x in (f.name, rule.severity.name)])
     meanings = F.create_map(*[F.lit(x) for f, rule in CATALOGUE.items() for x in (f.name, rule.meaning)])
     severity = F.coalesce("severity", severities[F.col("name")])
-    return conform(rows.withColumns({"severity": severity, "message": meanings[F.col("name")]}), FINDINGS)
+    is_now = F.lit(None).cast("timestamp")  # forecasts are made at the end of a run
+    return conform(rows.withColumns({"severity": severity, "message": meanings[F.col("name")], "expected": is_now}), FINDINGS)
 
 
 def _row(name: Column, **columns: Column) -> list[Column]:

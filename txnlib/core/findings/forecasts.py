@@ -1,0 +1,326 @@
+"""Forecasts: what will go wrong next, when, and the arithmetic behind it.
+
+A forecast extrapolates a rate, or adds a broker's setting to the time of a record. It is a WARNING only if the date is near and the
+harm is real, and never an error: nothing is wrong yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from txnlib.core.display import counted, duration, instant, printable
+from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, LATE_TRANSACTION_BUFFER_MS
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+
+#: Later than this, nothing is forecast: load changes within a quarter, and every night forecasts again.
+HORIZON_MS: Final = 90 * DAY_MS
+#: Up to this, a date is near: a team needs about a week to change and release an application.
+NEAR_MS: Final = 7 * DAY_MS
+#: Up to this, an id is about to expire: two nightly audits are left in which its coordinator still knows it.
+LAST_NIGHTS_MS: Final = 2 * DAY_MS
+#: A rate that was measured for less than this is no reason for a WARNING: it may be that of a burst, or of a start.
+MEASURED_MS: Final = HOUR_MS
+#: What follows the load of a day is measured from one night to the next. Nightly audits do not begin at the same minute.
+NIGHT_MS: Final = 20 * HOUR_MS
+
+#: Epoch from which exhaustion is forecast: half of them. At a steady rate, an id then has as long ahead of it as it has behind it,
+#: so a slow one is forecast early enough, and no young id of a short capture is forecast from a minute of its life.
+FORECAST_FROM_EPOCH: Final = EXHAUSTED_EPOCH // 2
+#: An id that uses up all epochs within this has done so before: its next rotation is routine.
+ROUTINE_MS: Final = 30 * DAY_MS
+
+#: How long a coordinator may take to expire an id. Kafka: `transaction.remove.expired.transaction.cleanup.interval.ms`.
+EXPIRY_SCAN_MS: Final = HOUR_MS
+
+#: Producers in the memory of a broker that are too many: with PRODUCER_BYTES each, 400 MB of a heap of usually 6 GB.
+MANY_PRODUCERS: Final = 1_000_000
+#: Below this, nothing is forecast: a few MB, and even tenfold growth in a night would be seen in time.
+FEW_PRODUCERS: Final = MANY_PRODUCERS // 100
+#: Memory of a producer on a partition, in bytes: `ProducerStateEntry` (48), its queue of batches (24, and 88 for its array), up to
+#: five `BatchMetadata` (40 each), and its place in a `HashMap` with its key (56), in a JVM with compressed pointers.
+PRODUCER_BYTES: Final = 400
+
+#: Audits in which a last stable offset is the same, from which it is said: two may have seen one long transaction.
+STILL_RUNS: Final = 3
+#: From this on, a last stable offset that stands still is a WARNING: consumers are a day behind, whatever clients' clocks say.
+STILL_MS: Final = DAY_MS
+#: Verdicts that already say that a partition is blocked.
+CALLED: Final = frozenset({"HANGING", "STUCK", "LATE"})
+#: Verdicts on transactions that no coordinator will end: all that the producer id of an id in an expirable state can have open.
+UNENDED: Final = frozenset({"HANGING", "SUSPECT"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastSettings:
+    """The settings of an audit that forecasts use."""
+
+    as_of_ms: int
+    transactional_id_expiration_ms: int
+    producer_id_expiration_ms: int
+    transaction_max_timeout_ms: int
+    max_transaction_timeout_ms: int
+    timeout_scan_interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    severity: Severity
+    #: When it comes true, in epoch ms; None if that cannot be said.
+    expected_ms: int | None
+    #: The numbers and the date that follows from them, as one sentence.
+    arithmetic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochUse:
+    """The epoch of a producer id, and an earlier one; None if none is known."""
+
+    epoch: int
+    is_two_phase_commit: bool | None = None
+    earlier_epoch: int | None = None
+    earlier_ms: int | None = None
+
+
+def epochs_run_out(use: EpochUse, settings: ForecastSettings) -> Forecast | None:
+    """When a producer id has used all epochs, so that its transactional id gets another one.
+
+    Kafka: `TransactionMetadata.isEpochExhausted`.
+    """
+    if use.epoch < FORECAST_FROM_EPOCH:
+        return None
+    at = f"epoch {use.epoch:,} of {EXHAUSTED_EPOCH:,}"
+    left = EXHAUSTED_EPOCH - use.epoch
+    used, period_ms = _since(use.epoch, settings.as_of_ms, use.earlier_epoch, use.earlier_ms)
+    is_routine = used > 0 and EXHAUSTED_EPOCH * period_ms // used <= ROUTINE_MS
+    is_worth_a_look = bool(use.is_two_phase_commit) or not is_routine
+    if left <= 0:
+        severity = Severity.WARNING if is_worth_a_look else Severity.INFO
+        return Forecast(severity, settings.as_of_ms, f"{at}: exhausted, so the next change gives it a new producer id")
+    if use.earlier_ms is None or period_ms <= 0:
+        return Forecast(Severity.INFO, None, f"{at}; no earlier epoch is known, so neither is the date of its exhaustion")
+    if used <= 0:
+        return None
+    ahead_ms = -(-left * period_ms // used)
+    if ahead_ms > HORIZON_MS:
+        return None
+    is_near = ahead_ms <= NEAR_MS and period_ms >= MEASURED_MS
+    return Forecast(
+        Severity.WARNING if is_near and is_worth_a_look else Severity.INFO,
+        settings.as_of_ms + ahead_ms,
+        f"{at}, {_a_day(used, period_ms)} epochs a day since {instant(use.earlier_ms)}: exhausted {_about(ahead_ms, settings)}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldId:
+    """A transactional id that may expire although its producer id has open transactions."""
+
+    last_update_ms: int
+    producer_id: int
+    #: Number of partitions with an open transaction, and one of them.
+    partitions: int
+    first: str
+
+
+def id_expires(held: HeldId, settings: ForecastSettings) -> Forecast | None:
+    """When a transactional id expires that an open transaction belongs to.
+
+    Kafka: `TransactionStateManager.shouldExpire`; the coordinator's clock wrote the time of the last update.
+    """
+    after_ms = settings.transactional_id_expiration_ms
+    expected_ms = held.last_update_ms + after_ms
+    ahead_ms = expected_ms - settings.as_of_ms
+    # An id that is still there long after its time shows that the brokers have another setting.
+    if not -EXPIRY_SCAN_MS <= ahead_ms <= NEAR_MS:
+        return None
+    return Forecast(
+        Severity.WARNING if ahead_ms <= LAST_NIGHTS_MS else Severity.INFO,
+        expected_ms,
+        f"last updated {instant(held.last_update_ms)}, expires after {duration(after_ms)}: {_about(ahead_ms, settings)}; "
+        f"producer id {held.producer_id} has an open transaction on {counted(held.partitions, 'partition')}: "
+        f"{printable(held.first)}{' and others' if held.partitions > 1 else ''}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerProducers:
+    """The producers that a broker keeps in memory, one per partition and producer id, and how their number grows."""
+
+    broker: str
+    kept: int
+    #: By how many it grew since an earlier audit, on partitions that both captured.
+    grown: int | None = None
+    earlier_ms: int | None = None
+    #: Distinct producer ids that the brokers keep.
+    producer_ids: int | None = None
+    #: Producer ids that the cluster handed out since an instant.
+    allocated: int | None = None
+    allocated_ms: int | None = None
+
+
+def producers_fill_memory(producers: BrokerProducers, settings: ForecastSettings) -> Forecast | None:
+    """When a broker keeps MANY_PRODUCERS.
+
+    With a steady rate of new producer ids, a broker keeps as many as come within `producer.id.expiration.ms`. If these are fewer,
+    it never keeps that many. Kafka: `ProducerStateManager.removeExpiredProducers`.
+    """
+    if producers.kept < FEW_PRODUCERS:
+        return None
+    keeps = f"broker {producers.broker} keeps {producers.kept:,} producers (about {producers.kept * PRODUCER_BYTES // 10**6:,} MB)"
+    left = MANY_PRODUCERS - producers.kept
+    if left <= 0:
+        return Forecast(Severity.WARNING, settings.as_of_ms, f"{keeps}: more than {MANY_PRODUCERS:,} already")
+    steady, rate = _steady(producers, settings)
+    if steady is not None and steady < MANY_PRODUCERS:
+        return None
+    grown, period_ms = _since(producers.grown, settings.as_of_ms, 0, producers.earlier_ms)
+    if producers.earlier_ms is not None and period_ms >= MEASURED_MS:
+        if grown <= 0:
+            return None
+        growth = f"{_a_day(grown, period_ms)} more a day since {instant(producers.earlier_ms)}"
+        ahead_ms = -(-left * period_ms // grown)
+    elif steady is not None:
+        growth, ahead_ms = rate, -(-left * settings.producer_id_expiration_ms // steady)
+    else:
+        return None
+    if ahead_ms > HORIZON_MS:
+        return None
+    return Forecast(
+        Severity.WARNING if ahead_ms <= NEAR_MS and period_ms >= NIGHT_MS else Severity.INFO,
+        settings.as_of_ms + ahead_ms,
+        f"{keeps}, {growth}: {MANY_PRODUCERS:,} {_about(ahead_ms, settings)}",
+    )
+
+
+def _steady(producers: BrokerProducers, settings: ForecastSettings) -> tuple[int | None, str]:
+    """How many producers the broker will keep at the rate at which the cluster hands out their ids, and that rate."""
+    allocated, period_ms = _since(producers.allocated, settings.as_of_ms, 0, producers.allocated_ms)
+    if period_ms < MEASURED_MS or not producers.producer_ids:
+        return None, ""
+    expiration_ms = settings.producer_id_expiration_ms
+    # Each producer id is kept once per partition that it writes to.
+    steady = allocated * expiration_ms * producers.kept // (period_ms * producers.producer_ids)
+    rate = f"{_a_day(allocated, period_ms)} new producer ids a day, each kept for {duration(expiration_ms)}"
+    return (steady, rate) if steady > 0 else (0, rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldClients:
+    """Transactional ids of an application whose newest transaction is of version 0 or 1, although version 2 applies."""
+
+    application: str
+    ids: int
+    ids_behind: int
+    #: Transactions of version 0 or 1 of these ids, and the time of the newest one.
+    transactions: int
+    newest_ms: int
+    #: The first time at which version 2 is known to apply.
+    raised_ms: int
+
+
+def client_is_behind(clients: OldClients, settings: ForecastSettings) -> Forecast | None:
+    """An application that keeps late writes possible. There is no date: it stays so until the clients are upgraded."""
+    if clients.ids_behind <= 0:
+        return None
+    return Forecast(
+        Severity.INFO,
+        None,
+        f"{clients.ids_behind:,} of {counted(clients.ids, 'transactional id')} of application {printable(clients.application)}: "
+        f"{counted(clients.transactions, 'transaction')} of version 0 or 1, the newest {instant(clients.newest_ms)}, although "
+        f"version 2 has applied since {instant(clients.raised_ms)} or earlier",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillPartition:
+    """A partition whose last stable offset was the same in several audits, and the transaction that blocks it, if known."""
+
+    last_stable_offset: int
+    lag_offsets: int
+    #: Audits with that offset, including this one, and the instant of the first.
+    runs: int
+    since_ms: int
+    verdict: str | None = None
+    transactional_id: str | None = None
+    producer_id: int | None = None
+    is_two_phase_commit: bool | None = None
+    start_ms: int | None = None
+    timeout_ms: int | None = None
+    last_timestamp_ms: int | None = None
+
+
+def stands_still(partition: StillPartition, settings: ForecastSettings) -> Forecast | None:
+    """A blocked partition that no verdict calls blocked yet, and when one will."""
+    if partition.runs < STILL_RUNS or partition.verdict in CALLED:
+        return None
+    still_ms = settings.as_of_ms - partition.since_ms
+    names = (partition.transactional_id, partition.producer_id)
+    blocker = next((printable(name) for name in names if name is not None), "an unknown transaction")
+    expected_ms = _called_ms(partition, settings)
+    if expected_ms is not None:
+        then = f"it is called {'HANGING' if partition.verdict == 'SUSPECT' else 'LATE'} {_at(expected_ms, settings)}"
+    else:
+        then = "a two-phase commit is never called LATE" if partition.is_two_phase_commit else "no date follows from the logs"
+    return Forecast(
+        Severity.WARNING if still_ms >= STILL_MS else Severity.INFO,
+        expected_ms,
+        f"last stable offset {partition.last_stable_offset:,} in {partition.runs} audits since {instant(partition.since_ms)} "
+        f"({duration(still_ms)}), {counted(partition.lag_offsets, 'offset')} behind; blocked by {blocker}, "
+        f"{partition.verdict or 'without a verdict'}: {then}",
+    )
+
+
+def _called_ms(partition: StillPartition, settings: ForecastSettings) -> int | None:
+    """The first later instant at which a verdict calls the blocking transaction HANGING or LATE; None if none does."""
+    due: list[int | None] = []
+    if partition.verdict == "SUSPECT":
+        due = [_plus(partition.last_timestamp_ms, settings.max_transaction_timeout_ms)]
+    elif partition.verdict == "OPEN" and not partition.is_two_phase_commit:
+        allowed_ms = None if partition.timeout_ms is None else partition.timeout_ms + settings.timeout_scan_interval_ms
+        last_ms = settings.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+        due = [_plus(partition.start_ms, allowed_ms), _plus(partition.last_timestamp_ms, last_ms)]
+    return min((ms for ms in due if ms is not None and ms >= settings.as_of_ms), default=None)
+
+
+def _plus(ms: int | None, more_ms: int | None) -> int | None:
+    """A later time; None if one of the two is unknown, or if no clock shows the sum."""
+    return None if ms is None or more_ms is None else clock_ms(ms + more_ms)
+
+
+def _since(now: int | None, now_ms: int, earlier: int | None, earlier_ms: int | None) -> tuple[int, int]:
+    """A difference, and the period in which it came about; zeros if one of the two is unknown."""
+    if now is None or earlier is None or earlier_ms is None:
+        return 0, 0
+    return now - earlier, now_ms - earlier_ms
+
+
+def _a_day(number: int, period_ms: int) -> str:
+    """A number in a period, per day: 120, or 0.5."""
+    rate = number * DAY_MS / period_ms
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _about(ahead_ms: int, settings: ForecastSettings) -> str:
+    return _at(settings.as_of_ms + ahead_ms, settings)
+
+
+def _at(expected_ms: int, settings: ForecastSettings) -> str:
+    """When something is expected: to the day, or to the second within the next two days."""
+    shown = instant(expected_ms)
+    return f"about {shown if expected_ms - settings.as_of_ms < 2 * DAY_MS else shown[:10]}"
+
+
+#: Finding -> its facts and its rule.
+FORECASTS: Final[Mapping[Finding, tuple[type[Any], Callable[[Any, ForecastSettings], Forecast | None]]]] = {
+    Finding.PRODUCER_EPOCHS_RUN_OUT: (EpochUse, epochs_run_out),
+    Finding.TRANSACTIONAL_ID_EXPIRES: (HeldId, id_expires),
+    Finding.PRODUCER_IDS_FILL_MEMORY: (BrokerProducers, producers_fill_memory),
+    Finding.CLIENT_BEHIND_TRANSACTION_VERSION: (OldClients, client_is_behind),
+    Finding.LAST_STABLE_OFFSET_STANDS_STILL: (StillPartition, stands_still),
+}
