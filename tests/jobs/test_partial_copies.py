@@ -113,6 +113,19 @@ def lost_abort_marker(c, topic, id_, pid):
     return Expected(pid, "HANGING", is_safe=True)
 
 
+@logs
+def lost_commit_marker_that_an_old_leader_has(c, topic, id_, pid):
+    """An unclean election: only the disk of the deposed leader has the marker."""
+    place = (topic, 0)
+    beat(c, topic, pid, times=(0,))
+    c.begin(id_, pid, 0, [place], MINUTE)
+    c.end(id_, pid, 0, [place], 2 * MINUTE, start=MINUTE, lost=[place])
+    c.write(place, pid + 900, 0, 3 * MINUTE, leader_epoch=1, is_transactional=False, is_broker_clock=True)
+    marker = Entry(at=2 * MINUTE + 20, offset=3, producer_id=pid, producer_epoch=0, marker="COMMIT", stamp=2 * MINUTE + 20)
+    c.copies[place] = [Copy(1, END), Copy(2, 2 * MINUTE + 10, taken=END, own=(marker,))]
+    return Expected(pid, "HANGING", says="a COMMIT marker is due here")
+
+
 # ---- 3. Copies that are not current.
 
 
@@ -521,6 +534,46 @@ def test_what_is_odd_is_found(audit):
     for name, (finding, severity) in FOUND.items():
         if name in told:
             assert (told[name][1].producer_id, finding, severity) in found, name
+
+
+#: schedule -> partition of its topic and marker, for each partition that the coordinator lists.
+MARKERS = {
+    "late_write_in_a_whole_capture": {0: "FOUND"},
+    "lost_commit_marker": {0: "MISSING", 1: "FOUND"},
+    "lost_commit_marker_of_an_id_with_a_new_producer_id": {0: "MISSING", 1: "FOUND"},
+    "lost_commit_marker_of_an_id_that_expired": {0: "MISSING", 1: "FOUND"},
+    "lost_commit_marker_that_an_old_leader_has": {0: "MISSING"},
+    "lost_abort_marker": {0: "MISSING", 1: "FOUND"},
+    "old_disk_of_a_dead_broker": {0: "UNKNOWN"},
+    "aborted_by_hand_while_ongoing": {0: "UNDECIDED", 1: "EARLY"},
+}
+#: schedule -> who can send the lost marker of partition 0, and the copies that have it.
+REPAIRS = {
+    "lost_commit_marker": ("no shipped tool", None),
+    "lost_commit_marker_that_an_old_leader_has": ("no shipped tool", [("2", 3)]),
+    "lost_abort_marker": ("kafka-transactions.sh abort", None),
+}
+
+
+def test_every_partition_of_a_transaction_shows_its_marker(audit):
+    tables, told = audit
+    found: dict[str, dict[int, str]] = {}
+    for row in tables.rows("transaction_outcomes"):
+        if row["known_from"] == "COORDINATOR" and (row["transactional_id"] or "").find("beat-") < 0:
+            found.setdefault(row["topic"], {})[row["partition"]] = row["marker"]
+    expected = {told[name][0]: markers for name, markers in MARKERS.items() if name in told}
+    assert {topic: found[topic] for topic in expected} == expected
+
+
+def test_a_lost_marker_says_who_has_it_and_who_can_send_it(audit):
+    tables, told = audit
+    rows = {(row["topic"], row["partition"]): row for row in tables.rows("marker_repairs")}
+    for name, (tool, copies) in REPAIRS.items():
+        if name in told:
+            row = rows[told[name][0], 0]
+            assert (row["marker"], row["fate"], row["is_accepted"]) == ("MISSING", "OPEN", "ACCEPTED"), name
+            assert row["tool"].startswith(tool), name
+            assert row["copies"] == (copies and [{"broker": b, "source": f"raw:{b}", "offset": at} for b, at in copies]), name
 
 
 def test_a_refuted_batch_is_in_quarantine(audit):
