@@ -34,6 +34,7 @@ from txnlib.queries.differences import differences_of_runs
 from txnlib.queries.page_rows import Page, page_rows_of
 from txnlib.queries.summary import Summary, summarise
 from txnlib.queries.timeline import timeline_of
+from txnlib.queries.whole_transaction import whole_transaction
 from txnlib.readers.snapshot_start import BEGINNING
 from txnlib.render.abort_plan_text import abort_plan_output
 from txnlib.render.differences_text import differences_output
@@ -42,6 +43,7 @@ from txnlib.render.page import render_page
 from txnlib.render.report_text import render
 from txnlib.render.story_text import story_output
 from txnlib.render.timeline_text import timeline_output
+from txnlib.render.whole_transaction_text import whole_transaction_output
 from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
 
@@ -157,6 +159,13 @@ class Audit:
         `last`: the number of ended transactions. Raises UsageError if the run contains nothing of the kind.
         """
         return timeline_output(timeline_of(query_run(self._run), list(map(str, where)), last)).text(TABLE)
+
+    def transaction(self, name: str | int, number: int | None = None) -> str:
+        """One transaction on all of its partitions, as `txn-audit transaction` prints it: the newest, or the one with a number.
+
+        `name`: a transactional id or a producer id. Raises UsageError if no captured log has it.
+        """
+        return whole_transaction_output(whole_transaction(query_run(self._run), str(name), number)).text(TABLE)
 
     def html(self) -> str:
         """The report as an HTML page, complete in itself."""

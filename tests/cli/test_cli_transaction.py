@@ -67,7 +67,7 @@ def tables(tmp_path):
 def test_the_newest_transaction_is_shown_whole(tables):
     text = shown(ID, tables=tables)
     assert f"{ID}   transaction 2   producer 7 epoch 0" in text
-    assert "HALF_MARKED  decided without its marker on every partition" in text
+    assert "HALF_MARKED  decided, but a partition lacks its marker" in text
     assert "decided: COMMIT" in text
     assert text.index("AT ITS COORDINATOR, __transaction_state-3") < text.index("ON ITS PARTITIONS")
     assert "payments-0, orders-1" in text

@@ -88,6 +88,7 @@ def test_an_audit_answers_as_the_command_line_does(found):
         "explain payments 0 24": found.explain("payments", 0, 24),
         "timeline payments 0": found.timeline("payments", 0),
         "timeline payments-batch-7": found.timeline("payments-batch-7"),
+        "transaction payments-batch-7": found.transaction("payments-batch-7"),
     }
     for command, answer in asked.items():
         assert answer == txn_audit(found.location, *command.split())[1], command

@@ -111,7 +111,7 @@ WHOLE_OUTCOMES: Final[Mapping[WholeOutcome, frozenset[MarkerState]]] = {
 #: Whole outcome -> what it means.
 WHOLE_MEANINGS: Final[Mapping[WholeOutcome, str]] = {
     WholeOutcome.SPLIT: "committed on one partition and aborted on another",
-    WholeOutcome.HALF_MARKED: "decided without its marker on every partition, or marked on a partition without a decision",
+    WholeOutcome.HALF_MARKED: "decided, but a partition lacks its marker; or not decided, but a partition has one",
     WholeOutcome.IN_DOUBT: "the captured logs do not show its outcome on every partition",
     WholeOutcome.OPEN: "not decided",
     WholeOutcome.COMPLETE: "decided, and marked on every partition",
