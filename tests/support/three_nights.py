@@ -175,6 +175,8 @@ def _night(root: Path, night: int, run_id: str) -> None:
     add(
         "findings",
         {"name": "SPLIT_OUTCOME", "severity": "CRITICAL", "topic": "orders", "partition": 0, "offset": 5, "message": "…"},
+        {"name": "TRANSACTIONAL_ID_EXPIRES", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
+        | {"expected": at(NIGHTS[2] + 86_400_000), "evidence": "about 2026-11-22"},
     )
     bad = {"topic": "orders", "partition": 0, "source": "raw:1", "path": "1/orders-0/0.log", "position": 10, "length": 20}
     add("quarantine", bad | {"reason": "CRC"}, bad | {"reason": "CRC", "position": 99})
