@@ -14,14 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tests.support.memory_audits import MemoryTables
 from txnlib.cli.main import main
 from txnlib.delta.store import stored_schema
 from txnlib.queries.spark_rows import SparkRows
 from txnlib.settings import Settings
+from txnlib.spark.local_rows import local_relation
 
 NOW = 1_710_120_000_000
 RUN = f"test-{NOW}"
@@ -40,7 +41,12 @@ def write(root: Path, name: str, *rows: dict[str, Any], run_id: str = RUN) -> No
 
 def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
     """What Spark answers about the tables of a folder, without a look at Delta's log by Spark."""
-    return SparkRows(str(root), lambda name: spark.createDataFrame(pa.table(DeltaTable(str(root / name)).to_pyarrow_table())))
+
+    def read(name: str) -> DataFrame:
+        rows = pa.table(DeltaTable(str(root / name)).to_pyarrow_table())
+        return local_relation(spark, rows.combine_chunks(), from_arrow_schema(rows.schema))
+
+    return SparkRows(str(root), read)
 
 
 def write_run(

@@ -129,7 +129,7 @@ def _with_markers_by_time(of_coordinators: DataFrame, listed: DataFrame, ended: 
         & (F.col("marker_epoch") == F.col("epoch"))
     )
     markers = (
-        ended.join(broadcast(untold), on="producer_id", how="inner")
+        ended.join(untold, on="producer_id", how="inner")  # after compaction as many as there are ids, so not broadcast
         .where(is_of_it)
         .groupBy(*_PLACE)
         .agg(F.max("marker_offset").alias("marker_by_time"))
