@@ -17,6 +17,10 @@ from txnlib.queries.page_rows import SHOWN_CARDS, page_rows_of
 
 MANY = 10_000
 TABLES = (
+    "transaction_outcomes",
+    "marker_repairs",
+    "in_doubt_transactions",
+    "broker_clocks",
     "open_transactions",
     "abort_plan",
     "coverage",
