@@ -26,7 +26,7 @@ def results() -> Results:
         as_of_ms=AS_OF,
         as_of_basis="given",
         output="out",
-        counts={"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}},
+        counts={"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}, "in_doubt": {"OVERDUE": 1}},
         captured_to_ms=AS_OF,
         partitions_read=3,
         partitions_known=4,
@@ -38,6 +38,7 @@ def results() -> Results:
     return Results(
         summary=summary,
         brokers=[{"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}],
+        clocks=[{"broker": "1", "other_broker": "3", "offset_ms": -47_000, "error_ms": 12}],
         lags=[lag()],
         lag={"partitions": 1, "offsets": 187, "ms": 1_380_000},
         partitions={"COMPLETE": 2, "PARTIAL": 1, "MISSING": 1},

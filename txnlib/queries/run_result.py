@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from txnlib.errors import MissingTableError
 from txnlib.queries.rows import Row, Run, ms
 from txnlib.queries.summary import LONGEST_LAG, MOST_BLOCKING, STATUSES, Summary
 
@@ -107,12 +108,19 @@ def results_of(run: Run, summary: Summary) -> Results:
     return Results(
         summary=summary,
         brokers=run.rows("brokers", _BROKER, order='"broker"', limit=SHOWN_BROKERS),
-        clocks=run.rows("broker_clocks", _CLOCK, order='"broker", "other_broker"', limit=SHOWN_BROKERS),
+        clocks=_clocks(run),
         lags=run.rows("partitions", _LAG, is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
         lag=run.one("partitions", _HIGHEST, is_behind),
         partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},
         transactions=_transactions(run, summary),
     )
+
+
+def _clocks(run: Run) -> list[Row]:
+    try:
+        return run.rows("broker_clocks", _CLOCK, order='"broker", "other_broker"', limit=SHOWN_BROKERS)
+    except MissingTableError:  # a run of an earlier version
+        return []
 
 
 def _transactions(run: Run, summary: Summary) -> list[Row]:

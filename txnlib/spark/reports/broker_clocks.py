@@ -1,4 +1,4 @@
-"""`broker_clocks`: how far the clocks of two brokers differ, from decisions and their markers."""
+"""`broker_clocks`: the offset between the clocks of two brokers."""
 
 from __future__ import annotations
 
