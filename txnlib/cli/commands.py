@@ -14,7 +14,7 @@ from txnlib.render.grid import TABLE
 from txnlib.version import __version__
 
 PROGRAM: Final = "txn-audit"
-_ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM and no cluster."
+_ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM. Only `capture` talks to a cluster."
 EXIT_CODES: Final = "Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables."
 
 
@@ -243,6 +243,27 @@ COMMANDS: Final[Mapping[str, Command]] = {
         Reads.TABLES,
         {"kinds": {"nargs": "+", "choices": NAMES, "metavar": "KIND", "help": f"What to list: {', '.join(NAMES)}"}},
         "topics",
+    ),
+    "capture": Command(
+        "Capture the logs of a cluster over the wire, by requests that only read, for an audit",
+        "capture:capture",
+        Reads.NOTHING,
+        {
+            "--bootstrap-server": {"required": True, "metavar": "LIST", "help": "Brokers to connect to, as host:port,host:port"},
+            "--command-config": {"metavar": "FILE", "help": "Client properties, as Kafka's own tools read them"},
+            "--output": {"required": True, "metavar": "CAPTURE", "help": "Folder of the capture; the same folder again goes on"},
+            "--topics": {"metavar": "REGEX", "help": "Only topics whose whole name matches, and coordinators"},
+            "--scope": {
+                "choices": ("open", "all"),
+                "default": "open",
+                "help": "open: of each partition with an open transaction, what follows its start, and some before it; all: whole "
+                "logs (default: open)",
+            },
+            "--since": {"metavar": "INSTANT", "help": "With --scope all, only records from then on: ISO-8601 or epoch ms"},
+            "--limit-rate": {"metavar": "N[K|M|G]", "help": "Fetch at most this many bytes per second"},
+            "--cluster": {"metavar": "NAME", "help": "Name of the cluster (default: its id)"},
+        },
+        "--bootstrap-server broker:9092 --output /backup/capture",
     ),
     "completion": Command(
         "Print a shell completion script for commands and options. Needs no tables",

@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(f"failed: {type(error).__name__}: {error}", 1)
     for note in answer.notes:
         _say(note, 0)
-    return _print(text)
+    return max(_print(text), answer.exit_code)
 
 
 def _print(text: str) -> int:

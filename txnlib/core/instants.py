@@ -46,7 +46,7 @@ def latest_ms(ms: int | None) -> int | None:
     return NO_INSTANT_MS if ms is not None and clock_ms(ms) is None else ms
 
 
-def parse_instant(given: str) -> int:
+def parse_instant(given: str, option: str = "--as-of") -> int:
     """Parses an instant to epoch ms: digits are epoch ms, anything else is ISO-8601, in UTC by default.
 
     Raises UsageError for anything else, and for an instant before 1970 or after the year 9998.
@@ -54,9 +54,9 @@ def parse_instant(given: str) -> int:
     try:
         instant_ms = _epoch_ms(given)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"--as-of {given[:_SHOWN]}: expected ISO-8601 such as 2026-11-21T07:46:12Z, or epoch ms") from error
+        raise UsageError(f"{option} {given[:_SHOWN]}: expected ISO-8601 such as 2026-11-21T07:46:12Z, or epoch ms") from error
     if not 0 <= instant_ms <= LAST_INSTANT_MS:
-        raise UsageError(f"--as-of {given[:_SHOWN]}: expected an instant from 1970 up to the year 9998")
+        raise UsageError(f"{option} {given[:_SHOWN]}: expected an instant from 1970 up to the year 9998")
     return instant_ms
 
 

@@ -35,6 +35,7 @@ _COVERAGE: Final = (
     "is_decoded",
     "damaged_offset",
     "high_watermark",
+    "is_nothing_open",
     "status",
     "detail",
 )
@@ -109,6 +110,8 @@ def _need(
             return "COORDINATOR_UNCLEAR", f"{NEEDS['COORDINATOR_UNCLEAR']}: {_detail(rows)}"
         return ("COORDINATOR_AGAIN", NEEDS["COORDINATOR_AGAIN"]) if waiting.get(place) else (None, "")
     if is_missing:
+        if any(row.get("is_nothing_open") for row in rows) and not listed.get(place):
+            return None, ""
         if place[0] == GROUPS_TOPIC and not listed.get(place):
             return "GROUPS", NEEDS["GROUPS"]
         number = listed.get(place, 0)

@@ -108,6 +108,8 @@ class Summary:
     brokers: int = 0
     partitions_read: int = 0
     partitions_known: int = 0
+    #: Partitions without a copy of which the leader said that nothing was open.
+    partitions_quiet: int = 0
     coordinators_read: int = 0
     coordinators_known: int = 0
     missing_coordinators: tuple[int, ...] = ()
@@ -311,12 +313,14 @@ def _among(rows: Sequence[Row], *names: str) -> list[Filter]:
 
 def _coverage(run: Run, shown_copies: int) -> dict[str, Any]:
     partition = """concat("topic", '-', "partition")"""
+    is_quiet = 'coalesce("is_nothing_open", FALSE)'
     is_missing, is_coordinator = "\"status\" = 'MISSING'", f"\"topic\" = '{TRANSACTION_STATE_TOPIC}'"
     counted = run.one(
         "coverage",
         {
             "partitions_read": f"count(DISTINCT CASE WHEN NOT {is_missing} THEN {partition} END)",
             "partitions_known": f"count(DISTINCT {partition})",
+            "partitions_quiet": f"count(DISTINCT CASE WHEN {is_quiet} THEN {partition} END)",
             "coordinators_read": f'count(DISTINCT CASE WHEN NOT {is_missing} AND {is_coordinator} THEN "partition" END)',
             "coordinators_known": f'count(DISTINCT CASE WHEN {is_coordinator} THEN "partition" END)',
             "unreadable_bytes": 'coalesce(sum("unreadable_bytes"), 0)',
@@ -330,7 +334,11 @@ def _coverage(run: Run, shown_copies: int) -> dict[str, Any]:
     statuses = {key[0]: number for key, number in run.grouped("coverage", ("status",), "count(*)").items()}
     is_lost: list[Filter] = [("status", "=", "MISSING"), ("topic", "=", TRANSACTION_STATE_TOPIC)]
     missing = run.rows("coverage", ("partition",), is_lost, order='"partition"', limit=COORDINATORS)
-    is_lost_data: list[Filter] = [("status", "=", "MISSING"), ("topic", "<>", TRANSACTION_STATE_TOPIC)]
+    is_lost_data: list[Filter] = [
+        ("status", "=", "MISSING"),
+        ("topic", "<>", TRANSACTION_STATE_TOPIC),
+        ("is_nothing_open", "IS", None),
+    ]
     missing_data = run.rows("coverage", ("topic", "partition"), is_lost_data, order='"topic", "partition"', limit=SHOWN_MISSING)
     return {
         **counted,

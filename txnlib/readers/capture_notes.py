@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.core.kafka.checkpoint_file import number
-from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT16, MAX_INT32
+from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT16, MAX_INT32, MAX_INT64
 from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers.storage import files
 
 CAPTURE_JSON: Final = "capture.json"
-#: Largest capture.json that is read, in bytes: 100 000 partitions take 6 MB.
-MOST_BYTES: Final = 16 << 20
+#: Largest capture.json that is read, in bytes: 100 000 partitions take 25 MB.
+MOST_BYTES: Final = 64 << 20
 DEFAULT_INSTANT: Final = "default"
 #: Maximum number of characters of a value in an error message.
 _SHOWN: Final = 40
@@ -26,6 +26,7 @@ _PARTITION: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}-([0-9]{1,10})")
 
 #: Numbers are JSON integers in Kafka's ranges: no text, no fraction, no `true`.
 Instant = Annotated[int, Field(strict=True, ge=0, le=LAST_INSTANT_MS)]
+Offset = Annotated[int, Field(strict=True, ge=0, le=MAX_INT64)]
 BrokerId = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
 _SCAN_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 
@@ -57,6 +58,31 @@ class PartitionNotes(BaseModel):
         json_schema_extra=_without(
             "The replicas in the metadata log. Without one: a partition that was not captured cannot be proven deleted."
         ),
+    )
+    log_start_offset: Offset | None = Field(
+        default=None,
+        description="Log start offset, as the leader answered it.",
+        json_schema_extra=_without("The checkpoint of log start offsets, else the base offset of the first segment."),
+    )
+    high_watermark: Offset | None = Field(
+        default=None,
+        description="High watermark, as the leader answered it.",
+        json_schema_extra=_without("The checkpoint of high watermarks."),
+    )
+    last_stable_offset: Offset | None = Field(
+        default=None,
+        description="Last stable offset, as the leader answered it at `answered_at_ms`: nothing below it was open.",
+        json_schema_extra=_without("What is open is known from the log alone."),
+    )
+    answered_at_ms: Instant | None = Field(
+        default=None,
+        description="When the leader was asked for the last stable offset, in epoch ms.",
+        json_schema_extra=_without("The answers of the leader are not used."),
+    )
+    fetched_from: Offset | None = Field(
+        default=None,
+        description="First offset of the copy, if it was fetched from there on by choice (`txn-audit capture --scope open`).",
+        json_schema_extra=_without("A copy begins where its log began."),
     )
 
 

@@ -40,6 +40,8 @@ class CommandOutput:
     whole: Callable[[], object] | None = None
     #: For stderr: what the output lacks.
     notes: Sequence[str] = field(default_factory=tuple)
+    #: 1 if the command did only a part of what it was asked for.
+    exit_code: int = 0
 
     def text(self, form: str, *, width: int | None = None, is_wide: bool = False) -> str:
         """The output in one of the forms that the command offers.

@@ -160,6 +160,8 @@ def _blocked(extent: Extent, as_of_ms: int) -> str:
 
 def _read(summary: Summary) -> list[Line]:
     partitions = f"{summary.partitions_read} of {summary.partitions_known} partitions"
+    if summary.partitions_quiet:
+        partitions += f" ({summary.partitions_quiet} others: nothing open, by their leaders' word)"
     coordinators = f"{summary.coordinators_read} of {summary.coordinators_known} coordinator partitions"
     line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
     if summary.worst_lag is not None:
@@ -169,7 +171,7 @@ def _read(summary: Summary) -> list[Line]:
     lines: list[Line] = [(line, 7)]
     if summary.missing_partitions:
         lost = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
-        unread = summary.partitions_known - summary.partitions_read - len(summary.missing_coordinators)
+        unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
         more = f" and {unread - len(lost)} more (txn-audit coverage)" if unread > len(lost) else ""
         lines.append((f"  not read, because no copy was captured: {', '.join(lost)}{more}", 4))
     if summary.missing_coordinators:

@@ -85,6 +85,7 @@ class Coverage(_Part):
     """What was captured of the cluster and could be read."""
 
     partitions_known: int = Field(description="Number of partitions known to exist.")
+    partitions_quiet: int = Field(description="Number of partitions without a copy of which the leader said that nothing was open.")
     partitions_read: int = Field(description="Number of partitions of which a copy was read.")
     coordinators_known: int = Field(description="Number of partitions of __transaction_state known to exist.")
     coordinators_read: int = Field(description="Number of partitions of __transaction_state of which a copy was read.")
@@ -222,6 +223,7 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
         brokers=[_broker(row) for row in results.brokers],
         coverage=Coverage(
             partitions_known=summary.partitions_known,
+            partitions_quiet=summary.partitions_quiet,
             partitions_read=summary.partitions_read,
             coordinators_known=summary.coordinators_known,
             coordinators_read=summary.coordinators_read,

@@ -114,6 +114,22 @@ COVERAGE: Final = Table(
             "topic no longer exists; NULL if they prove nothing.",
         ),
         Column(
+            "answered_at",
+            TIMESTAMP,
+            "When the leader answered what its last stable offset was, from capture.json; NULL if it was not asked.",
+        ),
+        Column(
+            "answered_stable_offset",
+            LONG,
+            "Last stable offset at answered_at: by the leader's word, nothing below it was open then.",
+        ),
+        Column(
+            "is_nothing_open",
+            BOOLEAN,
+            "For a MISSING partition: whether its leader answered that nothing was open, because its last stable offset was its "
+            "high watermark, so that its log was not fetched.",
+        ),
+        Column(
             "batches_since",
             INT,
             "Night of the chain since which the earlier runs' rows of record_batches count for this copy; NULL if the run read the "

@@ -15,6 +15,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.copies import End, KnownBy, Role
 from txnlib.spark import windows
 from txnlib.spark.core_udfs import known_by
+from txnlib.spark.coverage.answers import with_answers, with_nothing_open
 from txnlib.spark.coverage.contradicted_batches import contradicted_batches, epochs_of_segments
 from txnlib.spark.coverage.deleted_topics import with_gone
 from txnlib.spark.coverage.leaders import NO_LEADER, broker
@@ -47,8 +48,8 @@ def coverage(
 ) -> DataFrame:
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
 
-    `partition_notes` (topic, partition, leader, replicas) and `instants` (broker, folder, captured_at_ms) come from capture.json. A
-    null broker is the default; `<broker>/<name>` is one of several copies from a broker. `leaders`: see `coverage.leaders`.
+    `partition_notes` (topic, partition, leader, replicas, ANSWERS) and `instants` (broker, folder, captured_at_ms) come from
+    capture.json. A null broker is the default; `<broker>/<name>` is one of several copies from a broker. `leaders`: see `coverage.leaders`.
     `expected` (topic, partition) lists the partitions that should have been captured. `deleted_copies` (COPY): copies of deleted
     topics, which are not judged; None if there are none. `metadata_reach_ms`: a copy that was taken later may have had another
     leader than the metadata log says. `whole_metadata_ms`: up to when the metadata log is known to name every
@@ -58,6 +59,7 @@ def coverage(
         deleted = _deleted(_with_checkpoints(_summaries(_only(segments, deleted_copies)), checkpoints), instants)
         segments, checkpoints, record_batches = (_without(each, deleted_copies) for each in (segments, checkpoints, record_batches))
     copies = _with_instants(_with_checkpoints(_summaries(segments), checkpoints), instants)
+    copies = with_answers(copies, partition_notes)
     copies = copies.join(broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
     epochs = settled(epochs_of_segments(record_batches))
     contradicted = contradicted_batches(epochs, segments, checkpoints)
@@ -76,6 +78,7 @@ def coverage(
     missing = missing.join(broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
     if whole_metadata_ms is not None:
         missing = _with_unassigned(missing, whole_metadata_ms)
+    missing = with_nothing_open(missing, partition_notes)
     absent = missing.withColumns({"status": F.lit("MISSING"), "detail": _absence(), "is_judged": F.lit(False)})
     rows = copies.withColumn("is_deleted", F.lit(False)).unionByName(absent, allowMissingColumns=True)
     if deleted_copies is not None:
@@ -125,8 +128,17 @@ def _absence() -> Column:
     """What to do about a partition without a copy, in words."""
     in_sync = F.concat(F.lit("; no broker leads it; in sync last: "), F.concat_ws(", ", "in_sync"))
     where = F.when(F.col("leader") == NO_LEADER, in_sync).otherwise(F.concat(F.lit("; broker "), "leader", F.lit(" leads it")))
-    return F.when(F.col("is_gone"), "its topic no longer exists").otherwise(
-        F.concat(F.lit("not captured"), F.coalesce(where, F.lit("")))
+    quiet = F.concat(
+        F.lit("nothing was open at "),
+        F.date_format("answered_at", "yyyy-MM-dd'T'HH:mm:ss'Z'"),
+        F.concat(F.lit(", by the word of broker "), "leader"),
+        F.concat(F.lit(": its last stable offset was its high watermark, "), "answered_stable_offset"),
+        F.lit("; its log was not fetched (--scope open)"),
+    )
+    return (
+        F.when(F.col("is_gone"), "its topic no longer exists")
+        .when(F.col("is_nothing_open"), quiet)
+        .otherwise(F.concat(F.lit("not captured"), F.coalesce(where, F.lit(""))))
     )
 
 
@@ -168,7 +180,7 @@ def paths_of_segments(segments: DataFrame) -> DataFrame:
 
 
 def begins_at_snapshot() -> Column:
-    """Whether a copy was read only from a snapshot on (`readers.snapshot_start`)."""
+    """Whether a copy was read only from some offset above its log start on: by choice, or from a snapshot (`readers.snapshot_start`)."""
     return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
 
 
@@ -408,7 +420,9 @@ def _with_status(copies: DataFrame) -> DataFrame:
     }
     is_damaged = F.coalesce((F.col("harm") > 0) | (F.col("tail") == "CORRUPT"), F.lit(False))
     problem = F.concat_ws("; ", *[F.when(applies, F.lit(text)) for text, applies in problems.items()])
-    short = F.when(begins_at_snapshot(), F.concat(F.lit("read from the snapshot at "), F.col("read_from_offset"), F.lit(" on")))
+    since = F.concat(F.col("read_from_offset"), F.lit(" on"))
+    by_scope = F.concat(F.lit("fetched from offset "), since, F.lit(", by scope; the log begins at "), F.col("log_start_offset"))
+    short = F.when(F.col("is_scoped"), by_scope).when(begins_at_snapshot(), F.concat(F.lit("read from the snapshot at "), since))
     detail = F.concat_ws("; ", short, F.nullif(problem, F.lit("")))
     status = F.when(is_damaged, "DAMAGED").when(problem != "", "PARTIAL").otherwise("COMPLETE")
     return copies.withColumns({"is_damaged": is_damaged, "detail": F.nullif(detail, F.lit("")), "status": status})

@@ -43,10 +43,13 @@ def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, cov
 def located_spans(spans: DataFrame, judged: DataFrame) -> DataFrame:
     """The spans, each with whether its start offset is exact. Columns: PRODUCER_SPANS."""
     # A log that was captured from its middle may hide where a transaction began.
-    hides = judged.select(*TOPIC_PARTITION, ((F.col("begins_at") > 0) & F.col("snapshot_offset").isNull()).alias("hides_starts"))
+    hides_starts = (F.col("begins_at") > 0) & F.col("snapshot_offset").isNull()
+    hides = judged.select(*TOPIC_PARTITION, hides_starts.alias("hides_starts"), "begins_at", "answered_stable_offset")
     joined = spans.join(broadcast(hides), on=list(TOPIC_PARTITION), how="left")
-    is_start_exact = (F.col("span") > 0) | ~F.coalesce("hides_starts", F.lit(False))
-    return conform(joined.withColumn("is_start_exact", is_start_exact), PRODUCER_SPANS)
+    # What began before the copy and is still open was open when the leader said that nothing below its last stable offset was.
+    is_told = F.col("marker_offset").isNull() & (F.col("begins_at") <= F.col("answered_stable_offset"))
+    is_hidden = F.coalesce("hides_starts", F.lit(False)) & ~F.coalesce(is_told, F.lit(False))
+    return conform(joined.withColumn("is_start_exact", (F.col("span") > 0) | ~is_hidden), PRODUCER_SPANS)
 
 
 def producer_batches(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -79,8 +82,8 @@ def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame
 
 
 def _divisions(coverage: DataFrame) -> list[Column]:
-    """What a newer leader truncated from each copy, and where its segments overlap; NULL in tables of older versions."""
-    types = {"truncated": TRUNCATED, "overlap_offset": LongType()}
+    """What a newer leader truncated, where segments overlap, and what the leader answered; NULL in tables of older versions."""
+    types = {"truncated": TRUNCATED, "overlap_offset": LongType(), "answered_stable_offset": LongType()}
     return [(F.col(name) if name in coverage.columns else F.lit(None).cast(kind)).alias(name) for name, kind in types.items()]
 
 

@@ -37,11 +37,13 @@ def partitions(
     `ProducerStateManager.hasLateTransaction` (only the open transaction with the lowest first offset counts).
     """
     # A partition that was never written to has no segment worth copying; its checkpoint contains all facts about it.
-    is_empty = (F.col("status") == "MISSING") & (F.col("high_watermark") == 0)
+    # The same is true where the leader said that nothing is open, and the log was not fetched.
+    is_told = (F.col("high_watermark") == 0) | (F.col("is_nothing_open") & F.col("high_watermark").isNotNull())
+    is_empty = (F.col("status") == "MISSING") & is_told
     copies = coverage.where(F.col("is_judged") | F.coalesce(is_empty, F.lit(False))).select(
         *TOPIC_PARTITION,
         "source",
-        F.coalesce("end_offset", F.lit(0)).alias("end_offset"),
+        F.coalesce("end_offset", "high_watermark", F.lit(0)).alias("end_offset"),
         F.coalesce("log_start_offset", F.lit(0)).alias("log_start_offset"),
         F.coalesce("high_watermark", "end_offset", F.lit(0)).alias("high_watermark"),
         F.col("high_watermark").isNull().alias("is_high_watermark_assumed"),

@@ -1,0 +1,424 @@
+"""A capture of a cluster: coordinators, then the partitions in scope, then the coordinators again (DESIGN.md 5.2).
+
+Nothing is written to the cluster. A partition that fails is named, and the others go on.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.errors import UsageError
+from txnlib.wire_capture import capture_folder as files
+from txnlib.wire_capture import cluster
+from txnlib.wire_capture.client import Client, MovedError, RefusedError
+from txnlib.wire_capture.cluster import NO_LEADER, Partition
+from txnlib.wire_capture.fetched_log import FetchedLog, TruncatedError, fetch
+from txnlib.wire_capture.pace import Pace, Progress
+
+OPEN: Final = "open"
+ALL: Final = "all"
+SCOPES: Final = (OPEN, ALL)
+#: Offsets that are fetched before the earliest open transaction, to show what was before it.
+CONTEXT_OFFSETS: Final = 5_000
+_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 1.0
+#: Leaders that are fetched from at the same time.
+_THREADS: Final = 8
+_SETTING_FIELDS: Final = {
+    "transaction.max.timeout.ms": "transaction_max_timeout_ms",
+    "transactional.id.expiration.ms": "transactional_id_expiration_ms",
+    "producer.id.expiration.ms": "producer_id_expiration_ms",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to capture. `since_ms`: of scope ALL, only records from this instant on, and what is open."""
+
+    output: Path
+    topics: str | None = None
+    scope: str = OPEN
+    since_ms: int | None = None
+    context: int = CONTEXT_OFFSETS
+    limit_rate: int | None = None
+    cluster: str | None = None
+
+
+@dataclass(slots=True)
+class Taken:
+    """What became of one partition. `problem` is why it is missing or not whole; None if all of its scope is there."""
+
+    partition: Partition
+    log_start: int | None = None
+    high_watermark: int | None = None
+    last_stable: int | None = None
+    captured_at_ms: int | None = None
+    first_captured_at_ms: int | None = None
+    fetched_from: int | None = None
+    end_offset: int | None = None
+    bytes: int = 0
+    producers: list[dict[str, Any]] | None = None
+    answered_at_ms: int | None = None
+    problem: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_open(self) -> bool | None:
+        """Whether something is open, by the leader's word; None if it did not say."""
+        if self.last_stable is None or self.high_watermark is None:
+            return None
+        return self.last_stable < self.high_watermark
+
+
+def take_capture(
+    client: Client, wanted: Wanted, progress: Progress, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+) -> list[Taken]:
+    """Captures a cluster to `wanted.output`; what became of each partition. Raises UsageError if there is nothing to capture."""
+    return _Capture(client, wanted, progress, now_ms).run()
+
+
+class _Capture:
+    def __init__(self, client: Client, wanted: Wanted, progress: Progress, now_ms: Callable[[], int]) -> None:
+        self._client, self._wanted, self._progress, self._now_ms = client, wanted, progress, now_ms
+        self._pace = Pace(wanted.limit_rate)
+        self._lock = threading.Lock()
+        self._taken: dict[Partition, Taken] = {}
+        self._metadata: cluster.Metadata
+        self._coordinators: tuple[Partition, ...] = ()
+
+    def run(self) -> list[Taken]:
+        partitions = self._find()
+        settings = self._settings()
+        self._write_notes(settings, is_complete=False)
+        self._progress.say(
+            f"{len(self._coordinators)} coordinator partitions, {len(partitions)} others, scope {self._wanted.scope}"
+        )
+        self._take_each(self._coordinators, self._take_coordinator_first)
+        self._look(partitions)
+        in_scope = [each for each in partitions if self._is_in_scope(self._taken[each])]
+        self._ask_producers(partitions)
+        self._plan(in_scope)
+        self._take_each(in_scope, self._take_partition)
+        self._take_each(self._coordinators, self._take_coordinator_again)
+        self._ask_coordinators()
+        self._write_checkpoints()
+        self._write_notes(settings, is_complete=True)
+        return [self._taken[each] for each in sorted(self._taken)]
+
+    # ---- What there is
+
+    def _find(self) -> list[Partition]:
+        """The partitions besides the coordinators; notes what cannot be captured."""
+        every = cluster.metadata(self._client)
+        own = cluster.metadata(self._client, [TRANSACTION_STATE_TOPIC])
+        self._metadata = replace(every, refused={**every.refused, **own.refused})
+        self._coordinators = own.partitions
+        if not own.partitions:
+            why = own.refused.get(TRANSACTION_STATE_TOPIC, "there is no such topic")
+            self._progress.say(
+                f"{TRANSACTION_STATE_TOPIC}: {why}. Without it the audit cannot tell what hangs: every open transaction will be "
+                "UNKNOWN. Needed: the operations DESCRIBE and READ on it"
+            )
+        pattern = None if self._wanted.topics is None else re.compile(self._wanted.topics)
+        others = [
+            each
+            for each in every.partitions
+            if not each.is_coordinator and (pattern is None or pattern.fullmatch(each.topic) is not None)
+        ]
+        if not others and not own.partitions:
+            raise UsageError("there is no topic to capture that this user may describe, or --topics matches none")
+        for each in (*own.partitions, *others):
+            self._taken[each] = Taken(each)
+        unreadable = sorted({each.topic for each in (*own.partitions, *others) if each.is_readable is False})
+        if unreadable:
+            self._progress.say(f"this user may not read {', '.join(unreadable)}. Needed: the operation READ on these topics")
+        for each in (*own.partitions, *others):
+            if each.leader == NO_LEADER:
+                self._taken[each].problem = "no broker leads it"
+            elif each.is_readable is False:
+                self._taken[each].problem = "this user may not read it"
+        return others
+
+    def _settings(self) -> dict[str, str]:
+        for broker in self._metadata.brokers:
+            try:
+                return cluster.broker_settings(self._client, broker)
+            except (MovedError, RefusedError, OSError) as error:
+                self._progress.say(f"settings are not noted: {error}. Needed: the operation DESCRIBE_CONFIGS on the cluster")
+                if isinstance(error, RefusedError):
+                    break
+        return {}
+
+    def _look(self, partitions: Iterable[Partition]) -> None:
+        """Notes log start, last stable offset and high watermark of each partition, in this order.
+
+        So the last stable offset may be too low for the high watermark, never too high: what has ended may look open, not vice versa.
+        """
+        asked = [each for each in partitions if self._taken[each].problem is None]
+        starts = cluster.offsets(self._client, asked, cluster.EARLIEST)
+        answered_at = self._now_ms()
+        stable = cluster.offsets(self._client, asked, cluster.LATEST, cluster.READ_COMMITTED)
+        marks = cluster.offsets(self._client, asked, cluster.LATEST)
+        for each in asked:
+            taken = self._taken[each]
+            taken.log_start, taken.last_stable, taken.high_watermark = starts.get(each), stable.get(each), marks.get(each)
+            taken.answered_at_ms = answered_at
+            if taken.high_watermark is None or taken.last_stable is None:
+                taken.answered_at_ms = None  # its leader moved: fetched, whatever the scope
+
+    def _is_in_scope(self, taken: Taken) -> bool:
+        return taken.problem is None and (self._wanted.scope == ALL or taken.is_open is not False)
+
+    def _ask_producers(self, partitions: Iterable[Partition]) -> None:
+        """Notes what the leaders say about producers, where something is open."""
+        asked = [each for each in partitions if self._taken[each].is_open]
+        for each, producers in cluster.active_producers(self._client, asked).items():
+            self._taken[each].producers = producers
+
+    def _plan(self, partitions: Iterable[Partition]) -> None:
+        """Decides from which offset on each partition is fetched."""
+        since: dict[Partition, int] = {}
+        if self._wanted.scope == ALL and self._wanted.since_ms is not None:
+            since = cluster.offsets(self._client, list(partitions), self._wanted.since_ms)
+        for each in partitions:
+            taken = self._taken[each]
+            begin = taken.log_start or 0
+            if taken.last_stable is not None and (self._wanted.scope == OPEN or self._wanted.since_ms is not None):
+                starts = [producer["current_transaction_start_offset"] for producer in taken.producers or ()]
+                earliest = min([taken.last_stable, *(start for start in starts if start is not None)])
+                if self._wanted.scope == OPEN:
+                    begin = max(begin, earliest - self._wanted.context)
+                else:
+                    after = since.get(each, begin)
+                    begin = max(begin, min(earliest, taken.high_watermark or 0 if after == -1 else after))
+            taken.fetched_from = begin
+            self._progress.expect(max(0, (taken.high_watermark or begin) - begin))
+
+    # ---- Fetching
+
+    def _take_each(self, partitions: Iterable[Partition], take: Callable[[Taken], None]) -> None:
+        """Fetches partitions, from several leaders at the same time, one after the other from each."""
+        of_leader: dict[int, list[Taken]] = {}
+        for each in partitions:
+            if self._taken[each].problem is None:
+                of_leader.setdefault(each.leader, []).append(self._taken[each])
+
+        def take_all(some: list[Taken]) -> None:
+            for taken in some:
+                self._take_one(taken, take)
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for done in [pool.submit(take_all, some) for some in of_leader.values()]:
+                done.result()
+
+    def _take_one(self, taken: Taken, take: Callable[[Taken], None]) -> None:
+        """Fetches one partition, again if its leader moved or its log was truncated meanwhile."""
+        for _ in range(_TRIES):
+            try:
+                take(taken)
+            except MovedError as error:
+                taken.problem = str(error)
+                time.sleep(_PAUSE_SECONDS)
+                self._refresh(taken)
+            except TruncatedError as error:
+                taken.problem = str(error)
+                taken.notes.append(f"fetched again: {error}")
+                self._drop(taken)
+            except (RefusedError, OSError) as error:
+                taken.problem = str(error)
+                break
+            else:
+                taken.problem = None
+                return
+        self._progress.say(f"{taken.partition.folder} is not whole: {taken.problem}")
+
+    def _refresh(self, taken: Taken) -> None:
+        """Asks who leads the partition now; its copy goes along, because the new leader checks what was fetched before."""
+        old = taken.partition
+        with suppress(MovedError):
+            for each in cluster.metadata(self._client, [old.topic]).partitions:
+                if each.partition == old.partition and each.leader != NO_LEADER:
+                    taken.partition = each
+        if taken.partition.leader == old.leader:
+            return
+        taken.notes.append(f"its leader was broker {old.leader} when the capture began, then broker {taken.partition.leader}")
+        for first in (False, True):
+            was, now = self._folder(old, first=first), self._folder(taken.partition, first=first)
+            now.parent.mkdir(parents=True, exist_ok=True)
+            for before, after in ((was, now), (files.state_file(was), files.state_file(now))):
+                if before.exists():
+                    before.rename(after)
+
+    def _folder(self, partition: Partition, *, first: bool = False) -> Path:
+        broker = self._wanted.output / str(partition.leader)
+        return (broker / files.FIRST if first else broker) / partition.folder
+
+    def _drop(self, taken: Taken) -> None:
+        for first in (False, True):
+            folder = self._folder(taken.partition, first=first)
+            shutil.rmtree(folder, ignore_errors=True)
+            files.state_file(folder).unlink(missing_ok=True)
+
+    def _take_coordinator_first(self, taken: Taken) -> None:
+        self._fetch(taken, self._folder(taken.partition, first=True), begin=0)
+        taken.first_captured_at_ms = taken.captured_at_ms
+
+    def _take_coordinator_again(self, taken: Taken) -> None:
+        """Goes on from the first copy, which has all but what was appended since."""
+        folder, earlier = self._folder(taken.partition), self._folder(taken.partition, first=True)
+        if earlier.exists() and not files.state_file(folder).exists():
+            shutil.copytree(earlier, folder, dirs_exist_ok=True)
+            shutil.copy(files.state_file(earlier), files.state_file(folder))
+        self._fetch(taken, folder, begin=0)
+
+    def _take_partition(self, taken: Taken) -> None:
+        self._fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0)
+
+    def _fetch(self, taken: Taken, folder: Path, *, begin: int) -> None:
+        """Fetches up to the high watermark of this instant, which is the instant of the copy."""
+        instant = self._now_ms()
+        marks = cluster.offsets(self._client, [taken.partition], cluster.LATEST)
+        starts = cluster.offsets(self._client, [taken.partition], cluster.EARLIEST)
+        if taken.partition not in marks:
+            raise MovedError(f"broker {taken.partition.leader} does not say where it ends")
+        until, start = marks[taken.partition], starts.get(taken.partition, 0)
+        log = self._go_on(folder, max(begin, start))
+        folder.mkdir(parents=True, exist_ok=True)
+        files.write_topic_id(folder, taken.partition.topic_id)
+        before = log.next_offset
+        done, counted = log.next_offset, log.total
+
+        def pace(count: int) -> None:
+            nonlocal done, counted
+            self._progress.add(log.next_offset - done, log.total - counted)
+            done, counted = log.next_offset, log.total
+            self._pace(count)
+
+        try:
+            fetch(self._client, taken.partition, log, until, pace=pace)
+        finally:
+            log.flush()
+            files.write_state(folder, {name: getattr(log, name) for name in _STATE})
+            self._progress.add(log.next_offset - done, log.total - counted)
+        if log.segment is None:  # an empty log, which a broker has as an empty segment
+            (folder / f"{before:020d}.log").touch()
+        taken.fetched_from = before if log.first_offset is None else log.first_offset
+        taken.end_offset, taken.bytes = log.next_offset, log.total
+        taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
+
+    def _go_on(self, folder: Path, begin: int) -> FetchedLog:
+        """The log of an earlier, interrupted fetch, if it is there as noted and begins no later; else a new one."""
+        state = files.read_state(folder)
+        if set(state) == set(_STATE) and state["segment"] is not None and state["first_offset"] is not None:
+            log = FetchedLog(folder, **state)
+            segment = folder / f"{log.segment:020d}.log"
+            if segment.is_file() and segment.stat().st_size >= log.size and (log.first_offset or 0) <= begin:
+                log.flush()  # cuts off what was written after the note
+                return log
+        shutil.rmtree(folder, ignore_errors=True)
+        return FetchedLog(folder, None, begin)
+
+    # ---- The other files
+
+    def _ask_coordinators(self) -> None:
+        """Writes what the coordinators say about their transactional ids."""
+        leaders = {
+            taken.partition.partition: taken.partition.leader for taken in self._taken.values() if taken.partition.is_coordinator
+        }
+        for broker in self._metadata.brokers:
+            at = self._now_ms()
+            try:
+                listed = cluster.listed_transactions(self._client, broker)
+                own = [each for each in listed if leaders.get(partition_for(each["transactional_id"], len(leaders) or 1)) == broker]
+                described = cluster.described_transactions(self._client, broker, [each["transactional_id"] for each in own])
+            except (MovedError, RefusedError, OSError) as error:
+                self._progress.say(f"the coordinators of broker {broker} did not answer: {error}")
+                continue
+            rows = [{"asked_at_ms": at, **each} for each in described]
+            files.write_lines(self._wanted.output / str(broker) / files.DESCRIBED_TRANSACTIONS, rows)
+
+    def _write_checkpoints(self) -> None:
+        of_broker: dict[int, list[Taken]] = {}
+        for taken in self._taken.values():
+            if taken.high_watermark is not None:
+                of_broker.setdefault(taken.partition.leader, []).append(taken)
+        for broker, some in of_broker.items():
+            folder = self._wanted.output / str(broker)
+            marks = {each.partition: each.high_watermark for each in some if each.high_watermark is not None}
+            files.write_offsets(folder / "replication-offset-checkpoint", marks)
+            starts = {each.partition: each.log_start for each in some if each.log_start is not None}
+            files.write_offsets(folder / "log-start-offset-checkpoint", starts)
+            rows = [
+                {
+                    "topic": each.partition.topic,
+                    "partition": each.partition.partition,
+                    "asked_at_ms": each.answered_at_ms,
+                    "last_stable_offset": each.last_stable,
+                    "producers": each.producers,
+                }
+                for each in some
+                if each.producers is not None
+            ]
+            files.write_lines(folder / files.DESCRIBED_PRODUCERS, rows)
+
+    def _write_notes(self, settings: dict[str, str], *, is_complete: bool) -> None:
+        instants: dict[str, int] = {}
+        for taken in self._taken.values() if is_complete else ():
+            of = taken.partition
+            if taken.captured_at_ms is not None:
+                instants[f"{of.leader}/{of.folder}"] = taken.captured_at_ms
+            if taken.first_captured_at_ms is not None:
+                instants[f"{of.leader}/{files.FIRST}/{of.folder}"] = taken.first_captured_at_ms
+        notes: dict[str, Any] = {
+            "captured_by": "txn-audit capture",
+            "cluster": self._wanted.cluster or self._metadata.cluster_id,
+            "cluster_id": self._metadata.cluster_id,
+            "kafka_version": self._client.broker_version,
+            "scope": self._wanted.scope,
+        }
+        features = self._client.features
+        if "transaction.version" in features:
+            notes["transaction_version"] = features["transaction.version"]
+        notes["features"] = features
+        if self._coordinators:
+            notes["coordinator_partitions"] = len(self._coordinators)
+        notes |= {name: int(settings[setting]) for setting, name in _SETTING_FIELDS.items() if settings.get(setting, "").isdigit()}
+        notes["broker_settings"] = settings
+        notes["partitions"] = {each.partition.folder: _noted(each) for each in self._taken.values()}
+        notes["captured_at_ms"] = instants
+        files.write_json(
+            self._wanted.output / files.CAPTURE_JSON, {name: value for name, value in notes.items() if value is not None}
+        )
+
+
+_STATE: Final = ("first_offset", "next_offset", "last_epoch", "segment", "size", "total")
+
+
+def _noted(taken: Taken) -> dict[str, Any]:
+    """What capture.json says of a partition."""
+    noted = {
+        "leader": taken.partition.leader,
+        "leader_epoch": taken.partition.leader_epoch,
+        # Not under the name `replicas`: with checkpoints of leaders only, that would prove topics deleted that this user cannot see.
+        "assigned_replicas": list(taken.partition.replicas),
+        "in_sync": list(taken.partition.in_sync),
+        "log_start_offset": taken.log_start,
+        "last_stable_offset": taken.last_stable,
+        "high_watermark": taken.high_watermark,
+        "answered_at_ms": taken.answered_at_ms,
+        "fetched_from": taken.fetched_from,
+        "problem": taken.problem,
+        "notes": taken.notes or None,
+    }
+    return {name: value for name, value in noted.items() if value is not None}

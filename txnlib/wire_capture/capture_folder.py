@@ -1,0 +1,71 @@
+"""The files of a capture beside the logs: checkpoints, the brokers' answers, capture.json, and where a fetch can go on.
+
+Each file is replaced as a whole, so that a capture that was killed has none that is half written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from txnlib.wire_capture.cluster import Partition
+
+CAPTURE_JSON: Final = "capture.json"
+#: One JSON object per line: a partition with its producers, a transactional id.
+DESCRIBED_PRODUCERS: Final = "describe-producers.jsonl"
+DESCRIBED_TRANSACTIONS: Final = "describe-transactions.jsonl"
+#: Folder of the coordinators that were fetched before the other partitions, as scripts/capture.sh has it.
+FIRST: Final = "first"
+_STATE_ENDING: Final = ".capture"
+
+
+def replace(path: Path, content: str) -> None:
+    """Writes a file as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.tmp")
+    unfinished.write_text(content, encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes one JSON object, with its keys in the given order."""
+    replace(path, json.dumps(value, indent=1, ensure_ascii=True) + "\n")
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Writes one JSON object per line."""
+    replace(path, "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows))
+
+
+def write_offsets(path: Path, offsets: Mapping[Partition, int]) -> None:
+    """Writes a broker's checkpoint of offsets. Kafka: `OffsetCheckpointFile`."""
+    lines = [f"{each.topic} {each.partition} {offset}" for each, offset in sorted(offsets.items())]
+    replace(path, "\n".join(["0", str(len(lines)), *lines, ""]))
+
+
+def write_topic_id(folder: Path, topic_id: str) -> None:
+    """Writes `partition.metadata`, unless the broker has no topic ids. Kafka: `PartitionMetadataFile`."""
+    if topic_id:
+        replace(folder / "partition.metadata", f"version: 0\ntopic_id: {topic_id}")
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """Where the fetch of a partition can go on; empty if there is nothing to go on from."""
+    try:
+        state = json.loads(state_file(folder).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def write_state(folder: Path, state: Mapping[str, Any]) -> None:
+    """Notes how far the fetch of a partition got."""
+    write_json(state_file(folder), state)
+
+
+def state_file(folder: Path) -> Path:
+    """The file beside a partition's folder that says how far it was fetched."""
+    return folder.with_name(f"{folder.name}{_STATE_ENDING}")

@@ -1,0 +1,142 @@
+"""Requests to brokers, all of which only read, and their answers. The client library connects, authenticates and encodes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from txnlib.errors import MissingExtraError, UnreadableInputError
+
+#: What may be sent, apart from what a connection needs. None of these changes anything on a broker; FindCoordinator is not among
+#: them, because the first one makes the broker create `__transaction_state`.
+READ_ONLY: Final = frozenset(
+    {"Metadata", "ListOffsets", "Fetch", "DescribeProducers", "ListTransactions", "DescribeTransactions", "DescribeConfigs"}
+)
+#: Kafka's `Errors`, by code.
+OFFSET_OUT_OF_RANGE: Final = 1
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+#: The leader moved, is starting or is unknown to the broker that was asked: ask for metadata, then ask the leader.
+MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
+_TRIES_SECONDS: Final = 30
+_PAUSE_SECONDS: Final = 0.5
+_MOST_BYTES: Final = 256 << 20
+
+Answer = TypeVar("Answer")
+
+
+class RefusedError(Exception):
+    """A broker does not let this user read."""
+
+
+class MovedError(Exception):
+    """Another broker leads the partition now, or none does for the moment."""
+
+
+class Client:
+    """A connection to the cluster. Close it, or use it as a context manager.
+
+    `config`: arguments of the client library (`client_properties.client_config`).
+    """
+
+    def __init__(self, bootstrap: str, config: Mapping[str, Any], *, seconds: float = 30) -> None:
+        try:
+            from kafka.errors import KafkaError
+            from kafka.net.manager import KafkaConnectionManager
+            from kafka.net.selector import NetworkSelector
+        except ImportError as error:
+            raise MissingExtraError("txn-audit capture", "kafka-python", "capture") from error
+        # The library logs at level INFO whom it connects to, and its configuration at DEBUG: secrets stay out of every log.
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
+        given = {"client_id": "txnlib-capture", "receive_message_max_bytes": _MOST_BYTES, **config}
+        servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
+        self._failed: type[Exception] = KafkaError
+        self._net = NetworkSelector(**given)
+        self._manager = KafkaConnectionManager(self._net, bootstrap_servers=servers, **given)
+        self._net.start()
+        try:
+            self._manager.bootstrap(timeout_ms=int(seconds * 1000))
+        except self._failed as error:
+            self.close()
+            raise UnreadableInputError(
+                bootstrap, f"no broker answered: {_said(error)}", "Check the address, the network and --command-config"
+            ) from error
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._manager.close()
+        self._net.stop()
+
+    def version_of(self, request: Any) -> int:
+        """The newest version of a request that both sides know; -1 if the brokers do not know it."""
+        try:
+            return int(self._manager.broker_version_data.api_version(request))
+        except self._failed:
+            return -1
+
+    @property
+    def broker_version(self) -> str:
+        """The version of the brokers, as far as the versions of their requests tell, such as `3.9`."""
+        return ".".join(str(part) for part in self._manager.broker_version)
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Finalized levels of the cluster's features."""
+        from kafka.protocol.metadata import ApiVersionsRequest
+
+        answer = self._run(ApiVersionsRequest(client_software_name="txnlib", client_software_version="0"), None)
+        return {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
+
+    def ask(self, request: Any, broker: int | None = None, *, seconds: float = _TRIES_SECONDS) -> Any:
+        """The answer of a broker, or of any. Tries again while the connection fails. Raises MovedError when time is up."""
+        assert request.name.removesuffix("Request") in READ_ONLY, f"{request.name} is not a request that only reads"
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                return self._run(request, broker)
+            except self._failed as error:
+                if time.monotonic() >= until:
+                    raise MovedError(f"broker {'?' if broker is None else broker} does not answer: {_said(error)}") from error
+            time.sleep(_PAUSE_SECONDS)
+
+    def _run(self, request: Any, broker: int | None) -> Any:
+        return self._manager.run(self._manager.send, request, broker)
+
+
+def _said(error: Exception) -> str:
+    """The kind of error: what a library adds might contain what it was given."""
+    return type(error).__name__
+
+
+def retried(action: Callable[[], Answer], *, seconds: float = _TRIES_SECONDS) -> Answer:
+    """The result of an action, tried again while the leader moves. Raises MovedError when time is up."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return action()
+        except MovedError:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+
+
+def check(code: int, what: str) -> None:
+    """Raises what an error code in an answer means: RefusedError, MovedError, or OSError for any other."""
+    if code == 0:
+        return
+    from kafka.errors import for_code
+
+    name = for_code(code).__name__
+    if code in REFUSED:
+        raise RefusedError(f"{what}: {name}")
+    if code in MOVED:
+        raise MovedError(f"{what}: {name}")
+    raise OSError(f"{what}: {name}")

@@ -1,0 +1,249 @@
+"""What brokers say about the cluster: partitions, leaders, offsets, settings, and the transactions that they know of."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.wire_capture.client import MOVED, REFUSED, UNKNOWN_TOPIC_OR_PARTITION, Client, check
+
+#: `ListOffsetsRequest`: the newest offset, and the log start.
+LATEST: Final = -1
+EARLIEST: Final = -2
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+NO_LEADER: Final = -1
+#: Kafka: `ConfigResource.Type`.
+_BROKER_RESOURCE: Final = 4
+#: The settings of brokers that an audit uses or prints.
+SETTINGS: Final = (
+    "transaction.max.timeout.ms",
+    "transactional.id.expiration.ms",
+    "producer.id.expiration.ms",
+    "transaction.state.log.num.partitions",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    "transaction.remove.expired.transaction.cleanup.interval.ms",
+    "transaction.partition.verification.enable",
+    "transaction.two.phase.commit.enable",
+    "log.message.timestamp.type",
+    "inter.broker.protocol.version",
+)
+#: Partitions in one request.
+_AT_ONCE: Final = 500
+#: Bits of the operations that a topic's answer says are allowed. Kafka: `AclOperation`.
+READ, DESCRIBE = 3, 8
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Partition:
+    """A partition, as the metadata of the cluster describes it."""
+
+    topic: str
+    partition: int
+    leader: int = field(compare=False)
+    leader_epoch: int = field(compare=False)
+    replicas: tuple[int, ...] = field(compare=False)
+    in_sync: tuple[int, ...] = field(compare=False)
+    topic_id: str = field(compare=False)
+    #: Whether this user may read its records; None if the broker does not say.
+    is_readable: bool | None = field(compare=False)
+
+    @property
+    def folder(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def is_coordinator(self) -> bool:
+        return self.topic == TRANSACTION_STATE_TOPIC
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The cluster, and why topics are missing: topic -> what the broker said."""
+
+    cluster_id: str | None
+    brokers: tuple[int, ...]
+    partitions: tuple[Partition, ...]
+    refused: dict[str, str]
+
+
+def metadata(client: Client, topics: Sequence[str] | None = None) -> Metadata:
+    """The partitions of these topics, or of all that this user may see. Creates no topic."""
+    from kafka.protocol.metadata import MetadataRequest
+
+    topic = MetadataRequest.MetadataRequestTopic
+    version = min(client.version_of(MetadataRequest), 12)
+    asked = None if topics is None else [topic(name=name) for name in topics]
+    request = MetadataRequest(
+        topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=version >= 8, max_version=version
+    )
+    answer = client.ask(request)
+    refused: dict[str, str] = {}
+    found: list[Partition] = []
+    for of_topic in answer.topics:
+        if of_topic.error_code in REFUSED:
+            refused[of_topic.name] = "this user may not describe it"
+            continue
+        if of_topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+            refused[of_topic.name] = "there is no such topic, or this user may not see it"
+            continue
+        allowed = set(of_topic.authorized_operations or ())
+        found += [
+            Partition(
+                of_topic.name,
+                each.partition_index,
+                each.leader_id,
+                each.leader_epoch,
+                tuple(each.replica_nodes),
+                tuple(each.isr_nodes),
+                _base64(of_topic.topic_id),
+                READ in {int(operation) for operation in allowed} if allowed else None,
+            )
+            for each in of_topic.partitions
+        ]
+    return Metadata(answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), refused)
+
+
+def _base64(topic_id: Any) -> str:
+    """A topic id as Kafka prints it; empty for brokers that have none."""
+    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode() if topic_id and topic_id.int else ""
+
+
+def offsets(
+    client: Client, partitions: Sequence[Partition], timestamp: int, isolation: int = READ_UNCOMMITTED
+) -> dict[Partition, int]:
+    """An offset of each partition, from its leader: LATEST, EARLIEST, or the first record at or after `timestamp` in epoch ms.
+
+    LATEST is the high watermark for READ_UNCOMMITTED, the last stable offset for READ_COMMITTED. Partitions whose leader moved or
+    that this user may not describe are missing in the answer. -1: there is no such record.
+    """
+    from kafka.protocol.consumer import ListOffsetsRequest
+
+    topic, part = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+    found: dict[Partition, int] = {}
+    for leader, some in _by_leader(partitions):
+        topics = [
+            topic(
+                name=name,
+                partitions=[part(partition_index=p.partition, current_leader_epoch=-1, timestamp=timestamp) for p in of_topic],
+            )
+            for name, of_topic in _by_topic(some)
+        ]
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics, min_version=2, max_version=6)
+        answer = client.ask(request, leader)
+        said = {(t.name, p.partition_index): p for t in answer.topics for p in t.partitions}
+        for each in some:
+            of_partition = said.get((each.topic, each.partition))
+            if of_partition is not None and of_partition.error_code == 0:
+                found[each] = of_partition.offset
+    return found
+
+
+def active_producers(client: Client, partitions: Sequence[Partition]) -> dict[Partition, list[dict[str, Any]]]:
+    """The producers that each leader knows, as `kafka-transactions.sh describe-producers` prints them.
+
+    Partitions whose leader moved, or that this user may not read, are missing in the answer. Kafka: `DescribeProducersResponse`.
+    """
+    from kafka.protocol.admin.transactions import DescribeProducersRequest
+
+    if client.version_of(DescribeProducersRequest) < 0:
+        return {}
+    topic = DescribeProducersRequest.TopicRequest
+    found: dict[Partition, list[dict[str, Any]]] = {}
+    for leader, some in _by_leader(partitions):
+        topics = [topic(name=name, partition_indexes=[p.partition for p in of_topic]) for name, of_topic in _by_topic(some)]
+        answer = client.ask(DescribeProducersRequest(topics=topics), leader)
+        said = {(t.name, p.partition_index): p for t in answer.topics for p in t.partitions}
+        for each in some:
+            of_partition = said.get((each.topic, each.partition))
+            if of_partition is not None and of_partition.error_code == 0:
+                found[each] = [_producer(producer) for producer in of_partition.active_producers]
+    return found
+
+
+def _producer(producer: Any) -> dict[str, Any]:
+    """One producer; null where Kafka has -1."""
+    return {
+        "producer_id": producer.producer_id,
+        "producer_epoch": producer.producer_epoch,
+        "coordinator_epoch": _or_null(producer.coordinator_epoch),
+        "last_sequence": _or_null(producer.last_sequence),
+        "last_timestamp_ms": _or_null(producer.last_timestamp),
+        "current_transaction_start_offset": _or_null(producer.current_txn_start_offset),
+    }
+
+
+def _or_null(value: int) -> int | None:
+    return None if value == -1 else int(value)
+
+
+def listed_transactions(client: Client, broker: int) -> list[dict[str, Any]]:
+    """The transactional ids that a broker coordinates, with their states. This user sees only those that it may describe."""
+    from kafka.protocol.admin.transactions import ListTransactionsRequest
+
+    if client.version_of(ListTransactionsRequest) < 0:
+        return []
+    answer = client.ask(ListTransactionsRequest(state_filters=[], producer_id_filters=[], max_version=0), broker)
+    check(answer.error_code, f"transactions of broker {broker}")
+    return [
+        {"transactional_id": each.transactional_id, "producer_id": each.producer_id, "state": each.transaction_state}
+        for each in answer.transaction_states
+    ]
+
+
+def described_transactions(client: Client, broker: int, transactional_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """What a coordinator says about these ids, as `kafka-transactions.sh describe` prints it. Unknown ids are missing."""
+    from kafka.protocol.admin.transactions import DescribeTransactionsRequest
+
+    found: list[dict[str, Any]] = []
+    for begin in range(0, len(transactional_ids), _AT_ONCE):
+        answer = client.ask(
+            DescribeTransactionsRequest(transactional_ids=list(transactional_ids[begin : begin + _AT_ONCE])), broker
+        )
+        found += [
+            {
+                "transactional_id": each.transactional_id,
+                "producer_id": each.producer_id,
+                "producer_epoch": each.producer_epoch,
+                "state": each.transaction_state,
+                "transaction_timeout_ms": each.transaction_timeout_ms,
+                "transaction_start_ms": _or_null(each.transaction_start_time_ms),
+                "partitions": sorted(f"{topic.topic}-{partition}" for topic in each.topics for partition in topic.partitions),
+            }
+            for each in answer.transaction_states
+            if each.error_code == 0
+        ]
+    return found
+
+
+def broker_settings(client: Client, broker: int) -> dict[str, str]:
+    """The broker's own values of SETTINGS. Raises RefusedError if this user may not see them."""
+    from kafka.protocol.admin.configs import DescribeConfigsRequest
+
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    asked = resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker), configuration_keys=list(SETTINGS))
+    answer = client.ask(DescribeConfigsRequest(resources=[asked], include_synonyms=False, include_documentation=False), broker)
+    for result in answer.results:
+        check(result.error_code, f"settings of broker {broker}")
+    return {each.name: each.value for result in answer.results for each in result.configs if each.value is not None}
+
+
+def _by_leader(partitions: Iterable[Partition]) -> list[tuple[int, list[Partition]]]:
+    """Each living leader with its partitions, in requests of a limited size."""
+    of_leader: dict[int, list[Partition]] = {}
+    for each in partitions:
+        if each.leader != NO_LEADER:
+            of_leader.setdefault(each.leader, []).append(each)
+    return [(leader, some[at : at + _AT_ONCE]) for leader, some in of_leader.items() for at in range(0, len(some), _AT_ONCE)]
+
+
+def _by_topic(partitions: Iterable[Partition]) -> list[tuple[str, list[Partition]]]:
+    of_topic: dict[str, list[Partition]] = {}
+    for each in partitions:
+        of_topic.setdefault(each.topic, []).append(each)
+    return list(of_topic.items())
+
+
+__all__ = ["MOVED", "Metadata", "Partition", "active_producers", "metadata", "offsets"]

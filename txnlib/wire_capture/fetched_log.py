@@ -1,0 +1,170 @@
+"""One partition's batches, fetched from its leader and appended to a segment on disk. Memory is bounded by one answer.
+
+Bytes are written as they come: a Fetch response contains whole batches as they lie in the broker's segment, possibly with one
+before the offset that was asked for, and possibly with a part of one at the end. Kafka: `FetchResponse`, `DefaultRecordBatch`.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, check
+from txnlib.wire_capture.cluster import Partition
+
+#: Start of every batch and of every message of older formats: base offset, length after these two.
+_START: Final = struct.Struct(">qi")
+#: Position of the leader epoch (format 2), of the magic, and of the last offset's delta (format 2).
+_EPOCH_AT, _MAGIC_AT, _DELTA_AT = 12, 16, 23
+_MAGIC_2: Final = 2
+_HEADER: Final = 61
+#: Bytes asked for at once. A larger batch is returned whole nevertheless (KIP-74).
+_FETCH_BYTES: Final = 4 << 20
+#: A new segment begins beyond this size, as brokers do by default (`log.segment.bytes`).
+_SEGMENT_BYTES: Final = 1 << 30
+_MOST_WAIT_MS: Final = 500
+_NO_EPOCH: Final = -1
+
+
+class TruncatedError(Exception):
+    """The leader's log differs from what was fetched: it lost its end, or its start moved above the next offset."""
+
+
+@dataclass(slots=True)
+class FetchedLog:
+    """What has been fetched of a partition so far. Positions are those after the last whole batch."""
+
+    folder: Path
+    #: First offset of the first batch, next offset to fetch, leader epoch of the last batch, segment and its size.
+    first_offset: int | None
+    next_offset: int
+    last_epoch: int = _NO_EPOCH
+    segment: int | None = None
+    size: int = 0
+    #: Bytes of all segments.
+    total: int = 0
+
+    def append(self, records: bytes, until: int) -> int:
+        """Appends the whole batches that begin below `until`; returns how many bytes that were."""
+        begin = end = 0
+        view = memoryview(records)
+        while end + _START.size <= len(records):
+            base, length = _START.unpack_from(records, end)
+            stop = end + _START.size + length
+            if base >= until or length <= 0 or stop > len(records):
+                break
+            last, epoch = _last_offset(records, end, base, stop)
+            if last < self.next_offset:  # a message of an older format in a set that also contains the next offset
+                self._write(view[begin:end])
+                begin = stop
+            else:
+                if self.segment is None or self.size + (stop - begin) > _SEGMENT_BYTES:
+                    self._write(view[begin:end])
+                    begin = end
+                    self.segment, self.size = base, 0
+                if self.first_offset is None:
+                    self.first_offset = base
+                self.next_offset, self.last_epoch = last + 1, epoch
+            end = stop
+        self._write(view[begin:end])
+        return end
+
+    def _write(self, part: memoryview) -> None:
+        if not part or self.segment is None:
+            return
+        with (self.folder / f"{self.segment:020d}.log").open("ab") as file:
+            file.write(part)
+        self.size += len(part)
+        self.total += len(part)
+
+    def flush(self) -> None:
+        """Makes sure that the newest segment is on the disk, and nothing behind its last whole batch."""
+        if self.segment is None:
+            return
+        with (self.folder / f"{self.segment:020d}.log").open("r+b") as file:
+            file.truncate(self.size)
+            os.fsync(file.fileno())
+
+
+def _last_offset(records: bytes, at: int, base: int, stop: int) -> tuple[int, int]:
+    """The last offset and the leader epoch of a batch. Messages of formats 0 and 1 have the former in front, and no epoch."""
+    if stop - at >= _HEADER and records[at + _MAGIC_AT] >= _MAGIC_2:
+        (delta,) = struct.unpack_from(">i", records, at + _DELTA_AT)
+        (epoch,) = struct.unpack_from(">i", records, at + _EPOCH_AT)
+        return base + delta, epoch
+    return base, _NO_EPOCH
+
+
+def fetch(
+    client: Client,
+    partition: Partition,
+    log: FetchedLog,
+    until: int,
+    *,
+    pace: Callable[[int], None],
+    most_bytes: int = _FETCH_BYTES,
+) -> None:
+    """Appends the batches of a partition below offset `until` to `log`.
+
+    Raises TruncatedError if the leader no longer has what was fetched before, MovedError if it leads no longer, RefusedError,
+    or OSError. What was appended until then stays.
+    """
+    from kafka.protocol.consumer import FetchRequest
+
+    version = min(client.version_of(FetchRequest), 12)
+    topic, part = FetchRequest.FetchTopic, FetchRequest.FetchTopic.FetchPartition
+    while log.next_offset < until:
+        asked = part(
+            partition=partition.partition,
+            current_leader_epoch=partition.leader_epoch,
+            fetch_offset=log.next_offset,
+            # The leader compares it with its own history, so that a truncation shows (KIP-595).
+            last_fetched_epoch=log.last_epoch,
+            log_start_offset=-1,
+            partition_max_bytes=most_bytes,
+        )
+        request = FetchRequest(
+            replica_id=-1,
+            max_wait_ms=_MOST_WAIT_MS,
+            min_bytes=1,
+            max_bytes=most_bytes,
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=[topic(topic=partition.topic, partitions=[asked])],
+            forgotten_topics_data=[],
+            rack_id="",
+            max_version=version,
+        )
+        answer = client.ask(request, partition.leader)
+        check(answer.error_code, partition.folder)
+        said = answer.responses[0].partitions[0]
+        if said.error_code == OFFSET_OUT_OF_RANGE:
+            raise TruncatedError(
+                f"offset {log.next_offset} is out of range: the log begins at {said.log_start_offset} now, or was truncated"
+            )
+        check(said.error_code, partition.folder)
+        diverging = getattr(said, "diverging_epoch", None)
+        if diverging is not None and diverging.epoch >= 0:
+            raise TruncatedError(
+                f"epoch {diverging.epoch} ends at {diverging.end_offset} on the leader: offsets from there on were truncated"
+            )
+        records = bytes(said.records or b"")
+        before = log.next_offset
+        pace(len(records))
+        log.append(records, until)
+        if log.next_offset == before:
+            if not records:
+                return  # compaction removed the rest
+            if log.next_offset < until and len(records) >= _START.size and _START.unpack_from(records)[0] >= until:
+                return
+            if most_bytes >= _LARGEST:
+                raise OSError(f"{partition.folder}: no whole batch at offset {before}")
+            most_bytes *= 2
+
+
+_LARGEST: Final = 128 << 20
