@@ -147,12 +147,12 @@ def test_what_needs_an_extra_says_which(alone, sample_tables):
 
 NOT_DECLARED = {"py4j"}  # comes with PySpark
 #: PySpark asks for pandas; by the version of delta-spark, its jars are fetched.
-NOT_IMPORTED = {"pandas", "delta-spark"}
+NOT_IMPORTED = {"pandas", "delta-spark", "botocore"}
 #: What `txn-audit` consists of; the one file of it that asks Spark is used by audits.
 ANSWERS = ("cli", "core", "queries", "render")
 ASKS_SPARK = "txnlib/queries/spark_rows.py"
 CHARTS = "txnlib/charts.py"
-EXTRAS = ("audit", "spark", "sql", "charts")
+EXTRAS = ("audit", "spark", "sql", "charts", "capture")
 
 
 def declared(repository: Path) -> dict[str, set[str]]:

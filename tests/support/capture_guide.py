@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -15,6 +16,7 @@ LOCAL = "local"
 #: machine -> id of its broker
 MACHINES = {LOCAL: 1, "broker-1": 1, "broker-2": 2, "broker-3": 3, "kafka-0": 4, "kafka-1": 5}
 PATHS = re.compile(r"(?<![\w.$])/(var/lib/kafka|etc/kafka|opt/kafka|backup|tmp)(?![\w-])")
+PARSES = "import sys; from txnlib.cli.commands import parser; parser().parse_args(sys.argv[1:])"
 STAND_INS = {
     "ssh": 'host=$1; shift; exec bash -c "${*//$MACHINES\\/local\\//$MACHINES/$host/}"',
     "scp": """
@@ -36,6 +38,8 @@ case "$1" in
 esac
 exit 1
 """,
+    # The command itself is run against brokers in tests/wire_capture.
+    "txn-audit": f'exec {sys.executable} -c "{PARSES}" "$@"',
     "aws": '[[ "$1 $2 $3" == "s3 cp --recursive" && -d "$4" && "$5" == s3://*/ ]]',
 }
 KAFKA_TOOLS = {
@@ -81,7 +85,13 @@ def carry_out(text: str, folder: Path) -> Path:
     here.mkdir()
     (here / "scripts").symlink_to(ROOT / "scripts")
     script = PATHS.sub(lambda match: f"{machines}/{LOCAL}/{match[1]}", text)
-    environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "MACHINES": str(machines), "HOME": str(here)}
+    environment = {
+        **os.environ,
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "MACHINES": str(machines),
+        "HOME": str(here),
+        "PYTHONPATH": str(ROOT),
+    }
     done = subprocess.run(["bash", "-euc", script], cwd=here, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
     return here

@@ -1,4 +1,4 @@
-"""client.properties in Java's format become arguments of the client library, and no message contains a value."""
+"""client.properties become arguments of the client library, and stay secret."""
 
 from __future__ import annotations
 

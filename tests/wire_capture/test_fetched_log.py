@@ -1,4 +1,4 @@
-"""Bytes of Fetch responses become segments that contain whole batches only, each once."""
+"""Fetch responses become segments of whole batches, each once."""
 
 from __future__ import annotations
 

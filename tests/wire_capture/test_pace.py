@@ -1,4 +1,4 @@
-"""A limit holds for all threads together, and progress says how long the rest takes."""
+"""A limit on bytes per second holds, and progress is said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`txn-audit capture`: a capture of a cluster over the wire, by a client that only reads."""
+"""`txn-audit capture`: the logs of a cluster, over the wire."""
 
 from __future__ import annotations
 

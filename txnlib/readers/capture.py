@@ -154,8 +154,10 @@ CHECKPOINTS: Final = {
     "leader-epoch-checkpoint": LEADER_EPOCH,
     "partition.metadata": TOPIC_ID,
 }
-#: Kafka's own files that contain nothing an audit needs.
-_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", ".lock", ".kafka_cleanshutdown", "quorum-state"})
+#: What brokers answered when `txn-audit capture` asked them, for people.
+LIVE_ANSWERS: Final = ("describe-producers.jsonl", "describe-transactions.jsonl")
+#: Files that contain nothing an audit needs.
+_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", ".lock", ".kafka_cleanshutdown", "quorum-state", *LIVE_ANSWERS})
 _SILENT_ENDINGS: Final = (
     ".index",
     ".timeindex",

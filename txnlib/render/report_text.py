@@ -161,7 +161,7 @@ def _blocked(extent: Extent, as_of_ms: int) -> str:
 def _read(summary: Summary) -> list[Line]:
     partitions = f"{summary.partitions_read} of {summary.partitions_known} partitions"
     if summary.partitions_quiet:
-        partitions += f" ({summary.partitions_quiet} others: nothing open, by their leaders' word)"
+        partitions += f" (nothing open on {summary.partitions_quiet} more, by their leaders' word)"
     coordinators = f"{summary.coordinators_read} of {summary.coordinators_known} coordinator partitions"
     line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
     if summary.worst_lag is not None:

@@ -1,6 +1,6 @@
-"""A capture of a cluster: coordinators, then the partitions in scope, then the coordinators again (DESIGN.md 5.2).
+"""A capture of a cluster, step by step.
 
-Nothing is written to the cluster. A partition that fails is named, and the others go on.
+First the coordinators, then the partitions in scope, then the coordinators again (DESIGN.md 5.2). Nothing is written to the cluster. A partition that fails is named, and the others go on.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class _Capture:
     def _look(self, partitions: Iterable[Partition]) -> None:
         """Notes log start, last stable offset and high watermark of each partition, in this order.
 
-        So the last stable offset may be too low for the high watermark, never too high: what has ended may look open, not vice versa.
+        So the last stable offset may be too low for the high watermark, never too high: what has ended may look open.
         """
         asked = [each for each in partitions if self._taken[each].problem is None]
         starts = cluster.offsets(self._client, asked, cluster.EARLIEST)
@@ -410,7 +410,7 @@ def _noted(taken: Taken) -> dict[str, Any]:
     noted = {
         "leader": taken.partition.leader,
         "leader_epoch": taken.partition.leader_epoch,
-        # Not under the name `replicas`: with checkpoints of leaders only, that would prove topics deleted that this user cannot see.
+        # Not `replicas`: with checkpoints of leaders only, they would prove topics deleted that this user cannot see.
         "assigned_replicas": list(taken.partition.replicas),
         "in_sync": list(taken.partition.in_sync),
         "log_start_offset": taken.log_start,

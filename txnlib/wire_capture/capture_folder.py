@@ -1,5 +1,6 @@
-"""The files of a capture beside the logs: checkpoints, the brokers' answers, capture.json, and where a fetch can go on.
+"""The files of a capture beside the logs.
 
+They are checkpoints, the brokers' answers, capture.json, and notes on where a fetch can go on.
 Each file is replaced as a whole, so that a capture that was killed has none that is half written.
 """
 

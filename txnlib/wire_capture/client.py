@@ -1,4 +1,7 @@
-"""Requests to brokers, all of which only read, and their answers. The client library connects, authenticates and encodes."""
+"""Requests that only read, and brokers' answers to them.
+
+The client library connects, authenticates and encodes.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`client.properties` of Kafka's own tools, for the client library. Secrets stay in memory: no message contains a value.
+"""`client.properties` of Kafka's own tools, for the client library.
 
+Secrets stay in memory: no message contains a value.
 Kafka: `SslConfigs`, `SaslConfigs`, `JaasContext`.
 """
 

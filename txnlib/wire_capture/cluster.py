@@ -1,4 +1,4 @@
-"""What brokers say about the cluster: partitions, leaders, offsets, settings, and the transactions that they know of."""
+"""What brokers say about partitions, settings and transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaders answered when a capture was taken over the wire: DESIGN.md 5.3, by the word of the leader.
+"""What leaders answered when a capture was taken over the wire.
 
 Kafka: to `ListOffsetsRequest` with isolation level READ_COMMITTED, a leader answers the last stable offset.
 """

@@ -49,7 +49,8 @@ def coverage(
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
 
     `partition_notes` (topic, partition, leader, replicas, ANSWERS) and `instants` (broker, folder, captured_at_ms) come from
-    capture.json. A null broker is the default; `<broker>/<name>` is one of several copies from a broker. `leaders`: see `coverage.leaders`.
+    capture.json. A null broker is the default; `<broker>/<name>` is one of several copies from a broker. `leaders`: see
+    `coverage.leaders`.
     `expected` (topic, partition) lists the partitions that should have been captured. `deleted_copies` (COPY): copies of deleted
     topics, which are not judged; None if there are none. `metadata_reach_ms`: a copy that was taken later may have had another
     leader than the metadata log says. `whole_metadata_ms`: up to when the metadata log is known to name every
@@ -180,7 +181,7 @@ def paths_of_segments(segments: DataFrame) -> DataFrame:
 
 
 def begins_at_snapshot() -> Column:
-    """Whether a copy was read only from some offset above its log start on: by choice, or from a snapshot (`readers.snapshot_start`)."""
+    """Whether a copy was read only from above its log start on: by scope, or from a snapshot (`readers.snapshot_start`)."""
     return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
 
 

@@ -1,0 +1,142 @@
+"""Captures of two busy brokers, held against their disks."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from tests.support import kafka, producers, wire_client
+from tests.support.memory_audits import audited
+from txnlib.cli import main
+from txnlib.readers.capture import FileKind, list_capture
+from txnlib.wire_capture.capture import ALL, OPEN, Taken, Wanted, take_capture
+from txnlib.wire_capture.client import Client
+from txnlib.wire_capture.pace import Progress
+
+pytestmark = pytest.mark.slow
+TWO_HOURS = 7_200_000
+ORDERS = 3
+CONTEXT = 5
+
+
+@dataclass(frozen=True)
+class Night:
+    """Captures of one cluster: busy, by both scopes when quiet, with a dead broker, and its disks."""
+
+    folder: Path
+    open: list[Taken]
+    #: Names of the requests of a second call with the same folder.
+    asked_again: list[str]
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
+    folder = tmp_path_factory.mktemp("brokers")
+    settings = {"transaction_state_log_num_partitions": "3", "transaction_partition_verification_enable": "false"}
+    with kafka.running(folder / "cluster", 2, **settings) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        topics = [NewTopic("orders", ORDERS, 2, config={"segment.ms": "300"}), NewTopic("stuck", 1, 1), NewTopic("quiet", 1, 2)]
+        for created in admin.create_topics(topics).values():
+            created.result(30)
+        begun = int(time.time() * 1000) - TWO_HOURS
+        wire_client.write_outside_a_transaction(cluster.bootstrap, "raw-client", "stuck", 0, timestamp=begun)
+        with producers.busy(cluster.bootstrap, "orders", ORDERS):
+            late = producers.transactional(cluster.bootstrap, "late-one")
+            late.begin_transaction()
+            producers.write(late, "orders", ORDERS, 2)
+            time.sleep(1)
+            _take(cluster.bootstrap, folder / "busy", ALL)
+        opened = _take(cluster.bootstrap, folder / OPEN, OPEN)
+        _take(cluster.bootstrap, folder / ALL, ALL)
+        asked: list[str] = []
+        _take(cluster.bootstrap, folder / ALL, ALL, asked)
+        for node, path in cluster.nodes.items():
+            shutil.copytree(path / "data", folder / "disk" / str(node))
+        yield Night(folder, opened, asked)
+
+
+class Noting(Client):
+    """A client that notes which requests it sends."""
+
+    asked: list[str]
+
+    def ask(self, request: Any, broker: int | None = None, **how: Any) -> Any:
+        self.asked.append(request.name)
+        return super().ask(request, broker, **how)
+
+
+def _take(bootstrap: str, output: Path, scope: str, asked: list[str] | None = None) -> list[Taken]:
+    with Noting(bootstrap, {}) as client:
+        client.asked = [] if asked is None else asked
+        return take_capture(client, Wanted(output, scope=scope, context=CONTEXT, cluster="night"), Progress(io.StringIO()))
+
+
+def _log(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
+
+
+@pytest.mark.parametrize("capture", ["busy", ALL])
+def test_fetched_batches_are_those_on_disk_byte_for_byte(night: Night, capture: str) -> None:
+    compared = 0
+    for fetched in (night.folder / capture).glob("[0-9]/*-[0-9]"):
+        wire, disk = _log(fetched), _log(night.folder / "disk" / fetched.parent.name / fetched.name)
+        assert disk.startswith(wire), fetched
+        assert capture == "busy" or disk == wire, fetched
+        compared += len(wire)
+    assert compared > 100_000
+
+
+def test_scope_open_fetches_the_end_of_the_same_log(night: Night) -> None:
+    for number in range(ORDERS):
+        (tail,) = [_log(path) for path in (night.folder / OPEN).glob(f"[0-9]/orders-{number}")]
+        (whole,) = [_log(path) for path in (night.folder / ALL).glob(f"[0-9]/orders-{number}")]
+        assert whole.endswith(tail)
+        assert 0 < len(tail) < len(whole)
+
+
+def test_a_partition_with_nothing_open_is_only_noted(night: Night) -> None:
+    (quiet,) = [taken for taken in night.open if taken.partition.topic == "quiet"]
+    assert (quiet.is_open, quiet.captured_at_ms, quiet.problem) == (False, None, None)
+    assert not list((night.folder / OPEN).glob("*/quiet-0"))
+
+
+def test_a_second_call_fetches_nothing_again(night: Night) -> None:
+    assert "FetchRequest" not in night.asked_again
+    assert "ListOffsetsRequest" in night.asked_again
+
+
+@pytest.mark.parametrize("capture", ["busy", OPEN, ALL])
+def test_every_file_of_the_capture_is_known(night: Night, capture: str) -> None:
+    assert list_capture([str(night.folder / capture)]).of_kind(FileKind.UNKNOWN, FileKind.REFUSED) == ()
+
+
+def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night) -> None:
+    columns = ("topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict", "reason", "do_not_abort_because")
+    as_of = max(json.loads((night.folder / ALL / "capture.json").read_text())["captured_at_ms"].values())
+    found = {
+        scope: sorted(
+            tuple(row[column] for column in columns)
+            for row in audited(spark, night.folder / scope, "--as-of", str(as_of)).rows("open_transactions")
+        )
+        for scope in (OPEN, ALL)
+    }
+    assert found[OPEN] == found[ALL]
+    assert {(row[0], row[5]) for row in found[ALL]} == {("stuck", "HANGING"), ("orders", "OPEN")}
+
+
+def test_no_broker_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text("request.timeout.ms=1000\n")
+    asked = ["capture", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(properties), "--output", str(tmp_path / "c")]
+    assert main.main(asked) == 2
+    assert "no broker answered" in capsys.readouterr().err
