@@ -294,7 +294,7 @@ LICENCES = {"hdfs-native": "Apache-2.0"}
 
 
 #: The extras that are for users, not for developers.
-USERS_EXTRAS = ("audit", "spark", "sql", "charts")
+USERS_EXTRAS = ("audit", "spark", "sql", "charts", "capture")
 
 
 def notices() -> str:

@@ -152,6 +152,7 @@ NOT_IMPORTED = {"pandas", "delta-spark", "botocore"}
 ANSWERS = ("cli", "core", "queries", "render")
 ASKS_SPARK = "txnlib/queries/spark_rows.py"
 CHARTS = "txnlib/charts.py"
+WIRE = "txnlib/wire_capture"
 EXTRAS = ("audit", "spark", "sql", "charts", "capture")
 
 
@@ -197,9 +198,11 @@ def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
     answers = {path for name in ANSWERS for path in (repository / "txnlib" / name).rglob("*.py")} - {repository / ASKS_SPARK}
     assert imported(repository, answers) == needs[""] | needs["sql"], "what txn-audit imports, and nothing else, is for everybody"
     assert imported(repository, files) | NOT_IMPORTED == set.union(*needs.values())
+    wire = set((repository / WIRE).rglob("*.py"))
+    assert imported(repository, wire) == needs["capture"] - NOT_IMPORTED
     charts = {repository / CHARTS}
     assert imported(repository, charts) == needs["charts"]
-    audits = imported(repository, files - answers - charts) - needs[""] - needs["charts"]
+    audits = imported(repository, files - answers - charts - wire) - needs[""] - needs["charts"]
     assert audits == needs["audit"] | needs["spark"] - NOT_IMPORTED
 
 
@@ -208,7 +211,7 @@ def test_the_cost_of_each_extra_is_in_the_docs(repository):
     rows = re.findall(r"^\| `txnlib(?:\[(\w+)\])?` \| (\d+) \| (.+) \|$", page, re.MULTILINE)
     assert {extra for extra, _, _ in rows} == declared(repository).keys()
     sizes = {extra: int(size) for extra, size, _ in rows}
-    assert sizes[""] < sizes["charts"] < sizes["sql"] < sizes["audit"] < sizes["spark"]
+    assert sizes[""] < sizes["charts"] < sizes["capture"] < sizes["sql"] < sizes["audit"] < sizes["spark"]
     assert f"dist/txnlib-{__version__}-py3-none-any.whl" in page
 
 

@@ -1,6 +1,7 @@
 """Captures over the wire, by a client that only reads.
 
-Needs the extra `capture`. A Fetch response contains the batches of a partition as they lie in its segments, control batches included. What is written here
+Needs the extra `capture`.
+A Fetch response contains the batches of a partition as they lie in its segments, control batches included. What is written here
 is an ordinary capture: an audit reads it like a copy of the brokers' disks.
 
 `client_properties` Kafka's client.properties · `client` requests and answers · `cluster` what brokers say about the cluster and its

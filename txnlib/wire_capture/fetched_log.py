@@ -1,6 +1,7 @@
 """One partition's batches, fetched and appended to segments on disk.
 
-Memory is bounded by one answer. Bytes are written as they come: a Fetch response contains whole batches as they lie in the broker's segment, possibly with one
+Memory is bounded by one answer.
+Bytes are written as they come: a Fetch response contains whole batches as they lie in the broker's segment, possibly with one
 before the offset that was asked for, and possibly with a part of one at the end. Kafka: `FetchResponse`, `DefaultRecordBatch`.
 """
 
