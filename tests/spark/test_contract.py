@@ -11,6 +11,7 @@ from tests.support.frames import assert_rows, empty
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.readers import arrow_schemas
 from txnlib.spark import coordinators, coverage, findings, metadata, producers, reports
+from txnlib.spark.coverage.answers import PARTITION_NOTES
 from txnlib.spark.schemas import READ_ONLY, TABLES, conform
 
 PACKAGES = (metadata, coverage, producers, coordinators, findings, reports)
@@ -40,7 +41,7 @@ FRAMES = {
     "leaders": "topic string, partition int, leader string, replicas array<string>, in_sync array<string>, leader_basis string, "
     "noted_leader string, assigned_leader string, led_epoch int, led_since_ms long",
     "deleted_copies": "topic string, partition int, source string",
-    "partition_notes": "topic string, partition int, leader int, replicas array<int>",
+    "partition_notes": PARTITION_NOTES,
     "instants": "broker string, folder string, captured_at_ms long",
     "expected": "topic string, partition int",
 }

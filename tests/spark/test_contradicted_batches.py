@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from tests.support.frames import assert_rows, noted_leaders
+from tests.support.frames import assert_rows, noted_leaders, partition_notes
 from txnlib.readers import arrow_schemas
 from txnlib.spark.coverage.contradicted_batches import (
     EPOCH,
@@ -92,7 +92,7 @@ def test_what_is_contradicted_at_the_end_of_a_segment(spark):
 
 def test_a_contradicted_batch_damages_its_copy_and_is_quarantined(spark):
     record_batches, segments, checkpoints = frames(spark)
-    notes = spark.createDataFrame([], "topic string, partition int, leader int, replicas array<int>")
+    notes = partition_notes(spark, [])
     instants = spark.createDataFrame([], "broker string, folder string, captured_at_ms long")
     expected = spark.createDataFrame([], "topic string, partition int")
     copies = coverage(segments, record_batches, checkpoints, notes, noted_leaders(notes), instants, expected).collect()

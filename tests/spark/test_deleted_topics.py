@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.frames import empty, noted_leaders
+from tests.support.frames import empty, noted_leaders, partition_notes
 from txnlib.spark.coverage.coverage import coverage
 from txnlib.spark.coverage.deleted_topics import with_gone
 from txnlib.spark.findings.deleted_topic_findings import CHECKPOINTED_WITHIN_MS, deleted_topic_findings
@@ -27,7 +27,7 @@ def frames(spark, noted, listed):
         spark.createDataFrame(
             [(*tp, f"{b}") for b, held in listed.items() for tp in held], "topic string, partition int, broker string"
         ),
-        spark.createDataFrame(notes, "topic string, partition int, leader int, replicas array<int>"),
+        partition_notes(spark, notes),
         spark.createDataFrame([(None, None, NOW)], "broker string, folder string, captured_at_ms long"),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.frames import empty, noted_leaders
+from tests.support.frames import empty, noted_leaders, partition_notes
 from txnlib.core.verdicts.copies import Copy, End, Role, known_until_ms
 from txnlib.spark.coverage.coverage import coverage
 from txnlib.spark.schemas import CHECKPOINTS, RECORD_BATCHES, SEGMENTS
@@ -47,7 +47,7 @@ def told(spark, cases, *, captured=NOW):
                 "unreadable": [],
             }
             rows.append([row.get(name) for name in SEGMENTS.names])
-    noted = spark.createDataFrame(notes, "topic string, partition int, leader int, replicas array<int>")
+    noted = partition_notes(spark, notes)
     found = coverage(
         spark.createDataFrame(rows, SEGMENTS),
         empty(spark, RECORD_BATCHES),

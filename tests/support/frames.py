@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
+from txnlib.spark.coverage.answers import PARTITION_NOTES
 from txnlib.spark.coverage.leaders import leaders
 from txnlib.spark.schemas import PARTITION_ASSIGNMENTS
 
@@ -28,8 +29,14 @@ def assert_rows(actual: DataFrame, expected: Iterable[Sequence[Any]], *columns: 
     assert_same(chosen, actual.sparkSession.createDataFrame(list(expected), chosen.schema))
 
 
-def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+def empty(spark: SparkSession, schema: StructType | str) -> DataFrame:
     return spark.createDataFrame([], schema)
+
+
+def partition_notes(spark: SparkSession, rows: Iterable[Sequence[Any]]) -> DataFrame:
+    """Notes on partitions, each with the first of their columns; the others are NULL."""
+    names = empty(spark, PARTITION_NOTES).columns
+    return spark.createDataFrame([(*row, *[None] * (len(names) - len(row))) for row in rows], PARTITION_NOTES)
 
 
 def noted_leaders(partition_notes: DataFrame) -> DataFrame:

@@ -60,8 +60,11 @@ def make_home(home: Path) -> Path:
 
 
 @contextmanager
-def running(folder: Path, brokers: int = 1, **settings: str) -> Iterator[Cluster]:
-    """A cluster whose brokers are their own controllers; `settings` with `_` for the dots of Kafka's names."""
+def running(folder: Path, brokers: int = 1, protocol: str = "PLAINTEXT", **settings: str) -> Iterator[Cluster]:
+    """A cluster whose brokers are their own controllers; `settings` with `_` for the dots of Kafka's names.
+
+    Names that contain dots are taken as they are. `protocol`: how clients and brokers talk to brokers.
+    """
     assert os.environ.get("KAFKA_CLASS_PATH"), "KAFKA_CLASS_PATH is not set: run the tests by ./run-tests.sh, which brings Kafka"
     home = make_home(folder / "kafka")
     ports = {node: (_free_port(), _free_port()) for node in range(1, brokers + 1)}
@@ -71,7 +74,7 @@ def running(folder: Path, brokers: int = 1, **settings: str) -> Iterator[Cluster
     cluster = Cluster(home, bootstrap, nodes, {})
     try:
         for node, (port, controller) in ports.items():
-            _configure(nodes[node], node, port, controller, voters, min(brokers, 3), settings)
+            _configure(nodes[node], node, port, controller, voters, min(brokers, 3), {"protocol": protocol, **settings})
         _in_each(cluster, "kafka-storage.sh", "format", "--cluster-id", CLUSTER_ID, "--config", "server.properties")
         for node, path in nodes.items():
             with (path / "out").open("wb") as out:
@@ -88,11 +91,14 @@ def running(folder: Path, brokers: int = 1, **settings: str) -> Iterator[Cluster
 
 
 def _configure(path: Path, node: int, port: int, controller: int, voters: str, replicas: int, given: dict[str, str]) -> None:
+    protocol = given.pop("protocol")
     settings = {
         "node.id": str(node),
         "process.roles": "broker,controller",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "listeners": f"{protocol}://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
         "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{protocol}:{protocol}",
+        "security.inter.broker.protocol": protocol,
         "controller.quorum.voters": voters,
         "log.dirs": str(path / "data"),
         "auto.create.topics.enable": "false",
@@ -101,7 +107,7 @@ def _configure(path: Path, node: int, port: int, controller: int, voters: str, r
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
-        **{name.replace("_", "."): value for name, value in given.items()},
+        **{name if "." in name else name.replace("_", "."): value for name, value in given.items()},
     }
     path.mkdir()
     (path / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

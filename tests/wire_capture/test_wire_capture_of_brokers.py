@@ -78,7 +78,7 @@ class Noting(Client):
 def _take(bootstrap: str, output: Path, scope: str, asked: list[str] | None = None) -> list[Taken]:
     with Noting(bootstrap, {}) as client:
         client.asked = [] if asked is None else asked
-        return take_capture(client, Wanted(output, scope=scope, context=CONTEXT, cluster="night"), Progress(io.StringIO()))
+        return take_capture(client, Wanted(output, scope=scope, context=CONTEXT, cluster="night"), Progress(io.StringIO())).taken
 
 
 def _log(folder: Path) -> bytes:

@@ -38,12 +38,13 @@ def capture(options: Namespace) -> CommandOutput:
         cluster=options.cluster,
     )
     with Client(options.bootstrap_server, client_config(properties, options.command_config or "")) as client:
-        taken = take_capture(client, wanted, Progress())
-    problems = sum(each.problem is not None for each in taken)
+        captured = take_capture(client, wanted, Progress())
+    problems = sum(each.problem is not None for each in captured.taken)
     notes = [f"capture: {options.output}. Audit it: ./spark-submit.sh audit --input {options.output} --output OUT"]
     if problems:
         notes.insert(0, f"{problems} partitions are not whole: call it again to go on with what is missing")
-    return CommandOutput(COLUMNS, [_row(each) for each in taken], notes=notes, exit_code=1 if problems else 0)
+    exit_code = 1 if problems or captured.is_without_coordinators else 0
+    return CommandOutput(COLUMNS, [_row(each) for each in captured.taken], notes=notes, exit_code=exit_code)
 
 
 def _rate(text: str) -> int:

@@ -24,7 +24,7 @@ from txnlib.spark.capture_source import read_capture
 from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coverage import coverage, quarantine
-from txnlib.spark.coverage.answers import ANSWERS
+from txnlib.spark.coverage.answers import ANSWERS, PARTITION_NOTES
 from txnlib.spark.coverage.coverage import lowered
 from txnlib.spark.coverage.leaders import deleted_copies, leaders
 from txnlib.spark.findings import findings
@@ -114,8 +114,7 @@ def _partition_notes(run: Run) -> DataFrame:
         (*topic_partition_of(name), noted.leader, noted.replicas, *(getattr(noted, answer) for answer in ANSWERS))
         for name, noted in _capture(run).notes.partitions.items()
     ]
-    answers = ", ".join(f"{answer} long" for answer in ANSWERS)
-    return local_rows(run.spark, rows, f"topic string, partition int, leader int, replicas array<int>, {answers}")
+    return local_rows(run.spark, rows, PARTITION_NOTES)
 
 
 def _instants(run: Run) -> DataFrame:

@@ -34,6 +34,10 @@ SCOPES: Final = (OPEN, ALL)
 CONTEXT_OFFSETS: Final = 5_000
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 1.0
+_NEEDED: Final = (
+    "Without it the audit cannot tell what hangs: every open transaction will be UNKNOWN. Needed: the operations DESCRIBE and READ "
+    "on it"
+)
 #: Leaders that are fetched from at the same time.
 _THREADS: Final = 8
 _SETTING_FIELDS: Final = {
@@ -82,10 +86,18 @@ class Taken:
         return self.last_stable < self.high_watermark
 
 
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What became of each partition, and whether this user was refused the coordinators."""
+
+    taken: list[Taken]
+    is_without_coordinators: bool
+
+
 def take_capture(
     client: Client, wanted: Wanted, progress: Progress, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-) -> list[Taken]:
-    """Captures a cluster to `wanted.output`; what became of each partition. Raises UsageError if there is nothing to capture."""
+) -> Captured:
+    """Captures a cluster to `wanted.output`. Raises UsageError if there is nothing to capture."""
     return _Capture(client, wanted, progress, now_ms).run()
 
 
@@ -98,7 +110,7 @@ class _Capture:
         self._metadata: cluster.Metadata
         self._coordinators: tuple[Partition, ...] = ()
 
-    def run(self) -> list[Taken]:
+    def run(self) -> Captured:
         partitions = self._find()
         settings = self._settings()
         self._write_notes(settings, is_complete=False)
@@ -115,7 +127,7 @@ class _Capture:
         self._ask_coordinators()
         self._write_checkpoints()
         self._write_notes(settings, is_complete=True)
-        return [self._taken[each] for each in sorted(self._taken)]
+        return Captured([self._taken[each] for each in sorted(self._taken)], is_without_coordinators=bool(self._metadata.refused))
 
     # ---- What there is
 
@@ -123,14 +135,11 @@ class _Capture:
         """The partitions besides the coordinators; notes what cannot be captured."""
         every = cluster.metadata(self._client)
         own = cluster.metadata(self._client, [TRANSACTION_STATE_TOPIC])
-        self._metadata = replace(every, refused={**every.refused, **own.refused})
-        self._coordinators = own.partitions
-        if not own.partitions:
-            why = own.refused.get(TRANSACTION_STATE_TOPIC, "there is no such topic")
-            self._progress.say(
-                f"{TRANSACTION_STATE_TOPIC}: {why}. Without it the audit cannot tell what hangs: every open transaction will be "
-                "UNKNOWN. Needed: the operations DESCRIBE and READ on it"
-            )
+        self._metadata, self._coordinators = replace(every, refused=own.refused), own.partitions
+        if own.refused:
+            self._progress.say(f"this user may not describe {TRANSACTION_STATE_TOPIC}. {_NEEDED}")
+        elif not own.partitions:
+            self._progress.say(f"there is no {TRANSACTION_STATE_TOPIC}: no producer ever asked this cluster for transactions")
         pattern = None if self._wanted.topics is None else re.compile(self._wanted.topics)
         others = [
             each
@@ -141,9 +150,11 @@ class _Capture:
             raise UsageError("there is no topic to capture that this user may describe, or --topics matches none")
         for each in (*own.partitions, *others):
             self._taken[each] = Taken(each)
-        unreadable = sorted({each.topic for each in (*own.partitions, *others) if each.is_readable is False})
+        unreadable = sorted({each.topic for each in others if each.is_readable is False})
         if unreadable:
             self._progress.say(f"this user may not read {', '.join(unreadable)}. Needed: the operation READ on these topics")
+        if any(each.is_readable is False for each in own.partitions):
+            self._progress.say(f"this user may not read {TRANSACTION_STATE_TOPIC}. {_NEEDED}")
         for each in (*own.partitions, *others):
             if each.leader == NO_LEADER:
                 self._taken[each].problem = "no broker leads it"

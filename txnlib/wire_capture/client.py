@@ -59,13 +59,36 @@ class Client:
         self._net = NetworkSelector(**given)
         self._manager = KafkaConnectionManager(self._net, bootstrap_servers=servers, **given)
         self._net.start()
+        remedy = "Check the address, the network and --command-config"
+        refused = self._manager.run(self._authentication_error)
+        if refused is not None:
+            self.close()
+            remedy = "Check mechanism, user and password in --command-config"
+            raise UnreadableInputError(bootstrap, f"a broker answers, but not to this user: {_said(refused)}", remedy) from refused
         try:
             self._manager.bootstrap(timeout_ms=int(seconds * 1000))
         except self._failed as error:
             self.close()
-            raise UnreadableInputError(
-                bootstrap, f"no broker answered: {_said(error)}", "Check the address, the network and --command-config"
-            ) from error
+            raise UnreadableInputError(bootstrap, f"no broker answered: {_said(error)}", remedy) from error
+
+    async def _authentication_error(self) -> Exception | None:
+        """Why the first broker that answers does not let this user in; None if it does, or if none answers.
+
+        The library's own bootstrap would try again until its time is up, and then say only that it is.
+        """
+        for broker in self._manager.cluster.bootstrap_brokers():
+            connection = self._manager.get_connection(broker.node_id, refresh_metadata_on_err=False)
+            try:
+                await connection
+            except Exception as error:  # of any library that authenticates
+                # The broker tells its version before it authenticates anyone.
+                if connection.broker_version is not None:
+                    return error
+            else:
+                return None
+            finally:
+                connection.close()
+        return None
 
     def __enter__(self) -> Client:
         return self

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.wire_capture.client import MOVED, REFUSED, UNKNOWN_TOPIC_OR_PARTITION, Client, check
+from txnlib.wire_capture.client import REFUSED, Client, check
 
 #: `ListOffsetsRequest`: the newest offset, and the log start.
 LATEST: Final = -1
@@ -61,12 +61,12 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The cluster, and why topics are missing: topic -> what the broker said."""
+    """The cluster, and the topics that this user may not see although it named them."""
 
     cluster_id: str | None
     brokers: tuple[int, ...]
     partitions: tuple[Partition, ...]
-    refused: dict[str, str]
+    refused: tuple[str, ...]
 
 
 def metadata(client: Client, topics: Sequence[str] | None = None) -> Metadata:
@@ -80,14 +80,11 @@ def metadata(client: Client, topics: Sequence[str] | None = None) -> Metadata:
         topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=version >= 8, max_version=version
     )
     answer = client.ask(request)
-    refused: dict[str, str] = {}
+    refused: list[str] = []
     found: list[Partition] = []
     for of_topic in answer.topics:
         if of_topic.error_code in REFUSED:
-            refused[of_topic.name] = "this user may not describe it"
-            continue
-        if of_topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
-            refused[of_topic.name] = "there is no such topic, or this user may not see it"
+            refused.append(of_topic.name)
             continue
         allowed = set(of_topic.authorized_operations or ())
         found += [
@@ -103,7 +100,7 @@ def metadata(client: Client, topics: Sequence[str] | None = None) -> Metadata:
             )
             for each in of_topic.partitions
         ]
-    return Metadata(answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), refused)
+    return Metadata(answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), tuple(refused))
 
 
 def _base64(topic_id: Any) -> str:
@@ -244,6 +241,3 @@ def _by_topic(partitions: Iterable[Partition]) -> list[tuple[str, list[Partition
     for each in partitions:
         of_topic.setdefault(each.topic, []).append(each)
     return list(of_topic.items())
-
-
-__all__ = ["MOVED", "Metadata", "Partition", "active_producers", "metadata", "offsets"]

@@ -36,8 +36,8 @@ class Pace:
 class Progress:
     """Says how many offsets of how many are fetched, every few seconds, with the time that is left at this rate."""
 
-    def __init__(self, out: TextIO = sys.stderr, clock: Callable[[], float] = time.monotonic) -> None:
-        self._out, self._clock = out, clock
+    def __init__(self, out: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out, self._clock = out or sys.stderr, clock
         self._lock = threading.Lock()
         self._began = self._said_at = clock()
         self._total = self._done = self._bytes = 0

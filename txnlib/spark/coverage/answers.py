@@ -16,6 +16,10 @@ from txnlib.spark.schemas import TOPIC_PARTITION
 
 #: Columns of the notes on partitions in capture.json that come from the leader.
 ANSWERS: Final = ("log_start_offset", "high_watermark", "last_stable_offset", "answered_at_ms", "fetched_from")
+#: The notes on partitions in capture.json, as a frame.
+PARTITION_NOTES: Final = "topic string, partition int, leader int, replicas array<int>, " + ", ".join(
+    f"{answer} long" for answer in ANSWERS
+)
 
 
 def with_answers(copies: DataFrame, partition_notes: DataFrame) -> DataFrame:
