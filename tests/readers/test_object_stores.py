@@ -93,7 +93,13 @@ def test_a_capture_in_a_store_has_the_same_files_and_notes(uploaded, quickstart)
     assert [replace(file, path=file.path.removeprefix(uploaded)) for file in there.files] == [
         replace(file, path=file.path.removeprefix(str(quickstart))) for file in here.files
     ]
-    assert {file.kind for file in there.files} == set(FileKind) - {FileKind.CONSOLE, FileKind.SKIPPED_SEGMENT, FileKind.REFUSED}
+    assert {file.kind for file in there.files} == set(FileKind) - {
+        FileKind.CONSOLE,
+        FileKind.SKIPPED_SEGMENT,
+        FileKind.REFUSED,
+        FileKind.LIVE_PRODUCERS,
+        FileKind.LIVE_TRANSACTIONS,
+    }
 
 
 @pytest.mark.parametrize("table", arrow_schemas.TABLES)

@@ -16,7 +16,9 @@ committed_offsets     SEGMENT(__consumer_offsets)
 metadata_log          SEGMENT(__cluster_metadata) DUMP METADATA_SNAPSHOT
 console_log           CONSOLE
 segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED SKIPPED_SEGMENT
-segments              METADATA_SNAPSHOT
+segments              METADATA_SNAPSHOT LIVE_PRODUCERS LIVE_TRANSACTIONS
+live_producers        LIVE_PRODUCERS
+live_transactions     LIVE_TRANSACTIONS
 segment_parts         SEGMENT
 producer_snapshots    PRODUCER_SNAPSHOT DUMP
 aborted_transactions  TRANSACTION_INDEX

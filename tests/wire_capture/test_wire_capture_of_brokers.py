@@ -6,7 +6,7 @@ import io
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,13 +125,52 @@ def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night)
     as_of = max(json.loads((night.folder / ALL / "capture.json").read_text())["captured_at_ms"].values())
     found = {
         scope: sorted(
-            tuple(row[column] for column in columns)
+            # Each capture has its own instant, from which an age is counted.
+            tuple(str(row[column]).partition("; safe from")[0] for column in columns)
             for row in audited(spark, night.folder / scope, "--as-of", str(as_of)).rows("open_transactions")
         )
         for scope in (OPEN, ALL)
     }
     assert found[OPEN] == found[ALL]
     assert {(row[0], row[5]) for row in found[ALL]} == {("stuck", "HANGING"), ("orders", "OPEN")}
+
+
+def _disagreements(spark: SparkSession, folder: Path) -> set[tuple[str, str, int]]:
+    as_of = max(json.loads((folder / "capture.json").read_text())["captured_at_ms"].values())
+    rows = audited(spark, folder, "--as-of", str(as_of)).rows("findings")
+    return {(row["name"], row["topic"], row["offset"]) for row in rows if row["name"].startswith("LIVE_")}
+
+
+def _changed(path: Path, name: str, change: Callable[[Any], Any]) -> None:
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        for place in row.get("producers", [row]):
+            if place[name] is not None:
+                place[name] = change(place[name])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("capture", ["busy", OPEN, ALL])
+def test_logs_agree_with_what_the_brokers_said(spark: SparkSession, night: Night, capture: str) -> None:
+    described = [path for path in (night.folder / capture).glob("*/describe-*.jsonl") if path.read_text()]
+    assert {path.name for path in described} == {"describe-producers.jsonl", "describe-transactions.jsonl"}
+    assert _disagreements(spark, night.folder / capture) == set()
+
+
+def test_a_log_that_disagrees_with_its_brokers_is_found(spark: SparkSession, night: Night, tmp_path: Path) -> None:
+    folder = tmp_path / "capture"
+    shutil.copytree(night.folder / OPEN, folder)
+    for path in folder.glob("*/describe-producers.jsonl"):
+        _changed(path, "current_transaction_start_offset", lambda start: start + 1)
+    for path in folder.glob("*/describe-transactions.jsonl"):
+        _changed(path, "producer_epoch", lambda epoch: epoch + 1)
+    found = _disagreements(spark, folder)
+    assert {(name, topic) for name, topic, _ in found} == {
+        ("LIVE_PRODUCER_DISAGREES", "orders"),
+        ("LIVE_PRODUCER_DISAGREES", "stuck"),
+        ("LIVE_STATE_DISAGREES", "__transaction_state"),
+    }
+    assert ("LIVE_PRODUCER_DISAGREES", "stuck", 0) in found
 
 
 def test_no_broker_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

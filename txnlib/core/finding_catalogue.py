@@ -11,31 +11,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from txnlib.core import finding_advice as advice
 from txnlib.core.finding_rule import FindingRule, Severity, Topic
 
 __all__ = ["FINDINGS", "Finding", "FindingRule", "Severity", "Topic"]
-
-_ACCEPTED_BY_A_LEADER = (
-    "a leader accepted a batch that it should have refused. An unclean election or removed records explain this. If neither "
-    "happened, keep the segments and report the problem to Apache Kafka with the rows of `findings`."
-)
-_TWO_COORDINATORS = (
-    "two brokers acted as the same coordinator. Look for long pauses or a network partition at that time, and compare what the two "
-    "decided about each transaction."
-)
-_WRITTEN_BY_NO_COORDINATOR = (
-    "no coordinator writes such records. Check that the copies are from one cluster and one time. If they are, look for an unclean "
-    "election of that `__transaction_state` partition."
-)
-_EXPLAINS_WHAT_FOLLOWS = "nothing to do. They explain the records that follow."
-_SELDOM_HARMFUL = "odd, but seldom harmful by themselves. If a transaction of the same id hangs, they help to explain it."
-_REUSE_IDS = (
-    "an application creates a new id for each use. Make it reuse its ids, because brokers keep every id in memory until it expires."
-)
-_REBUILD_THE_INDEX = (
-    "the index of that segment is wrong. Stop the broker, remove that `.txnindex`, and let it be rebuilt. Until then consumers "
-    "may read aborted records or miss committed ones."
-)
 
 
 _I, _W, _E, _C = Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.CRITICAL
@@ -49,25 +28,25 @@ class Finding(Enum):
         _E,
         Topic.BATCHES,
         "A batch or marker with an older producer epoch follows one with a newer epoch. No correct leader accepts that.",
-        _ACCEPTED_BY_A_LEADER,
+        advice.ACCEPTED_BY_A_LEADER,
     )
     OUT_OF_ORDER_SEQUENCE_NUMBER = FindingRule(
         _W,
         Topic.BATCHES,
         "The first sequence of a batch does not follow the last sequence of its producer: records are missing or repeated.",
-        _ACCEPTED_BY_A_LEADER,
+        advice.ACCEPTED_BY_A_LEADER,
     )
     INVALID_TXN_STATE = FindingRule(
         _E,
         Topic.BATCHES,
         "A non-transactional batch is inside an open transaction of the same producer.",
-        _ACCEPTED_BY_A_LEADER,
+        advice.ACCEPTED_BY_A_LEADER,
     )
     TRANSACTION_COORDINATOR_FENCED = FindingRule(
         _E,
         Topic.OUTCOME,
         "A marker with an older coordinator epoch follows one with a newer epoch: a deposed coordinator was still writing.",
-        _TWO_COORDINATORS,
+        advice.TWO_COORDINATORS,
     )
     TIMESTAMP_IN_FUTURE = FindingRule(
         _W,
@@ -111,67 +90,67 @@ class Finding(Enum):
         _E,
         Topic.RECORDS,
         "Two consecutive records of a transactional id form a step that the coordinator never takes.",
-        _WRITTEN_BY_NO_COORDINATOR,
+        advice.WRITTEN_BY_NO_COORDINATOR,
     )
     SUSPICIOUS_PHANTOM_APPEND = FindingRule(
         _I,
         Topic.RECORDS,
         "A record looks like an append that timed out: the coordinator rolled it back in memory, but not in the log.",
-        _EXPLAINS_WHAT_FOLLOWS,
+        advice.EXPLAINS_WHAT_FOLLOWS,
     )
     STATE_NEVER_WRITTEN = FindingRule(
         _E,
         Topic.RECORDS,
         "A record contains a state that exists only in the coordinator's memory.",
-        _WRITTEN_BY_NO_COORDINATOR,
+        advice.WRITTEN_BY_NO_COORDINATOR,
     )
     PARTITIONS_CHANGED = FindingRule(
         _W,
         Topic.RECORDS,
         "A transaction lost partitions, or its Prepare record lists other partitions than the record before it.",
-        _SELDOM_HARMFUL,
+        advice.SELDOM_HARMFUL,
     )
     TIMEOUT_CHANGED = FindingRule(
         _W,
         Topic.RECORDS,
         "The timeout changed at a step other than an initialisation.",
-        _SELDOM_HARMFUL,
+        advice.SELDOM_HARMFUL,
     )
     START_TIMESTAMP_MISSING = FindingRule(
         _W,
         Topic.RECORDS,
         "A record of a transaction that has begun has no start time.",
-        _SELDOM_HARMFUL,
+        advice.SELDOM_HARMFUL,
     )
     START_TIMESTAMP_IN_EMPTY = FindingRule(
         _W,
         Topic.RECORDS,
         "A record in state Empty has the start time of a transaction.",
-        _SELDOM_HARMFUL,
+        advice.SELDOM_HARMFUL,
     )
     START_TIMESTAMP_CHANGED = FindingRule(
         _W,
         Topic.RECORDS,
         "The start time changed between two records of one transaction.",
-        _SELDOM_HARMFUL,
+        advice.SELDOM_HARMFUL,
     )
     PARTITIONS_IN_EMPTY = FindingRule(
         _W,
         Topic.RECORDS,
         "A record in state Empty lists partitions.",
-        _SELDOM_HARMFUL,
+        advice.SELDOM_HARMFUL,
     )
     PRODUCER_ID_CHANGED = FindingRule(
         _E,
         Topic.RECORDS,
         "The producer id changed at a step that is neither an initialisation nor a completion with exhausted epochs.",
-        _WRITTEN_BY_NO_COORDINATOR,
+        advice.WRITTEN_BY_NO_COORDINATOR,
     )
     PRODUCER_EPOCH_WENT_BACK = FindingRule(
         _E,
         Topic.RECORDS,
         "The epoch of a producer id decreased between two records.",
-        _WRITTEN_BY_NO_COORDINATOR,
+        advice.WRITTEN_BY_NO_COORDINATOR,
     )
     UNEXPECTED_PRODUCER_EPOCH = FindingRule(
         _W,
@@ -180,19 +159,19 @@ class Finding(Enum):
             "A step ends with an epoch that the coordinator would not assign: it raises an epoch only by 1, when it initialises an "
             "id or ends a transaction."
         ),
-        _SELDOM_HARMFUL,
+        advice.SELDOM_HARMFUL,
     )
     EPOCH_DOUBLE_BUMP = FindingRule(
         _I,
         Topic.RECORDS,
         "A coordinator's abort raised the epoch by two (KAFKA-19367, Kafka 4.0.0). Harmless on its own.",
-        _EXPLAINS_WHAT_FOLLOWS,
+        advice.EXPLAINS_WHAT_FOLLOWS,
     )
     COORDINATOR_EPOCH_WENT_BACK = FindingRule(
         _E,
         Topic.RECORDS,
         "The leader epoch of a coordinator partition decreased between two records: two coordinators wrote to it.",
-        _WRITTEN_BY_NO_COORDINATOR,
+        advice.WRITTEN_BY_NO_COORDINATOR,
     )
     EPOCH_BEYOND_EXHAUSTION = FindingRule(
         _W,
@@ -262,7 +241,7 @@ class Finding(Enum):
         _E,
         Topic.OUTCOME,
         "A marker has an older coordinator epoch than the decision: a deposed coordinator wrote it.",
-        _TWO_COORDINATORS,
+        advice.TWO_COORDINATORS,
     )
     ABORTED_WHILE_ONGOING = FindingRule(
         _E,
@@ -309,7 +288,7 @@ class Finding(Enum):
             "An application abandons its transactional ids after one use. Coordinators keep each id until it expires. The severity "
             "is INFO while there are few."
         ),
-        _REUSE_IDS,
+        advice.REUSE_IDS,
     )
     PRODUCER_IDS_NOT_REUSED = FindingRule(
         _W,
@@ -318,7 +297,7 @@ class Finding(Enum):
             "Producers of a partition wrote one batch each and were then abandoned. The broker keeps each producer until it "
             "expires. The severity is INFO while there are few."
         ),
-        _REUSE_IDS,
+        advice.REUSE_IDS,
     )
     # Between copies and files of one partition
     COPIES_DISAGREE = FindingRule(
@@ -365,13 +344,25 @@ class Finding(Enum):
         _E,
         Topic.FILES,
         "An aborted transaction is not in the transaction index: read_committed consumers read its records.",
-        _REBUILD_THE_INDEX,
+        advice.REBUILD_THE_INDEX,
     )
     INDEXED_ABORT_NOT_IN_LOG = FindingRule(
         _E,
         Topic.FILES,
         "The transaction index lists an abort whose marker is not in the log: consumers skip records that were not aborted.",
-        _REBUILD_THE_INDEX,
+        advice.REBUILD_THE_INDEX,
+    )
+    LIVE_PRODUCER_DISAGREES = FindingRule(
+        _E,
+        Topic.FILES,
+        "The leader and its log disagree about the open transaction of a producer.",
+        advice.CAPTURE_AGAIN,
+    )
+    LIVE_STATE_DISAGREES = FindingRule(
+        _E,
+        Topic.FILES,
+        "The coordinator and its log disagree about the state of a transactional id.",
+        advice.CAPTURE_AGAIN,
     )
     # Forecasts. The rules are in `core.findings.forecasts`; the evidence has the arithmetic, and `expected` the date.
     PRODUCER_EPOCHS_RUN_OUT = FindingRule(

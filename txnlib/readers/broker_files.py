@@ -103,9 +103,7 @@ def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch
         reason = f"INCOMPLETE_TRANSACTION_INDEX: {rest} bytes of an entry of {ENTRY.size}"
         sample = content[-rest:][:SAMPLE_BYTES].hex()
         unreadable = {"position": len(content) - rest, "length": rest, "reason": reason, "sample": sample, "next_offset": None}
-        yield _segment_without_batches(
-            file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [unreadable]}
-        )
+        yield segment_without_batches(file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [unreadable]})
 
 
 def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: int = 0) -> Iterator[pa.RecordBatch]:
@@ -120,7 +118,7 @@ def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: 
     unreadable = {"position": position, "length": end - position, "reason": reason, "sample": sample, "next_offset": None}
     is_segment = file.kind is FileKind.SEGMENT or (file.kind is FileKind.REFUSED and file.topic is not None)
     seen = {"bytes": file.size, "tail": "CORRUPT", "is_decoded": is_segment and file.offset >= 0, "unreadable": [unreadable]}
-    yield _segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
+    yield segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
 
 
 def read_metadata_snapshot_problems(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -137,10 +135,11 @@ def read_metadata_snapshot_problems(batches: Iterator[pa.RecordBatch]) -> Iterat
 
 def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row of `arrow_schemas.SEGMENTS` for a segment that was not read because a producer snapshot replaces it."""
-    yield _segment_without_batches(file, {"bytes": 0, "tail": "SKIPPED", "is_decoded": True, "unreadable": []})
+    yield segment_without_batches(file, {"bytes": 0, "tail": "SKIPPED", "is_decoded": True, "unreadable": []})
 
 
-def _segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
+def segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
+    """The row of `segments` for a file that has no batches, with what was seen of it."""
     row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": optional(file.offset), "batches": 0} | seen
     if file.part is None:
         return pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)

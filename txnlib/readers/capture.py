@@ -43,6 +43,9 @@ class FileKind(StrEnum):
     METADATA_SNAPSHOT = "metadata_snapshot"
     #: Listed but never opened: not a regular file, a link out of the input, or a name that no broker uses.
     REFUSED = "refused"
+    #: What brokers answered when the capture was taken over the wire.
+    LIVE_PRODUCERS = "live_producers"
+    LIVE_TRANSACTIONS = "live_transactions"
     UNKNOWN = "unknown"
 
 
@@ -154,10 +157,13 @@ CHECKPOINTS: Final = {
     "leader-epoch-checkpoint": LEADER_EPOCH,
     "partition.metadata": TOPIC_ID,
 }
-#: What brokers answered when `txn-audit capture` asked them, for people.
-LIVE_ANSWERS: Final = ("describe-producers.jsonl", "describe-transactions.jsonl")
+#: What brokers answered when `txn-audit capture` asked them.
+LIVE_ANSWERS: Final = {
+    "describe-producers.jsonl": FileKind.LIVE_PRODUCERS,
+    "describe-transactions.jsonl": FileKind.LIVE_TRANSACTIONS,
+}
 #: Files that contain nothing an audit needs.
-_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", ".lock", ".kafka_cleanshutdown", "quorum-state", *LIVE_ANSWERS})
+_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", ".lock", ".kafka_cleanshutdown", "quorum-state"})
 _SILENT_ENDINGS: Final = (
     ".index",
     ".timeindex",
@@ -254,13 +260,10 @@ def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
     is_metadata_snapshot = folder.name == _METADATA_FOLDER and _METADATA_SNAPSHOT.fullmatch(name) is not None
     if name in _SILENT_NAMES or (name.endswith(_SILENT_ENDINGS) and not is_metadata_snapshot):
         return None
+    if name in LIVE_ANSWERS:
+        return CaptureFile(path, LIVE_ANSWERS[name], _source("raw", folder, base), size, is_outside=entry.is_outside)
     if name in CHECKPOINTS:
-        if name == "partition.metadata" and _MOVED_FOLDER.fullmatch(folder.name):
-            return None
-        log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name in _OF_PARTITION else folder
-        topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
-        source = _source("raw", log_dir, base)
-        return CaptureFile(path, FileKind.CHECKPOINT, source, size, topic, partition, is_outside=entry.is_outside)
+        return _checkpoint(entry, base)
     for pattern, kind in _NUMBERED.items():
         match = pattern.fullmatch(name)
         if match and _MOVED_FOLDER.fullmatch(folder.name):
@@ -283,6 +286,18 @@ def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
         where = (_source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
         return CaptureFile(path, FileKind.CONSOLE, *where, is_outside=entry.is_outside)
     return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size, is_outside=entry.is_outside)
+
+
+def _checkpoint(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
+    """A file of CHECKPOINTS; None for the topic id of a folder that Kafka is deleting or making."""
+    path = PurePosixPath(entry.path)
+    name, folder = path.name, path.parent
+    if name == "partition.metadata" and _MOVED_FOLDER.fullmatch(folder.name):
+        return None
+    log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name in _OF_PARTITION else folder
+    topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
+    source = _source("raw", log_dir, base)
+    return CaptureFile(entry.path, FileKind.CHECKPOINT, source, entry.size, topic, partition, is_outside=entry.is_outside)
 
 
 def _kind_of_text(head: bytes) -> FileKind | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError
-from txnlib.readers import arrow_schemas, broker_files, console, dump, segment
+from txnlib.readers import arrow_schemas, broker_files, console, dump, live_answers, segment
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.reader_state import AT_START
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
@@ -149,4 +149,8 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("producer_snapshots", FileKind.DUMP): partial(_from_dump, dump.read_producer_snapshots),
     ("aborted_transactions", FileKind.TRANSACTION_INDEX): broker_files.read_aborted_transactions,
     ("checkpoints", FileKind.CHECKPOINT): broker_files.read_checkpoints,
+    ("live_producers", FileKind.LIVE_PRODUCERS): live_answers.read_live_producers,
+    ("live_transactions", FileKind.LIVE_TRANSACTIONS): live_answers.read_live_transactions,
+    ("segments", FileKind.LIVE_PRODUCERS): live_answers.read_live_answer_problems,
+    ("segments", FileKind.LIVE_TRANSACTIONS): live_answers.read_live_answer_problems,
 }

@@ -113,7 +113,11 @@ MARKERS: Final = spark_type(coordinators.MARKERS)
 STEPS: Final = spark_type(reports.STEPS)
 
 #: Rows that the reader yields and that are not stored as a table.
-READ_ONLY: Final[Mapping[str, StructType]] = {"console_log": TRANSACTION_LOG}
+READ_ONLY: Final[Mapping[str, StructType]] = {
+    "console_log": TRANSACTION_LOG,
+    "live_producers": spark_schema(ingested.LIVE_PRODUCERS.fields),
+    "live_transactions": spark_schema(ingested.LIVE_TRANSACTIONS.fields),
+}
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:

@@ -73,7 +73,9 @@ class Taken:
     fetched_from: int | None = None
     end_offset: int | None = None
     bytes: int = 0
+    #: What the leader said about producers, and its high watermark just before.
     producers: list[dict[str, Any]] | None = None
+    asked_mark: int | None = None
     answered_at_ms: int | None = None
     problem: str | None = None
     notes: list[str] = field(default_factory=list)
@@ -123,8 +125,8 @@ class _Capture:
         self._ask_producers(partitions)
         self._plan(in_scope)
         self._take_each(in_scope, self._take_partition)
-        self._take_each(self._coordinators, self._take_coordinator_again)
         self._ask_coordinators()
+        self._take_each(self._coordinators, self._take_coordinator_again)
         self._write_checkpoints()
         self._write_notes(settings, is_complete=True)
         return Captured([self._taken[each] for each in sorted(self._taken)], is_without_coordinators=bool(self._metadata.refused))
@@ -196,7 +198,8 @@ class _Capture:
         """Notes what the leaders say about producers, where something is open."""
         asked = [each for each in partitions if self._taken[each].is_open]
         for each, producers in cluster.active_producers(self._client, asked).items():
-            self._taken[each].producers = producers
+            taken = self._taken[each]
+            taken.producers, taken.asked_mark = producers, taken.high_watermark
 
     def _plan(self, partitions: Iterable[Partition]) -> None:
         """Decides from which offset on each partition is fetched."""
@@ -344,20 +347,22 @@ class _Capture:
     # ---- The other files
 
     def _ask_coordinators(self) -> None:
-        """Writes what the coordinators say about their transactional ids."""
-        leaders = {
-            taken.partition.partition: taken.partition.leader for taken in self._taken.values() if taken.partition.is_coordinator
-        }
+        """Writes what the coordinators say about their transactional ids, and how far their logs are fetched already."""
+        own = {taken.partition.partition: taken for taken in self._taken.values() if taken.partition.is_coordinator}
         for broker in self._metadata.brokers:
             at = self._now_ms()
             try:
-                listed = cluster.listed_transactions(self._client, broker)
-                own = [each for each in listed if leaders.get(partition_for(each["transactional_id"], len(leaders) or 1)) == broker]
-                described = cluster.described_transactions(self._client, broker, [each["transactional_id"] for each in own])
+                ids = [each["transactional_id"] for each in cluster.listed_transactions(self._client, broker)]
+                described = cluster.described_transactions(self._client, broker, ids)
             except (MovedError, RefusedError, OSError) as error:
                 self._progress.say(f"the coordinators of broker {broker} did not answer: {error}")
                 continue
-            rows = [{"asked_at_ms": at, **each} for each in described]
+            rows = []
+            for each in described:
+                partition = partition_for(each["transactional_id"], max(len(own), 1))
+                end = own[partition].end_offset if partition in own else None
+                where = {"asked_at_ms": at, "coordinator_partition": partition, "log_end_offset": end}
+                rows.append({**where, **each})
             files.write_lines(self._wanted.output / str(broker) / files.DESCRIBED_TRANSACTIONS, rows)
 
     def _write_checkpoints(self) -> None:
@@ -377,6 +382,7 @@ class _Capture:
                     "partition": each.partition.partition,
                     "asked_at_ms": each.answered_at_ms,
                     "last_stable_offset": each.last_stable,
+                    "high_watermark": each.asked_mark,
                     "producers": each.producers,
                 }
                 for each in some

@@ -19,6 +19,7 @@ _BY_HAND: Final = "brokers do not log the WriteTxnMarkers request of kafka-trans
 _INDEX: Final = BrokerLogs(
     (cluster.INDEX_REBUILT,), "a broker reads the transaction index without checking it, except when it starts after a crash"
 )
+_NOT_COMPARED: Final = BrokerLogs(silent_because="brokers do not compare their memory with their logs after they have loaded them")
 _FORECAST: Final = BrokerLogs(silent_because="it is a forecast, and what it is about has not happened yet")
 _UNCLEAN: Final = BrokerLogs(cluster.UNCLEAN)
 
@@ -90,6 +91,8 @@ LOGS_OF_FINDINGS: Final[Mapping[Finding, BrokerLogs]] = {
     Finding.COPY_OF_DELETED_TOPIC: BrokerLogs((*cluster.DELETED, cluster.LOG_STRAY)),
     Finding.ABORT_NOT_INDEXED: _INDEX,
     Finding.INDEXED_ABORT_NOT_IN_LOG: _INDEX,
+    Finding.LIVE_PRODUCER_DISAGREES: _NOT_COMPARED,
+    Finding.LIVE_STATE_DISAGREES: _NOT_COMPARED,
     Finding.PRODUCER_EPOCHS_RUN_OUT: _FORECAST,
     Finding.TRANSACTIONAL_ID_EXPIRES: _FORECAST,
     Finding.PRODUCER_IDS_FILL_MEMORY: _FORECAST,

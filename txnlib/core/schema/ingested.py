@@ -253,6 +253,25 @@ ABORTED_TRANSACTIONS: Final = Table(
     ),
 )
 
+#: What leaders answered about the producers of their partitions. These rows and the next ones are not stored.
+LIVE_PRODUCERS: Final = struct(
+    topic=STRING,
+    partition=INT,
+    high_watermark=LONG,
+    producer_id=LONG,
+    producer_epoch=INT,
+    current_transaction_start_offset=LONG,
+)
+#: What coordinators answered about their transactional ids.
+LIVE_TRANSACTIONS: Final = struct(
+    transactional_id=STRING,
+    coordinator_partition=INT,
+    producer_id=LONG,
+    producer_epoch=INT,
+    state=STRING,
+    log_end_offset=LONG,
+)
+
 CHECKPOINTS: Final = Table(
     comment="What the checkpoint files of each log directory contain.",
     columns=(

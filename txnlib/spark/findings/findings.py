@@ -19,6 +19,7 @@ from txnlib.spark.core_udfs import batch_findings, coordinator_partition_of
 from txnlib.spark.findings.abandoned_id_findings import abandoned_id_findings
 from txnlib.spark.findings.copy_findings import copy_findings
 from txnlib.spark.findings.deleted_topic_findings import deleted_topic_findings
+from txnlib.spark.findings.live_answer_findings import live_answer_findings
 from txnlib.spark.findings.marker_findings import marker_findings
 from txnlib.spark.findings.metadata_findings import metadata_findings
 from txnlib.spark.findings.transaction_index_findings import transaction_index_findings
@@ -38,6 +39,8 @@ def findings(
     checked_batches: DataFrame,
     partition_assignments: DataFrame,
     producer_id_blocks: DataFrame,
+    live_producers: DataFrame,
+    live_transactions: DataFrame,
     *,
     producer_id_expiration_ms: int,
     coordinator_partitions: int,
@@ -265,5 +268,6 @@ RULES: Final[tuple[Callable[..., DataFrame], ...]] = (
     abandoned_id_findings,
     copy_findings,
     transaction_index_findings,
+    live_answer_findings,
     metadata_findings,
 )

@@ -1,0 +1,114 @@
+"""What brokers answered when a capture was taken over the wire: one JSON object per line.
+
+`wire_capture.capture` writes these files. A line that is not such an answer is quarantined, and the others are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
+from txnlib.readers import arrow_schemas
+from txnlib.readers.broker_files import MOST_BYTES, segment_without_batches
+from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.segment import SAMPLE_BYTES
+from txnlib.readers.storage import files
+
+#: Number of bad lines of a file that are quarantined one by one; the rest of the file is one stretch.
+_BAD_LINES: Final = 100
+
+_Number = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
+_Epoch = Annotated[int, Field(strict=True, ge=-1, le=MAX_INT16)]
+_Offset = Annotated[int, Field(strict=True, ge=0, le=MAX_INT64)]
+_ProducerId = Annotated[int, Field(strict=True, ge=-1, le=MAX_INT64)]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Producer(_Answer):
+    producer_id: _ProducerId
+    producer_epoch: _Epoch
+    current_transaction_start_offset: _Offset | None
+
+
+class _Producers(_Answer):
+    topic: str
+    partition: _Number
+    #: When the leader was asked, its log reached at least up to here.
+    high_watermark: _Offset
+    producers: list[_Producer]
+
+
+class _Transaction(_Answer):
+    transactional_id: str
+    coordinator_partition: _Number
+    producer_id: _ProducerId
+    producer_epoch: _Epoch
+    state: str
+    #: When the coordinator was asked, its log reached at least up to here; None if it was not captured before.
+    log_end_offset: _Offset | None
+
+
+_KINDS: Final[dict[FileKind, type[_Producers | _Transaction]]] = {
+    FileKind.LIVE_PRODUCERS: _Producers,
+    FileKind.LIVE_TRANSACTIONS: _Transaction,
+}
+
+
+def read_live_producers(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row per producer, and one with a null producer id per partition whose leader answered.
+
+    Columns: `arrow_schemas.LIVE_PRODUCERS`. Raises OSError if the file cannot be read.
+    """
+    rows: list[dict[str, Any]] = []
+    for _, _, answer in _lines(file):
+        if isinstance(answer, _Producers):
+            where = answer.model_dump(exclude={"producers"})
+            rows += [where, *(where | producer.model_dump() for producer in answer.producers)]
+    yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.LIVE_PRODUCERS)
+
+
+def read_live_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row per transactional id. Columns: `arrow_schemas.LIVE_TRANSACTIONS`. Raises OSError if the file cannot be read."""
+    rows = [answer.model_dump() for _, _, answer in _lines(file) if answer is not None]
+    yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.LIVE_TRANSACTIONS)
+
+
+def read_live_answer_problems(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row of `arrow_schemas.SEGMENTS` if a line is no answer; none for a sound file. Raises OSError if it cannot be read."""
+    content = files.read_all(file.path, MOST_BYTES)
+    bad = [(position, length) for position, length, answer in _lines(file) if answer is None]
+    if len(bad) > _BAD_LINES:
+        position = bad[_BAD_LINES - 1][0]
+        bad[_BAD_LINES - 1 :] = [(position, len(content) - position)]
+    if bad:
+        unreadable = [
+            {
+                "position": position,
+                "length": length,
+                "reason": "NOT_A_LIVE_ANSWER",
+                "sample": content[position : position + min(length, SAMPLE_BYTES)].hex(),
+                "next_offset": None,
+            }
+            for position, length in bad
+        ]
+        seen: dict[str, object] = {"bytes": len(content), "tail": "CORRUPT", "is_decoded": False, "unreadable": unreadable}
+        yield segment_without_batches(file, seen)
+
+
+def _lines(file: CaptureFile) -> Iterator[tuple[int, int, _Producers | _Transaction | None]]:
+    """Position, length and answer of each line; None for a line that is no answer."""
+    position = 0
+    for line in files.read_all(file.path, MOST_BYTES).splitlines(keepends=True):
+        try:
+            answer = _KINDS[file.kind].model_validate_json(line)
+        except ValidationError:
+            answer = None
+        yield position, len(line), answer
+        position += len(line)

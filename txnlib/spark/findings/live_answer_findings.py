@@ -1,0 +1,127 @@
+"""Findings about logs that disagree with the answers of their brokers.
+
+Brokers are asked when a capture is taken over the wire.
+
+Only judged copies without damage are compared, and only what cannot have changed between the answer and the copy.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.spark.coordinators.transactional_ids import last_records
+from txnlib.spark.joins import broadcast
+from txnlib.spark.producers.producer_spans import open_spans
+from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
+
+#: Kafka: `TransactionState`. Coordinators have these states in memory only.
+_NEVER_WRITTEN: Final = ("PrepareEpochFence", "Dead")
+_STATE: Final = ("state", "producer_id", "producer_epoch")
+
+
+def live_answer_findings(
+    producer_spans: DataFrame,
+    coordinator_states: DataFrame,
+    live_producers: DataFrame,
+    live_transactions: DataFrame,
+    coverage: DataFrame,
+) -> DataFrame:
+    """One row per disagreement: name, topic, partition, producer_id, transactional_id, offset, evidence.
+
+    `live_producers` and `live_transactions`: READ_ONLY. Kafka: `ProducerStateManager.activeProducers` via
+    `DescribeProducersResponse`, and `TransactionCoordinator.handleDescribeTransactions`.
+    """
+    whole = coverage.where(F.col("is_judged") & F.col("damaged_offset").isNull() & F.col("tail").isin("CLEAN", "ZEROS")).select(
+        *TOPIC_PARTITION, F.col("first_offset").alias("begin_offset"), "end_offset"
+    )
+    answered = live_producers.join(broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
+    partitions = answered.groupBy(*TOPIC_PARTITION).agg(F.max("high_watermark").alias("high_watermark"))
+    spans = producer_spans.join(broadcast(partitions), on=list(TOPIC_PARTITION), how="inner")
+    live = answered.where(F.col("producer_id").isNotNull()).select(
+        *PRODUCER,
+        F.col("current_transaction_start_offset").alias("live_start"),
+        F.col("producer_epoch").alias("live_epoch"),
+        "begin_offset",
+        "end_offset",
+    )
+    return (
+        _only_live(spans, live)
+        .unionByName(_only_in_log(spans, live), allowMissingColumns=True)
+        .unionByName(_of_coordinators(coordinator_states, live_transactions, whole), allowMissingColumns=True)
+    )
+
+
+def _only_live(spans: DataFrame, live: DataFrame) -> DataFrame:
+    """Transactions that were open for the leader and of which the log has no first batch at their start."""
+    starts = spans.select(*PRODUCER, F.col("first_offset").alias("live_start")).where(F.col("live_start").isNotNull())
+    is_read = (F.col("live_start") >= F.col("begin_offset")) & (F.col("live_start") < F.col("end_offset"))
+    lost = live.where(is_read).join(starts, on=[*PRODUCER, "live_start"], how="left_anti")
+    return lost.select(
+        F.lit(Finding.LIVE_PRODUCER_DISAGREES.name).alias("name"),
+        *PRODUCER,
+        F.col("live_start").alias("offset"),
+        F.concat(
+            F.lit("the leader: open since offset "), "live_start", F.lit("; the log: no transaction of the producer begins there")
+        ).alias("evidence"),
+    )
+
+
+def _only_in_log(spans: DataFrame, live: DataFrame) -> DataFrame:
+    """Transactions that are open in the log, were there when the leader was asked, and that it describes differently."""
+    start = F.col("state.current_txn_first_offset")
+    opened = open_spans(spans).where("is_start_exact").where(start < F.col("high_watermark"))
+    told = opened.select(
+        *PRODUCER,
+        start.alias("log_start"),
+        F.col("state.producer_epoch").alias("log_epoch"),
+        (F.col("state.last_offset") < F.col("high_watermark")).alias("is_unchanged"),
+    ).join(broadcast(live), on=list(PRODUCER), how="left")
+    starts_differ = ~F.col("log_start").eqNullSafe(F.col("live_start"))
+    epochs_differ = F.col("is_unchanged") & ~F.col("log_epoch").eqNullSafe(F.col("live_epoch"))
+    live_text = F.coalesce(
+        F.concat(F.lit("open since offset "), "live_start", F.lit(", producer epoch "), "live_epoch"),
+        F.lit("no open transaction of the producer"),
+    )
+    return told.where(starts_differ | epochs_differ).select(
+        F.lit(Finding.LIVE_PRODUCER_DISAGREES.name).alias("name"),
+        *PRODUCER,
+        F.col("log_start").alias("offset"),
+        F.concat(
+            F.lit("the log: open since offset "),
+            "log_start",
+            F.lit(", producer epoch "),
+            "log_epoch",
+            F.lit("; the leader: "),
+            live_text,
+        ).alias("evidence"),
+    )
+
+
+def _of_coordinators(coordinator_states: DataFrame, live_transactions: DataFrame, whole: DataFrame) -> DataFrame:
+    """Ids whose last record was there when the coordinator was asked, and whose state it describes differently."""
+    copies = whole.where(F.col("topic") == TRANSACTION_STATE_TOPIC).select(F.col("partition").alias("coordinator_partition"))
+    live = live_transactions.where(~F.col("state").isin(*_NEVER_WRITTEN)).select(
+        "transactional_id", "coordinator_partition", "log_end_offset", *[F.col(name).alias(f"live_{name}") for name in _STATE]
+    )
+    known = live.join(broadcast(copies), on="coordinator_partition", how="left_semi")
+    last = last_records(coordinator_states).join(known, on=["transactional_id", "coordinator_partition"], how="inner")
+    is_different = ~F.struct(*_STATE).eqNullSafe(F.struct(*[F.col(f"live_{name}").alias(name) for name in _STATE]))
+    return last.where((F.col("record_offset") < F.col("log_end_offset")) & is_different).select(
+        F.lit(Finding.LIVE_STATE_DISAGREES.name).alias("name"),
+        F.lit(TRANSACTION_STATE_TOPIC).alias("topic"),
+        F.col("coordinator_partition").alias("partition"),
+        "producer_id",
+        "transactional_id",
+        F.col("record_offset").alias("offset"),
+        F.concat(F.lit("the log: "), _state_text(""), F.lit("; the coordinator: "), _state_text("live_")).alias("evidence"),
+    )
+
+
+def _state_text(prefix: str) -> Column:
+    state = F.coalesce(F.col(f"{prefix}state"), F.lit("no state"))
+    return F.concat(state, F.lit(", producer id "), f"{prefix}producer_id", F.lit(", producer epoch "), f"{prefix}producer_epoch")
