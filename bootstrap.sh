@@ -259,6 +259,11 @@ bootstrap_s3a() {
   export S3A_JARS
 }
 
+# Fetches another version of Kafka's broker, for tests of captures, beside the one of bootstrap_kafka.
+bootstrap_broker() {
+  bootstrap_fetch "org.apache.kafka:kafka_2.13:$1" "$VENV/kafka-$1" || bootstrap_die "could not fetch the jars of Kafka $1: see above"
+}
+
 # Fetches Kafka's broker and command-line tools, for tests and measurements. Exports KAFKA_VERSION and KAFKA_CLASS_PATH.
 bootstrap_kafka() {
   export KAFKA_VERSION=4.1.1

@@ -47,26 +47,38 @@ class Cluster:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def make_home(home: Path) -> Path:
-    """A folder as Kafka's archive would unpack it, as far as its tools go."""
+def make_home(home: Path, version: str | None = None) -> Path:
+    """A folder as Kafka's archive would unpack it, as far as its tools go. `version`: of the broker, another than the tools'."""
     java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else Path("java")
     (home / "bin").mkdir(parents=True)
     for name, main in TOOLS.items():
         script = home / "bin" / name
-        jars = shlex.quote(os.environ["KAFKA_CLASS_PATH"])
+        jars = shlex.quote(_class_path(version))
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(java))} {SHORT_LIVED} -cp {jars} {main} "$@"\n')
         script.chmod(0o755)
     return home
 
 
+def _class_path(version: str | None) -> str:
+    """The jars of a broker; run-tests.sh brings other versions beside the first one (`bootstrap_broker`)."""
+    jars, *others = os.environ["KAFKA_CLASS_PATH"].split(":")
+    if version is None:
+        return ":".join([jars, *others])
+    folder = Path(jars).parent.with_name(f"kafka-{version}")
+    assert folder.is_dir(), f"{folder} is missing: run the slow tests by ./run-tests.sh slow, which brings Kafka {version}"
+    return f"{folder}/*:{others[-1]}"
+
+
 @contextmanager
-def running(folder: Path, brokers: int = 1, protocol: str = "PLAINTEXT", **settings: str) -> Iterator[Cluster]:
+def running(
+    folder: Path, brokers: int = 1, protocol: str = "PLAINTEXT", version: str | None = None, **settings: str
+) -> Iterator[Cluster]:
     """A cluster whose brokers are their own controllers; `settings` with `_` for the dots of Kafka's names.
 
     Names that contain dots are taken as they are. `protocol`: how clients and brokers talk to brokers.
     """
     assert os.environ.get("KAFKA_CLASS_PATH"), "KAFKA_CLASS_PATH is not set: run the tests by ./run-tests.sh, which brings Kafka"
-    home = make_home(folder / "kafka")
+    home = make_home(folder / "kafka", version)
     ports = {node: (_free_port(), _free_port()) for node in range(1, brokers + 1)}
     voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in ports.items())
     bootstrap = ",".join(f"127.0.0.1:{port}" for port, _ in ports.values())

@@ -19,9 +19,10 @@ from tests.support import kafka, producers, wire_client
 from tests.support.memory_audits import audited
 from txnlib.cli import main
 from txnlib.readers.capture import FileKind, list_capture
-from txnlib.wire_capture.capture import ALL, OPEN, Taken, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.pace import Progress
+from txnlib.wire_capture.taken import Taken
 
 pytestmark = pytest.mark.slow
 TWO_HOURS = 7_200_000
@@ -62,6 +63,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         _take(cluster.bootstrap, folder / ALL, ALL, asked)
         for node, path in cluster.nodes.items():
             shutil.copytree(path / "data", folder / "disk" / str(node))
+        (folder / "disk" / "capture.json").write_text(json.dumps(_notes_of_disks(folder / ALL)))
         yield Night(folder, opened, asked)
 
 
@@ -79,6 +81,14 @@ def _take(bootstrap: str, output: Path, scope: str, asked: list[str] | None = No
     with Noting(bootstrap, {}) as client:
         client.asked = [] if asked is None else asked
         return take_capture(client, Wanted(output, scope=scope, context=CONTEXT, cluster="night"), Progress(io.StringIO())).taken
+
+
+def _notes_of_disks(capture: Path) -> dict[str, Any]:
+    """What scripts/capture.sh would note: the instant, and the leaders."""
+    notes = json.loads((capture / "capture.json").read_text())
+    leaders = {name: {"leader": noted["leader"]} for name, noted in notes["partitions"].items()}
+    instant = max(notes["captured_at_ms"].values())
+    return notes | {"partitions": leaders, "captured_at_ms": {"default": instant}}
 
 
 def _log(folder: Path) -> bytes:
@@ -129,9 +139,9 @@ def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night)
             tuple(str(row[column]).partition("; safe from")[0] for column in columns)
             for row in audited(spark, night.folder / scope, "--as-of", str(as_of)).rows("open_transactions")
         )
-        for scope in (OPEN, ALL)
+        for scope in (OPEN, ALL, "disk")
     }
-    assert found[OPEN] == found[ALL]
+    assert found[OPEN] == found[ALL] == found["disk"]
     assert {(row[0], row[5]) for row in found[ALL]} == {("stuck", "HANGING"), ("orders", "OPEN")}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +42,8 @@ class Secured:
     properties: dict[str, Path]
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+@pytest.fixture(scope="module", params=["3.9.2", None, "4.3.1"])
+def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("secured")
     key, certificate = _self_signed()
     users = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
@@ -61,7 +62,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     }
     authority = folder / "ca.pem"
     authority.write_text(certificate)
-    with kafka.running(folder / "cluster", protocol="SASL_SSL", **settings) as cluster:
+    with kafka.running(folder / "cluster", protocol="SASL_SSL", version=request.param, **settings) as cluster:
         login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "admin"}
         login |= {"bootstrap.servers": cluster.bootstrap, "sasl.password": PASSWORDS["admin"], "ssl.ca.location": str(authority)}
         admin = AdminClient(login)
@@ -162,10 +163,8 @@ def test_a_guest_is_told_what_is_needed_and_gets_the_rest(
 
 def test_a_wrong_password_is_a_clear_error(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _capture(secured, "nobody", tmp_path / "c") == 2
-    assert (
-        "a broker answers, but not to this user: KafkaConnectionError. Check mechanism, user and password"
-        in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err  # whether the library still knows the broker's own error depends on who closes first
+    assert re.search(r"a broker answers, but not to this user: \w+Error. Check mechanism, user and password", said)
 
 
 def test_no_password_is_written_or_printed(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

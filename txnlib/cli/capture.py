@@ -10,10 +10,11 @@ from typing import Final
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.render.command_output import CommandOutput
-from txnlib.wire_capture.capture import ALL, Taken, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, Wanted, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.client_properties import client_config, read_properties
 from txnlib.wire_capture.pace import Progress
+from txnlib.wire_capture.taken import Taken
 
 COLUMNS: Final = ("topic", "partition", "leader", "captured", "from_offset", "end_offset", "bytes", "detail")
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

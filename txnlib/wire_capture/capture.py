@@ -13,19 +13,20 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
-from txnlib.errors import UsageError
+from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture import capture_folder as files
 from txnlib.wire_capture import cluster
 from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
 from txnlib.wire_capture.fetched_log import FetchedLog, TruncatedError, fetch
 from txnlib.wire_capture.pace import Pace, Progress
+from txnlib.wire_capture.taken import Taken, described_producers, noted
 
 OPEN: Final = "open"
 ALL: Final = "all"
@@ -38,6 +39,8 @@ _NEEDED: Final = (
     "Without it the audit cannot tell what hangs: every open transaction will be UNKNOWN. Needed: the operations DESCRIBE and READ "
     "on it"
 )
+#: Bytes of a partition after which the capture notes how far it is, to go on from there if it is killed.
+_NOTE_BYTES: Final = 16 << 20
 #: Leaders that are fetched from at the same time.
 _THREADS: Final = 8
 _SETTING_FIELDS: Final = {
@@ -60,34 +63,6 @@ class Wanted:
     cluster: str | None = None
 
 
-@dataclass(slots=True)
-class Taken:
-    """What became of one partition. `problem` is why it is missing or not whole; None if all of its scope is there."""
-
-    partition: Partition
-    log_start: int | None = None
-    high_watermark: int | None = None
-    last_stable: int | None = None
-    captured_at_ms: int | None = None
-    first_captured_at_ms: int | None = None
-    fetched_from: int | None = None
-    end_offset: int | None = None
-    bytes: int = 0
-    #: What the leader said about producers, and its high watermark just before.
-    producers: list[dict[str, Any]] | None = None
-    asked_mark: int | None = None
-    answered_at_ms: int | None = None
-    problem: str | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def is_open(self) -> bool | None:
-        """Whether something is open, by the leader's word; None if it did not say."""
-        if self.last_stable is None or self.high_watermark is None:
-            return None
-        return self.last_stable < self.high_watermark
-
-
 @dataclass(frozen=True, slots=True)
 class Captured:
     """What became of each partition, and whether this user was refused the coordinators."""
@@ -99,7 +74,10 @@ class Captured:
 def take_capture(
     client: Client, wanted: Wanted, progress: Progress, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 ) -> Captured:
-    """Captures a cluster to `wanted.output`. Raises UsageError if there is nothing to capture."""
+    """Captures a cluster to `wanted.output`.
+
+    Raises UsageError if there is nothing to capture, and UnreadableInputError if no broker says what there is.
+    """
     return _Capture(client, wanted, progress, now_ms).run()
 
 
@@ -135,8 +113,11 @@ class _Capture:
 
     def _find(self) -> list[Partition]:
         """The partitions besides the coordinators; notes what cannot be captured."""
-        every = cluster.metadata(self._client)
-        own = cluster.metadata(self._client, [TRANSACTION_STATE_TOPIC])
+        try:
+            every = cluster.metadata(self._client)
+            own = cluster.metadata(self._client, [TRANSACTION_STATE_TOPIC])
+        except MovedError as error:
+            raise UnreadableInputError("the cluster", f"no broker says what it has: {error}", "Call it again") from error
         self._metadata, self._coordinators = replace(every, refused=own.refused), own.partitions
         if own.refused:
             self._progress.say(f"this user may not describe {TRANSACTION_STATE_TOPIC}. {_NEEDED}")
@@ -239,7 +220,12 @@ class _Capture:
 
     def _take_one(self, taken: Taken, take: Callable[[Taken], None]) -> None:
         """Fetches one partition, again if its leader moved or its log was truncated meanwhile."""
-        for _ in range(_TRIES):
+        if taken.partition.leader in self._client.silent:
+            self._refresh(taken)
+        # A broker that was given up costs no time again: its partitions are left to the next call.
+        if taken.partition.leader in self._client.silent:
+            taken.problem = f"broker {taken.partition.leader} does not answer"
+        for _ in range(_TRIES if taken.problem is None else 0):
             try:
                 take(taken)
             except MovedError as error:
@@ -312,19 +298,25 @@ class _Capture:
         folder.mkdir(parents=True, exist_ok=True)
         files.write_topic_id(folder, taken.partition.topic_id)
         before = log.next_offset
-        done, counted = log.next_offset, log.total
+        done, counted, noted = log.next_offset, log.total, log.total
+
+        def note() -> None:
+            log.flush()
+            files.write_state(folder, {name: getattr(log, name) for name in _STATE})
 
         def pace(count: int) -> None:
-            nonlocal done, counted
+            nonlocal done, counted, noted
             self._progress.add(log.next_offset - done, log.total - counted)
             done, counted = log.next_offset, log.total
+            if counted - noted >= _NOTE_BYTES:
+                note()
+                noted = counted
             self._pace(count)
 
         try:
             fetch(self._client, taken.partition, log, until, pace=pace)
         finally:
-            log.flush()
-            files.write_state(folder, {name: getattr(log, name) for name in _STATE})
+            note()
             self._progress.add(log.next_offset - done, log.total - counted)
         if log.segment is None:  # an empty log, which a broker has as an empty segment
             (folder / f"{before:020d}.log").touch()
@@ -376,18 +368,7 @@ class _Capture:
             files.write_offsets(folder / "replication-offset-checkpoint", marks)
             starts = {each.partition: each.log_start for each in some if each.log_start is not None}
             files.write_offsets(folder / "log-start-offset-checkpoint", starts)
-            rows = [
-                {
-                    "topic": each.partition.topic,
-                    "partition": each.partition.partition,
-                    "asked_at_ms": each.answered_at_ms,
-                    "last_stable_offset": each.last_stable,
-                    "high_watermark": each.asked_mark,
-                    "producers": each.producers,
-                }
-                for each in some
-                if each.producers is not None
-            ]
+            rows = [described_producers(each) for each in some if each.producers is not None]
             files.write_lines(folder / files.DESCRIBED_PRODUCERS, rows)
 
     def _write_notes(self, settings: dict[str, str], *, is_complete: bool) -> None:
@@ -413,7 +394,7 @@ class _Capture:
             notes["coordinator_partitions"] = len(self._coordinators)
         notes |= {name: int(settings[setting]) for setting, name in _SETTING_FIELDS.items() if settings.get(setting, "").isdigit()}
         notes["broker_settings"] = settings
-        notes["partitions"] = {each.partition.folder: _noted(each) for each in self._taken.values()}
+        notes["partitions"] = {each.partition.folder: noted(each) for each in self._taken.values()}
         notes["captured_at_ms"] = instants
         files.write_json(
             self._wanted.output / files.CAPTURE_JSON, {name: value for name, value in notes.items() if value is not None}
@@ -421,22 +402,3 @@ class _Capture:
 
 
 _STATE: Final = ("first_offset", "next_offset", "last_epoch", "segment", "size", "total")
-
-
-def _noted(taken: Taken) -> dict[str, Any]:
-    """What capture.json says of a partition."""
-    noted = {
-        "leader": taken.partition.leader,
-        "leader_epoch": taken.partition.leader_epoch,
-        # Not `replicas`: with checkpoints of leaders only, they would prove topics deleted that this user cannot see.
-        "assigned_replicas": list(taken.partition.replicas),
-        "in_sync": list(taken.partition.in_sync),
-        "log_start_offset": taken.log_start,
-        "last_stable_offset": taken.last_stable,
-        "high_watermark": taken.high_watermark,
-        "answered_at_ms": taken.answered_at_ms,
-        "fetched_from": taken.fetched_from,
-        "problem": taken.problem,
-        "notes": taken.notes or None,
-    }
-    return {name: value for name, value in noted.items() if value is not None}

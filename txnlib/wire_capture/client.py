@@ -23,7 +23,7 @@ UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 #: The leader moved, is starting or is unknown to the broker that was asked: ask for metadata, then ask the leader.
 MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
-_TRIES_SECONDS: Final = 30
+_TRIES_SECONDS: Final = 10
 _PAUSE_SECONDS: Final = 0.5
 _MOST_BYTES: Final = 256 << 20
 
@@ -56,6 +56,8 @@ class Client:
         given = {"client_id": "txnlib-capture", "receive_message_max_bytes": _MOST_BYTES, **config}
         servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
         self._failed: type[Exception] = KafkaError
+        #: Brokers whose last answer did not come in time.
+        self.silent: set[int | None] = set()
         self._net = NetworkSelector(**given)
         self._manager = KafkaConnectionManager(self._net, bootstrap_servers=servers, **given)
         self._net.start()
@@ -118,7 +120,10 @@ class Client:
         """Finalized levels of the cluster's features."""
         from kafka.protocol.metadata import ApiVersionsRequest
 
-        answer = self._run(ApiVersionsRequest(client_software_name="txnlib", client_software_version="0"), None)
+        try:
+            answer = self._run(ApiVersionsRequest(client_software_name="txnlib", client_software_version="0"), None)
+        except self._failed:
+            return {}
         return {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
 
     def ask(self, request: Any, broker: int | None = None, *, seconds: float = _TRIES_SECONDS) -> Any:
@@ -127,10 +132,14 @@ class Client:
         until = time.monotonic() + seconds
         while True:
             try:
-                return self._run(request, broker)
+                answer = self._run(request, broker)
             except self._failed as error:
                 if time.monotonic() >= until:
+                    self.silent.add(broker)
                     raise MovedError(f"broker {'?' if broker is None else broker} does not answer: {_said(error)}") from error
+            else:
+                self.silent.discard(broker)
+                return answer
             time.sleep(_PAUSE_SECONDS)
 
     def _run(self, request: Any, broker: int | None) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.wire_capture.client import REFUSED, Client, check
+from txnlib.wire_capture.client import REFUSED, Client, MovedError, check
 
 #: `ListOffsetsRequest`: the newest offset, and the log start.
 LATEST: Final = -1
@@ -114,7 +114,7 @@ def offsets(
     """An offset of each partition, from its leader: LATEST, EARLIEST, or the first record at or after `timestamp` in epoch ms.
 
     LATEST is the high watermark for READ_UNCOMMITTED, the last stable offset for READ_COMMITTED. Partitions whose leader moved or
-    that this user may not describe are missing in the answer. -1: there is no such record.
+    is silent, or that this user may not describe, are missing in the answer. -1: there is no such record.
     """
     from kafka.protocol.consumer import ListOffsetsRequest
 
@@ -129,12 +129,8 @@ def offsets(
             for name, of_topic in _by_topic(some)
         ]
         request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics, min_version=2, max_version=6)
-        answer = client.ask(request, leader)
-        said = {(t.name, p.partition_index): p for t in answer.topics for p in t.partitions}
-        for each in some:
-            of_partition = said.get((each.topic, each.partition))
-            if of_partition is not None and of_partition.error_code == 0:
-                found[each] = of_partition.offset
+        said = _of_partitions(client, request, leader)
+        found |= {each: said[each.folder].offset for each in some if each.folder in said}
     return found
 
 
@@ -151,13 +147,18 @@ def active_producers(client: Client, partitions: Sequence[Partition]) -> dict[Pa
     found: dict[Partition, list[dict[str, Any]]] = {}
     for leader, some in _by_leader(partitions):
         topics = [topic(name=name, partition_indexes=[p.partition for p in of_topic]) for name, of_topic in _by_topic(some)]
-        answer = client.ask(DescribeProducersRequest(topics=topics), leader)
-        said = {(t.name, p.partition_index): p for t in answer.topics for p in t.partitions}
-        for each in some:
-            of_partition = said.get((each.topic, each.partition))
-            if of_partition is not None and of_partition.error_code == 0:
-                found[each] = [_producer(producer) for producer in of_partition.active_producers]
+        said = _of_partitions(client, DescribeProducersRequest(topics=topics), leader)
+        found |= {each: [_producer(one) for one in said[each.folder].active_producers] for each in some if each.folder in said}
     return found
+
+
+def _of_partitions(client: Client, request: Any, leader: int) -> dict[str, Any]:
+    """What a leader says of each partition, without errors; nothing if it does not answer."""
+    try:
+        answer = client.ask(request, leader)
+    except MovedError:
+        return {}
+    return {f"{t.name}-{p.partition_index}": p for t in answer.topics for p in t.partitions if p.error_code == 0}
 
 
 def _producer(producer: Any) -> dict[str, Any]:

@@ -1,0 +1,180 @@
+"""Brokers in memory that answer the requests of a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from tests.support.log_bytes import encode_batch
+from txnlib.core.kafka.record_batch import Record
+
+LATEST, EARLIEST = -1, -2
+NOT_LEADER, FENCED_EPOCH, OUT_OF_RANGE, REFUSED = 6, 74, 1, 29
+ALLOWED = (3, 8)
+
+
+def batch(base: int, count: int = 2, *, epoch: int = 0, at_ms: int = 1_000, size: int = 10) -> bytes:
+    """A batch of `count` records without a transaction."""
+    records = [Record(base + each, at_ms, b"k", b"v" * size) for each in range(count)]
+    return encode_batch(records, base_offset=base, max_timestamp=at_ms, base_timestamp=at_ms, leader_epoch=epoch)
+
+
+@dataclass
+class Log:
+    """One partition: its leader, and batches as (first offset, last offset, epoch, timestamp, bytes)."""
+
+    leader: int = 1
+    epoch: int = 0
+    start: int = 0
+    last_stable: int | None = None
+    batches: list[tuple[int, int, int, int, bytes]] = field(default_factory=list)
+    producers: list[Any] = field(default_factory=list)
+    is_readable: bool = True
+
+    def append(self, count: int = 2, *, at_ms: int = 1_000, size: int = 10) -> None:
+        """Appends a batch of the leader's epoch."""
+        base = self.end
+        content = batch(base, count, epoch=self.epoch, at_ms=at_ms, size=size)
+        self.batches.append((base, base + count - 1, self.epoch, at_ms, content))
+
+    @property
+    def end(self) -> int:
+        """The high watermark."""
+        return self.batches[-1][1] + 1 if self.batches else self.start
+
+    def content(self, begin: int = 0) -> bytes:
+        """The batches that contain `begin` or follow it."""
+        return b"".join(each[4] for each in self.batches if each[1] >= begin)
+
+    def diverging(self, epoch: int) -> int:
+        """Where the epochs up to this one end."""
+        return max((each[1] + 1 for each in self.batches if each[2] <= epoch), default=self.start)
+
+
+class FakeBrokers:
+    """Stands in for `client.Client`.
+
+    `before_fetch` is called before each Fetch request is answered, with their number; `on_silence` when a dead broker is asked.
+    """
+
+    broker_version = "4.1"
+
+    def __init__(self, logs: dict[tuple[str, int], Log], *, most_batches: int = 1) -> None:
+        self.logs, self._most_batches = logs, most_batches
+        self.silent: set[int | None] = set()
+        self.features = {"transaction.version": 2}
+        self.dead: set[int] = set()
+        self.asked: list[str] = []
+        self.before_fetch: Callable[[int], None] = lambda number: None
+        self.on_silence: Callable[[], None] = lambda: None
+
+    def version_of(self, request: Any) -> int:
+        """Every request is known."""
+        return 12
+
+    def ask(self, request: Any, broker: int | None = None, **_: Any) -> Any:
+        """The answer of a broker, or a MovedError if it is dead."""
+        from txnlib.wire_capture.client import MovedError
+
+        if broker in self.dead:
+            self.silent.add(broker)
+            self.on_silence()
+            raise MovedError(f"broker {broker} does not answer")
+        name = request.name.removesuffix("Request")
+        self.asked.append(name)
+        return getattr(self, f"_{name}")(request, broker)
+
+    def _Metadata(self, request: Any, _: int | None) -> Any:
+        wanted = None if request.topics is None else {each.name for each in request.topics}
+        names = sorted({topic for topic, _ in self.logs if wanted is None or topic in wanted})
+        topics = [
+            SimpleNamespace(
+                error_code=0,
+                name=name,
+                topic_id=UUID(int=7),
+                authorized_operations=ALLOWED if self._of(name)[0][1].is_readable else ALLOWED[1:],
+                partitions=[
+                    SimpleNamespace(
+                        partition_index=number,
+                        leader_id=log.leader,
+                        leader_epoch=log.epoch,
+                        replica_nodes=[1, 2],
+                        isr_nodes=[1, 2],
+                    )
+                    for number, log in self._of(name)
+                ],
+            )
+            for name in names
+        ]
+        brokers = [SimpleNamespace(node_id=node) for node in sorted({log.leader for log in self.logs.values()})]
+        return SimpleNamespace(topics=topics, cluster_id="fake", brokers=brokers)
+
+    def _of(self, topic: str) -> list[tuple[int, Log]]:
+        return [(number, log) for (name, number), log in sorted(self.logs.items()) if name == topic]
+
+    def _ListOffsets(self, request: Any, broker: int | None) -> Any:
+        def offset(log: Log, timestamp: int) -> int:
+            if timestamp == EARLIEST:
+                return log.start
+            if timestamp == LATEST:
+                is_stable = request.isolation_level == 1 and log.last_stable is not None
+                return log.last_stable if is_stable and log.last_stable is not None else log.end
+            return next((each[0] for each in log.batches if each[3] >= timestamp), -1)
+
+        return self._each(request, broker, lambda log, asked: {"offset": offset(log, asked.timestamp)})
+
+    def _DescribeProducers(self, request: Any, broker: int | None) -> Any:
+        topics = [
+            SimpleNamespace(
+                name=topic.name,
+                partitions=[
+                    SimpleNamespace(partition_index=number, error_code=0, active_producers=self.logs[topic.name, number].producers)
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+        return SimpleNamespace(topics=topics)
+
+    def _ListTransactions(self, request: Any, broker: int | None) -> Any:
+        return SimpleNamespace(error_code=0, transaction_states=[])
+
+    def _DescribeConfigs(self, request: Any, broker: int | None) -> Any:
+        return SimpleNamespace(results=[])
+
+    def _Fetch(self, request: Any, broker: int | None) -> Any:
+        self.before_fetch(self.asked.count("Fetch"))
+        topic, asked = request.topics[0], request.topics[0].partitions[0]
+        log = self.logs[topic.topic, asked.partition]
+        said = SimpleNamespace(
+            partition_index=asked.partition, error_code=0, log_start_offset=log.start, diverging_epoch=None, records=b""
+        )
+        if broker != log.leader:
+            said.error_code = NOT_LEADER
+        elif not log.is_readable:
+            said.error_code = REFUSED
+        elif asked.current_leader_epoch != log.epoch:
+            said.error_code = FENCED_EPOCH
+        elif asked.last_fetched_epoch >= 0 and log.diverging(asked.last_fetched_epoch) < asked.fetch_offset:
+            end = log.diverging(asked.last_fetched_epoch)
+            said.diverging_epoch = SimpleNamespace(epoch=asked.last_fetched_epoch, end_offset=end)
+        elif not log.start <= asked.fetch_offset <= log.end:
+            said.error_code = OUT_OF_RANGE
+        else:
+            found = [each[4] for each in log.batches if each[1] >= asked.fetch_offset]
+            said.records = b"".join(found[: self._most_batches])
+        return SimpleNamespace(error_code=0, responses=[SimpleNamespace(topic=topic.topic, partitions=[said])])
+
+    def _each(self, request: Any, broker: int | None, answer: Callable[[Log, Any], dict[str, Any]]) -> Any:
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for asked in topic.partitions:
+                log = self.logs[topic.name, asked.partition_index]
+                code = 0 if log.leader == broker else NOT_LEADER
+                partitions.append(SimpleNamespace(partition_index=asked.partition_index, error_code=code, **answer(log, asked)))
+            topics.append(SimpleNamespace(name=topic.name, partitions=partitions))
+        return SimpleNamespace(topics=topics)

@@ -1,0 +1,74 @@
+"""Captures of brokers of the oldest and the newest version that are supported."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from tests.support import kafka, producers, wire_client
+from tests.support.memory_audits import audited
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
+from txnlib.wire_capture.client import Client
+from txnlib.wire_capture.pace import Progress
+
+pytestmark = pytest.mark.slow
+VERDICTS = ("topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict", "reason")
+
+
+def _take(bootstrap: str, output: Path, scope: str) -> None:
+    with Client(bootstrap, {}) as client:
+        take_capture(client, Wanted(output, scope=scope, context=3, cluster="night"), Progress(io.StringIO()))
+
+
+def _log(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
+
+
+@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+def test_a_capture_is_what_the_disk_has(spark: SparkSession, tmp_path: Path, version: str) -> None:
+    settings = {"transaction_state_log_num_partitions": "2", "transaction_partition_verification_enable": "false"}
+    with kafka.running(tmp_path / "cluster", version=version, **settings) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        for created in admin.create_topics([NewTopic("orders", 2, 1), NewTopic("stuck", 1, 1)]).values():
+            created.result(30)
+        begun = int(time.time() * 1000) - 7_200_000
+        wire_client.write_outside_a_transaction(cluster.bootstrap, "raw-client", "stuck", 0, timestamp=begun)
+        with producers.busy(cluster.bootstrap, "orders", 2):
+            late = producers.transactional(cluster.bootstrap, "late-one")
+            late.begin_transaction()
+            producers.write(late, "orders", 2, 2)
+            time.sleep(2 * CLOCKS_DIFFER_MS / 1000)  # else it may have begun between the copies, as far as clocks tell
+            _take(cluster.bootstrap, tmp_path / "busy", ALL)
+        for scope in (OPEN, ALL):
+            _take(cluster.bootstrap, tmp_path / scope, scope)
+        disk = tmp_path / "disk" / "1"
+        shutil.copytree(cluster.nodes[1] / "data", disk)
+        late.abort_transaction(30)
+        del late  # or it would look for brokers when they are gone
+    for capture in ("busy", ALL):
+        for fetched in (tmp_path / capture / "1").glob("*-[0-9]"):
+            wire, whole = _log(fetched), _log(disk / fetched.name)
+            assert whole.startswith(wire), fetched
+            assert capture == "busy" or whole == wire, fetched
+    notes = json.loads((tmp_path / ALL / "capture.json").read_text())
+    assert version.startswith(notes["kafka_version"])
+    instant = max(notes["captured_at_ms"].values())
+    leaders = {name: {"leader": noted["leader"]} for name, noted in notes["partitions"].items()}
+    (tmp_path / "disk" / "capture.json").write_text(
+        json.dumps(notes | {"partitions": leaders, "captured_at_ms": {"default": instant}})
+    )
+    tables = {name: audited(spark, tmp_path / name, "--as-of", str(instant)) for name in (OPEN, ALL, "disk")}
+    found = {
+        name: sorted(tuple(row[c] for c in VERDICTS) for row in each.rows("open_transactions")) for name, each in tables.items()
+    }
+    assert found[OPEN] == found[ALL] == found["disk"]
+    assert {(row[0], row[5]) for row in found[ALL]} == {("stuck", "HANGING"), ("orders", "OPEN")}
+    assert not [row for name in (OPEN, ALL) for row in tables[name].rows("findings") if row["name"].startswith("LIVE_")]
