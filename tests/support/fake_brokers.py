@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 from tests.support.log_bytes import encode_batch
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import Record
+from txnlib.wire_capture.capture import Wanted, take_capture
+from txnlib.wire_capture.client import MovedError
+from txnlib.wire_capture.pace import Progress
+from txnlib.wire_capture.taken import Taken
 
 LATEST, EARLIEST = -1, -2
 NOT_LEADER, FENCED_EPOCH, OUT_OF_RANGE, REFUSED = 6, 74, 1, 29
@@ -77,8 +84,6 @@ class FakeBrokers:
 
     def ask(self, request: Any, broker: int | None = None, **_: Any) -> Any:
         """The answer of a broker, or a MovedError if it is dead."""
-        from txnlib.wire_capture.client import MovedError
-
         if broker in self.dead:
             self.silent.add(broker)
             self.on_silence()
@@ -178,3 +183,28 @@ class FakeBrokers:
                 partitions.append(SimpleNamespace(partition_index=asked.partition_index, error_code=code, **answer(log, asked)))
             topics.append(SimpleNamespace(name=topic.name, partitions=partitions))
         return SimpleNamespace(topics=topics)
+
+
+def filled(count: int = 10, **given: Any) -> Log:
+    """A partition with `count` batches of two records, a millisecond apart from 1000 on."""
+    log = Log(**given)
+    for number in range(count):
+        log.append(at_ms=1_000 + number)
+    return log
+
+
+def brokers_with(**logs: Log) -> FakeBrokers:
+    """Brokers with one coordinator partition and these topics."""
+    others = {(name, 0): log for name, log in logs.items()}
+    return FakeBrokers({(TRANSACTION_STATE_TOPIC, 0): filled(2), **others})
+
+
+def taken_by(fake: FakeBrokers, output: Path, **wanted: Any) -> dict[str, Taken]:
+    """What a capture of these brokers took, by name of the partition's folder."""
+    captured = take_capture(fake, Wanted(output, **wanted), Progress(io.StringIO()))  # type: ignore[arg-type]
+    return {each.partition.folder: each for each in captured.taken}
+
+
+def content(folder: Path) -> bytes:
+    """The segments of a copy, one after the other."""
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.fake_brokers import FakeBrokers, Log
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from tests.support.fake_brokers import FakeBrokers, brokers_with, content, filled, taken_by
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture import capture as module
-from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
-from txnlib.wire_capture.pace import Progress
-from txnlib.wire_capture.taken import Taken
+from txnlib.wire_capture.capture import ALL, OPEN
 
 ORDERS = ("orders", 0)
 
@@ -25,39 +20,18 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PAUSE_SECONDS", 0)
 
 
-def filled(count: int = 10, **given: Any) -> Log:
-    log = Log(**given)
-    for number in range(count):
-        log.append(at_ms=1_000 + number)
-    return log
-
-
-def brokers(**logs: Log) -> FakeBrokers:
-    others = {(name, 0): log for name, log in logs.items()}
-    return FakeBrokers({(TRANSACTION_STATE_TOPIC, 0): filled(2), **others})
-
-
-def taken(fake: FakeBrokers, output: Path, **wanted: Any) -> dict[str, Taken]:
-    captured = take_capture(fake, Wanted(output, **wanted), Progress(io.StringIO()))  # type: ignore[arg-type]
-    return {each.partition.folder: each for each in captured.taken}
-
-
-def content(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
-
-
 def test_a_partition_is_fetched_as_it_lies_in_the_segment(tmp_path: Path) -> None:
-    fake = brokers(orders=filled())
-    each = taken(fake, tmp_path, scope=ALL)["orders-0"]
+    fake = brokers_with(orders=filled())
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert (each.problem, each.fetched_from, each.end_offset) == (None, 0, 20)
     assert content(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
 
 
 def test_what_is_appended_after_the_instant_of_the_copy_is_left_out(tmp_path: Path) -> None:
-    fake = brokers(orders=filled())
+    fake = brokers_with(orders=filled())
     whole = fake.logs[ORDERS].content()
     fake.before_fetch = lambda number: fake.logs[ORDERS].append()
-    each = taken(fake, tmp_path, scope=ALL)["orders-0"]
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     noted = json.loads((tmp_path / "capture.json").read_text())["partitions"]["orders-0"]
     wire = content(tmp_path / "1" / "orders-0")
     assert each.end_offset == noted["high_watermark"]
@@ -66,8 +40,8 @@ def test_what_is_appended_after_the_instant_of_the_copy_is_left_out(tmp_path: Pa
 
 
 def test_only_open_partitions_are_fetched_from_their_context_on(tmp_path: Path) -> None:
-    fake = brokers(orders=filled(last_stable=14), quiet=filled())
-    found = taken(fake, tmp_path, scope=OPEN, context=3)
+    fake = brokers_with(orders=filled(last_stable=14), quiet=filled())
+    found = taken_by(fake, tmp_path, scope=OPEN, context=3)
     assert found["orders-0"].fetched_from == 10  # the batch that contains offset 11
     assert content(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content(11)
     assert found["quiet-0"].captured_at_ms is None
@@ -82,14 +56,14 @@ def test_only_open_partitions_are_fetched_from_their_context_on(tmp_path: Path) 
     ids=["newer", "newer, and open before", "nothing newer", "nothing newer, but open", "all"],
 )
 def test_since_an_instant_and_what_is_open(tmp_path: Path, since_ms: int, last_stable: int, expected: int) -> None:
-    fake = brokers(orders=filled(last_stable=last_stable))
-    each = taken(fake, tmp_path, scope=ALL, since_ms=since_ms)["orders-0"]
+    fake = brokers_with(orders=filled(last_stable=last_stable))
+    each = taken_by(fake, tmp_path, scope=ALL, since_ms=since_ms)["orders-0"]
     assert (each.fetched_from, each.end_offset) == (expected, 20)
     assert content(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content(expected)
 
 
 def test_a_new_leader_with_the_same_log_is_followed_without_fetching_again(tmp_path: Path) -> None:
-    fake = brokers(orders=filled())
+    fake = brokers_with(orders=filled())
     log = fake.logs[ORDERS]
 
     def elect(number: int) -> None:
@@ -97,7 +71,7 @@ def test_a_new_leader_with_the_same_log_is_followed_without_fetching_again(tmp_p
             log.leader, log.epoch = 2, 1
 
     fake.before_fetch = elect
-    each = taken(fake, tmp_path, scope=ALL)["orders-0"]
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert each.problem is None
     assert each.notes == ["its leader was broker 1 when the capture began, then broker 2"]
     assert content(tmp_path / "2" / "orders-0") == log.content()
@@ -105,7 +79,7 @@ def test_a_new_leader_with_the_same_log_is_followed_without_fetching_again(tmp_p
 
 
 def test_a_fenced_epoch_is_asked_for_again(tmp_path: Path) -> None:
-    fake = brokers(orders=filled())
+    fake = brokers_with(orders=filled())
     log = fake.logs[ORDERS]
 
     def elect_again(number: int) -> None:
@@ -113,13 +87,13 @@ def test_a_fenced_epoch_is_asked_for_again(tmp_path: Path) -> None:
             log.epoch = 1
 
     fake.before_fetch = elect_again
-    each = taken(fake, tmp_path, scope=ALL)["orders-0"]
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert each.problem is None
     assert content(tmp_path / "1" / "orders-0") == log.content()
 
 
 def test_a_new_leader_that_truncated_what_was_fetched_is_noted_and_fetched_anew(tmp_path: Path) -> None:
-    fake = brokers(orders=filled())
+    fake = brokers_with(orders=filled())
     log = fake.logs[ORDERS]
 
     def truncate(number: int) -> None:
@@ -130,7 +104,7 @@ def test_a_new_leader_that_truncated_what_was_fetched_is_noted_and_fetched_anew(
                 log.append(3, at_ms=2_000)
 
     fake.before_fetch = truncate
-    each = taken(fake, tmp_path, scope=ALL)["orders-0"]
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert each.problem is None
     moved, again = each.notes
     assert moved == "its leader was broker 1 when the capture began, then broker 2"
@@ -140,7 +114,7 @@ def test_a_new_leader_that_truncated_what_was_fetched_is_noted_and_fetched_anew(
 
 
 def test_a_log_start_that_overtakes_the_capture_is_noted(tmp_path: Path) -> None:
-    fake = brokers(orders=filled())
+    fake = brokers_with(orders=filled())
     log = fake.logs[ORDERS]
 
     def delete(number: int) -> None:
@@ -149,15 +123,15 @@ def test_a_log_start_that_overtakes_the_capture_is_noted(tmp_path: Path) -> None
             log.start = 14
 
     fake.before_fetch = delete
-    each = taken(fake, tmp_path, scope=ALL)["orders-0"]
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert (each.problem, each.fetched_from, each.log_start) == (None, 14, 14)
     assert each.notes[0].startswith("fetched again: offset ")
     assert content(tmp_path / "1" / "orders-0") == log.content()
 
 
 def test_a_partition_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    fake = brokers(orders=filled(is_readable=False), quiet=filled())
-    found = taken(fake, tmp_path, scope=ALL)
+    fake = brokers_with(orders=filled(is_readable=False), quiet=filled())
+    found = taken_by(fake, tmp_path, scope=ALL)
     assert found["orders-0"].problem == "this user may not read it"
     assert found["quiet-0"].problem is None
     noted = json.loads((tmp_path / "capture.json").read_text())["partitions"]
@@ -165,15 +139,15 @@ def test_a_partition_that_fails_is_named_and_the_others_go_on(tmp_path: Path) ->
 
 
 def test_partitions_of_a_dead_broker_are_named(tmp_path: Path) -> None:
-    fake = brokers(orders=filled(leader=2), quiet=filled())
+    fake = brokers_with(orders=filled(leader=2), quiet=filled())
     fake.dead.add(2)
-    found = taken(fake, tmp_path, scope=ALL)
+    found = taken_by(fake, tmp_path, scope=ALL)
     assert found["orders-0"].problem == "broker 2 does not answer"
     assert found["quiet-0"].problem is None
 
 
 def test_a_partition_whose_dead_leader_was_replaced_is_fetched_from_the_new_one(tmp_path: Path) -> None:
-    fake = brokers(orders=filled(leader=2))
+    fake = brokers_with(orders=filled(leader=2))
     log = fake.logs[ORDERS]
     fake.dead.add(2)
 
@@ -181,34 +155,40 @@ def test_a_partition_whose_dead_leader_was_replaced_is_fetched_from_the_new_one(
         log.leader, log.epoch = 1, 1
 
     fake.on_silence = elect
-    each = taken(fake, tmp_path, scope=OPEN)["orders-0"]
+    each = taken_by(fake, tmp_path, scope=OPEN)["orders-0"]
     assert each.problem is None
     assert content(tmp_path / "1" / "orders-0") == log.content()
 
 
 def test_a_second_call_goes_on_where_the_first_one_was(tmp_path: Path) -> None:
-    fake = brokers(orders=filled())
-    taken(fake, tmp_path, scope=ALL)
+    fake = brokers_with(orders=filled())
+    taken_by(fake, tmp_path, scope=ALL)
     fake.logs[ORDERS].append()
     fake.asked.clear()
-    taken(fake, tmp_path, scope=ALL)
+    taken_by(fake, tmp_path, scope=ALL)
     assert content(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
     assert fake.asked.count("Fetch") == 1
 
 
 def test_no_request_but_those_that_read(tmp_path: Path) -> None:
-    fake = brokers(orders=filled(last_stable=4))
-    taken(fake, tmp_path)
+    fake = brokers_with(orders=filled(last_stable=4))
+    taken_by(fake, tmp_path)
     assert set(fake.asked) == {"Metadata", "ListOffsets", "Fetch", "DescribeProducers", "ListTransactions", "DescribeConfigs"}
 
 
-def test_a_pattern_that_matches_nothing_is_bad_usage_where_there_are_no_coordinators(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--topics matches none"):
-        taken(FakeBrokers({ORDERS: filled()}), tmp_path, topics="payments")
+def test_a_pattern_that_matches_nothing_is_bad_usage(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--topics payments matches no topic"):
+        taken_by(brokers_with(orders=filled()), tmp_path, topics="payments")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cluster_without_topics_is_nothing_to_capture(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no topic that this user may describe"):
+        taken_by(FakeBrokers({}), tmp_path)
 
 
 def test_brokers_that_say_nothing_are_named(tmp_path: Path) -> None:
-    fake = brokers(orders=filled())
+    fake = brokers_with(orders=filled())
     fake.dead.add(None)  # type: ignore[arg-type]
     with pytest.raises(UnreadableInputError, match="no broker says what it has"):
-        taken(fake, tmp_path)
+        taken_by(fake, tmp_path)

@@ -21,7 +21,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture import capture_folder as files
-from txnlib.wire_capture import cluster
+from txnlib.wire_capture import cluster, earlier_call
 from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
 from txnlib.wire_capture.fetched_log import FetchedLog, TruncatedError, fetch
@@ -89,17 +89,20 @@ class _Capture:
         self._taken: dict[Partition, Taken] = {}
         self._metadata: cluster.Metadata
         self._coordinators: tuple[Partition, ...] = ()
+        self._earlier: earlier_call.Earlier
 
     def run(self) -> Captured:
         partitions = self._find()
         settings = self._settings()
         self._write_notes(settings, is_complete=False)
         self._progress.say(
-            f"{len(self._coordinators)} coordinator partitions, {len(partitions)} others, scope {self._wanted.scope}"
+            f"coordinator partitions: {len(self._coordinators)}, other partitions: {len(partitions)}, scope: {self._wanted.scope}"
         )
         self._take_each(self._coordinators, self._take_coordinator_first)
         self._look(partitions)
         in_scope = [each for each in partitions if self._is_in_scope(self._taken[each])]
+        left_out = set(partitions).difference(in_scope)
+        earlier_call.remove(self._wanted.output, {each.folder for each in left_out if self._taken[each].problem is None})
         self._ask_producers(partitions)
         self._plan(in_scope)
         self._take_each(in_scope, self._take_partition)
@@ -129,10 +132,16 @@ class _Capture:
             for each in every.partitions
             if not each.is_coordinator and (pattern is None or pattern.fullmatch(each.topic) is not None)
         ]
+        if not others and pattern is not None:
+            raise UsageError(f"--topics {pattern.pattern} matches no topic that this user may describe")
         if not others and not own.partitions:
-            raise UsageError("there is no topic to capture that this user may describe, or --topics matches none")
+            raise UsageError("there is no topic that this user may describe")
         for each in (*own.partitions, *others):
             self._taken[each] = Taken(each)
+        leaders = {each.folder: each.leader for each in self._taken if each.leader != NO_LEADER}
+        earlier = earlier_call.read_notes(self._wanted.output, every.cluster_id)
+        self._earlier = earlier.besides({each.folder for each in self._taken})
+        earlier_call.follow_leaders(self._wanted.output, leaders)
         unreadable = sorted({each.topic for each in others if each.is_readable is False})
         if unreadable:
             self._progress.say(f"this user may not read {', '.join(unreadable)}. Needed: the operation READ on these topics")
@@ -255,11 +264,7 @@ class _Capture:
             return
         taken.notes.append(f"its leader was broker {old.leader} when the capture began, then broker {taken.partition.leader}")
         for first in (False, True):
-            was, now = self._folder(old, first=first), self._folder(taken.partition, first=first)
-            now.parent.mkdir(parents=True, exist_ok=True)
-            for before, after in ((was, now), (files.state_file(was), files.state_file(now))):
-                if before.exists():
-                    before.rename(after)
+            files.move(self._folder(old, first=first), self._folder(taken.partition, first=first))
 
     def _folder(self, partition: Partition, *, first: bool = False) -> Path:
         broker = self._wanted.output / str(partition.leader)
@@ -267,9 +272,7 @@ class _Capture:
 
     def _drop(self, taken: Taken) -> None:
         for first in (False, True):
-            folder = self._folder(taken.partition, first=first)
-            shutil.rmtree(folder, ignore_errors=True)
-            files.state_file(folder).unlink(missing_ok=True)
+            files.remove(self._folder(taken.partition, first=first))
 
     def _take_coordinator_first(self, taken: Taken) -> None:
         self._fetch(taken, self._folder(taken.partition, first=True), begin=0)
@@ -325,15 +328,16 @@ class _Capture:
         taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
 
     def _go_on(self, folder: Path, begin: int) -> FetchedLog:
-        """The log of an earlier, interrupted fetch, if it is there as noted and begins no later; else a new one."""
+        """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`; else a new one."""
         state = files.read_state(folder)
         if set(state) == set(_STATE) and state["segment"] is not None and state["first_offset"] is not None:
             log = FetchedLog(folder, **state)
             segment = folder / f"{log.segment:020d}.log"
-            if segment.is_file() and segment.stat().st_size >= log.size and (log.first_offset or 0) <= begin:
+            is_there = segment.is_file() and segment.stat().st_size >= log.size
+            if is_there and (log.first_offset or 0) <= begin <= log.next_offset:
                 log.flush()  # cuts off what was written after the note
                 return log
-        shutil.rmtree(folder, ignore_errors=True)
+        files.remove(folder)
         return FetchedLog(folder, None, begin)
 
     # ---- The other files
@@ -372,7 +376,7 @@ class _Capture:
             files.write_lines(folder / files.DESCRIBED_PRODUCERS, rows)
 
     def _write_notes(self, settings: dict[str, str], *, is_complete: bool) -> None:
-        instants: dict[str, int] = {}
+        instants = dict(self._earlier.instants)
         for taken in self._taken.values() if is_complete else ():
             of = taken.partition
             if taken.captured_at_ms is not None:
@@ -380,7 +384,7 @@ class _Capture:
             if taken.first_captured_at_ms is not None:
                 instants[f"{of.leader}/{files.FIRST}/{of.folder}"] = taken.first_captured_at_ms
         notes: dict[str, Any] = {
-            "captured_by": "txn-audit capture",
+            "captured_by": earlier_call.CAPTURED_BY,
             "cluster": self._wanted.cluster or self._metadata.cluster_id,
             "cluster_id": self._metadata.cluster_id,
             "kafka_version": self._client.broker_version,
@@ -394,7 +398,7 @@ class _Capture:
             notes["coordinator_partitions"] = len(self._coordinators)
         notes |= {name: int(settings[setting]) for setting, name in _SETTING_FIELDS.items() if settings.get(setting, "").isdigit()}
         notes["broker_settings"] = settings
-        notes["partitions"] = {each.partition.folder: noted(each) for each in self._taken.values()}
+        notes["partitions"] = self._earlier.partitions | {each.partition.folder: noted(each) for each in self._taken.values()}
         notes["captured_at_ms"] = instants
         files.write_json(
             self._wanted.output / files.CAPTURE_JSON, {name: value for name, value in notes.items() if value is not None}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -70,3 +71,26 @@ def write_state(folder: Path, state: Mapping[str, Any]) -> None:
 def state_file(folder: Path) -> Path:
     """The file beside a partition's folder that says how far it was fetched."""
     return folder.with_name(f"{folder.name}{_STATE_ENDING}")
+
+
+def fetched_folders(output: Path) -> list[Path]:
+    """The folders of partitions that a capture has begun to fetch."""
+    states = [*output.glob(f"*/*{_STATE_ENDING}"), *output.glob(f"*/{FIRST}/*{_STATE_ENDING}")]
+    return sorted(state.with_name(state.name.removesuffix(_STATE_ENDING)) for state in states)
+
+
+def move(was: Path, now: Path) -> None:
+    """Moves a partition's copy to another broker, which has none; or removes it."""
+    if now.exists() or not was.exists():
+        remove(was)
+        return
+    now.parent.mkdir(parents=True, exist_ok=True)
+    was.rename(now)
+    if state_file(was).exists():
+        state_file(was).rename(state_file(now))
+
+
+def remove(folder: Path) -> None:
+    """Removes a partition's copy."""
+    shutil.rmtree(folder, ignore_errors=True)
+    state_file(folder).unlink(missing_ok=True)
