@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.frames import frame
 from tests.support.log_notation import TS
 from txnlib.core.findings.abandoned_ids import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
 from txnlib.spark.findings.abandoned_id_findings import abandoned_id_findings
@@ -60,14 +61,12 @@ def spans():
             yield {"topic": "orders", "partition": partition, "producer_id": number, "span": 0, "state": state}
 
 
-def frame(spark, schema, rows):
-    return spark.createDataFrame([[row.get(name) for name in schema.names] for row in rows], schema)
-
-
 @pytest.fixture(scope="module")
 def found(spark):
     own = (r"(?P<application>.+)-\d+",)
-    return abandoned_id_findings(frame(spark, COORDINATOR_STATES, records()), frame(spark, PRODUCER_SPANS, spans()), own).collect()
+    return abandoned_id_findings(
+        frame(spark, COORDINATOR_STATES, *records()), frame(spark, PRODUCER_SPANS, *spans()), own
+    ).collect()
 
 
 def test_only_ids_that_were_used_once_and_replaced_are_left_behind(found):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
-from tests.support.frames import batch_row, empty
+from tests.support.frames import batch_row, empty, frame
 from tests.support.log_notation import A, C, N, T
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
@@ -74,7 +74,7 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
         for number, scene in enumerate(scenes)
     ]
     copies.append({"topic": "__consumer_offsets", "partition": 0, "source": "raw:1", "is_judged": True})
-    coverage = spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in copies], COVERAGE)
+    coverage = frame(spark, COVERAGE, *copies)
     ends = [
         {"topic": "orders", "partition": number, "high_watermark": scene.high_watermark}
         | {"last_stable_offset": scene.last_stable_offset, "blocking_producer_id": 7, "blocking_transactional_id": "t"}
@@ -92,7 +92,7 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
         producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), coverage),
         batches,
         coverage,
-        spark.createDataFrame([[row.get(name) for name in PARTITIONS.names] for row in ends], PARTITIONS),
+        frame(spark, PARTITIONS, *ends),
         as_of_ms=120_000,
     ).collect()
     answers: list[list[int]] = [[] for _ in scenes]

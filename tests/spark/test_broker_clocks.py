@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from tests.support.frames import frame
 from txnlib.spark.reports.broker_clocks import broker_clocks
 from txnlib.spark.schemas import COVERAGE, TRANSACTIONS
 
@@ -15,10 +16,6 @@ DECIDED = 1_000_000
 
 def at(ms):
     return datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def rows(spark, schema, *given):
-    return spark.createDataFrame([[row.get(name) for name in schema.names] for row in given], schema)
 
 
 def decision(producer_id, coordinator, partition, took_ms, decided_ms=DECIDED, applied_ms=0):
@@ -58,7 +55,7 @@ def test_markers_in_both_directions_enclose_the_offset(spark):
         decision(5, 0, 0, 3),  # one clock
         decision(6, 0, 3, 4),  # nobody knows its leader
     ]
-    found = broker_clocks(rows(spark, TRANSACTIONS, *transactions), rows(spark, COVERAGE, *coverage), as_of_ms=DECIDED)
+    found = broker_clocks(frame(spark, TRANSACTIONS, *transactions), frame(spark, COVERAGE, *coverage), as_of_ms=DECIDED)
     shown = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back", "applied_ms", "is_far")
     assert [tuple(row[name] for name in shown) for row in found.orderBy("broker", "other_broker").collect()] == [
         ("1", "2", AHEAD + 2, 10, "TWO_WAY", 2, 1, AHEAD, True),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tests.support.frames import assert_rows, batch_row
+from tests.support.frames import assert_rows, batch_row, frame
 from tests.support.log_notation import A, C, T
 from txnlib.readers import arrow_schemas
 from txnlib.spark.findings.copy_findings import copy_findings
@@ -23,7 +23,7 @@ def found(spark, copies, high_watermarks=None):
     batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
     marks = high_watermarks or {}
     known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
-    coverage = spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in known], COVERAGE)
+    coverage = frame(spark, COVERAGE, *known)
     return copy_findings(batches, coverage).select("name", "offset", "evidence")
 
 

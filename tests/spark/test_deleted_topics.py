@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.frames import empty, noted_leaders, partition_notes
+from tests.support.frames import empty, frame, noted_leaders, partition_notes
 from txnlib.spark.coverage.coverage import coverage
 from txnlib.spark.coverage.deleted_topics import with_gone
 from txnlib.spark.findings.deleted_topic_findings import CHECKPOINTED_WITHIN_MS, deleted_topic_findings
@@ -94,8 +94,8 @@ def test_an_unended_transaction_that_lists_it_is_found(spark):
         record("younger than the checkpoints", "Ongoing", listed, old + 1),
         record("ended", "CompleteAbort", [], old),
     ]
-    states = spark.createDataFrame([[row.get(name) for name in COORDINATOR_STATES.names] for row in records], COORDINATOR_STATES)
-    covered = spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in copies], COVERAGE)
+    states = frame(spark, COORDINATOR_STATES, *records)
+    covered = frame(spark, COVERAGE, *copies)
     found = {
         row["transactional_id"]: row
         for row in deleted_topic_findings(states, covered, empty(spark, PARTITION_ASSIGNMENTS)).collect()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from tests.support.frames import frame
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.spark.reports.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.schemas import (
@@ -47,10 +48,6 @@ PLACE = {"topic": "orders", "partition": 0}
 MARKED_MS = 1_000_000
 #: producer id -> its coordinator, and how long before the marker its last record was written. Coordinator 1 is known longer.
 COORDINATORS = {8: (1, CLOCKS_DIFFER_MS), 11: (1, CLOCKS_DIFFER_MS + 1), 12: (2, CLOCKS_DIFFER_MS + 1)}
-
-
-def frame(spark, schema, *rows):
-    return spark.createDataFrame([[row.get(name) for name in schema.names] for row in rows], schema)
 
 
 def at(ms):

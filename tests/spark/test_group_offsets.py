@@ -7,6 +7,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from tests.support.frames import frame
 from txnlib.readers import arrow_schemas
 from txnlib.spark.reports.offset_commits import group_offsets
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SPANS
@@ -65,8 +66,8 @@ def found(spark, logs: list[Log], judged: str = "raw:1") -> list[dict[str, int]]
     coverage = [{"topic": TOPIC, "partition": number, "source": judged, "is_judged": True} for number in range(len(logs))]
     answers = group_offsets(
         spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
-        spark.createDataFrame([[row.get(name) for name in PRODUCER_SPANS.names] for row in spans], PRODUCER_SPANS),
-        spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in coverage], COVERAGE),
+        frame(spark, PRODUCER_SPANS, *spans),
+        frame(spark, COVERAGE, *coverage),
     ).collect()
     stands: list[dict[str, int]] = [{} for _ in logs]
     for row in answers:

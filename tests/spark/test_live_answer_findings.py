@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spark.test_abandoned_id_findings import frame
-from tests.support.frames import assert_rows
+from tests.support.frames import assert_rows, frame
 from txnlib.spark.findings.live_answer_findings import live_answer_findings
 from txnlib.spark.schemas import COORDINATOR_STATES, COVERAGE, PRODUCER_SPANS, READ_ONLY
 
@@ -75,11 +74,11 @@ def told(spark, *, damaged=None, log_end=MARK):
         for topic, partition in [("orders", WHOLE), ("orders", DAMAGED), ("orders", SILENT), ("__transaction_state", 0)]
     ]
     return live_answer_findings(
-        frame(spark, PRODUCER_SPANS, spans),
-        frame(spark, COORDINATOR_STATES, states),
-        frame(spark, READ_ONLY["live_producers"], answers),
-        frame(spark, READ_ONLY["live_transactions"], described),
-        frame(spark, COVERAGE, copies),
+        frame(spark, PRODUCER_SPANS, *spans),
+        frame(spark, COORDINATOR_STATES, *states),
+        frame(spark, READ_ONLY["live_producers"], *answers),
+        frame(spark, READ_ONLY["live_transactions"], *described),
+        frame(spark, COVERAGE, *copies),
     )
 
 

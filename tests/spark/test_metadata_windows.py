@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.frames import frame
 from tests.support.metadata_history import MetadataHistory
 from txnlib.spark.metadata import (
     broker_sessions,
@@ -21,7 +22,7 @@ SETTING = ("scope", "scope_name", "name", "value", "since_offset", "until_offset
 
 
 def read(spark, rows):
-    found = metadata_log(spark.createDataFrame([[row.get(name) for name in METADATA_LOG.names] for row in rows], METADATA_LOG))
+    found = metadata_log(frame(spark, METADATA_LOG, *rows))
     return spark.createDataFrame(found.collect(), METADATA_LOG).coalesce(1)
 
 

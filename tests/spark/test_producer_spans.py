@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from tests.spark.test_producer_windows import _LOG, build
-from tests.support.frames import assert_rows, record_batches
+from tests.support.frames import assert_rows, frame, record_batches
 from tests.support.log_notation import A, C, D, T
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append
 from txnlib.core.kafka.record_batch import RecordBatch
@@ -30,7 +30,7 @@ def coverage(spark, first_offsets):
     """One judged copy for each log, which begins at the given offset."""
     known = {"topic": "orders", "source": "raw:1", "is_judged": True}
     rows = [known | {"partition": p, "first_offset": o, "log_start_offset": o} for p, o in first_offsets.items()]
-    return spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in rows], COVERAGE)
+    return frame(spark, COVERAGE, *rows)
 
 
 def snapshots(spark, states, offsets):
@@ -53,7 +53,7 @@ def snapshots(spark, states, offsets):
         for number, producers in states.items()
         for producer_id, state in producers.items()
     ]
-    return spark.createDataFrame([[row.get(name) for name in PRODUCER_SNAPSHOTS.names] for row in rows], PRODUCER_SNAPSHOTS)
+    return frame(spark, PRODUCER_SNAPSHOTS, *rows)
 
 
 def folded(log: list[RecordBatch]) -> dict[int, ProducerState]:

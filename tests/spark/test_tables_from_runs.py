@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from tests.support.frames import assert_same, empty
+from tests.support.frames import assert_same, empty, frame
 from tests.support.run_logs import RandomLog, read_in_parts, read_rows
 from txnlib.readers import arrow_schemas, batch_runs
 from txnlib.spark.batch_runs import batch_hash, single_batches
@@ -115,7 +115,7 @@ def small_pages(monkeypatch):
 
 @pytest.fixture(scope="module")
 def coverage(spark, logs):
-    return spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in logs.coverage], COVERAGE)
+    return frame(spark, COVERAGE, *logs.coverage)
 
 
 @pytest.fixture(scope="module")

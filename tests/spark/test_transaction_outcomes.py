@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.support.frames import frame
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
 from txnlib.spark.reports.marker_repairs import marker_repairs
@@ -61,10 +62,6 @@ SPANS = {
     # Partition 1 is older than all transactions.
     BEFORE: [(1, 1, 2, "COMMIT", BEGAN - 500)],
 }
-
-
-def frame(spark, schema, *rows):
-    return spark.createDataFrame([[row.get(name) for name in schema.names] for row in rows], schema)
 
 
 def at(ms):

@@ -203,8 +203,3 @@ def taken_by(fake: FakeBrokers, output: Path, **wanted: Any) -> dict[str, Taken]
     """What a capture of these brokers took, by name of the partition's folder."""
     captured = take_capture(fake, Wanted(output, **wanted), Progress(io.StringIO()))  # type: ignore[arg-type]
     return {each.partition.folder: each for each in captured.taken}
-
-
-def content(folder: Path) -> bytes:
-    """The segments of a copy, one after the other."""
-    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))

@@ -29,6 +29,11 @@ def assert_rows(actual: DataFrame, expected: Iterable[Sequence[Any]], *columns: 
     assert_same(chosen, actual.sparkSession.createDataFrame(list(expected), chosen.schema))
 
 
+def frame(spark: SparkSession, schema: StructType, *rows: Mapping[str, Any]) -> DataFrame:
+    """Rows with some of the schema's columns; the others are NULL."""
+    return spark.createDataFrame([[row.get(name) for name in schema.names] for row in rows], schema)
+
+
 def empty(spark: SparkSession, schema: StructType | str) -> DataFrame:
     return spark.createDataFrame([], schema)
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.fake_brokers import FakeBrokers, Log, brokers_with, content, filled, taken_by
+from tests.support.fake_brokers import FakeBrokers, Log, brokers_with, filled, taken_by
+from tests.support.wire_captures import log_of, notes_of
 from txnlib.errors import UsageError
 from txnlib.wire_capture.capture import ALL, OPEN
 
 ORDERS = ("orders", 0)
-
-
-def notes(output: Path) -> dict[str, Any]:
-    read = json.loads((output / "capture.json").read_text())
-    assert isinstance(read, dict)
-    return read
 
 
 def test_the_copy_of_a_partition_where_nothing_is_open_any_more_is_removed(tmp_path: Path) -> None:
@@ -29,7 +22,7 @@ def test_the_copy_of_a_partition_where_nothing_is_open_any_more_is_removed(tmp_p
     found = taken_by(fake, tmp_path, scope=OPEN)
     assert found["orders-0"].captured_at_ms is None
     assert not list(tmp_path.glob("*/orders-0*"))
-    assert "1/orders-0" not in notes(tmp_path)["captured_at_ms"]
+    assert "1/orders-0" not in notes_of(tmp_path)["captured_at_ms"]
 
 
 def test_a_copy_goes_to_the_folder_of_its_new_leader(tmp_path: Path) -> None:
@@ -40,7 +33,7 @@ def test_a_copy_goes_to_the_folder_of_its_new_leader(tmp_path: Path) -> None:
     log.append()
     fake.asked.clear()
     taken_by(fake, tmp_path, scope=ALL)
-    assert content(tmp_path / "2" / "orders-0") == log.content()
+    assert log_of(tmp_path / "2" / "orders-0") == log.content()
     assert fake.asked.count("Fetch") == 1
     assert not list(tmp_path.glob("1/orders-0*"))
 
@@ -53,15 +46,15 @@ def test_a_copy_that_ends_before_what_is_open_begins_is_fetched_anew(tmp_path: P
         log.append()
     log.last_stable = 50
     assert taken_by(fake, tmp_path, scope=OPEN, context=2)["orders-0"].fetched_from == 48
-    assert content(tmp_path / "1" / "orders-0") == log.content(48)
+    assert log_of(tmp_path / "1" / "orders-0") == log.content(48)
 
 
 def test_a_call_with_other_topics_keeps_copies_and_notes(tmp_path: Path) -> None:
     fake = brokers_with(orders=filled(), payments=filled())
     taken_by(fake, tmp_path, scope=ALL, topics="orders")
-    first = notes(tmp_path)
+    first = notes_of(tmp_path)
     taken_by(fake, tmp_path, scope=ALL, topics="payments")
-    both = notes(tmp_path)
+    both = notes_of(tmp_path)
     assert both["partitions"]["orders-0"] == first["partitions"]["orders-0"]
     assert both["captured_at_ms"]["1/orders-0"] == first["captured_at_ms"]["1/orders-0"]
     assert {"orders-0", "payments-0"} <= set(both["partitions"])
@@ -91,4 +84,4 @@ def test_the_copy_of_a_broker_without_leader_stays(tmp_path: Path) -> None:
     fake.logs[ORDERS].leader = -1
     found = taken_by(fake, tmp_path, scope=ALL)
     assert found["orders-0"].problem == "no broker leads it"
-    assert content(tmp_path / "2" / "orders-0") == fake.logs[ORDERS].content()
+    assert log_of(tmp_path / "2" / "orders-0") == fake.logs[ORDERS].content()

@@ -6,23 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.log_bytes import encode_batch
-from txnlib.core.kafka.record_batch import Record
+from tests.support.fake_brokers import batch
+from tests.support.wire_captures import log_of
 from txnlib.wire_capture import fetched_log
 from txnlib.wire_capture.fetched_log import FetchedLog
 
-
-def batch(base: int, count: int = 2, epoch: int = 3) -> bytes:
-    records = [Record(base + each, 1_000, b"k", b"v" * 10) for each in range(count)]
-    return encode_batch(records, base_offset=base, max_timestamp=1_000, base_timestamp=1_000, leader_epoch=epoch)
-
-
-BATCHES = [batch(10), batch(12, 3), batch(20, 1, epoch=4)]
+BATCHES = [batch(10, epoch=3), batch(12, 3, epoch=3), batch(20, 1, epoch=4)]
 WHOLE = b"".join(BATCHES)
-
-
-def content(log: FetchedLog) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(log.folder.glob("*.log")))
 
 
 @pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
@@ -31,7 +21,7 @@ def test_a_response_cut_at_any_byte_leaves_whole_batches(tmp_path: Path, cut: in
     log.append(WHOLE[:cut], 100)
     sizes = [len(BATCHES[0]), len(BATCHES[0] + BATCHES[1]), len(WHOLE)]
     expected = max([size for size in sizes if size <= cut], default=0)
-    assert content(log) == WHOLE[:expected]
+    assert log_of(log.folder) == WHOLE[:expected]
     assert log.next_offset == {0: 10, sizes[0]: 12, sizes[1]: 15, sizes[2]: 21}[expected]
     assert log.total == expected
 
@@ -39,14 +29,14 @@ def test_a_response_cut_at_any_byte_leaves_whole_batches(tmp_path: Path, cut: in
 def test_batches_from_the_end_on_are_left_out(tmp_path: Path) -> None:
     log = FetchedLog(tmp_path, None, 10)
     log.append(WHOLE, 12)
-    assert content(log) == BATCHES[0]
+    assert log_of(log.folder) == BATCHES[0]
 
 
 def test_a_batch_that_is_there_is_not_written_again(tmp_path: Path) -> None:
     log = FetchedLog(tmp_path, None, 10)
     log.append(BATCHES[0] + BATCHES[1], 100)
     log.append(BATCHES[1] + BATCHES[2], 100)
-    assert content(log) == WHOLE
+    assert log_of(log.folder) == WHOLE
     assert (log.first_offset, log.next_offset, log.last_epoch) == (10, 21, 4)
 
 
@@ -62,7 +52,7 @@ def test_a_new_segment_begins_when_one_is_full(tmp_path: Path, monkeypatch: pyte
     log = FetchedLog(tmp_path, None, 10)
     log.append(WHOLE, 100)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{base:020d}.log" for base in (10, 12, 20)]
-    assert content(log) == WHOLE
+    assert log_of(log.folder) == WHOLE
 
 
 def test_what_was_written_behind_the_last_note_is_cut_off(tmp_path: Path) -> None:
@@ -71,4 +61,4 @@ def test_what_was_written_behind_the_last_note_is_cut_off(tmp_path: Path) -> Non
     with (tmp_path / f"{10:020d}.log").open("ab") as file:
         file.write(b"half a batch")
     log.flush()
-    assert content(log) == BATCHES[0]
+    assert log_of(log.folder) == BATCHES[0]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.fake_brokers import FakeBrokers, brokers_with, content, filled, taken_by
+from tests.support.fake_brokers import FakeBrokers, brokers_with, filled, taken_by
+from tests.support.wire_captures import log_of, notes_of
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture import capture as module
 from txnlib.wire_capture.capture import ALL, OPEN
@@ -24,7 +24,7 @@ def test_a_partition_is_fetched_as_it_lies_in_the_segment(tmp_path: Path) -> Non
     fake = brokers_with(orders=filled())
     each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert (each.problem, each.fetched_from, each.end_offset) == (None, 0, 20)
-    assert content(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
 
 
 def test_what_is_appended_after_the_instant_of_the_copy_is_left_out(tmp_path: Path) -> None:
@@ -32,8 +32,8 @@ def test_what_is_appended_after_the_instant_of_the_copy_is_left_out(tmp_path: Pa
     whole = fake.logs[ORDERS].content()
     fake.before_fetch = lambda number: fake.logs[ORDERS].append()
     each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    noted = json.loads((tmp_path / "capture.json").read_text())["partitions"]["orders-0"]
-    wire = content(tmp_path / "1" / "orders-0")
+    noted = notes_of(tmp_path)["partitions"]["orders-0"]
+    wire = log_of(tmp_path / "1" / "orders-0")
     assert each.end_offset == noted["high_watermark"]
     assert wire.startswith(whole)
     assert fake.logs[ORDERS].content().startswith(wire)
@@ -43,10 +43,10 @@ def test_only_open_partitions_are_fetched_from_their_context_on(tmp_path: Path) 
     fake = brokers_with(orders=filled(last_stable=14), quiet=filled())
     found = taken_by(fake, tmp_path, scope=OPEN, context=3)
     assert found["orders-0"].fetched_from == 10  # the batch that contains offset 11
-    assert content(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content(11)
+    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content(11)
     assert found["quiet-0"].captured_at_ms is None
     assert not (tmp_path / "1" / "quiet-0").exists()
-    noted = json.loads((tmp_path / "capture.json").read_text())["partitions"]["quiet-0"]
+    noted = notes_of(tmp_path)["partitions"]["quiet-0"]
     assert (noted["last_stable_offset"], noted["high_watermark"]) == (20, 20)
 
 
@@ -59,7 +59,7 @@ def test_since_an_instant_and_what_is_open(tmp_path: Path, since_ms: int, last_s
     fake = brokers_with(orders=filled(last_stable=last_stable))
     each = taken_by(fake, tmp_path, scope=ALL, since_ms=since_ms)["orders-0"]
     assert (each.fetched_from, each.end_offset) == (expected, 20)
-    assert content(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content(expected)
+    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content(expected)
 
 
 def test_a_new_leader_with_the_same_log_is_followed_without_fetching_again(tmp_path: Path) -> None:
@@ -67,14 +67,14 @@ def test_a_new_leader_with_the_same_log_is_followed_without_fetching_again(tmp_p
     log = fake.logs[ORDERS]
 
     def elect(number: int) -> None:
-        if fake.asked.count("Fetch") == 6:
+        if number == 6:
             log.leader, log.epoch = 2, 1
 
     fake.before_fetch = elect
     each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert each.problem is None
     assert each.notes == ["its leader was broker 1 when the capture began, then broker 2"]
-    assert content(tmp_path / "2" / "orders-0") == log.content()
+    assert log_of(tmp_path / "2" / "orders-0") == log.content()
     assert not (tmp_path / "1" / "orders-0").exists()
 
 
@@ -83,13 +83,13 @@ def test_a_fenced_epoch_is_asked_for_again(tmp_path: Path) -> None:
     log = fake.logs[ORDERS]
 
     def elect_again(number: int) -> None:
-        if fake.asked.count("Fetch") == 6:
+        if number == 6:
             log.epoch = 1
 
     fake.before_fetch = elect_again
     each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert each.problem is None
-    assert content(tmp_path / "1" / "orders-0") == log.content()
+    assert log_of(tmp_path / "1" / "orders-0") == log.content()
 
 
 def test_a_new_leader_that_truncated_what_was_fetched_is_noted_and_fetched_anew(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_new_leader_that_truncated_what_was_fetched_is_noted_and_fetched_anew(
     log = fake.logs[ORDERS]
 
     def truncate(number: int) -> None:
-        if fake.asked.count("Fetch") == 8 and log.epoch == 0:
+        if number == 8:
             del log.batches[3:]
             log.leader, log.epoch = 2, 1
             for _ in range(9):
@@ -109,8 +109,8 @@ def test_a_new_leader_that_truncated_what_was_fetched_is_noted_and_fetched_anew(
     moved, again = each.notes
     assert moved == "its leader was broker 1 when the capture began, then broker 2"
     assert again == "fetched again: epoch 0 ends at 6 on the leader: offsets from there on were truncated"
-    assert content(tmp_path / "2" / "orders-0") == log.content()
-    assert json.loads((tmp_path / "capture.json").read_text())["partitions"]["orders-0"]["notes"] == each.notes
+    assert log_of(tmp_path / "2" / "orders-0") == log.content()
+    assert notes_of(tmp_path)["partitions"]["orders-0"]["notes"] == each.notes
 
 
 def test_a_log_start_that_overtakes_the_capture_is_noted(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_log_start_that_overtakes_the_capture_is_noted(tmp_path: Path) -> None
     log = fake.logs[ORDERS]
 
     def delete(number: int) -> None:
-        if fake.asked.count("Fetch") == 6 and log.start == 0:
+        if number == 6:
             del log.batches[:7]
             log.start = 14
 
@@ -126,7 +126,7 @@ def test_a_log_start_that_overtakes_the_capture_is_noted(tmp_path: Path) -> None
     each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert (each.problem, each.fetched_from, each.log_start) == (None, 14, 14)
     assert each.notes[0].startswith("fetched again: offset ")
-    assert content(tmp_path / "1" / "orders-0") == log.content()
+    assert log_of(tmp_path / "1" / "orders-0") == log.content()
 
 
 def test_a_partition_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_partition_that_fails_is_named_and_the_others_go_on(tmp_path: Path) ->
     found = taken_by(fake, tmp_path, scope=ALL)
     assert found["orders-0"].problem == "this user may not read it"
     assert found["quiet-0"].problem is None
-    noted = json.loads((tmp_path / "capture.json").read_text())["partitions"]
+    noted = notes_of(tmp_path)["partitions"]
     assert noted["orders-0"]["problem"] == "this user may not read it"
 
 
@@ -157,7 +157,7 @@ def test_a_partition_whose_dead_leader_was_replaced_is_fetched_from_the_new_one(
     fake.on_silence = elect
     each = taken_by(fake, tmp_path, scope=OPEN)["orders-0"]
     assert each.problem is None
-    assert content(tmp_path / "1" / "orders-0") == log.content()
+    assert log_of(tmp_path / "1" / "orders-0") == log.content()
 
 
 def test_a_second_call_goes_on_where_the_first_one_was(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_second_call_goes_on_where_the_first_one_was(tmp_path: Path) -> None:
     fake.logs[ORDERS].append()
     fake.asked.clear()
     taken_by(fake, tmp_path, scope=ALL)
-    assert content(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
     assert fake.asked.count("Fetch") == 1
 
 

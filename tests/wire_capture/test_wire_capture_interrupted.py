@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka
+from tests.support.wire_captures import log_of, notes_of
 from txnlib.wire_capture.capture import ALL, Captured, Wanted, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.pace import Progress
@@ -51,10 +52,6 @@ def _leader(cluster: kafka.Cluster) -> int:
     return int(topics["orders"].partitions[0].leader)
 
 
-def _log(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
-
-
 def _fetched(output: Path) -> int:
     return sum(path.stat().st_size for path in output.glob("*/orders-0/*.log"))
 
@@ -83,11 +80,11 @@ def test_a_leader_that_dies_is_followed(cluster: kafka.Cluster, tmp_path: Path) 
     assert orders.problem is None
     assert orders.partition.leader != first
     assert orders.notes == [f"its leader was broker {first} when the capture began, then broker {orders.partition.leader}"]
-    wire = _log(output / str(orders.partition.leader) / "orders-0")
+    wire = log_of(output / str(orders.partition.leader) / "orders-0")
     assert len(wire) >= SIZE
-    assert wire == _log(cluster.nodes[orders.partition.leader] / "data" / "orders-0")
+    assert wire == log_of(cluster.nodes[orders.partition.leader] / "data" / "orders-0")
     assert not (output / str(first) / "orders-0").exists()
-    noted = json.loads((output / "capture.json").read_text())["partitions"]["orders-0"]
+    noted = notes_of(output)["partitions"]["orders-0"]
     assert (noted["leader"], noted["notes"]) == (orders.partition.leader, orders.notes)
 
 
@@ -107,4 +104,4 @@ def test_a_capture_that_was_killed_goes_on(cluster: kafka.Cluster, tmp_path: Pat
     (row,) = [row for row in json.loads(again.stdout) if row["topic"] == "orders"]
     assert (row["captured"], row["from_offset"]) == ("YES", 0)
     assert segment.stat().st_ino == inode, "it began anew"
-    assert _log(segment.parent) == _log(cluster.nodes[row["leader"]] / "data" / "orders-0")
+    assert log_of(segment.parent) == log_of(cluster.nodes[row["leader"]] / "data" / "orders-0")

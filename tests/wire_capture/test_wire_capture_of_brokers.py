@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import kafka, producers, wire_client
 from tests.support.memory_audits import audited
+from tests.support.wire_captures import instant_of, log_of, notes_of_disks
 from txnlib.cli import main
 from txnlib.readers.capture import FileKind, list_capture
 from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
@@ -63,7 +64,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         _take(cluster.bootstrap, folder / ALL, ALL, asked)
         for node, path in cluster.nodes.items():
             shutil.copytree(path / "data", folder / "disk" / str(node))
-        (folder / "disk" / "capture.json").write_text(json.dumps(_notes_of_disks(folder / ALL)))
+        (folder / "disk" / "capture.json").write_text(json.dumps(notes_of_disks(folder / ALL)))
         yield Night(folder, opened, asked)
 
 
@@ -83,23 +84,11 @@ def _take(bootstrap: str, output: Path, scope: str, asked: list[str] | None = No
         return take_capture(client, Wanted(output, scope=scope, context=CONTEXT, cluster="night"), Progress(io.StringIO())).taken
 
 
-def _notes_of_disks(capture: Path) -> dict[str, Any]:
-    """What scripts/capture.sh would note: the instant, and the leaders."""
-    notes = json.loads((capture / "capture.json").read_text())
-    leaders = {name: {"leader": noted["leader"]} for name, noted in notes["partitions"].items()}
-    instant = max(notes["captured_at_ms"].values())
-    return notes | {"partitions": leaders, "captured_at_ms": {"default": instant}}
-
-
-def _log(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
-
-
 @pytest.mark.parametrize("capture", ["busy", ALL])
 def test_fetched_batches_are_those_on_disk_byte_for_byte(night: Night, capture: str) -> None:
     compared = 0
     for fetched in (night.folder / capture).glob("[0-9]/*-[0-9]"):
-        wire, disk = _log(fetched), _log(night.folder / "disk" / fetched.parent.name / fetched.name)
+        wire, disk = log_of(fetched), log_of(night.folder / "disk" / fetched.parent.name / fetched.name)
         assert disk.startswith(wire), fetched
         assert capture == "busy" or disk == wire, fetched
         compared += len(wire)
@@ -108,8 +97,8 @@ def test_fetched_batches_are_those_on_disk_byte_for_byte(night: Night, capture: 
 
 def test_scope_open_fetches_the_end_of_the_same_log(night: Night) -> None:
     for number in range(ORDERS):
-        (tail,) = [_log(path) for path in (night.folder / OPEN).glob(f"[0-9]/orders-{number}")]
-        (whole,) = [_log(path) for path in (night.folder / ALL).glob(f"[0-9]/orders-{number}")]
+        (tail,) = [log_of(path) for path in (night.folder / OPEN).glob(f"[0-9]/orders-{number}")]
+        (whole,) = [log_of(path) for path in (night.folder / ALL).glob(f"[0-9]/orders-{number}")]
         assert whole.endswith(tail)
         assert 0 < len(tail) < len(whole)
 
@@ -132,7 +121,7 @@ def test_every_file_of_the_capture_is_known(night: Night, capture: str) -> None:
 
 def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night) -> None:
     columns = ("topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict", "reason", "do_not_abort_because")
-    as_of = max(json.loads((night.folder / ALL / "capture.json").read_text())["captured_at_ms"].values())
+    as_of = instant_of(night.folder / ALL)
     found = {
         scope: sorted(
             # Each capture has its own instant, from which an age is counted.
@@ -146,7 +135,7 @@ def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night)
 
 
 def _disagreements(spark: SparkSession, folder: Path) -> set[tuple[str, str, int]]:
-    as_of = max(json.loads((folder / "capture.json").read_text())["captured_at_ms"].values())
+    as_of = instant_of(folder)
     rows = audited(spark, folder, "--as-of", str(as_of)).rows("findings")
     return {(row["name"], row["topic"], row["offset"]) for row in rows if row["name"].startswith("LIVE_")}
 

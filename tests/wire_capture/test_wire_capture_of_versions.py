@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import kafka, producers, wire_client
 from tests.support.memory_audits import audited
+from tests.support.wire_captures import instant_of, log_of, notes_of, notes_of_disks
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
 from txnlib.wire_capture.client import Client
@@ -26,10 +27,6 @@ VERDICTS = ("topic", "partition", "start_offset", "producer_id", "transactional_
 def _take(bootstrap: str, output: Path, scope: str) -> None:
     with Client(bootstrap, {}) as client:
         take_capture(client, Wanted(output, scope=scope, context=3, cluster="night"), Progress(io.StringIO()))
-
-
-def _log(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
 
 
 @pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
@@ -55,16 +52,12 @@ def test_a_capture_is_what_the_disk_has(spark: SparkSession, tmp_path: Path, ver
         del late  # or it would look for brokers when they are gone
     for capture in ("busy", ALL):
         for fetched in (tmp_path / capture / "1").glob("*-[0-9]"):
-            wire, whole = _log(fetched), _log(disk / fetched.name)
+            wire, whole = log_of(fetched), log_of(disk / fetched.name)
             assert whole.startswith(wire), fetched
             assert capture == "busy" or whole == wire, fetched
-    notes = json.loads((tmp_path / ALL / "capture.json").read_text())
-    assert version.startswith(notes["kafka_version"])
-    instant = max(notes["captured_at_ms"].values())
-    leaders = {name: {"leader": noted["leader"]} for name, noted in notes["partitions"].items()}
-    (tmp_path / "disk" / "capture.json").write_text(
-        json.dumps(notes | {"partitions": leaders, "captured_at_ms": {"default": instant}})
-    )
+    assert version.startswith(notes_of(tmp_path / ALL)["kafka_version"])
+    (tmp_path / "disk" / "capture.json").write_text(json.dumps(notes_of_disks(tmp_path / ALL)))
+    instant = instant_of(tmp_path / ALL)
     tables = {name: audited(spark, tmp_path / name, "--as-of", str(instant)) for name in (OPEN, ALL, "disk")}
     found = {
         name: sorted(tuple(row[c] for c in VERDICTS) for row in each.rows("open_transactions")) for name, each in tables.items()

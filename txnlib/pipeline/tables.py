@@ -48,7 +48,7 @@ from txnlib.spark.reports import (
 from txnlib.spark.reports.ended_transactions import warned_of
 from txnlib.spark.reports.in_doubt_transactions import undecided
 from txnlib.spark.reports.marker_repairs import lacking
-from txnlib.spark.schemas import READ_ONLY, TABLES
+from txnlib.spark.schemas import TABLES
 
 # Ingest
 
@@ -222,17 +222,6 @@ INGEST: Final[tuple[Step, ...]] = (
 # Reconstruct
 
 
-def _answers(name: str) -> Callable[[Run], DataFrame]:
-    """What brokers answered when the capture was taken; without rows, and without Python tasks, if no file may contain any."""
-
-    def read(run: Run) -> DataFrame:
-        if any(may_hold(name, file) for file in _capture(run).files):
-            return read_capture(run.spark, _capture(run), name)
-        return no_rows(run.spark, READ_ONLY[name])
-
-    return read
-
-
 def _lower_coverage(run: Run) -> None:
     """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
     if run.tables.is_empty("checked_batches"):
@@ -253,8 +242,8 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
     table_of(transactions),
     table_of(
         findings,
-        live_producers=_answers("live_producers"),
-        live_transactions=_answers("live_transactions"),
+        live_producers=_read("live_producers").transform,
+        live_transactions=_read("live_transactions").transform,
         after=("infer_settings", "lower_coverage"),
     ),
     _new_rows(table_of(partition_transactions, after=("find_appended_partitions",))),

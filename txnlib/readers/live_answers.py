@@ -67,7 +67,7 @@ def read_live_producers(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     Columns: `arrow_schemas.LIVE_PRODUCERS`. Raises OSError if the file cannot be read.
     """
     rows: list[dict[str, Any]] = []
-    for _, _, answer in _lines(file):
+    for _, _, answer in _lines(file, files.read_all(file.path, MOST_BYTES)):
         if isinstance(answer, _Producers):
             where = answer.model_dump(exclude={"producers"})
             rows += [where, *(where | producer.model_dump() for producer in answer.producers)]
@@ -76,14 +76,15 @@ def read_live_producers(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 def read_live_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row per transactional id. Columns: `arrow_schemas.LIVE_TRANSACTIONS`. Raises OSError if the file cannot be read."""
-    rows = [answer.model_dump() for _, _, answer in _lines(file) if answer is not None]
+    lines = _lines(file, files.read_all(file.path, MOST_BYTES))
+    rows = [answer.model_dump() for _, _, answer in lines if answer is not None]
     yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.LIVE_TRANSACTIONS)
 
 
 def read_live_answer_problems(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row of `arrow_schemas.SEGMENTS` if a line is no answer; none for a sound file. Raises OSError if it cannot be read."""
     content = files.read_all(file.path, MOST_BYTES)
-    bad = [(position, length) for position, length, answer in _lines(file) if answer is None]
+    bad = [(position, length) for position, length, answer in _lines(file, content) if answer is None]
     if len(bad) > _BAD_LINES:
         position = bad[_BAD_LINES - 1][0]
         bad[_BAD_LINES - 1 :] = [(position, len(content) - position)]
@@ -102,10 +103,10 @@ def read_live_answer_problems(file: CaptureFile) -> Iterator[pa.RecordBatch]:
         yield segment_without_batches(file, seen)
 
 
-def _lines(file: CaptureFile) -> Iterator[tuple[int, int, _Producers | _Transaction | None]]:
+def _lines(file: CaptureFile, content: bytes) -> Iterator[tuple[int, int, _Producers | _Transaction | None]]:
     """Position, length and answer of each line; None for a line that is no answer."""
     position = 0
-    for line in files.read_all(file.path, MOST_BYTES).splitlines(keepends=True):
+    for line in content.splitlines(keepends=True):
         try:
             answer = _KINDS[file.kind].model_validate_json(line)
         except ValidationError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +84,6 @@ class _Capture:
     def __init__(self, client: Client, wanted: Wanted, progress: Progress, now_ms: Callable[[], int]) -> None:
         self._client, self._wanted, self._progress, self._now_ms = client, wanted, progress, now_ms
         self._pace = Pace(wanted.limit_rate)
-        self._lock = threading.Lock()
         self._taken: dict[Partition, Taken] = {}
         self._metadata: cluster.Metadata
         self._coordinators: tuple[Partition, ...] = ()
@@ -93,6 +91,7 @@ class _Capture:
 
     def run(self) -> Captured:
         partitions = self._find()
+        self._take_up()
         settings = self._settings()
         self._write_notes(settings, is_complete=False)
         self._progress.say(
@@ -138,10 +137,6 @@ class _Capture:
             raise UsageError("there is no topic that this user may describe")
         for each in (*own.partitions, *others):
             self._taken[each] = Taken(each)
-        leaders = {each.folder: each.leader for each in self._taken if each.leader != NO_LEADER}
-        earlier = earlier_call.read_notes(self._wanted.output, every.cluster_id)
-        self._earlier = earlier.besides({each.folder for each in self._taken})
-        earlier_call.follow_leaders(self._wanted.output, leaders)
         unreadable = sorted({each.topic for each in others if each.is_readable is False})
         if unreadable:
             self._progress.say(f"this user may not read {', '.join(unreadable)}. Needed: the operation READ on these topics")
@@ -153,6 +148,13 @@ class _Capture:
             elif each.is_readable is False:
                 self._taken[each].problem = "this user may not read it"
         return others
+
+    def _take_up(self) -> None:
+        """Goes on in the folder of an earlier call."""
+        leaders = {each.folder: each.leader for each in self._taken if each.leader != NO_LEADER}
+        earlier = earlier_call.read_notes(self._wanted.output, self._metadata.cluster_id)
+        self._earlier = earlier.besides({each.folder for each in self._taken})
+        earlier_call.follow_leaders(self._wanted.output, leaders)
 
     def _settings(self) -> dict[str, str]:
         for broker in self._metadata.brokers:
@@ -234,7 +236,13 @@ class _Capture:
         # A broker that was given up costs no time again: its partitions are left to the next call.
         if taken.partition.leader in self._client.silent:
             taken.problem = f"broker {taken.partition.leader} does not answer"
-        for _ in range(_TRIES if taken.problem is None else 0):
+        else:
+            self._try(taken, take)
+        if taken.problem is not None:
+            self._progress.say(f"{taken.partition.folder} is not whole: {taken.problem}")
+
+    def _try(self, taken: Taken, take: Callable[[Taken], None]) -> None:
+        for _ in range(_TRIES):
             try:
                 take(taken)
             except MovedError as error:
@@ -251,7 +259,6 @@ class _Capture:
             else:
                 taken.problem = None
                 return
-        self._progress.say(f"{taken.partition.folder} is not whole: {taken.problem}")
 
     def _refresh(self, taken: Taken) -> None:
         """Asks who leads the partition now; its copy goes along, because the new leader checks what was fetched before."""
@@ -301,19 +308,19 @@ class _Capture:
         folder.mkdir(parents=True, exist_ok=True)
         files.write_topic_id(folder, taken.partition.topic_id)
         before = log.next_offset
-        done, counted, noted = log.next_offset, log.total, log.total
+        done, counted, noted_bytes = log.next_offset, log.total, log.total
 
         def note() -> None:
             log.flush()
             files.write_state(folder, {name: getattr(log, name) for name in _STATE})
 
         def pace(count: int) -> None:
-            nonlocal done, counted, noted
+            nonlocal done, counted, noted_bytes
             self._progress.add(log.next_offset - done, log.total - counted)
             done, counted = log.next_offset, log.total
-            if counted - noted >= _NOTE_BYTES:
+            if counted - noted_bytes >= _NOTE_BYTES:
                 note()
-                noted = counted
+                noted_bytes = counted
             self._pace(count)
 
         try:

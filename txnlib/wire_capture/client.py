@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
 from txnlib.errors import MissingExtraError, UnreadableInputError
 
@@ -19,15 +19,12 @@ READ_ONLY: Final = frozenset(
 )
 #: Kafka's `Errors`, by code.
 OFFSET_OUT_OF_RANGE: Final = 1
-UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 #: The leader moved, is starting or is unknown to the broker that was asked: ask for metadata, then ask the leader.
 MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
 _TRIES_SECONDS: Final = 10
 _PAUSE_SECONDS: Final = 0.5
 _MOST_BYTES: Final = 256 << 20
-
-Answer = TypeVar("Answer")
 
 
 class RefusedError(Exception):
@@ -149,18 +146,6 @@ class Client:
 def _said(error: Exception) -> str:
     """The kind of error: what a library adds might contain what it was given."""
     return type(error).__name__
-
-
-def retried(action: Callable[[], Answer], *, seconds: float = _TRIES_SECONDS) -> Answer:
-    """The result of an action, tried again while the leader moves. Raises MovedError when time is up."""
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            return action()
-        except MovedError:
-            if time.monotonic() >= until:
-                raise
-        time.sleep(_PAUSE_SECONDS)
 
 
 def check(code: int, what: str) -> None:

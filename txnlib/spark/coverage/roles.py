@@ -12,6 +12,7 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.copies import End, LeaderBasis, Role
 from txnlib.spark import windows
 from txnlib.spark.coverage.leaders import NO_LEADER
+from txnlib.spark.coverage.sound_copies import ends_whole
 
 
 def with_leader_in_force(copies: DataFrame, metadata_reach_ms: int | None) -> DataFrame:
@@ -40,11 +41,10 @@ def with_leader_in_force(copies: DataFrame, metadata_reach_ms: int | None) -> Da
 
 def with_role(copies: DataFrame) -> DataFrame:
     """Each copy with its role and its end (`core.verdicts.copies`)."""
-    ends_whole = F.col("tail").isin("CLEAN", "ZEROS")
     reached = F.greatest("noted_high_watermark", "reached_offset", "recovery_point")
     is_short = (F.col("tail") == "CORRUPT") | (reached > F.col("survives_until"))
     end = F.when(F.coalesce(is_short, F.lit(False)), End.SHORT.value).when(
-        F.coalesce(ends_whole, F.lit(False)) & ~F.col("is_printed"), End.WHOLE.value
+        F.coalesce(ends_whole(), F.lit(False)) & ~F.col("is_printed"), End.WHOLE.value
     )
     copies = copies.withColumn("ends", end.otherwise(End.TORN.value))
     whole = windows.whole_partition()

@@ -14,13 +14,13 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
 from txnlib.spark.coordinators.transactional_ids import last_records
+from txnlib.spark.coverage.sound_copies import sound_copies
 from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
-#: Kafka: `TransactionState`. Coordinators have these states in memory only.
-_NEVER_WRITTEN: Final = ("PrepareEpochFence", "Dead")
 _STATE: Final = ("state", "producer_id", "producer_epoch")
 
 
@@ -36,9 +36,7 @@ def live_answer_findings(
     `live_producers` and `live_transactions`: READ_ONLY. Kafka: `ProducerStateManager.activeProducers` via
     `DescribeProducersResponse`, and `TransactionCoordinator.handleDescribeTransactions`.
     """
-    whole = coverage.where(F.col("is_judged") & F.col("damaged_offset").isNull() & F.col("tail").isin("CLEAN", "ZEROS")).select(
-        *TOPIC_PARTITION, F.col("first_offset").alias("begin_offset"), "end_offset"
-    )
+    whole = sound_copies(coverage).select(*TOPIC_PARTITION, F.col("first_offset").alias("begin_offset"), "end_offset")
     answered = live_producers.join(broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
     partitions = answered.groupBy(*TOPIC_PARTITION).agg(F.max("high_watermark").alias("high_watermark"))
     spans = producer_spans.join(broadcast(partitions), on=list(TOPIC_PARTITION), how="inner")
@@ -57,7 +55,7 @@ def live_answer_findings(
 
 
 def _only_live(spans: DataFrame, live: DataFrame) -> DataFrame:
-    """Transactions that were open for the leader and of which the log has no first batch at their start."""
+    """Transactions that were open for the leader, where the log has no first batch."""
     starts = spans.select(*PRODUCER, F.col("first_offset").alias("live_start")).where(F.col("live_start").isNotNull())
     is_read = (F.col("live_start") >= F.col("begin_offset")) & (F.col("live_start") < F.col("end_offset"))
     lost = live.where(is_read).join(starts, on=[*PRODUCER, "live_start"], how="left_anti")
@@ -105,7 +103,8 @@ def _only_in_log(spans: DataFrame, live: DataFrame) -> DataFrame:
 def _of_coordinators(coordinator_states: DataFrame, live_transactions: DataFrame, whole: DataFrame) -> DataFrame:
     """Ids whose last record was there when the coordinator was asked, and whose state it describes differently."""
     copies = whole.where(F.col("topic") == TRANSACTION_STATE_TOPIC).select(F.col("partition").alias("coordinator_partition"))
-    live = live_transactions.where(~F.col("state").isin(*_NEVER_WRITTEN)).select(
+    never_written = [state.kafka_name for state in NEVER_WRITTEN_STATES]
+    live = live_transactions.where(~F.col("state").isin(never_written)).select(
         "transactional_id", "coordinator_partition", "log_end_offset", *[F.col(name).alias(f"live_{name}") for name in _STATE]
     )
     known = live.join(broadcast(copies), on="coordinator_partition", how="left_semi")

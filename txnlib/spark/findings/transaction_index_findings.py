@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
+from txnlib.spark.coverage.sound_copies import sound_copies
 from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
@@ -20,7 +21,7 @@ def transaction_index_findings(producer_spans: DataFrame, aborted_transactions: 
 
     Kafka: `LogSegment.updateTxnIndex`, which writes an entry for each ABORT marker that ends a transaction with data.
     """
-    whole = coverage.where(F.col("is_judged") & F.col("damaged_offset").isNull() & F.col("tail").isin("CLEAN", "ZEROS")).select(
+    whole = sound_copies(coverage).select(
         *COPY, "end_offset", "gap_offset", F.coalesce("read_from_offset", F.lit(0)).alias("read_from_offset")
     )
     index = aborted_transactions.join(broadcast(whole), on=list(COPY), how="inner")

@@ -1,0 +1,31 @@
+"""What tests look at in captures over the wire."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def notes_of(capture: Path) -> dict[str, Any]:
+    """Its capture.json."""
+    notes = json.loads((capture / "capture.json").read_text())
+    assert isinstance(notes, dict)
+    return notes
+
+
+def instant_of(capture: Path) -> int:
+    """When its last copy was taken, in epoch milliseconds."""
+    return max(notes_of(capture)["captured_at_ms"].values())
+
+
+def notes_of_disks(capture: Path) -> dict[str, Any]:
+    """What scripts/capture.sh would note of the same cluster: the instant, and the leaders."""
+    notes = notes_of(capture)
+    leaders = {name: {"leader": noted["leader"]} for name, noted in notes["partitions"].items()}
+    return notes | {"partitions": leaders, "captured_at_ms": {"default": instant_of(capture)}}
+
+
+def log_of(folder: Path) -> bytes:
+    """The segments of a partition, one after the other."""
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
