@@ -205,7 +205,9 @@ def list_capture(inputs: Iterable[str], *, follow_links: bool = False) -> Captur
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
-    return Capture(tuple(sorted(found.files, key=lambda file: file.path)), _merge(notes), tuple(root for root, _ in roots))
+    merged = _merge(notes)
+    check_brokers(found.files, merged)
+    return Capture(tuple(sorted(found.files, key=lambda file: file.path)), merged, tuple(root for root, _ in roots))
 
 
 class _Found:
@@ -339,11 +341,29 @@ def _source(how: str, folder: PurePosixPath, base: PurePosixPath) -> str:
 def broker_of(source: str) -> str | None:
     """The broker that a source was copied from; None if its folder has no name.
 
-    The last number in the folder's path, else the last name in it.
+    The first number in the folder's path, because `1/2` is the second log directory of broker 1; else the last name in it.
     """
-    parts = [part for part in source.partition(":")[2].replace(":", "/").split("/") if part not in (".", "..", "")]
+    parts = _parts_of(source)
     numbers = [part for part in parts if part.isdigit()]
-    return numbers[-1] if numbers else (parts[-1] if parts else None)
+    return numbers[0] if numbers else (parts[-1] if parts else None)
+
+
+def _parts_of(source: str) -> list[str]:
+    return [part for part in source.partition(":")[2].replace(":", "/").split("/") if part not in (".", "..", "")]
+
+
+def check_brokers(captured: Iterable[CaptureFile], notes: CaptureNotes) -> None:
+    """Raises UsageError for a path with two numbers, if capture.json says that the first of them is not the broker."""
+    for file in captured:
+        numbers = [part for part in _parts_of(file.source) if part.isdigit()]
+        noted = notes.partitions.get(f"{file.topic}-{file.partition}")
+        replicas = set() if noted is None else {str(replica) for replica in noted.replicas or ()}
+        if len(numbers) > 1 and replicas and numbers[0] not in replicas and replicas & set(numbers[1:]):
+            other = next(number for number in numbers[1:] if number in replicas)
+            raise UsageError(
+                f"{file.path}: the first number in its path, {numbers[0]}, would be its broker, but by capture.json broker {other} "
+                f"has {file.topic}-{file.partition}: copy each broker into a folder of its number, such as {other}/"
+            )
 
 
 def _head(path: str) -> bytes:
