@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.support.frames import empty
+from tests.support.frames import empty, frame, partition_notes
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.spark.coverage.leaders import deleted_copies, leaders
 from txnlib.spark.schemas import CHECKPOINTS, METADATA_LOG, PARTITION_ASSIGNMENTS, SEGMENTS
@@ -114,7 +114,40 @@ def test_which_copies_are_of_deleted_topics(spark, is_whole, is_confirmed):
         frame(CHECKPOINTS, ids),
         frame(METADATA_LOG, logs) if logs else empty(spark, METADATA_LOG),
         assignments(spark, rows),
+        partition_notes(spark, []),
         is_metadata_whole=is_whole,
         is_metadata_confirmed=is_confirmed,
     )
     assert {row["topic"] for row in found.collect()} == {name for name, case in cases.items() if case[6]}
+
+
+#: Copies of one partition without a metadata log: source -> topic id, newest stamp. The leader by capture.json. -> Deleted copies.
+IDS = {
+    "one id": ({"raw:1": ("A", 1), "raw:2": ("A", 9)}, 1, []),
+    "the leader's lives": ({"raw:1": ("A", 1), "raw:2": ("B", 9)}, 1, ["raw:2"]),
+    "without a leader, the youngest lives": ({"raw:1": ("A", 1), "raw:2": ("B", 9)}, None, ["raw:1"]),
+    "nobody copied the leader's": ({"raw:1": ("A", 1), "raw:2": ("B", 9)}, 7, ["raw:1"]),
+    "text has no id": ({"raw:1": ("A", 1), "text:2": (None, 9)}, 1, []),
+    "two old folders": ({"raw:1": ("A", 1), "raw:2": ("B", 9), "raw:3": ("C", 8)}, 1, ["raw:2", "raw:3"]),
+}
+
+
+def test_topic_ids_separate_logs_without_a_metadata_log(spark):
+    segments, ids, notes = [], [], []
+    for topic, (copies, leader, _) in IDS.items():
+        notes += [] if leader is None else [(topic, 0, leader, [1, 2])]
+        for source, (topic_id, stamp) in copies.items():
+            where = {"topic": topic, "partition": 0, "source": source, "path": "p"}
+            segments.append(where | {"kind": source.partition(":")[0], "newest_broker_ms": stamp})
+            ids += [] if topic_id is None else [where | {"name": "topic_id", "topic_id": topic_id}]
+    found = deleted_copies(
+        frame(spark, SEGMENTS, *segments),
+        frame(spark, CHECKPOINTS, *ids),
+        empty(spark, METADATA_LOG),
+        empty(spark, PARTITION_ASSIGNMENTS),
+        partition_notes(spark, notes),
+        is_metadata_whole=False,
+        is_metadata_confirmed=False,
+    )
+    expected = [(topic, 0, source) for topic, (_, _, deleted) in IDS.items() for source in deleted]
+    assert sorted(tuple(row) for row in found.collect()) == sorted(expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -9,12 +10,17 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, TWO_PHASE_COMMIT_TIMEOUTS
-from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions
+from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
+from txnlib.pipeline.deleted_copies import find_deleted_copies
 from txnlib.pipeline.run import Run
 from txnlib.settings import BROKER_SETTINGS, default_of
+from txnlib.spark.joins import broadcast
+from txnlib.spark.schemas import COPY
 
 #: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
 INFERRED_FROM_IDS: Final = 200
+#: Transactional ids by which a given number may be refuted.
+CHECKED_IDS: Final = 20_000
 
 
 def infer_settings(run: Run) -> None:
@@ -92,20 +98,36 @@ def _infer_transaction_max_timeout(run: Run) -> None:
 
 
 def _infer_coordinator_partitions(run: Run) -> None:
-    """Counts the coordinator partitions by the metadata log, or infers their number from the ids, unless it was given."""
-    if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
+    """Counts the coordinator partitions by the metadata log, or infers their number from the ids, unless it was given.
+
+    Copies of a deleted topic say nothing about the living one. A number that ids refute is not known, wherever it came from.
+    """
+    deleted = find_deleted_copies(run)
+    # Console records were placed by this number, so they can neither prove nor refute it.
+    records = _living(run.tables.read("transaction_log").where(~F.col("source").startswith("console:")), deleted)
+    segments = _living(run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC), deleted)
+    owners = _owners(records, CHECKED_IDS)
+    if run.settings.coordinator_partitions_basis == CountBasis.GIVEN and _fits(owners, run.settings.coordinator_partitions):
         return
+    found = segments.agg(F.max("partition")).first()
+    highest = None if found is None else found[0]
     assigned = _count_assigned(run.tables.read("partition_assignments")) if _has_every_topic(run) else None
-    highest = run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC).agg(F.max("partition")).first()
-    if assigned is not None and (highest is None or highest[0] is None or highest[0] < assigned):
+    if assigned is not None and (highest is None or highest < assigned) and _fits(owners, assigned):
         known = {"coordinator_partitions": assigned, "coordinator_partitions_basis": CountBasis.GIVEN.value}
         run.settings = run.settings.model_copy(update=known)
         return
-    # Console records were placed by this number, so they cannot prove it.
-    records = run.tables.read("transaction_log").where(~F.col("source").startswith("console:"))
-    count, basis = _count_partitions(records, None if highest is None else highest[0])
+    count, basis = _count_partitions(owners[:INFERRED_FROM_IDS], highest)
     inferred = {"coordinator_partitions": count, "coordinator_partitions_basis": basis.value}
     run.settings = run.settings.model_copy(update=inferred)
+
+
+def _living(rows: DataFrame, deleted: DataFrame | None) -> DataFrame:
+    return rows if deleted is None else rows.join(broadcast(deleted), on=list(COPY), how="left_anti")
+
+
+def _fits(owners: Sequence[tuple[str, int]], count: int) -> bool:
+    """Whether every id is in the partition of its hash."""
+    return all(partition_for(transactional_id, count) == partition for transactional_id, partition in owners)
 
 
 def _has_every_topic(run: Run) -> bool:
@@ -118,11 +140,15 @@ def _count_assigned(partition_assignments: DataFrame) -> int | None:
     return partition_assignments.where(is_coordinator).count() or None
 
 
-def _count_partitions(records: DataFrame, highest: int | None) -> tuple[int, CountBasis]:
-    """The number of coordinator partitions by the ids in some records, at least up to the highest one captured, and its basis."""
+def _owners(records: DataFrame, most: int) -> list[tuple[str, int]]:
+    """Transactional ids in some records, each with the partition that it was found in."""
     known = records.where(F.col("partition").isNotNull())
-    rows = known.select("transactional_id", "partition").distinct().limit(INFERRED_FROM_IDS).collect()
-    owners = [(row[0], row[1]) for row in rows]
+    rows = known.select("transactional_id", "partition").distinct().limit(most).collect()
+    return [(row[0], row[1]) for row in rows]
+
+
+def _count_partitions(owners: Sequence[tuple[str, int]], highest: int | None) -> tuple[int, CountBasis]:
+    """The number of coordinator partitions by ids and their partitions, at least up to the highest one captured, and its basis."""
     at_least = 0 if highest is None else highest + 1
     return count_partitions(owners, at_least=at_least, default=default_of("coordinator_partitions"))
 
@@ -133,5 +159,7 @@ def count_coordinator_partitions(run: Run, records: DataFrame) -> int:
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return run.settings.coordinator_partitions
     numbers = [file.partition for file in run.capture.files if file.topic == TRANSACTION_STATE_TOPIC]
-    count, _ = _count_partitions(records, max((number for number in numbers if number is not None), default=None))
+    count, _ = _count_partitions(
+        _owners(records, INFERRED_FROM_IDS), max((number for number in numbers if number is not None), default=None)
+    )
     return count

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.errors import MissingTableError
 from txnlib.incremental import with_resumed_copies
+from txnlib.pipeline.deleted_copies import find_deleted_copies, partition_notes
 from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
@@ -24,9 +25,8 @@ from txnlib.spark.capture_source import read_capture
 from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coverage import coverage, quarantine
-from txnlib.spark.coverage.answers import ANSWERS, PARTITION_NOTES
 from txnlib.spark.coverage.coverage import lowered
-from txnlib.spark.coverage.leaders import deleted_copies, leaders
+from txnlib.spark.coverage.leaders import leaders
 from txnlib.spark.findings import findings
 from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
@@ -109,14 +109,6 @@ def _committed_offsets(run: Run) -> DataFrame:
     return read_capture(run.spark, replace(_capture(run), files=files), "committed_offsets")
 
 
-def _partition_notes(run: Run) -> DataFrame:
-    rows = [
-        (*topic_partition_of(name), noted.leader, noted.replicas, *(getattr(noted, answer) for answer in ANSWERS))
-        for name, noted in _capture(run).notes.partitions.items()
-    ]
-    return local_rows(run.spark, rows, PARTITION_NOTES)
-
-
 def _instants(run: Run) -> DataFrame:
     rows: list[tuple[str | None, str | None, int]] = []
     for name, instant in _capture(run).notes.captured_at_ms.items():
@@ -128,25 +120,7 @@ def _instants(run: Run) -> DataFrame:
 def _leaders(run: Run) -> DataFrame:
     notes = _capture(run).notes
     assignments = run.tables.read("partition_assignments")
-    return leaders(_partition_notes(run), assignments, run.settings.metadata_basis, notes.noted_at_ms)
-
-
-def _deleted_copies(run: Run) -> DataFrame | None:
-    """The copies of deleted topics; None if there are none."""
-    if run.settings.metadata_basis is None:
-        return None
-    read = run.tables.read
-    settings = run.settings
-    is_whole = settings.is_metadata_complete and settings.is_metadata_whole
-    found = deleted_copies(
-        read("segments"),
-        read("checkpoints"),
-        read("metadata_log"),
-        read("partition_assignments"),
-        is_metadata_whole=is_whole,
-        is_metadata_confirmed=settings.is_metadata_confirmed,
-    ).collect()
-    return local_rows(run.spark, found, "topic string, partition int, source string") if found else None
+    return leaders(partition_notes(run), assignments, run.settings.metadata_basis, notes.noted_at_ms)
 
 
 def _expected(run: Run) -> DataFrame:
@@ -174,11 +148,11 @@ def _is_any_damaged(run: Run) -> bool:
 
 COVERAGE: Final = table_of(
     coverage,
-    partition_notes=_partition_notes,
+    partition_notes=partition_notes,
     leaders=_leaders,
     instants=_instants,
     expected=_expected,
-    deleted_copies=_deleted_copies,
+    deleted_copies=find_deleted_copies,
     after=("transaction_log", "infer_settings"),
 )
 
@@ -213,7 +187,7 @@ INGEST: Final[tuple[Step, ...]] = (
     _of_metadata(broker_sessions),
     _of_metadata(producer_id_blocks),
     Decision("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
-    Decision("infer_settings", ("transaction_log", "segments", "know_metadata"), infer_settings),
+    Decision("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     replace(COVERAGE, transform=_coverage),
     Decision("find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions),
     table_of(quarantine, checked_batches=lambda run: None, is_any_damaged=_is_any_damaged, after=("coverage",)),

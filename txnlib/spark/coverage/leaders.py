@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.verdicts.copies import LeaderBasis
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
@@ -75,6 +76,7 @@ def deleted_copies(
     checkpoints: DataFrame,
     metadata_log: DataFrame,
     partition_assignments: DataFrame,
+    partition_notes: DataFrame,
     *,
     is_metadata_whole: bool,
     is_metadata_confirmed: bool,
@@ -84,7 +86,8 @@ def deleted_copies(
     The topic id in `partition.metadata` shows it. A broker makes the folder of a partition after it has stored the topic's record
     in its own metadata log. So an id that a metadata log with beginning and end (`is_metadata_whole`) does not contain is older
     than its snapshot, if the log of that broker was captured, or if the log is confirmed. Text shows no topic id: it counts as
-    deleted if a confirmed log has no topic of its name. Kafka: `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
+    deleted if a confirmed log has no topic of its name. Without such a log, copies with different topic ids are of different logs,
+    and one of them lives. `partition_notes`: of capture.json. Kafka: `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
     """
     ids = checkpoints.where(F.col("name") == "topic_id").groupBy(*COPY).agg(F.max("topic_id").alias("topic_id"))
     of_names = partition_assignments.groupBy("topic").agg(
@@ -104,11 +107,30 @@ def deleted_copies(
     is_proof = F.lit(is_metadata_confirmed) | F.coalesce("has_log", F.lit(False))
     is_unlisted = F.lit(is_metadata_whole) & topic_id.isNotNull() & ~is_known & is_proof
     is_nameless = F.lit(is_metadata_whole and is_metadata_confirmed) & topic_id.isNull() & current.isNull()
-    return named.where(is_past | is_unlisted | is_nameless).select(*COPY)
+    deleted = named.where(is_past | is_unlisted | is_nameless).select(*COPY)
+    return deleted.unionByName(_of_other_ids(segments, ids.join(deleted, on=list(COPY), how="left_anti"), partition_notes))
+
+
+def _of_other_ids(segments: DataFrame, ids: DataFrame, partition_notes: DataFrame) -> DataFrame:
+    """Copies whose topic id is not that of the living topic, which leaders' copies have, else the copy with the newest stamp.
+
+    `ids` (COPY, topic_id): those that no metadata log has settled.
+    """
+    leaders = partition_notes.select(*TOPIC_PARTITION, F.col("leader").cast("string").alias("leader"))
+    newest = segments.groupBy(*COPY).agg(F.max(clock_ms("newest_broker_ms")).alias("newest_ms"))
+    known = (
+        ids.where(F.col("topic_id").isNotNull())
+        .join(newest, on=list(COPY), how="left")
+        .join(broadcast(leaders), on=list(TOPIC_PARTITION), how="left")
+    )
+    led = F.count_if(F.col("leader") == broker())
+    standing = known.groupBy("topic", "topic_id").agg(F.struct(led.alias("led"), F.max("newest_ms").alias("ms")).alias("standing"))
+    living = standing.groupBy("topic").agg(F.max_by("topic_id", "standing").alias("living_id"))
+    return known.join(broadcast(living), on="topic").where(F.col("topic_id") != F.col("living_id")).select(*COPY)
 
 
 def broker() -> Column:
-    """The broker in a source: the last number in its path, else the last name (see `readers.capture.broker_of`)."""
+    """The broker in a source: the first number in its path, else the last name (see `readers.capture.broker_of`)."""
     parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
     numbers = F.filter(parts, lambda part: part.rlike("^[0-9]+$"))
-    return F.coalesce(F.try_element_at(numbers, F.lit(-1)), F.try_element_at(parts, F.lit(-1)))
+    return F.coalesce(F.try_element_at(numbers, F.lit(1)), F.try_element_at(parts, F.lit(-1)))
