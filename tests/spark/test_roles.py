@@ -26,6 +26,10 @@ GRID = {
     "a copy without a broker beside a longer one": ({"raw:1": LONG, "text:deep": SHORT}, 1, [1], ["LEADER", "OTHER"]),
     "no broker leads, and the folder names none": ({"text:.": LONG}, -1, [1], ["OTHER"]),
     "the copy of another broker": ({"raw:7": LONG}, 1, [1], ["OTHER"]),
+    "a second log directory of the leader": ({"raw:1/2": LONG, "raw:2": LONG}, 1, [1, 2], ["LEADER", "OTHER"]),
+    # Followers are never ahead of their leader, so the note is outdated.
+    "a copy that is longer than the noted leader's": ({"raw:1": SHORT, "raw:2": LONG}, 1, [1, 2], ["OTHER", "FURTHEST"]),
+    "console text proves nothing": ({"raw:1": SHORT, "printed:2": LONG}, 1, [1, 2], ["LEADER", "OTHER"]),
 }
 
 

@@ -47,6 +47,7 @@ COORDINATOR_STATES: Final = Table(
             LONG,
             "Time of the newest record, up to this one, that follows a hole. The records that are missing in the hole are older.",
         ),
+        Column("hole_offset", LONG, "Offset of that record."),
         Column("findings", Array(STRING), "Names of the findings about the record."),
     ),
 )
@@ -99,6 +100,11 @@ TRANSACTIONS: Final = Table(
         Column("state", STRING, "State in the last record."),
         Column("start", TIMESTAMP, "When the transaction began."),
         Column("prepared", TIMESTAMP, "When the transaction was decided: append time of the Prepare record."),
+        Column(
+            "decided",
+            TIMESTAMP,
+            "When it was decided, by the value of the Prepare record, else of the Complete record: when Prepare was acknowledged.",
+        ),
         Column("completed", TIMESTAMP, "When all markers were acknowledged: append time of the Complete record."),
         Column("partitions", PARTITION_LIST, "Partitions of the transaction."),
         Column("outcome", STRING, "COMMIT, ABORT or OPEN."),

@@ -50,6 +50,7 @@ COVERAGE: Final = Table(
             BOOLEAN,
             "Whether the copy is of a topic that was deleted, perhaps to be created again. Such a copy is not judged.",
         ),
+        Column("checkpoint_leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint; NULL if none was captured."),
         Column("leader_epoch", INT, "Newest leader epoch in the batches and the leader-epoch-checkpoint of the copy."),
         Column(
             "role",
@@ -91,6 +92,7 @@ COVERAGE: Final = Table(
         ),
         Column("checkpointed_at", TIMESTAMP, "When the checkpoint was copied, from capture.json."),
         Column("captured_at", TIMESTAMP, "When the copy was taken, from capture.json."),
+        Column("newest_stamp", TIMESTAMP, "Newest broker-stamped time in the copy."),
         Column(
             "known_until", TIMESTAMP, "Instant up to which the copy shows everything; assumed from its own records if necessary."
         ),

@@ -2,7 +2,8 @@
 
 Copies of one partition have the same records at the same offsets. But each was compacted and captured at its own time, so together
 they contain more than any one of them. Records that a newer leader truncated are left out: those at or above the first offset of a
-higher leader epoch. If two copies differ at an offset, the record with the higher leader epoch survived (DESIGN.md 5.3, rule 2).
+higher leader epoch. If two copies differ at an offset, the record with the higher leader epoch survived; with the same one, they
+are of two logs, and the judged copy's record counts (`findings.copy_findings` says so).
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ def coordinator_log(transaction_log: DataFrame, coverage: DataFrame) -> DataFram
     offset are unused records of console text (`console_copies`). Kafka: `LogCleaner`.
     """
     copies = coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
-    is_deleted = F.coalesce("is_deleted", F.lit(False))
-    cut = copies.where(F.col("truncated").isNotNull() | is_deleted).select("partition", "source", "truncated", "is_deleted")
+    cut = copies.select("partition", "source", "truncated", "is_deleted", (~F.col("is_judged")).alias("is_other"))
     is_whole = F.col("is_judged") & F.col("is_current") & shows_absence()
     reach = (F.col("source").alias("current"), F.col("survives_until").alias("copy_end"))
     current = copies.where(is_whole).select("partition", *reach)

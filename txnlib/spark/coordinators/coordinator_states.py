@@ -49,7 +49,8 @@ def coordinator_states(transaction_log: DataFrame, coverage: DataFrame) -> DataF
     dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
     log = coordinator_log(transaction_log, coverage).withColumns({"dense": dense, "expected_offset": _expected_offset()})
     log = log.withColumn("newest_ms", F.max(clock_ms("timestamp_ms")).over(windows.whole(windows.records_of_coordinator())))
-    log = log.withColumn("hole_ms", F.max(F.when(_follows_hole(), _written_by())).over(_so_far()))
+    hole = {"hole_ms": _written_by(), "hole_offset": F.col("offset")}
+    log = log.withColumns({name: F.max(F.when(_follows_hole(), value)).over(_so_far()) for name, value in hole.items()})
     log = log.withColumnRenamed("partition", "coordinator_partition")
     remembered = log.withColumn("before", F.lag(F.struct(*_REMEMBERED)).over(window))
     is_consecutive = F.coalesce(F.col("before.dense") == F.col("dense"), F.lit(False))

@@ -60,7 +60,8 @@ def last_records(coordinator_states: DataFrame) -> DataFrame:
     value_offset = F.when(~F.col("is_tombstone"), F.col("offset"))
     return coordinator_states.groupBy(*_ID).agg(
         *[F.max_by(name, value_offset).alias(name) for name in fields],
-        F.max_by("state", "offset").alias("state"),
+        # An id whose last record the current copy no longer has, has expired.
+        F.max_by(F.when(~F.coalesce("is_superseded", F.lit(False)), F.col("state")), "offset").alias("state"),
         F.max_by("is_tombstone", "offset").alias("is_tombstone"),
         F.max_by("partitions", "offset").alias("partitions"),
         F.max_by("timestamp_ms", "offset").alias("record_ms"),

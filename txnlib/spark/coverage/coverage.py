@@ -188,9 +188,10 @@ def begins_at_snapshot() -> Column:
 def shows_absence() -> Column:
     """Whether a copy of a coordinator partition also proves which ids have no record in it."""
     is_console = F.col("source").startswith("console:")
-    return F.coalesce(
-        (F.col("status") != "MISSING") & F.col("is_decoded") & F.col("damaged_offset").isNull() & ~is_console, F.lit(False)
-    )
+    # A compacted log keeps the name of its first segment.
+    begins = F.coalesce(F.greatest("log_start_offset", "read_from_offset"), F.lit(0)) == 0
+    is_sound = F.col("is_decoded") & F.col("damaged_offset").isNull() & (F.coalesce("tail", F.lit("")) != "CORRUPT")
+    return F.coalesce((F.col("status") != "MISSING") & is_sound & begins & ~is_console, F.lit(False))
 
 
 def survives() -> Column:
@@ -274,12 +275,17 @@ def _with_checkpoints(copies: DataFrame, checkpoints: DataFrame) -> DataFrame:
     return joined.withColumn("log_start_offset", F.greatest("log_start_offset", "first_segment_offset"))
 
 
+_CHECKPOINT: Final = "replication-offset-checkpoint"
+
+
 def _with_instants(copies: DataFrame, instants: DataFrame) -> DataFrame:
     noted = instants.where(F.col("broker").isNotNull())
     of_place = noted.withColumnsRenamed({"broker": "place", "captured_at_ms": "of_place_ms"})
     default = instants.where(F.col("broker").isNull()).select(F.col("captured_at_ms").alias("default_ms"))
+    own = noted.where(F.col("folder") == _CHECKPOINT).select("broker", F.col("captured_at_ms").alias("own_checkpoint_ms"))
     joined = (
         copies.withColumns({"broker": broker(), "place": _place(), "folder": F.concat_ws("-", "topic", "partition")})
+        .join(broadcast(own), on="broker", how="left")
         .join(broadcast(of_place), on=["place", "folder"], how="left")
         .join(broadcast(noted), on=["broker", "folder"], how="left")
         .join(broadcast(default), how="left")
@@ -334,6 +340,7 @@ def _with_leader_epochs(copies: DataFrame, epochs_of_segments: DataFrame, checkp
     cut = F.struct(F.col("epoch").alias("leader_epoch"), F.col("begins_above").alias("from_offset"))
     of_copies = epochs.groupBy(*COPY).agg(
         F.max("epoch").alias("leader_epoch"),
+        F.max(F.when(F.col("ends").isNull(), F.col("epoch"))).alias("checkpoint_leader_epoch"),
         F.collect_list(F.when(is_truncated, cut)).alias("truncated"),
         F.max(F.least(F.col("ends") + 1, F.col("begins_above"))).alias("survives_until"),
         # The copy's own checkpoint has an epoch that began at this offset, so its log reached it.
@@ -360,7 +367,7 @@ def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instan
     # Checkpoints are copied before the partitions of a log directory (scripts/capture.sh).
     own = of_broker.agg(
         F.coalesce(
-            F.min(F.when(F.col("folder") == "replication-offset-checkpoint", F.col("captured_at_ms"))),
+            F.min(F.when(F.col("folder") == _CHECKPOINT, F.col("captured_at_ms"))),
             F.min(F.when(is_data, F.col("captured_at_ms"))),
         ).alias("checkpoint_ms")
     )
@@ -396,8 +403,9 @@ def _with_known_until(copies: DataFrame) -> DataFrame:
         {
             "is_current": is_current,
             "captured_at": instant("captured_at_ms"),
-            # Checkpoints are next to the partitions' folders, so the default instant applies to them.
-            "checkpointed_at": instant(F.when(F.col("high_watermark").isNotNull(), F.col("default_ms"))),
+            "newest_stamp": instant("newest_broker_ms"),
+            # Checkpoints are next to the partitions' folders, so the default instant applies to them, unless they have their own.
+            "checkpointed_at": instant(F.when(F.col("high_watermark").isNotNull(), F.coalesce("own_checkpoint_ms", "default_ms"))),
             "known_until": instant(known_until),
             "is_instant_assumed": F.col("captured_at_ms").isNull() | ~is_current,
         }
@@ -416,6 +424,7 @@ def _with_status(copies: DataFrame) -> DataFrame:
         "ends below what its own checkpoints note": F.greatest("reached_offset", "recovery_point") > F.col("survives_until"),
         "a newer leader truncated some of its batches": F.col("truncated").isNotNull(),
         "offsets missing between segments": lacks_segment,
+        "its first segments are missing": is_coordinator & (F.greatest("log_start_offset", "read_from_offset") > 0),
         "markers or coordinator records not printed": ~F.col("is_decoded"),
         "a console consumer's text, which does not tell where it began": F.col("is_printed"),
     }

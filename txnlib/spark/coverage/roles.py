@@ -23,7 +23,8 @@ def with_leader_in_force(copies: DataFrame, metadata_reach_ms: int | None) -> Da
     """
     is_of_metadata = F.coalesce(F.col("leader_basis").startswith("METADATA_LOG"), F.lit(False))
     newest_epoch = F.max("leader_epoch").over(windows.whole_partition())
-    is_outdated = is_of_metadata & F.coalesce(newest_epoch > F.col("led_epoch"), F.lit(False))
+    is_newer_than_log = is_of_metadata & F.coalesce(newest_epoch > F.col("led_epoch"), F.lit(False))
+    is_outdated = is_newer_than_log | _is_note_refuted()
     is_late = F.coalesce(F.col("captured_at_ms") > F.lit(metadata_reach_ms).cast("long"), F.lit(True))
     is_doubtful = (F.col("leader_basis") == LeaderBasis.METADATA_LOG.value) & is_late
     was_follower = F.coalesce(F.col("captured_at_ms") < F.col("led_since_ms") - CLOCKS_DIFFER_MS, F.lit(False))
@@ -37,6 +38,26 @@ def with_leader_in_force(copies: DataFrame, metadata_reach_ms: int | None) -> Da
     basis = F.when(~F.col("is_outdated"), F.col("leader_basis"))
     is_leader = F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker"))
     return in_force.withColumns({"leader_basis": basis, "is_leader": is_leader})
+
+
+def _is_note_refuted() -> Column:
+    """Whether another copy refutes that a partition's noted leader led it when its copy was taken.
+
+    The other has a higher leader epoch, or the same one and a higher end: followers are never ahead of their leader. Copies that
+    were taken later prove nothing, nor do those that were taken so shortly before that they may have been read after.
+    """
+    whole = windows.whole_partition()
+    epoch, end = F.coalesce("leader_epoch", F.lit(-1)), F.coalesce("survives_until", F.lit(0))
+    reach = F.struct(F.struct(epoch.alias("epoch"), end.alias("end")).alias("reach"), F.col("captured_at_ms").alias("at"))
+    is_replica = ~F.col("is_printed")
+    lead = F.max(F.when(is_replica & ends_whole() & (F.col("broker") == F.col("leader")), reach)).over(whole)
+    others = F.collect_list(F.when(is_replica & (F.col("broker") != F.col("leader")), reach)).over(whole)
+
+    def refutes(other: Column) -> Column:
+        is_earlier = (other["at"] == lead["at"]) | (other["at"] < lead["at"] - CLOCKS_DIFFER_MS)
+        return F.coalesce(is_earlier, F.lit(True)) & (other["reach"] > lead["reach"])
+
+    return F.coalesce(F.exists(others, refutes), F.lit(False))
 
 
 def with_role(copies: DataFrame) -> DataFrame:
