@@ -7,11 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tests.support.frames import assert_rows, batch_row, frame
+from tests.support.frames import assert_rows, batch_row, empty, frame
 from tests.support.log_notation import A, C, T
 from txnlib.readers import arrow_schemas
 from txnlib.spark.findings.copy_findings import copy_findings
-from txnlib.spark.schemas import COVERAGE
+from txnlib.spark.schemas import COVERAGE, RECORD_BATCHES, TRANSACTION_LOG
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
 LOG = [replace(batch, partition_leader_epoch=3) for batch in _LOG]
@@ -24,7 +24,7 @@ def found(spark, copies, high_watermarks=None):
     marks = high_watermarks or {}
     known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
     coverage = frame(spark, COVERAGE, *known)
-    return copy_findings(batches, coverage).select("name", "offset", "evidence")
+    return copy_findings(batches, empty(spark, TRANSACTION_LOG), coverage).select("name", "offset", "evidence")
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,50 @@ def test_a_partition_is_one_finding_however_much_differs(spark):
 
 def test_one_copy_has_nothing_to_disagree_with(spark):
     assert_rows(found(spark, {"raw:1": LOG}), [])
+
+
+# Records of coordinators are compared by what is decoded.
+
+RECORD = {
+    "topic": "__transaction_state",
+    "partition": 3,
+    "offset": 7,
+    "coordinator_epoch": 2,
+    "transactional_id": "pay",
+    "is_tombstone": False,
+    "producer_id": 5,
+    "producer_epoch": 1,
+    "state": "Ongoing",
+    "partitions": [("orders", 0), ("orders", 1)],
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "differs"),
+    [
+        ({}, False),
+        ({"partitions": [("orders", 1), ("orders", 0)]}, False),
+        ({"producer_epoch": None}, False),  # a tool that does not print it
+        ({"coordinator_epoch": 3}, False),  # a truncated record, and the one that replaced it
+        ({"offset": 8}, False),
+        ({"state": "Empty"}, True),
+        ({"transactional_id": "other"}, True),
+        ({"producer_id": 6}, True),
+        ({"producer_epoch": 2}, True),
+        ({"partitions": [("orders", 0)]}, True),
+        ({"is_tombstone": True}, True),
+    ],
+)
+def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark, changed, differs):
+    copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b"} | changed]
+    coverage = frame(spark, COVERAGE, *[{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies])
+    rows = copy_findings(empty(spark, RECORD_BATCHES), frame(spark, TRANSACTION_LOG, *copies), coverage).collect()
+    assert [(row["name"], row["partition"], row["offset"]) for row in rows] == [("COPIES_DISAGREE", 3, 7)] * differs
+    assert all("raw:1 {" in row["evidence"] and "raw:2 {" in row["evidence"] for row in rows)
+
+
+def test_copies_of_a_deleted_topic_contradict_nothing(spark):
+    copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b", "state": "Empty"}]
+    known = [{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies]
+    coverage = frame(spark, COVERAGE, known[0], known[1] | {"is_deleted": True})
+    assert_rows(copy_findings(empty(spark, RECORD_BATCHES), frame(spark, TRANSACTION_LOG, *copies), coverage), [])

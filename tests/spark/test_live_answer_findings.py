@@ -99,6 +99,14 @@ def test_of_a_coordinator_without_a_sound_copy_nothing_is_said(spark, nothing):
     assert told(spark, **nothing).where("name = 'LIVE_STATE_DISAGREES'").isEmpty()
 
 
+def test_an_owner_that_no_record_names_is_found(spark):
+    found = told(spark).where("name = 'LIVE_OWNER_UNKNOWN'")
+    logged = {(name, record[1]) for name, (record, *_) in IDS.items() if record is not None}
+    expected = [(name, live[1]) for name, (_, live, _) in IDS.items() if (name, live[1]) not in logged]
+    assert expected
+    assert_rows(found, expected, "transactional_id", "producer_id")
+
+
 def test_the_evidence_says_both(spark):
     rows = {(row["offset"], row["producer_id"], row["transactional_id"]): row["evidence"] for row in told(spark).collect()}
     assert rows[10, 1, None] == "the log: open since offset 10, producer epoch 3; the leader: no open transaction of the producer"

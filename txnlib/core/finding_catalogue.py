@@ -364,6 +364,12 @@ class Finding(Enum):
         "The coordinator and its log disagree about the state of a transactional id.",
         advice.CAPTURE_AGAIN,
     )
+    LIVE_OWNER_UNKNOWN = FindingRule(
+        _E,
+        Topic.FILES,
+        "A coordinator described a transactional id with a producer id that no captured record of the id names.",
+        advice.CAPTURE_AGAIN,
+    )
     # Forecasts. The rules are in `core.findings.forecasts`; the evidence has the arithmetic, and `expected` the date.
     PRODUCER_EPOCHS_RUN_OUT = FindingRule(
         _I,

@@ -31,12 +31,56 @@ COMPARED: Final = (
 _SHOWN: Final = 3
 
 
-def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
+#: Fields of a coordinator's record that every tool prints.
+_COMPARED_RECORD: Final = ("transactional_id", "is_tombstone", "state", "producer_id", "producer_epoch", "partitions")
+
+
+def copy_findings(record_batches: DataFrame, transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per partition whose copies disagree: name, topic, partition, producer_id, offset, evidence.
 
-    A batch counts only below the high watermark of its own copy, if that is known: batches above it may still be truncated. A batch
-    that only one copy has is no disagreement, because copies begin, end and are compacted independently.
+    Batches are compared by their headers, coordinators' records by what is decoded. A batch counts only below the high watermark of
+    its own copy, if that is known: batches above it may still be truncated. A batch that only one copy has is no disagreement,
+    because copies begin, end and are compacted independently.
     """
+    return _of_batches(record_batches, coverage).unionByName(_of_records(transaction_log, coverage))
+
+
+def _of_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Coordinator partitions with copies that have different records at one offset and leader epoch: they are of different logs."""
+    living = coverage.where(F.col("source").isNotNull() & ~F.coalesce("is_deleted", F.lit(False))).select(*COPY)
+    key = [*TOPIC_PARTITION, "offset", "coordinator_epoch"]
+    records = transaction_log.where(F.col("coordinator_epoch").isNotNull() & (F.col("offset") >= 0)).join(
+        broadcast(living), on=list(COPY), how="left_semi"
+    )
+    sorted_ = records.withColumn("partitions", F.sort_array("partitions"))
+    said = F.concat("source", F.lit(" "), F.to_json(F.struct(*_COMPARED_RECORD)))
+    compared = (
+        sorted_.groupBy(*key)
+        .agg(
+            _differs(_COMPARED_RECORD).alias("differs"),
+            F.max("producer_id").alias("producer_id"),
+            F.slice(F.sort_array(F.collect_set(said)), 1, _SHOWN).alias("said"),
+        )
+        .where("differs")
+    )
+    first = compared.groupBy(*TOPIC_PARTITION).agg(
+        F.min(F.struct("offset", "producer_id", "said")).alias("first"), F.count("*").alias("count")
+    )
+    return first.select(
+        F.lit(Finding.COPIES_DISAGREE.name).alias("name"),
+        *TOPIC_PARTITION,
+        "first.producer_id",
+        "first.offset",
+        F.concat(F.array_join("first.said", "; "), _more()).alias("evidence"),
+    )
+
+
+def _more() -> Column:
+    more = F.when(F.col("count") > 1, F.concat(F.lit("; and "), F.col("count") - 1, F.lit(" more offsets")))
+    return F.coalesce(more, F.lit(""))
+
+
+def _of_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     rows = _comparable(record_batches, coverage)
     fields = F.struct(*COMPARED, "control_type")
     prints = rows.groupBy(*COPY, "bucket").agg(F.bit_xor("hash").alias("print"))
@@ -57,13 +101,12 @@ def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
         F.min(F.struct("base_offset", "producer_id", "batches")).alias("first"), F.count("*").alias("count")
     )
     said = F.transform("first.batches", lambda copy: F.concat(copy["source"], F.lit(" "), copy["batch"]))
-    more = F.when(F.col("count") > 1, F.concat(F.lit("; and "), F.col("count") - 1, F.lit(" more offsets")))
     return first.select(
         F.lit(Finding.COPIES_DISAGREE.name).alias("name"),
         *TOPIC_PARTITION,
         "first.producer_id",
         F.col("first.base_offset").alias("offset"),
-        F.concat(F.array_join(said, "; "), F.coalesce(more, F.lit(""))).alias("evidence"),
+        F.concat(F.array_join(said, "; "), _more()).alias("evidence"),
     )
 
 

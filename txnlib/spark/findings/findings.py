@@ -30,6 +30,7 @@ from txnlib.spark.schemas import FINDINGS, PRODUCER, conform
 
 def findings(
     record_batches: DataFrame,
+    transaction_log: DataFrame,
     producer_spans: DataFrame,
     coordinator_states: DataFrame,
     transactions: DataFrame,

@@ -51,6 +51,7 @@ def live_answer_findings(
         _only_live(spans, live)
         .unionByName(_only_in_log(spans, live), allowMissingColumns=True)
         .unionByName(_of_coordinators(coordinator_states, live_transactions, whole), allowMissingColumns=True)
+        .unionByName(_unknown_owners(coordinator_states, live_transactions), allowMissingColumns=True)
     )
 
 
@@ -118,6 +119,27 @@ def _of_coordinators(coordinator_states: DataFrame, live_transactions: DataFrame
         "transactional_id",
         F.col("record_offset").alias("offset"),
         F.concat(F.lit("the log: "), _state_text(""), F.lit("; the coordinator: "), _state_text("live_")).alias("evidence"),
+    )
+
+
+def _unknown_owners(coordinator_states: DataFrame, live_transactions: DataFrame) -> DataFrame:
+    """Ids with a producer id by a coordinator's answer that none of their records names. Producer ids never change their owner."""
+    owner = ["transactional_id", "producer_id"]
+    named = coordinator_states.where(F.col("producer_id").isNotNull()).select(*owner).distinct()
+    told = live_transactions.where(F.col("producer_id") >= 0).join(named, on=owner, how="left_anti")
+    return told.select(
+        F.lit(Finding.LIVE_OWNER_UNKNOWN.name).alias("name"),
+        F.lit(TRANSACTION_STATE_TOPIC).alias("topic"),
+        F.col("coordinator_partition").alias("partition"),
+        "producer_id",
+        "transactional_id",
+        F.lit(None).cast("long").alias("offset"),
+        F.concat(
+            F.lit("the log: no record of the id with this producer id; the coordinator: "),
+            F.coalesce("state", F.lit("no state")),
+            F.lit(", producer epoch "),
+            F.coalesce(F.col("producer_epoch").cast("string"), F.lit("not told")),
+        ).alias("evidence"),
     )
 
 
