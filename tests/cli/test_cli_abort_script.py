@@ -29,8 +29,15 @@ def described(state: str, partitions: str, producer: int = 7) -> str:
     return f"{DESCRIBED}\t\n1\tpay\t{producer}\t1\t{state}\t60000\tNone\tNone\t{partitions}\t\n"
 
 
+FOUND = "Topic\tPartition\tProducerId\tProducerEpoch\tCoordinatorEpoch\tStartOffset\tLastTimestamp\tDuration(min)"
+
+
+def hanging(start: int, producer: int = 7) -> str:
+    return f"{FOUND}\npayments\t0\t{producer}\t1\t3\t{start}\t2\t60\n"
+
+
 #: What the tool prints when all is as the plan says: before, at the coordinator, after.
-AS_PLANNED = {"open": producers(24), "state": described("CompleteAbort", ""), "ended": producers(None)}
+AS_PLANNED = {"open": producers(24), "state": described("CompleteAbort", ""), "found": hanging(24), "ended": producers(None)}
 SURPRISES = {
     "another transaction began": {"open": producers(25)},
     "it has ended": {"open": producers(None)},
@@ -38,6 +45,9 @@ SURPRISES = {
     "the coordinator lists the partition": {"state": described("Ongoing", "orders-1,payments-0")},
     "it is to be committed": {"state": described("PrepareCommit", "")},
     "a table of another form": {"state": described("Ongoing", "payments-0").replace("TopicPartitions", "Partitions")},
+    "the live tool finds nothing": {"found": f"{FOUND}\n"},
+    "the live tool finds another one": {"found": hanging(25)},
+    "the live tool finds another producer": {"found": hanging(24, producer=70)},
     "no row": {"state": f"{DESCRIBED}\n"},
     "nothing": {"open": ""},
 }
@@ -69,6 +79,7 @@ echo "$*" >> {folder}/ran
 case "$3" in
   describe-producers) if grep -q ' abort ' {folder}/ran; then cat {folder}/ended; else cat {folder}/open; fi ;;
   describe) cat {folder}/state ;;
+  find-hanging) cat {folder}/found ;;
 esac
 """
     )
@@ -82,7 +93,7 @@ esac
 
 def test_a_step_that_is_as_planned_is_checked_done_and_checked_again(script):
     code, ran = carried_out(script, AS_PLANNED)
-    assert (code, ran) == (0, ["describe-producers", "describe", "abort", "describe-producers"])
+    assert (code, ran) == (0, ["describe-producers", "describe", "find-hanging", "abort", "describe-producers"])
 
 
 @pytest.mark.parametrize("surprise", SURPRISES)
@@ -91,7 +102,7 @@ def test_nothing_is_done_after_a_surprise(script, surprise):
     assert (code, "abort" in ran) == (1, False)
 
 
-@pytest.mark.parametrize("command", ["describe-producers", "describe"])
+@pytest.mark.parametrize("command", ["describe-producers", "describe", "find-hanging"])
 def test_nothing_is_done_if_the_tool_fails(script, command):
     code, ran = carried_out(script, AS_PLANNED, fails=command)
     assert (code, "abort" in ran) == (1, False)

@@ -197,11 +197,26 @@ def test_A17_the_start_offset_is_looked_up_first_and_gone_afterwards():
     assert [(step.command.split()[3], step.must_print) for step in found.before] == [
         ("describe-producers", "producer 12345 with CurrentTransactionStartOffset 9173"),
         ("describe", "no payments-0 among TopicPartitions, and no PrepareCommit of producer 12345"),
+        ("find-hanging", "a row of producer 12345 with StartOffset 9173"),
     ]
     assert [step.must_print for step in found.after] == [
         "producer 12345 with CurrentTransactionStartOffset None",
         "no row of producer 12345",
     ]
+
+
+@pytest.mark.parametrize(("is_found", "said"), [(None, "a row of"), (True, "a row of"), (False, "no row of")])
+def test_the_live_tool_is_asked_before_every_abort(is_found, said):
+    last = plan(replace(HANGING, kafka_find_hanging=is_found)).before[-1]
+    assert "find-hanging --topic payments --partition 0" in last.command
+    assert last.must_print.startswith(said)
+
+
+def test_the_live_tool_does_not_find_what_its_coordinator_decided():
+    refused = replace(HANGING, verdict="STUCK", reason=Reason.MARKER_REFUSED.value, coordinator_state="PrepareAbort")
+    found = plan(refused)
+    assert found.action is Action.ABORT_AS_DECIDED
+    assert not [step for step in found.before if "find-hanging" in step.command]
 
 
 @pytest.mark.parametrize(("known", "sent"), [(29, 29), (-1, 0), (None, 0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,16 @@ from tests.render.test_page import EVIL
 from tests.support.browser import PHONE, Browser
 from tests.support.crowded_pages import crowded_page
 from tests.support.pages import full_page, held, page, tainted, transaction
+from txnlib.core.display import instant
 from txnlib.core.verdicts.kafka_commands import force_terminate
+from txnlib.render.abort_plan_script import abort_plan_script
 from txnlib.render.page import render_page
 
 #: A transactional id that would be replaced, or would end a quotation, if commands were handled as text.
 SLY = "$BOOTSTRAP'; touch /tmp/evil; '"
 PAGES = {
     "crowded": crowded_page,
+    "cut": lambda: replace(crowded_page(), actions={"ABORT": 60_000}),
     "full": full_page,
     "hostile": lambda: tainted(full_page(), EVIL),
     "sly": lambda: page(held(command=force_terminate(SLY), transactional_id=SLY, before=[], after=[]), transaction()),
@@ -203,8 +207,7 @@ def arguments(commands: str) -> list[list[str]]:
 def test_the_typed_broker_is_one_argument_whatever_it_is(chromium, files, typed):
     chromium.open(files["sly"])
     type_into(chromium, "bootstrap", typed)
-    press(chromium, "#plan .bootstrap-tools .copy-all")
-    ended, aborted = arguments(copied(chromium))
+    ended, aborted = arguments("".join(f"{code}\n" for code in shown(chromium, "#plan .now code")))
     assert ended == ["--bootstrap-server", typed, "forceTerminateTransaction", "--transactionalId", SLY]
     assert aborted[:3] == ["--bootstrap-server", typed, "abort"]
     assert chromium.ask("document.getElementById('bootstrap').getAttribute('aria-invalid')") == "false"
@@ -230,28 +233,18 @@ def test_one_broker_is_in_all_commands_of_the_page(chromium, files):
     assert not [code for code in codes if code.startswith("kafka-") and "$BOOTSTRAP" in code]
 
 
-def test_the_commands_of_one_reason_are_copied_together_in_order_even_those_that_are_folded(chromium, files):
-    chromium.open(files["crowded"])
-    press(chromium, "[id='plan:ABORT:PRODUCER_ID_ROTATED'] .copy-all")
-    lines = copied(chromium).splitlines()
-    assert [int(line.rpartition(" ")[2]) for line in lines] == list(range(1, 128, 2))
-    assert all(line.startswith("kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort") for line in lines)
-
-
-def test_all_commands_are_copied_in_the_order_of_the_plan_however_its_tables_are_sorted(chromium, files):
-    chromium.open(files["crowded"])
-    for _ in range(2):  # descending
-        press(chromium, "[id='plan:ABORT:PRODUCER_ID_ROTATED'] .sort")
-    press(chromium, "#plan .bootstrap-tools .copy-all")
-    assert [int(line.rpartition(" ")[2]) for line in copied(chromium).splitlines()] == list(range(128))
-
-
-def test_commands_that_are_not_to_be_run_now_are_not_copied_with_the_others(chromium, files):
+def test_the_script_of_the_plan_is_copied_whole_and_checks_before_each_step(chromium, files):
     chromium.open(files["full"])
-    press(chromium, "#plan .bootstrap-tools .copy-all")
-    offered = shown(chromium, "#plan .now code")
-    assert copied(chromium).splitlines() == offered
-    assert len(offered) < len(shown(chromium, "#plan code"))
+    press(chromium, "#plan .bootstrap-tools .copy-script")
+    script = copied(chromium)
+    assert script == abort_plan_script(full_page().plan, full_page().run_id, instant(full_page().summary.as_of_ms))
+    assert "surprise" in script
+    assert subprocess.run(["/bin/bash", "-n"], input=script, text=True).returncode == 0
+
+
+def test_a_page_without_the_whole_plan_offers_no_script(chromium, files):
+    chromium.open(files["cut"])
+    assert shown(chromium, ".copy-script") == []
 
 
 # ---- Details

@@ -50,6 +50,8 @@ _PLAN: Final = (
     "do_not_abort_because",
     "command",
     "command_for_old_brokers",
+    "before",
+    "after",
     "effect",
     "notes",
     "places",

@@ -61,6 +61,7 @@ _OPEN: Final = (
     "runs_seen",
     "late_by",
     "safe_from",
+    "safety",
 )
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
 _PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "effect", "notes")

@@ -14,9 +14,9 @@ from importlib.resources import files
 from typing import Any, Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from txnlib.core.display import duration, printable, size, utc_time
+from txnlib.core.display import duration, instant, printable, size, utc_time
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
 from txnlib.queries import page_rows
@@ -26,8 +26,10 @@ from txnlib.queries.page_rows import Page, Story
 from txnlib.queries.rows import Row
 from txnlib.queries.summary import cards
 from txnlib.render import page_charts, page_head, page_plan, page_text, page_timeline, report_entries, story_text
+from txnlib.render.abort_plan_script import abort_plan_script
 from txnlib.render.atomic_file import write_whole_file
 from txnlib.render.page_anchors import Ids, broken_anchor, encoded, partition_anchor, transaction_anchor
+from txnlib.render.page_plan import is_offered
 
 #: Number of cards of a section that are open, and that have a line each. The others are folded together.
 UNFOLDED: Final = 3
@@ -97,6 +99,13 @@ def transaction_command(page: Page, broken: BrokenTransaction) -> str | None:
     return with_places("txn-audit transaction", [broken.transactional_id], f"--number {broken.number} {_run_of(page)}".rstrip())
 
 
+def abort_script(page: Page) -> Markup | None:
+    """The script of the steps of the plan that are to be run now; None if there is none, or if the page has not all of them."""
+    if not any(is_offered(row) for row in page.plan) or sum(page.actions.values()) > len(page.plan):
+        return None
+    return escape(abort_plan_script(page.plan, page.run_id, instant(page.summary.as_of_ms)))
+
+
 def story_of(page: Page, row: Row) -> Story | None:
     """The story of a transaction, if it was loaded."""
     return page.stories.get((row["topic"], row["partition"], row["producer_id"], row["start_offset"]))
@@ -139,6 +148,8 @@ def _hash(content: str) -> str:
 _GLOBALS: Final[dict[str, Any]] = {
     "UNFOLDED": UNFOLDED,
     "LISTED": LISTED,
+    "AS_DECIDED": report_entries.AS_DECIDED,
+    "abort_script": abort_script,
     "SHOWN_CAUSES": report_entries.SHOWN_CAUSES,
     "limits": page_rows,
     "chart": page_charts,
@@ -163,7 +174,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "heading": page_head.heading,
     "history_of": page_charts.history,
     "instant": page_text.time_of,
-    "is_offered": page_plan.is_offered,
+    "is_offered": is_offered,
     "lines": story_text.lines,
     "needed_for": needed_for,
     "new_rows": new_rows,

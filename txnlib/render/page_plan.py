@@ -41,8 +41,6 @@ class PlanGroup:
     says: Sequence[str]
     #: Number of transactions.
     count: int
-    #: Number of commands to run now.
-    offered: int
 
 
 def plan_groups(plan: Sequence[Row]) -> list[PlanGroup]:
@@ -68,8 +66,7 @@ def _group(rows: Sequence[Row]) -> PlanGroup:
     shared = [each for each in said[0] if all(each in others for others in said)]
     steps = [_step(each, set(shared)) for each in at_once(rows)]
     first = rows[0]
-    offered = sum(is_offered(step.row) for step in steps)
-    return PlanGroup(first["action"], first["reason"], first["verdict"], steps, shared, len(rows), offered)
+    return PlanGroup(first["action"], first["reason"], first["verdict"], steps, shared, len(rows))
 
 
 def at_once(plan: Sequence[Row]) -> list[list[Row]]:

@@ -20,6 +20,9 @@ SHOWN_GROUPS: Final = 3
 #: A line; or a line to wrap, with the indentation of its continuation.
 Line = str | tuple[str, int]
 
+#: Why a marker by hand is right although a coordinator decided.
+AS_DECIDED: Final = "decided: its coordinator decided ABORT, the partition refuses its marker, and a marker by hand writes the same"
+
 
 def is_new(row: Row) -> bool:
     """Whether no earlier audit has seen the transaction."""
@@ -90,6 +93,9 @@ def transaction(row: Row, summary: Summary) -> list[Line]:
                 lines += labelled(label, printable(row["abort_command"]), wrap=False)
                 lines += labelled("or", on_old_brokers(row), wrap=False)
         return lines + _known_before(row)
+    if row["do_not_abort_because"] is None:
+        lines += labelled("do", printable(row["abort_command"]), wrap=False)
+        return lines + labelled("as", AS_DECIDED) + _known_before(row)
     lines += labelled("not yet", printable(row["do_not_abort_because"]))
     lines += labelled("then", printable(row["abort_command"]), wrap=False)
     return lines + labelled("or", on_old_brokers(row), wrap=False)
@@ -155,7 +161,8 @@ def whole_transaction(rows: list[Row], summary: Summary) -> list[Line]:
     )
     lines += labelled("since", f"began {utc_time(first['transaction_start'])} by its coordinator; {seen(first)}")
     lines += labelled("waiting", ", ".join(filter(None, map(waiting, rows))))
-    lines += labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
+    if first["do_not_abort_because"] is not None:
+        lines += labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
     lines += labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
     return lines + _known_before(first)
 

@@ -17,7 +17,7 @@ from txnlib.queries.story import Explained
 from txnlib.queries.story_steps import StoryStep
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.grid import instant_json
-from txnlib.render.report_entries import last_write
+from txnlib.render.report_entries import AS_DECIDED, last_write
 from txnlib.render.text_width import WIDTH
 
 _LABEL: Final = 9
@@ -145,12 +145,14 @@ def _copies(explained: Explained) -> list[str]:
 
 
 def _safety(row: Row) -> list[str]:
-    """The conditions of a safe abort, each with a tick or with what violates it."""
+    """The proof that an abort is safe: each statement with a tick and its witnesses, or with what is missing."""
     if not row["safety"]:
         return []
-    return ["", "SAFE TO ABORT only if all hold"] + [
-        f"  [{'x' if check['holds'] else ' '}] {printable(check['says'])}" for check in row["safety"]
-    ]
+    out = ["", "SAFE TO ABORT only if all is proven"]
+    for proof in row["safety"]:
+        out.append(f"  [{'x' if proof['holds'] else ' '}] {printable(proof['says'])}")
+        out += [f"        {printable(witness)}" for witness in proof["witnesses"] or ()]
+    return out
 
 
 def _searches(explained: Explained, width: int) -> list[str]:
@@ -185,9 +187,10 @@ def _remedy(row: Row, width: int) -> list[str]:
     labelled = partial(_wrapped, width)
     if row["abort_command"] is None:
         return labelled("do not", f"write a marker by hand: {row['do_not_abort_because']}")
-    if not row["safe_to_abort"]:
+    if row["do_not_abort_because"] is not None:
         return [*labelled("not yet", row["do_not_abort_because"]), f"  {'then':<{_LABEL}}{printable(row['abort_command'])}"]
-    return [f"  {'do':<{_LABEL}}{printable(row['abort_command'])}"]
+    decided = [] if row["safe_to_abort"] else labelled("as", AS_DECIDED)
+    return [*decided, f"  {'do':<{_LABEL}}{printable(row['abort_command'])}"]
 
 
 def _wrapped(width: int, label: str, text: object) -> list[str]:

@@ -26,7 +26,7 @@ class Action(IntEnum):
     ABORT_AS_DECIDED = 2
     END_AT_COORDINATOR = 3
     REVIVE_COORDINATOR = 4
-    #: A marker by hand would be wrong, and no tool writes the right one.
+    #: A marker by hand would be wrong, or nothing proves that it is right.
     DO_NOT_ABORT = 5
     #: In time according to its coordinator: check the timestamps that its producer writes.
     CHECK_TIMESTAMPS = 6
@@ -83,6 +83,8 @@ class OpenTransaction:
     verdict: str
     reason: str
     safe_to_abort: bool
+    #: Whether the live tool finds it; None if that is not known.
+    kafka_find_hanging: bool | None = None
     abort_command: str | None = None
     do_not_abort_because: str | None = None
     coordinator_partition: int | None = None
@@ -202,6 +204,9 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
         if action is Action.ABORT_AS_DECIDED:
             must_print = f"TransactionState PrepareAbort, producer {producer_id}"
         before.append(Step(shown, must_print))
+    if action is not Action.ABORT_AS_DECIDED:
+        # The live tool asks every coordinator of this moment.
+        before.append(Step(kafka_commands.find_hanging(topic, partition), row_of_find_hanging(transaction)))
     after = (
         Step(producers, f"producer {producer_id} with CurrentTransactionStartOffset None"),
         Step(kafka_commands.find_hanging(topic, partition), f"no row of producer {producer_id}"),
@@ -227,6 +232,18 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
         after if has_steps else (),
         tuple(notes),
     )
+
+
+def row_of_find_hanging(transaction: OpenTransaction) -> str:
+    """What the live tool must print of a transaction before it is aborted by hand."""
+    if transaction.kafka_find_hanging is False:
+        return f"no row of producer {transaction.producer_id}: the tool does not find it, because it compares fewer facts"
+    return hanging_row(transaction.producer_id, transaction.start_offset)
+
+
+def hanging_row(producer_id: int, start_offset: int) -> str:
+    """The row of an open transaction that the live tool finds, in words."""
+    return f"a row of producer {producer_id} with StartOffset {start_offset}"
 
 
 def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:

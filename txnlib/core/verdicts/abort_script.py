@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import kafka_commands
-from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.abort_plan import Action, hanging_row
 
 #: Kafka: `org.apache.kafka.common.internals.Topic`. Conditions contain the name as it is.
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -63,6 +63,9 @@ def before(row: Mapping[str, Any]) -> list[Condition]:
     if row["transactional_id"] is not None:
         condition, is_present = _AT_COORDINATOR[Action[row["action"]]]
         conditions.append(Condition(kafka_commands.describe(row["transactional_id"]), condition(row), is_present))
+    if hanging_row(row["producer_id"], row["start_offset"]) in [step["must_print"] for step in row["before"] or ()]:
+        is_found = f'{_of_producer(row)} && value("StartOffset") == "{row["start_offset"]}"'
+        conditions.append(Condition(kafka_commands.find_hanging(row["topic"], row["partition"]), is_found, is_present=True))
     return conditions
 
 

@@ -50,13 +50,9 @@
     });
   };
   for (const button of all("button.copy")) copies(button, () => button.previousElementSibling.textContent);
-  for (const button of all("button.copy-all")) {
-    // In the order of the plan, however its tables are sorted.
-    const place = (code) => parseInt(code.closest("tr").cells[0].textContent, 10);
-    const codes = all(".now code", document.getElementById(button.dataset.from)).sort((one, other) => place(one) - place(other));
-    copies(button, () => codes.map((code) => `${code.textContent}\n`).join(""));
-  }
-  if (!document.querySelector("#plan .now")) all("#plan .bootstrap-tools .copy-all").forEach((each) => { each.hidden = true; });
+  // The script checks before each step. It reads the address from the environment.
+  const script = document.getElementById("abort-script");
+  for (const button of all("button.copy-script")) copies(button, () => script.content.textContent);
 
   // ---- Tables: the folded rows join the first ones, and columns sort
   const number = (cell) => Number(cell.dataset.value ?? (/^-?\d+$/.test(cell.textContent) ? cell.textContent : NaN));

@@ -20,6 +20,7 @@ _NEEDED = (
     "verdict",
     "reason",
     "safe_to_abort",
+    "kafka_find_hanging",
     "abort_command",
     "do_not_abort_because",
     "coordinator_partition",
