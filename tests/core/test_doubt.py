@@ -218,6 +218,7 @@ DOUBTFUL = [
     (Reason.CORRUPT_MESSAGE, {"crc": Crc.INVALID}, {}),
     (Reason.PARTITION_LOG_INCOMPLETE, {"is_tail_lost": True}, {}),
     (Reason.COPIES_DISAGREE, {"is_disputed": True}, {}),
+    (Reason.BROKER_ANSWERED_OTHERWISE, {"answered_stable_offset": PARTITION.start_offset + 1}, {}),
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, {}, {"missing_partitions": (7,)}),
     (Reason.COORDINATOR_LOG_DAMAGED, {}, {"damaged_offset": 78, "record_offset": 77}),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, {"end": End.SHORT, "is_record_committed": False}),
@@ -228,7 +229,7 @@ DOUBTFUL = [
     (Reason.CAPTURE_SKEW, {"known_until_ms": NOON + 10 * MINUTE, "is_capture_instant_assumed": True}, {}),
 ]
 #: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is missing.
-IMPOSSIBLE = {"NOBODY": 5, "CURRENT": 3, "EXPIRED": 3}
+IMPOSSIBLE = {"NOBODY": 6, "CURRENT": 4, "EXPIRED": 4}
 OWNERS = {"NOBODY": NOBODY, "CURRENT": COMPLETE, "EXPIRED": EXPIRED}
 SEEN_EARLY = replace(PARTITION, first_seen_ms=NOON + MINUTE)
 

@@ -11,7 +11,7 @@ from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
 from txnlib.core.verdicts.ages import LateBy
 from txnlib.core.verdicts.cause import CAUSES, causes
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, History, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
 from txnlib.core.verdicts.remedy import REFUSALS, remedy
@@ -387,7 +387,12 @@ def cure(partition: PartitionSide, coordinator: CoordinatorSide, kafka_version: 
 
 
 def test_A17_a_hanging_transaction_whose_age_brokers_prove_may_be_aborted_by_its_start_offset():
-    found = cure(PARTITION, NOBODY)
+    proven = Evidence(
+        replace(PARTITION, written_before_ms=NOON + MINUTE),
+        replace(NOBODY, earliest_copy_ms=AT_ONE.as_of_ms),
+        history=History(is_whole=True, because="nothing was compacted"),
+    )
+    found = remedy(proven, judge(proven, AT_ONE, "3.9.1"), AT_ONE, "3.9.1")
     assert found.safe_to_abort
     assert found.abort_command == (
         "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic foo --partition 5 --start-offset 29384"

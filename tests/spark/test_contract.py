@@ -30,6 +30,7 @@ SETTINGS = {
     "coordinator_partitions_basis": "GIVEN",
     "clock_tolerance_ms": 300_000,
     "is_any_damaged": True,
+    "is_metadata_confirmed": True,
     "metadata_reach_ms": 0,
     "whole_metadata_ms": 0,
     "contradictions": (),

@@ -18,9 +18,9 @@ from txnlib.spark.findings.copy_findings import copy_findings
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.producer_spans import open_spans, producer_spans
 from txnlib.spark.reports.blocked_groups import _readable_ends
+from txnlib.spark.reports.dossiers import stamps_around
 from txnlib.spark.reports.partitions import _lags
-from txnlib.spark.reports.surroundings import surroundings
-from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, SEGMENTS, TOPIC_PARTITION
+from txnlib.spark.schemas import COVERAGE, PRODUCER, PRODUCER_SNAPSHOTS, SEGMENTS, TOPIC_PARTITION, TRANSACTION_LOG
 
 LOGS = 60
 KEPT = ("topic", "partition", "source")
@@ -109,7 +109,7 @@ def both(spark, logs):
 @pytest.fixture
 def small_pages(monkeypatch):
     # By name, because a package has its functions under the names of their modules.
-    for module in ("txnlib.spark.producers.checked_batches", "txnlib.spark.reports.surroundings"):
+    for module in ("txnlib.spark.producers.checked_batches", "txnlib.spark.reports.dossiers"):
         monkeypatch.setattr(import_module(module), "PAGE", 150)
 
 
@@ -162,7 +162,8 @@ def _segments():
 
 
 def test_copy_findings_are_the_same(both, coverage):
-    found = {key: copy_findings(rows, coverage) for key, rows in both.items()}
+    none = empty(coverage.sparkSession, TRANSACTION_LOG)
+    found = {key: copy_findings(rows, none, coverage) for key, rows in both.items()}
     assert found[False].count() > 3
     assert_same(found[True], found[False])
 
@@ -197,11 +198,14 @@ def test_readable_ends_are_the_same(both, spans, coverage):
 
 def test_surroundings_are_the_same(both, spans, coverage, small_pages):
     judged = coverage.where("is_judged").select(*TOPIC_PARTITION, "source", "first_offset", "end_offset")
-    own = open_spans(spans[False]).select(*TOPIC_PARTITION, F.col("first_offset").alias("start_offset"))
+    own = open_spans(spans[False]).select(*PRODUCER, F.col("first_offset").alias("start_offset"), "last_offset")
     anywhere = judged.select(
         *TOPIC_PARTITION,
         F.explode(F.transform(F.sequence(F.lit(1), F.lit(9)), lambda n: F.col("first_offset") + n * 977)).alias("start_offset"),
+        F.lit(1).cast("long").alias("producer_id"),
     )
-    opened = own.unionByName(anywhere).join(judged.drop("first_offset", "end_offset"), on=list(TOPIC_PARTITION), how="inner")
-    found = {key: surroundings(opened, rows) for key, rows in both.items()}
+    opened = own.unionByName(anywhere, allowMissingColumns=True).join(
+        judged.drop("first_offset", "end_offset"), on=list(TOPIC_PARTITION), how="inner"
+    )
+    found = {key: stamps_around(opened, rows) for key, rows in both.items()}
     assert_same(found[True], found[False])

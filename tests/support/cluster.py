@@ -89,6 +89,13 @@ class Copy:
     folder: str = ""
     #: Of a coordinator's log: up to this instant only the newest record of each id is left.
     is_compacted_until: int | None = None
+    topic_id: str | None = None
+    #: Lines of its leader-epoch-checkpoint: epoch and start offset. None: there is no such file.
+    leader_epochs: tuple[tuple[int, int], ...] | None = None
+    #: Base offset in the name of the segment.
+    segment: int = 0
+    #: Whether the broker's checkpoint names the partition.
+    is_checkpointed: bool = True
 
 
 @dataclass
@@ -102,6 +109,8 @@ class Cluster:
     skews: dict[Place, int] = field(default_factory=dict)
     #: High watermarks in checkpoints of brokers whose copies are not in the capture.
     noted: list[tuple[int, Place, int]] = field(default_factory=list)
+    #: Further instants that capture.json notes: `1/replication-offset-checkpoint`.
+    instants: dict[str, int] = field(default_factory=dict)
     _sequences: dict[tuple[Place, int, int], int] = field(default_factory=dict)
 
     # ---- What happens
@@ -216,10 +225,15 @@ class Cluster:
                 inside = folder / str(copy.broker) / copy.folder / name
                 inside.mkdir(parents=True)
                 content = copy.damage(b"".join(entry.encode() for entry in written))
-                (inside / f"{0:020}.log").write_bytes(content)
+                (inside / f"{copy.segment:020}.log").write_bytes(content)
+                if copy.topic_id is not None:
+                    (inside / "partition.metadata").write_text(f"version: 0\ntopic_id: {copy.topic_id}\n")
+                if copy.leader_epochs is not None:
+                    lines = "".join(f"{epoch} {start}\n" for epoch, start in copy.leader_epochs)
+                    (inside / "leader-epoch-checkpoint").write_text(f"0\n{len(copy.leader_epochs)}\n{lines}")
                 whole = max((e.offset + 1 for e in entries if e.at <= copy.until), default=0)
                 mark = whole if copy.high_watermark is None else copy.high_watermark
-                if not copy.folder:
+                if not copy.folder and copy.is_checkpointed:
                     marks[copy.broker].append(f"{place[0]} {place[1]} {mark}")
                 if copy.taken is not None:
                     instants["/".join(filter(None, [str(copy.broker), copy.folder, name]))] = NOON + copy.taken
@@ -245,6 +259,7 @@ class Cluster:
             "partitions": partitions,
         }
         told |= dict(notes or {})
+        told["captured_at_ms"] = instants | {key: NOON + ms for key, ms in self.instants.items()}
         (folder / "capture.json").write_text(json.dumps({key: value for key, value in told.items() if value is not None}))
         return folder
 

@@ -6,8 +6,7 @@ UDFs see few rows: those that a native predicate could not clear, and those that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
+from dataclasses import fields
 from functools import lru_cache, wraps
 from typing import Any, cast
 
@@ -22,52 +21,26 @@ from txnlib.core.findings.ended_by import ended_by as by_records
 from txnlib.core.findings.marker_check import Decision, Marker
 from txnlib.core.findings.marker_check import marker_finding as finding_of_marker
 from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
-from txnlib.core.kafka.coordinator_partition import CountBasis, partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
 from txnlib.core.verdicts.abort_plan import IDLE, OF_WHOLE_TRANSACTION, OpenTransaction
 from txnlib.core.verdicts.abort_plan import plan as plan_of
-from txnlib.core.verdicts.cause import causes
-from txnlib.core.verdicts.copies import KNOWN_BY, End, Role
-from txnlib.core.verdicts.evidence import (
-    ClusterSide,
-    CoordinatorSide,
-    Crc,
-    Decided,
-    Election,
-    Evidence,
-    FencedBroker,
-    LoweredFeature,
-    Owner,
-    PartitionSide,
-    ProducerIdBlock,
-    Thresholds,
-)
-from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.copies import KNOWN_BY
 from txnlib.core.verdicts.in_doubt import Identity
 from txnlib.core.verdicts.in_doubt import kept_identity as identity_kept
 from txnlib.core.verdicts.marker_repair import LostMarker, Repair
 from txnlib.core.verdicts.marker_repair import repair as repair_of
-from txnlib.core.verdicts.remedy import Remedy, remedy
-from txnlib.core.verdicts.verdict import Judgement, judge
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import OPEN_TRANSACTIONS
 from txnlib.spark.schemas import STEPS as PLAN_STEPS
+from txnlib.spark.typed_rows import plain
 
 NO_STATE = "none"
-
-#: The fields of the core's `Judgement` and `Remedy`, causes and evidence. Instants in ms are not columns of the table.
-JUDGEMENT = StructType(
-    [
-        OPEN_TRANSACTIONS[name] if name in OPEN_TRANSACTIONS.names else StructField(name, LongType())
-        for name in (*(field.name for of in (Judgement, Remedy) for field in fields(of)), "causes", "evidence")
-    ]
-)
 
 
 def legality(state_before: Column, state_after: Column) -> Column:
@@ -251,7 +224,7 @@ def plan() -> Any:
         if found is None:
             return None
         return {
-            **_plain(found),
+            **plain(found),
             "action": found.action.name,
             "action_order": int(found.action),
             "is_idle": found.action in IDLE,
@@ -266,7 +239,7 @@ def marker_repair() -> Any:
     """UDF (the fields of `core.verdicts.marker_repair.LostMarker`, Kafka's version) -> its Repair."""
 
     def repaired(row: Row, kafka_version: str | None) -> dict[str, Any]:
-        return cast(dict[str, Any], _plain(repair_of(LostMarker(**row.asDict()), kafka_version)))
+        return cast(dict[str, Any], plain(repair_of(LostMarker(**row.asDict()), kafka_version)))
 
     return _udf(repaired, StructType([StructField(field.name, StringType()) for field in fields(Repair)]))
 
@@ -276,67 +249,7 @@ def kept_identity() -> Any:
     """UDF (producer_id, producer_epoch, next_producer_id, next_producer_epoch) -> the Identity of a kept transaction."""
 
     def kept(producer_id: int, producer_epoch: int, next_producer_id: int | None, next_epoch: int | None) -> dict[str, Any]:
-        return cast(dict[str, Any], _plain(identity_kept(producer_id, producer_epoch, next_producer_id, next_epoch)))
+        return cast(dict[str, Any], plain(identity_kept(producer_id, producer_epoch, next_producer_id, next_epoch)))
 
     types = {"producer_id": LongType(), "producer_epoch": IntegerType()}
     return _udf(kept, StructType([StructField(field.name, types[field.name]) for field in fields(Identity)]))
-
-
-@lru_cache
-def judgement() -> Any:
-    """UDF (the three sides of the evidence, thresholds, Kafka's version) -> JUDGEMENT, with the core's field names."""
-
-    def judged(on_partition: Row, at_coordinator: Row, in_cluster: Row, limits: Row, kafka_version: str | None) -> dict[str, Any]:
-        evidence = Evidence(
-            _partition_side(on_partition.asDict()),
-            _coordinator_side(at_coordinator.asDict(recursive=True)),
-            _cluster_side(in_cluster.asDict(recursive=True)),
-        )
-        thresholds = Thresholds(**limits.asDict())
-        judgement = judge(evidence, thresholds, kafka_version)
-        cure = remedy(evidence, judgement, thresholds, kafka_version)
-        why = causes(judgement.reason, evidence, kafka_version)
-        return {**_plain(judgement), **_plain(cure), "causes": _plain(why), "evidence": _plain(evidence_records(evidence))}
-
-    return _udf(judged, JUDGEMENT)
-
-
-def _plain(value: Any) -> Any:
-    """A value of the core as Spark takes it: dataclasses as dictionaries, enums by value."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)} if is_dataclass(value) else value
-
-
-def _partition_side(given: dict[str, Any]) -> PartitionSide:
-    alarms, role, end, crc = (given.pop(name) for name in ("alarms", "role", "end", "crc"))
-    return PartitionSide(**given, role=Role(role), end=End(end), crc=Crc(crc), alarms=tuple(sorted(alarms or ())))
-
-
-def _cluster_side(given: dict[str, Any]) -> ClusterSide:
-    block = given["block"]
-    return ClusterSide(
-        elections=tuple(Election(**each) for each in given["elections"] or ()),
-        coordinator_elections=tuple(Election(**each) for each in given["coordinator_elections"] or ()),
-        fenced=tuple(FencedBroker(**each) for each in given["fenced"] or ()),
-        lowered=tuple(LoweredFeature(**each) for each in given["lowered"] or ()),
-        block=None if block is None else ProducerIdBlock(**block),
-        is_never_allocated=given["is_never_allocated"],
-    )
-
-
-def _coordinator_side(given: dict[str, Any]) -> CoordinatorSide:
-    state, missing, role, end = (given.pop(name) for name in ("state", "missing_partitions", "role", "end"))
-    decision, due, basis = (given.pop(name) for name in ("decision", "commit_due", "count_basis"))
-    return CoordinatorSide(
-        **{**given, "owner": Owner(given["owner"])},
-        state=None if state is None else BY_KAFKA_NAME[state],
-        missing_partitions=None if missing is None else tuple(missing),
-        role=Role(role),
-        end=End(end),
-        count_basis=CountBasis(basis),
-        decision=None if decision is None else Decided(**decision),
-        commit_due=None if due is None else Decided(**due),
-    )

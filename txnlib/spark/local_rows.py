@@ -38,7 +38,7 @@ def local_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: St
     """A frame of a few rows. `schema`: also as text (`topic string, partition int`)."""
     columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
     named = [dict(zip(columns.names, row, strict=True)) for row in rows]
-    table = pa.Table.from_pylist(named, schema=pa.schema(_fields(columns)))
+    table = pa.Table.from_pylist(named, schema=arrow_schema(columns))
     return spark.createDataFrame(table, columns)
 
 
@@ -99,6 +99,11 @@ def _nullable(data_type: DataType) -> Any:
 def no_rows(spark: SparkSession, schema: StructType | str) -> DataFrame:
     """A frame without rows."""
     return local_rows(spark, (), schema)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a Spark schema."""
+    return pa.schema(_fields(schema))
 
 
 def _fields(schema: StructType) -> list[Any]:

@@ -36,9 +36,19 @@ def before_now(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, -1)
 
 
+def markers_of_producer_downwards() -> WindowSpec:
+    """The markers of one producer on one partition, the newest first."""
+    return Window.partitionBy(*TOPIC_PARTITION, "producer_id").orderBy(F.desc("marker_offset"))
+
+
+def decisions_of_producer_downwards() -> WindowSpec:
+    """The decided transactions of one producer id, the newest first."""
+    return Window.partitionBy("producer_id").orderBy(F.desc("last_record_offset"), "transactional_id")
+
+
 def pieces() -> WindowSpec:
-    """The pieces of one partition in offset order: ranges of offsets, split at starts."""
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy("bucket", "cut")
+    """The pieces of one leader epoch of a partition in offset order: ranges of offsets, split at points."""
+    return Window.partitionBy(*TOPIC_PARTITION, "leader_epoch").orderBy("bucket", "cut")
 
 
 def pieces_downwards() -> WindowSpec:
@@ -47,7 +57,7 @@ def pieces_downwards() -> WindowSpec:
     What follows a row precedes it here. Spark scans a frame that ends in `unboundedFollowing` again for every row, which takes
     quadratic time.
     """
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("bucket"), F.desc("cut"))
+    return Window.partitionBy(*TOPIC_PARTITION, "leader_epoch").orderBy(F.desc("bucket"), F.desc("cut"))
 
 
 def segments_of_copy() -> WindowSpec:
@@ -87,8 +97,9 @@ def higher_leader_epochs() -> WindowSpec:
 
 
 def copies_of_record() -> WindowSpec:
-    """The copies of one coordinator record. The highest leader epoch survived, and raw files have more fields than text."""
-    return Window.partitionBy("partition", "offset").orderBy(F.desc_nulls_last("coordinator_epoch"), "lacks_start", "source")
+    """The copies of one coordinator record. The highest leader epoch survived; raw files have more fields than text."""
+    order = (F.desc_nulls_last("coordinator_epoch"), "lacks_start", "is_other", "source")
+    return Window.partitionBy("partition", "offset").orderBy(*order)
 
 
 def texts_of_coordinator() -> WindowSpec:
@@ -216,10 +227,3 @@ def changes_of_broker() -> WindowSpec:
 def blocks_of_producer_ids() -> WindowSpec:
     """The blocks of producer ids, in the order in which they were given out. Few rows."""
     return Window.partitionBy("type").orderBy("at_offset", "is_in_snapshot")
-
-
-def owners_of_open_transaction() -> WindowSpec:
-    """The ids that claim the producer id of an open transaction, the best claim first."""
-    return Window.partitionBy(*TOPIC_PARTITION, "producer_id", "start_offset").orderBy(
-        "is_not_listed", "rank", F.desc("last_record_offset"), "transactional_id"
-    )

@@ -117,6 +117,8 @@ CHECKED_BATCHES: Final = Table(
         Column("producer_epoch", INT, "Producer epoch."),
         Column("base_sequence", INT, "Sequence of its first record."),
         Column("last_sequence", INT, "Sequence of its last record."),
+        Column("partition_leader_epoch", INT, "Leader epoch in which it was appended."),
+        Column("crc", LONG, "Stored CRC-32C."),
         Column("is_crc_valid", BOOLEAN, "Whether the CRC matches; NULL if it could not be checked (text, or a file that is gone)."),
     ),
 )

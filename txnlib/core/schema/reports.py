@@ -24,8 +24,8 @@ from txnlib.core.schema.columns import (
 )
 from txnlib.core.verdicts.reason import Verdict
 
-#: A condition of a safe abort.
-CHECK: Final = struct(condition=STRING, holds=BOOLEAN, says=STRING)
+#: A statement of the proof that an abort is safe.
+PROOF: Final = struct(name=STRING, holds=BOOLEAN, says=STRING, witnesses=Array(STRING))
 CAUSE: Final = struct(cause=STRING, likelihood=STRING, evidence=STRING)
 EVIDENCE_RECORD: Final = struct(topic=STRING, partition=INT, offset=LONG, record=STRING, says=STRING)
 
@@ -79,9 +79,16 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("runs_seen", INT, "Number of audits that saw the transaction, including this one."),
         Column("application", STRING, "Application of the transactional id, derived from its form."),
         Column("safe_from", TIMESTAMP, "When an abort becomes safe, if only the age is not proven yet; NULL otherwise."),
-        Column("safety", Array(CHECK), "The conditions of a safe abort: whether each is met, and if not, why not."),
+        Column(
+            "safety",
+            Array(PROOF),
+            "The proof that an abort is safe: each statement, whether it holds, what holds or what is missing, and its witnesses.",
+        ),
         Column("records", LONG, "Records of the open transaction, which an abort discards; NULL if they were not counted."),
         Column("committed_siblings", Array(STRING), "Other partitions on which the producer has committed since, at most 20."),
+        Column("copied_at", TIMESTAMP, "Instant up to which the copies show that it was open; NULL if that is unknown."),
+        Column("topic_id", STRING, "Topic id of the copy, by which a later audit recognises the transaction."),
+        Column("first_batch_crc", LONG, "CRC of the first batch, by which a later audit recognises the transaction."),
     ),
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
 )
@@ -110,7 +117,8 @@ ABORT_PLAN: Final = Table(
             "action",
             STRING,
             "ABORT, ABORT_LATER (not safe yet), ABORT_AS_DECIDED (the coordinator's ABORT is refused), END_AT_COORDINATOR, "
-            "REVIVE_COORDINATOR, DO_NOT_ABORT (a marker by hand would be wrong), CHECK_TIMESTAMPS, WAIT or CAPTURE_MORE.",
+            "REVIVE_COORDINATOR, DO_NOT_ABORT (a marker by hand would be wrong, or is not proven right), CHECK_TIMESTAMPS, WAIT "
+            "or CAPTURE_MORE.",
         ),
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),

@@ -11,7 +11,7 @@ from txnlib.core.verdicts.verdict import Judgement, judge
 from txnlib.core.verdicts.find_hanging import SearchScope, find_hanging, is_candidate
 from txnlib.core.verdicts.ages import LATE_BY
 from txnlib.core.verdicts.cause import causes
-from txnlib.core.verdicts.safety import CONDITIONS
+from txnlib.core.verdicts.proof import STATEMENTS
 from txnlib.core.verdicts.remedy import remedy
 from txnlib.core.verdicts.abort_plan import OpenTransaction, plan
 from txnlib.core.verdicts.evidence_records import evidence_records
@@ -42,7 +42,7 @@ __all__ = [
     "is_candidate",
     "LATE_BY",
     "causes",
-    "CONDITIONS",
+    "STATEMENTS",
     "remedy",
     "OpenTransaction",
     "plan",

@@ -47,6 +47,13 @@ def _is_disputed(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -
     return evidence.on_partition.is_disputed
 
 
+def _is_answered_otherwise(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+    """What brokers answered while the capture was taken is evidence: nothing below a last stable offset was open."""
+    partition = evidence.on_partition
+    is_ended = partition.answered_stable_offset is not None and partition.answered_stable_offset > partition.start_offset
+    return is_ended or (reason in NOBODY_ENDS_IT and bool(evidence.at_coordinator.answered_owners))
+
+
 def _is_corrupt(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
     return evidence.on_partition.crc is Crc.INVALID
 
@@ -92,7 +99,11 @@ def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bo
         return _ended_after_coordinator(evidence) or _is_another_transaction(evidence)
     if reason in DECIDED:
         return _ended_after_capture(evidence)
-    return reason in NOBODY_ENDS_IT and (_ended_after_capture(evidence) or not _began_before_capture(evidence, thresholds))
+    if reason not in NOBODY_ENDS_IT:
+        return False
+    # What is written after the coordinator's copy may be in a transaction that the copy cannot show.
+    is_written_since = evidence.on_partition.is_written_after_coordinator
+    return is_written_since or _ended_after_capture(evidence) or not _began_before_capture(evidence, thresholds)
 
 
 def _ended_after_coordinator(evidence: Evidence) -> bool:
@@ -205,6 +216,7 @@ DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.CORRUPT_MESSAGE, _is_corrupt),
     (Reason.PARTITION_LOG_INCOMPLETE, _has_loss),
     (Reason.COPIES_DISAGREE, _is_disputed),
+    (Reason.BROKER_ANSWERED_OTHERWISE, _is_answered_otherwise),
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, _owner_may_be_missing),
     (Reason.COORDINATOR_LOG_DAMAGED, _newer_record_is_lost),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, _coordinator_is_stale),

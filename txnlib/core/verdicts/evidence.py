@@ -45,10 +45,23 @@ class Decided:
     decided_ms: int | None
     completed_ms: int | None
     transaction_version: int | None = None
+    #: When it began.
+    start_ms: int | None = None
     #: Whether its marker is in the partition; None if the relevant records are gone.
     is_marked: bool | None = None
     #: Whether its records list the partition; if not, only its last record is left, which lists none.
     lists_partition: bool = True
+    #: Whether it is certain that the first open batch was written before it began.
+    began_later: bool = False
+    #: Whether it is certain that the first open batch was written after it began.
+    began_before: bool = False
+    #: Whether it is the only one that ends records of their epoch: the end under transactions v2.
+    is_own_epoch: bool = False
+    #: Whether nothing is missing in the coordinator's log from its first record on.
+    is_followed: bool = False
+    #: Offset of its last record, in its coordinator's partition.
+    coordinator_partition: int | None = None
+    record_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +119,26 @@ class PartitionSide:
     newest_commit_coordinator_epoch: int | None = None
     #: How far the clocks of the partition's leader and of its coordinator may differ.
     clocks_differ_ms: int = CLOCKS_DIFFER_MS
+    #: The oldest broker-stamped time behind the last batch: it was not written later.
+    written_before_ms: int | None = None
+    #: Whether brokers' clocks, or the producer's own, show a write after the coordinator's copy.
+    is_written_after_coordinator: bool = False
+    #: What its leader answered when the capture was taken: nothing below that offset was open.
+    answered_stable_offset: int | None = None
+    answered_ms: int | None = None
+    #: Leader epochs: of the first batch, the newest one in any copy, and the newest one in the judged copy's checkpoint.
+    first_leader_epoch: int | None = None
+    newest_leader_epoch: int | None = None
+    checkpoint_leader_epoch: int | None = None
+    #: Whether most copies of the capture have their leader epoch checkpoint, and this one has none.
+    lacks_epoch_checkpoint: bool = False
+    #: Whether no batch is left: only a producer snapshot shows the transaction.
+    is_only_in_snapshot: bool = False
+    #: Identity of the log and of the first batch, by which a later audit recognises the transaction.
+    topic_id: str | None = None
+    first_batch_crc: int | None = None
+    #: The markers of the producer in truncated parts of other copies: `COMMIT at offset 7 of broker 2`.
+    truncated_markers: tuple[str, ...] = ()
     #: The first and last offset that another copy has and a newer leader truncated; None if no copy has any.
     truncated_from: int | None = None
     truncated_until: int | None = None
@@ -119,9 +152,18 @@ class PartitionSide:
     marker_ms: int | None = None
 
     @property
+    def is_instant_refuted(self) -> bool:
+        """Whether the noted instant of the copy is wrong: no copy is older than its newest broker stamp."""
+        return self.is_current and _is_later(self.captured_at_ms, self.known_until_ms)
+
+    @property
     def is_current(self) -> bool:
         """Whether the copy shows everything up to the instant at which it was taken."""
         return KNOWN_BY[self.role, self.end] is KnownBy.CAPTURE
+
+
+def _is_later(instant_ms: int | None, other_ms: int | None) -> bool:
+    return instant_ms is not None and other_ms is not None and instant_ms > other_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +219,16 @@ class CoordinatorSide:
     is_superseded: bool = False
     #: Level of the cluster's feature `transaction.version`, which decides how coordinators abort, whatever the client uses.
     cluster_transaction_version: int | None = None
+    #: Why the copies of the coordinator partitions that could own the producer id do not prove an absence for certain.
+    uncertain_copies: tuple[str, ...] = ()
+    #: What ids that have, had or are said to have the producer id may still do: `payments is Ongoing`.
+    pending_ids: tuple[str, ...] = ()
+    #: Ids that have the producer id by a broker's answer, and of which the log has no record with it.
+    answered_owners: tuple[str, ...] = ()
+    #: Earliest instant at which a needed copy was taken. What was written later may be in a transaction that it cannot show.
+    earliest_copy_ms: int | None = None
+    #: Whether the records may be of transactions v2.
+    may_be_v2: bool = False
 
     @property
     def is_log_current(self) -> bool:
@@ -204,7 +256,8 @@ class CoordinatorSide:
 
     @property
     def is_active(self) -> bool:
-        return self.owns_producer_id and self.state in ACTIVE_STATES
+        """Whether its coordinator has yet to end a transaction. One in PrepareEpochFence, it aborts."""
+        return self.owns_producer_id and (self.state in ACTIVE_STATES or self.state is TransactionState.PREPARE_EPOCH_FENCE)
 
     @property
     def is_prepared(self) -> bool:
@@ -267,9 +320,22 @@ class ClusterSide:
     coordinator_elections: tuple[Election, ...] = ()
     fenced: tuple[FencedBroker, ...] = ()
     lowered: tuple[LoweredFeature, ...] = ()
+    #: Whether the metadata log shows every election up to the copies.
+    is_confirmed: bool = False
     #: The block that contains the producer id; and whether it is proven that no block ever did.
     block: ProducerIdBlock | None = None
     is_never_allocated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The decisions that may concern the open records: those after the last one whose marker is known to be here."""
+
+    #: Whether no record of the coordinators can be missing since before the first open batch, and why.
+    is_whole: bool = False
+    because: str = "nothing shows that compaction removed no decision"
+    #: Those that list, or may list, the partition, and have no marker of their own here.
+    unmarked: tuple[Decided, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +343,7 @@ class Evidence:
     on_partition: PartitionSide
     at_coordinator: CoordinatorSide
     in_cluster: ClusterSide = ClusterSide()
+    history: History = History()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

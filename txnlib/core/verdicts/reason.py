@@ -42,6 +42,7 @@ class Reason(StrEnum):
     COORDINATOR_COPY_NOT_CURRENT = "COORDINATOR_COPY_NOT_CURRENT"
     COORDINATOR_RECORDS_COMPACTED = "COORDINATOR_RECORDS_COMPACTED"
     COPIES_DISAGREE = "COPIES_DISAGREE"
+    BROKER_ANSWERED_OTHERWISE = "BROKER_ANSWERED_OTHERWISE"
     CORRUPT_MESSAGE = "CORRUPT_MESSAGE"
     BROKER_VERSION_UNKNOWN = "BROKER_VERSION_UNKNOWN"
 
@@ -52,7 +53,7 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "no transactional id in any coordinator partition ever had producer {producer_id}, so nobody will write its marker"
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
-        "its transactional id {transactional_id} expired (tombstone), and an expired producer id never comes back"
+        "its transactional id {transactional_id} expired, and an expired producer id never comes back"
     ),
     Reason.PRODUCER_ID_ROTATED: (
         "{transactional_id} now uses another producer id, so nobody will write a marker for producer {producer_id}"
@@ -108,6 +109,7 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "the copies of the partition contain different batches, and neither capture.json nor a metadata log names the leader, "
         "whose copy would be right"
     ),
+    Reason.BROKER_ANSWERED_OTHERWISE: "what the copies show contradicts a broker's answer of the time of the capture: {answer}",
     Reason.CORRUPT_MESSAGE: "the CRC of a batch that the verdict depends on does not match: its header cannot be trusted",
     Reason.BROKER_VERSION_UNKNOWN: (
         "the partition has seen epoch {producer_epoch}, but its coordinator has epoch {coordinator_producer_epoch}: brokers before "

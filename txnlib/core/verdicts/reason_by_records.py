@@ -87,7 +87,8 @@ def last_record(coordinator: CoordinatorSide) -> LastRecord:
     """What the id's last record makes of this partition."""
     if not coordinator.is_listed:
         return LastRecord.NOTHING
-    if coordinator.state is TransactionState.ONGOING:
+    # The coordinator aborts a transaction in PrepareEpochFence. It is never written, so a record with it is a finding, too.
+    if coordinator.state in (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE):
         return LastRecord.ONGOING
     return LastRecord.PREPARED if coordinator.is_prepared else LastRecord.NOTHING
 

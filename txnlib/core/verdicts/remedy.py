@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.display import instant
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.verdicts.evidence import Crc, Evidence, Thresholds
+from txnlib.core.verdicts.evidence import Evidence, Thresholds
 from txnlib.core.verdicts.kafka_commands import (
     abort,
     abort_on_old_brokers,
@@ -16,20 +16,20 @@ from txnlib.core.verdicts.kafka_commands import (
     knows_describe_producers,
     knows_force_terminate,
 )
+from txnlib.core.verdicts.proof import Case, Proof, Statement, proofs, safe_from_ms
 from txnlib.core.verdicts.reason import Reason, Verdict
-from txnlib.core.verdicts.safety import NEVER_WITHOUT, Case, Check, Condition, checks, safe_from_ms
 from txnlib.core.verdicts.verdict import Judgement
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Whether an abort by hand is safe, by which checks; `safe_from_ms` is epoch ms."""
+    """Whether an abort by hand is safe, by which proof; `safe_from_ms` is epoch ms."""
 
     safe_to_abort: bool
     abort_command: str | None
     do_not_abort_because: str | None
     safe_from_ms: int | None
-    safety: tuple[Check, ...]
+    safety: tuple[Proof, ...]
 
 
 #: Whether the tool has forceTerminateTransaction (None if unknown) -> how to end a transaction at its coordinator.
@@ -71,32 +71,39 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
     Reason.COORDINATOR_COPY_NOT_CURRENT: "coverage is incomplete: copy its coordinator partition from its leader",
     Reason.COORDINATOR_RECORDS_COMPACTED: "compaction may have removed its end: copy the partition again",
     Reason.COPIES_DISAGREE: "copies contradict each other: name the leaders in capture.json, or copy only the leader's log",
+    Reason.BROKER_ANSWERED_OTHERWISE: "a broker answered otherwise when the capture was taken: capture again",
     Reason.CORRUPT_MESSAGE: "a batch is damaged: copy another replica",
     Reason.BROKER_VERSION_UNKNOWN: "the version of the brokers is not known: add kafka_version to capture.json",
 }
 
 
 def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kafka_version: str | None = None) -> Remedy:
-    """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not."""
-    case = Case(evidence, judgement.verdict, judgement.reason, thresholds)
-    found = checks(case)
+    """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not.
+
+    There is a command only where the proof holds, or where its age alone is missing; and for an ABORT that the partition refuses,
+    because a marker by hand writes the same.
+    """
+    case = Case(evidence, judgement.verdict, judgement.reason, thresholds, kafka_version)
+    found = proofs(case)
     safe_from = safe_from_ms(case, found)
-    problems = {check.condition: check.says for check in found if not check.holds}
+    unnamed = cannot_name(evidence.on_partition.topic)
     refusal = REFUSALS[judgement.verdict]
     if refusal is not None:
-        # A marker by hand would write the same as the refused ABORT.
-        agrees = judgement.reason is Reason.MARKER_REFUSED and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
-        command = _command(evidence, kafka_version) if agrees and cannot_name(evidence.on_partition.topic) is None else None
+        is_agreed = judgement.reason is Reason.MARKER_REFUSED and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
+        if is_agreed and unnamed is None:
+            return Remedy(False, _command(evidence, kafka_version), None, safe_from, found)
         said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(end_it=WAYS_TO_END[knows_force_terminate(kafka_version)])
-        return Remedy(False, command, _dated(said, safe_from), safe_from, found)
-    unnamed = cannot_name(evidence.on_partition.topic)
+        return Remedy(False, None, _dated(said, safe_from), safe_from, found)
     if unnamed is not None:
         return Remedy(False, None, unnamed, None, found)
-    # Text has no bytes to check, which does not make the command wrong.
-    allowed = {Condition.CRC_IS_VALID} if evidence.on_partition.crc is Crc.NOT_CHECKED else set()
-    command = None if (NEVER_WITHOUT - allowed) & set(problems) else _command(evidence, kafka_version)
-    # The first condition that is not met, and all conditions without which a marker is wrong.
-    named = [text for number, (condition, text) in enumerate(problems.items()) if number == 0 or condition in NEVER_WITHOUT]
+    problems = {proof.name: proof.says for proof in found if not proof.holds}
+    command = _command(evidence, kafka_version) if set(problems) <= {Statement.IS_OLD_ENOUGH} else None
+    # The first statement that fails, and the one without which an abort destroys data.
+    named = [
+        says
+        for number, (statement, says) in enumerate(problems.items())
+        if number == 0 or statement is Statement.NO_COMMIT_INCLUDES_IT
+    ]
     return Remedy(not problems, command, _dated("; ".join(named), safe_from) if named else None, safe_from, found)
 
 

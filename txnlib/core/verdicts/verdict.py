@@ -175,6 +175,7 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
         marker_type=partition.marker_type or "end",
         marker_offset=partition.marker_offset,
         loss=_loss(partition),
+        answer=_answer(evidence),
         missing=_missing(coordinator),
         leader=_leads(partition.leader),
         coordinator_leader=_leads(coordinator.leader),
@@ -195,6 +196,14 @@ def _leads(leader: str | None) -> str:
 
 def _age(since_ms: int | None, at_ms: int) -> str:
     return "of unknown age" if since_ms is None else duration(at_ms - since_ms)
+
+
+def _answer(evidence: Evidence) -> str:
+    """What a broker answered, as the end of a sentence."""
+    partition, owners = evidence.on_partition, ", ".join(evidence.at_coordinator.answered_owners)
+    if owners:
+        return f"{owners} has producer {partition.producer_id}, which no captured record shows"
+    return f"nothing was open below offset {partition.answered_stable_offset} at {instant(partition.answered_ms)}"
 
 
 def _loss(partition: PartitionSide) -> str:

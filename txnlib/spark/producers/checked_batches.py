@@ -81,6 +81,8 @@ _BATCH: Final = (
     "producer_epoch",
     "base_sequence",
     "last_sequence",
+    "partition_leader_epoch",
+    "crc",
 )
 
 

@@ -1,0 +1,130 @@
+"""Decisions and markers: one to one, in order, by epochs where they can, by clocks where they must."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.dossier_samples import DECISION, MARKER, NOON
+from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
+from txnlib.core.verdicts.marker_matching import MARKER_SLACK_MS, Clocks, Fit, fit, marker_epoch, match_markers, without_repeats
+
+ONE_CLOCK = Clocks()
+FAR = Clocks(differ_ms=300_000)
+
+
+def decision(at: int, *, takes: int | None = 20, **changes) -> CoordinatorDecision:
+    completed = None if takes is None else NOON + at + takes
+    times = {"start_ms": NOON + at - 60, "said_ms": NOON + at, "prepared_ms": NOON + at, "completed_ms": completed}
+    return replace(DECISION, first_record_offset=at, last_record_offset=at + 2, **times | changes)
+
+
+def marker(at: int, **changes) -> WrittenMarker:
+    return replace(MARKER, offset=at, ms=NOON + at, **changes)
+
+
+#: Changes to a decision at 100 that takes 20 ms, and to its marker at 110; clocks -> how well they fit.
+FITS = [
+    ({}, {}, ONE_CLOCK, Fit.EXACT),
+    ({}, {"ms": NOON + 100}, ONE_CLOCK, Fit.EXACT),
+    ({}, {"ms": NOON + 120}, ONE_CLOCK, Fit.EXACT),
+    ({}, {"ms": NOON + 99}, ONE_CLOCK, Fit.NO),
+    ({}, {"ms": NOON + 121}, ONE_CLOCK, Fit.NO),
+    ({"completed_ms": None}, {"ms": NOON + 1_000_000}, ONE_CLOCK, Fit.EXACT),
+    ({}, {"ms": NOON + 100 - MARKER_SLACK_MS}, FAR, Fit.EXACT),
+    ({}, {"ms": NOON + 99 - MARKER_SLACK_MS}, FAR, Fit.WITHIN_TOLERANCE),
+    ({}, {"ms": NOON + 121 + MARKER_SLACK_MS}, FAR, Fit.WITHIN_TOLERANCE),
+    ({}, {"ms": NOON + 100 - 300_000}, FAR, Fit.WITHIN_TOLERANCE),
+    ({}, {"ms": NOON + 99 - 300_000}, FAR, Fit.NO),
+    ({}, {"ms": NOON + 121 + 300_000}, FAR, Fit.NO),
+    ({}, {"ms": NOON + 7_310}, Clocks(offset_ms=7_200, differ_ms=1_000), Fit.EXACT),
+    ({}, {"ms": None}, ONE_CLOCK, Fit.UNTIMED),
+    ({}, {"ms": 0}, ONE_CLOCK, Fit.UNTIMED),
+    ({"said_ms": None}, {}, ONE_CLOCK, Fit.EXACT),
+    ({"said_ms": None, "prepared_ms": None}, {"ms": NOON + 41}, ONE_CLOCK, Fit.EXACT),
+    ({"said_ms": None, "prepared_ms": None, "start_ms": None}, {}, ONE_CLOCK, Fit.UNTIMED),
+    ({}, {"type": "ABORT"}, ONE_CLOCK, Fit.NO),
+    ({}, {"type": None}, ONE_CLOCK, Fit.EXACT),
+    ({}, {"epoch": 6}, ONE_CLOCK, Fit.NO),
+    ({"decided_epoch": 6}, {"epoch": 6}, ONE_CLOCK, Fit.EXACT),
+    ({"decided_epoch": None}, {"epoch": 6}, ONE_CLOCK, Fit.EXACT),
+    ({"decided_epoch": None, "last_record_offset": 100}, {"epoch": 6}, ONE_CLOCK, Fit.NO),
+    ({}, {"coordinator_epoch": 18}, ONE_CLOCK, Fit.NO),
+    ({}, {"coordinator_epoch": 20}, ONE_CLOCK, Fit.EXACT),
+    ({}, {"coordinator_epoch": None}, ONE_CLOCK, Fit.EXACT),
+]
+
+
+@pytest.mark.parametrize(("of_decision", "of_marker", "clocks", "expected"), FITS)
+def test_a_marker_fits_by_type_epochs_and_times(of_decision, of_marker, clocks, expected):
+    assert fit(replace(decision(100), **of_decision), replace(marker(110), **of_marker), clocks) is expected
+
+
+def test_a_last_record_alone_has_the_epoch_of_its_markers():
+    assert marker_epoch(replace(decision(1), decided_epoch=None)) is None
+    assert marker_epoch(replace(decision(1), decided_epoch=None, last_record_offset=1)) == 5
+
+
+def matched(decisions, markers, clocks=ONE_CLOCK, *, is_begin_known=True) -> list[int | None]:
+    """The offsets of the markers of each decision."""
+    found = match_markers(decisions, markers, clocks, is_begin_known=is_begin_known)
+    return [None if match.marker is None else match.marker.offset for match in found]
+
+
+def test_one_marker_serves_one_decision():
+    assert matched([decision(0), decision(110)], [marker(10)]) == [10, None]
+    assert matched([decision(0), decision(200)], [marker(160)], FAR) == [160, None]
+
+
+def test_what_is_missing_is_at_the_end_unless_the_begin_of_the_log_is_gone():
+    two = [decision(0), decision(200)]
+    assert matched(two, [marker(100)], FAR) == [100, None]
+    assert matched(two, [marker(100)], FAR, is_begin_known=False) == [None, 100]
+
+
+def test_more_pairs_win_over_better_ones_and_better_ones_over_earlier_ones():
+    assert matched([decision(0), decision(110)], [marker(10), marker(120)]) == [10, 120]
+    assert matched([decision(0), decision(1_000)], [marker(1_010)], FAR) == [None, 1_010]
+    assert matched([decision(0), decision(30)], [marker(25), marker(400)], FAR) == [25, 400]
+
+
+def test_nothing_matches_nothing():
+    assert matched([], [marker(1)]) == []
+    assert matched([decision(0)], []) == [None]
+
+
+def test_a_marker_that_a_later_coordinator_sent_again_serves_no_second_decision():
+    again = marker(20, coordinator_epoch=20, first_offset=None)
+    assert without_repeats([marker(10), again]) == [marker(10)]
+    # Whatever ended records, or differs, or is of the same coordinator, is a marker of its own.
+    for other in ({"first_offset": 15}, {"type": "ABORT"}, {"epoch": 6}, {"coordinator_epoch": 19}):
+        assert len(without_repeats([marker(10), replace(again, **other)])) == 2
+
+
+def every_matching(rows: int, columns: int):
+    """Every one to one matching that keeps the order."""
+    for count in range(min(rows, columns) + 1):
+        for left, right in product(combinations(range(rows), count), combinations(range(columns), count)):
+            yield list(zip(left, right, strict=True))
+
+
+@given(st.lists(st.integers(0, 400), max_size=4), st.lists(st.integers(0, 400), max_size=4), st.booleans())
+def test_no_other_matching_has_more_pairs_or_fits_better(decided, marked, is_begin_known):
+    decisions, markers = [decision(at) for at in sorted(decided)], [marker(at) for at in sorted(marked)]
+    clocks = Clocks(differ_ms=60)
+    fits = [[fit(each, other, clocks) for other in markers] for each in decisions]
+    best = max(
+        (len(pairs), sum(fits[d][m] for d, m in pairs))
+        for pairs in every_matching(len(decisions), len(markers))
+        if all(fits[d][m] is not Fit.NO for d, m in pairs)
+    )
+    found = match_markers(decisions, markers, clocks, is_begin_known=is_begin_known)
+    pairs = [(number, markers.index(match.marker)) for number, match in enumerate(found) if match.marker is not None]
+    assert (len(pairs), sum(match.fit for match in found)) == best
+    assert [match.decision for match in found] == decisions
+    offsets = [match.marker.offset for match in found if match.marker is not None]
+    assert offsets == sorted(offsets)

@@ -1,0 +1,175 @@
+"""Dossiers against loops over rows, and their two runners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from tests.support.dossier_samples import CLAIM, COPY, DECISION, DOSSIER, FACTS, FOO, LOST, MARKER, MINUTE, NOON, ORPHAN, SPAN
+from tests.support.frames import frame
+from txnlib.core.instants import clock_ms
+from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.evidence import Election, ProducerIdBlock
+from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
+from txnlib.spark import offset_buckets
+from txnlib.spark.local_rows import arrow_schema, local_relation
+from txnlib.spark.reports.dossiers import stamps_around
+from txnlib.spark.reports.open_transactions import judged_rows
+from txnlib.spark.schemas import RECORD_BATCHES
+from txnlib.spark.typed_rows import plain, struct, struct_of, typed
+
+SOURCE = "raw:1"
+
+
+# ---- Stamps and bytes around each span
+
+
+def batches_of(random: Random, partition: int) -> list[dict]:
+    """A log with gaps and two leader epochs, of which some batches are markers, and some stamped by the broker."""
+    found, offset, turn = [], random.randrange(3), random.randrange(60)
+    for number in range(random.randrange(60)):
+        is_marker, is_stamped = random.random() < 0.2, random.random() < 0.2
+        row = {
+            "base_offset": offset,
+            "size": random.randrange(1, 100),
+            "is_control": is_marker,
+            "max_timestamp_ms": random.randrange(50) - 5,
+            "partition_leader_epoch": int(number > turn),
+        }
+        row |= {"timestamp_type": "LOG_APPEND_TIME" if is_stamped else "CREATE_TIME"}
+        row |= {"producer_id": None if not is_marker and random.random() < 0.3 else 7}
+        found.append({"topic": "t", "partition": partition, "source": SOURCE, **row})
+        offset += random.choice((1, 1, 2, 3, 20))
+    return found
+
+
+def expected_around(rows: list[dict], start: int, last: int) -> tuple:
+    def stamps(epoch: int, is_wanted) -> list[int]:
+        marked = [row for row in rows if (row["is_control"] and row["producer_id"]) or row["timestamp_type"] == "LOG_APPEND_TIME"]
+        of_epoch = [row for row in marked if row["partition_leader_epoch"] == epoch and is_wanted(row["base_offset"])]
+        return [ms for row in of_epoch if (ms := clock_ms(row["max_timestamp_ms"])) is not None]
+
+    found = {
+        (
+            epoch,
+            max(stamps(epoch, lambda offset: offset < start), default=None),
+            max(stamps(epoch, lambda offset: offset <= last), default=None),
+            min(stamps(epoch, lambda offset: offset >= start), default=None),
+            min(stamps(epoch, lambda offset: offset > last), default=None),
+        )
+        for epoch in {row["partition_leader_epoch"] for row in rows}
+    }
+    return found, sum(row["size"] for row in rows if row["base_offset"] >= start)
+
+
+def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
+    monkeypatch.setattr(offset_buckets, "BUCKET_OFFSETS", 16)
+    random = Random(11)
+    logs = {partition: batches_of(random, partition) for partition in range(40)}
+    spans = [
+        (partition, start, start + random.randrange(30))
+        for partition, rows in logs.items()
+        if rows
+        for start in {random.randrange(400) for _ in range(2)} | {row["base_offset"] for row in rows if random.random() < 0.2}
+    ]
+    expected = {(partition, start): expected_around(logs[partition], start, last) for partition, start, last in spans}
+    assert sum(len(stamps) > 1 for stamps, _ in expected.values()) > 50
+    # A second copy of each partition, which is not the judged one, counts nothing.
+    rows = [row | other for found in logs.values() for row in found for other in ({}, {"source": "raw:2"})]
+    located = spark.createDataFrame(
+        [("t", partition, SOURCE, number, start, last) for number, (partition, start, last) in enumerate(spans)],
+        "topic string, partition int, source string, producer_id long, start_offset long, last_offset long",
+    )
+    found = {}
+    for row in stamps_around(located, frame(spark, RECORD_BATCHES, *rows)).collect():
+        names = ("leader_epoch", "before_ms", "before_last_ms", "behind_ms", "behind_last_ms")
+        stamps = {tuple(each[name] for name in names) for each in row["stamps"]}
+        found[row["partition"], row["start_offset"]] = stamps, row["bytes_from_here"]
+    assert found == expected
+
+
+# ---- Dataclasses as rows, and back
+
+
+FULL = replace(
+    DOSSIER,
+    open=(
+        replace(
+            SPAN,
+            elections=(Election(offset=4, at_ms=NOON, leader=None, leader_epoch=2, is_unclean=True),),
+            siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
+            truncated_markers=(TruncatedMarker(broker="2", offset=7, type="COMMIT"),),
+            earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
+            block=ProducerIdBlock(first_producer_id=1, last_producer_id=2, broker_id=3),
+        ),
+    ),
+    decisions=(DECISION, replace(LOST, partitions=None)),
+    answered_owners=("x", "y"),
+)
+
+
+def frame_of(spark, dossiers: list[Dossier]):
+    kind = struct_of(Dossier)
+    return local_relation(spark, pa.Table.from_pylist([plain(each) for each in dossiers], schema=arrow_schema(kind)), kind)
+
+
+def test_a_dossier_survives_the_way_through_a_frame(spark):
+    given = [FULL, ORPHAN, Dossier(producer_id=1, open=())]
+    rows = frame_of(spark, given).toArrow().to_pylist()
+    assert [typed(Dossier, row) for row in rows] == given
+
+
+def test_null_is_the_default_of_a_field_that_cannot_be_none(spark):
+    nothing = struct(Election, {name: F.lit(None) for name in plain(Election())})
+    (row,) = spark.range(1).select(nothing.alias("row")).toArrow().to_pylist()
+    assert typed(Election, row["row"]) == Election()
+
+
+def test_a_field_that_no_class_has_is_refused():
+    with pytest.raises(ValueError, match="no field sequence"):
+        struct(Election, {"sequence": "x"})
+
+
+# ---- Two runners
+
+
+def random_dossier(random: Random, producer_id: int) -> Dossier:
+    spans = tuple(
+        replace(
+            SPAN,
+            partition=partition,
+            start_offset=random.randrange(30, 80),
+            markers=(MARKER,) if random.random() < 0.5 else (),
+            last_timestamp_ms=random.choice([NOON, NOON + 59 * MINUTE, -1, None]),
+            alarms=("X",) if random.random() < 0.2 else (),
+            copies=(replace(COPY, gap_offset=random.choice([None, None, 90])),),
+        )
+        for partition in range(1, random.randrange(2, 4))
+    )
+    partitions = random.choice([(), (FOO,), (replace(FOO, partition=1),)])
+    state = random.choice(["Ongoing", "PrepareCommit", "CompleteAbort", "Empty", None])
+    claim = replace(CLAIM, state=state, owner=random.choice(["CURRENT", "ROTATED", "EXPIRED", "NEXT"]), partitions=partitions)
+    claims = (claim,) if random.random() < 0.7 else ()
+    return Dossier(producer_id=producer_id, open=spans, claims=claims, decisions=(DECISION,) if random.random() < 0.5 else ())
+
+
+def test_the_driver_and_tasks_judge_alike(spark):
+    random = Random(5)
+    given = [random_dossier(random, producer_id) for producer_id in range(60)]
+    gathered = frame_of(spark, given)
+    found = [
+        sorted(judged_rows(gathered, FACTS, most_on_driver=most).collect(), key=lambda row: (row["producer_id"], row["partition"]))
+        for most in (60, 59)
+    ]
+    assert found[0] == found[1]
+    judged = [row for dossier in given for row in judge_dossier(dossier, FACTS)]
+    assert {(row.producer_id, row.partition, row.verdict, row.reason, row.safe_to_abort) for row in judged} == {
+        (row["producer_id"], row["partition"], row["verdict"], row["reason"], row["safe_to_abort"]) for row in found[0]
+    }
+    assert len({row["verdict"] for row in found[0]}) >= 3
+    assert set(struct_of(JudgedTransaction).names) == set(found[0][0].asDict())
+    assert {row["application"] for row in found[0]} == {None, "bar"}

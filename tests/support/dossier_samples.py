@@ -1,0 +1,168 @@
+"""A dossier that proves an abort safe; tests change one thing at a time.
+
+`bar` committed on foo-5 at noon less a minute, and a batch came after the marker. All copies are whole and of one o'clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from txnlib.core.verdicts.dossier import (
+    CapturedCopy,
+    CheckedBatch,
+    Claim,
+    ClusterFacts,
+    CoordinatorDecision,
+    CoordinatorPartition,
+    Dossier,
+    EpochStamps,
+    OpenSpan,
+    Place,
+    WrittenMarker,
+)
+from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
+
+MINUTE = 60_000
+NOON = 1_710_000_000_000
+ONE = NOON + 60 * MINUTE
+FOO = Place(topic="foo", partition=5)
+
+COPY = CapturedCopy(
+    source="raw:1",
+    broker="1",
+    topic_id="AAAA",
+    is_judged=True,
+    is_current=True,
+    role="LEADER",
+    ends="WHOLE",
+    leader="1",
+    leader_basis="CAPTURE_JSON",
+    leader_epoch=3,
+    checkpoint_leader_epoch=3,
+    end_offset=100,
+    survives_until=100,
+    log_start_offset=0,
+    read_from_offset=0,
+    high_watermark=100,
+    noted_high_watermark=100,
+    checkpointed_ms=ONE,
+    captured_ms=ONE,
+    newest_stamp_ms=ONE - MINUTE,
+    known_until_ms=ONE,
+    is_instant_assumed=False,
+    tail="CLEAN",
+    is_decoded=True,
+    status="COMPLETE",
+)
+MARKER = WrittenMarker(offset=40, type="COMMIT", epoch=5, coordinator_epoch=19, ms=NOON - MINUTE + 10, first_offset=30)
+SPAN = OpenSpan(
+    topic="foo",
+    partition=5,
+    start_offset=50,
+    last_offset=51,
+    first_epoch=5,
+    producer_epoch=5,
+    coordinator_epoch=19,
+    first_timestamp_ms=NOON,
+    last_timestamp_ms=NOON,
+    records=2,
+    bytes_from_here=700,
+    markers=(MARKER,),
+    checks=(
+        CheckedBatch(
+            place="before", producer_epoch=5, base_sequence=0, last_sequence=4, partition_leader_epoch=3, is_crc_valid=True
+        ),
+        CheckedBatch(
+            place="first", producer_epoch=5, base_sequence=5, last_sequence=6, partition_leader_epoch=3, crc=77, is_crc_valid=True
+        ),
+    ),
+    stamps=(
+        EpochStamps(
+            leader_epoch=3,
+            before_ms=NOON - MINUTE + 10,
+            before_last_ms=NOON - MINUTE + 10,
+            behind_ms=NOON + MINUTE,
+            behind_last_ms=NOON + MINUTE,
+        ),
+    ),
+    copies=(COPY,),
+)
+DECISION = CoordinatorDecision(
+    transactional_id="bar",
+    coordinator_partition=3,
+    outcome="COMMIT",
+    state="CompleteCommit",
+    first_epoch=5,
+    decided_epoch=5,
+    coordinator_epoch=19,
+    partitions=(FOO,),
+    first_record_offset=60,
+    last_record_offset=62,
+    start_ms=NOON - 2 * MINUTE,
+    said_ms=NOON - MINUTE,
+    prepared_ms=NOON - MINUTE,
+    completed_ms=NOON - MINUTE + 20,
+)
+#: A later transaction of `bar` that its coordinator committed with the partition, and whose marker is not here.
+LOST = replace(
+    DECISION,
+    first_record_offset=70,
+    last_record_offset=72,
+    start_ms=NOON - 1_000,
+    said_ms=NOON + 1_000,
+    prepared_ms=NOON + 1_000,
+    completed_ms=NOON + 1_020,
+)
+CLAIM = Claim(
+    transactional_id="bar",
+    coordinator_partition=3,
+    owner="CURRENT",
+    first_record_offset=10,
+    last_record_offset=62,
+    state="CompleteCommit",
+    producer_epoch=5,
+    transaction_timeout_ms=60_000,
+    start_ms=NOON - 2 * MINUTE,
+    last_update_ms=NOON - MINUTE,
+    record_ms=NOON - MINUTE + 20,
+    record_coordinator_epoch=19,
+    record_offset=62,
+)
+DOSSIER = Dossier(producer_id=132, open=(SPAN,), claims=(CLAIM,), decisions=(DECISION,))
+COORDINATOR = CoordinatorPartition(partition=3, copies=(COPY,), newest_coordinator_epoch=19, last_offset=99)
+#: Compaction removed records that are younger than everything in the dossier.
+COMPACTED = replace(COORDINATOR, hole_offset=90, hole_ms=NOON + 10 * MINUTE)
+FACTS = ClusterFacts(thresholds=Thresholds(as_of_ms=ONE), kafka_version="3.9.1", transaction_version=0, coordinators=(COORDINATOR,))
+ORPHAN = replace(DOSSIER, claims=(), decisions=(), open=(replace(SPAN, markers=()),))
+
+
+def judged(
+    *,
+    dossier: dict[str, Any] | Dossier = DOSSIER,
+    span: dict[str, Any] | None = None,
+    copy: dict[str, Any] | None = None,
+    claim: dict[str, Any] | None = None,
+    coordinator: dict[str, Any] | CoordinatorPartition = COORDINATOR,
+    coordinator_copy: dict[str, Any] | None = None,
+    facts: dict[str, Any] | None = None,
+) -> JudgedTransaction:
+    """The only open transaction of the sample, with changes to its parts."""
+    of = replace(DOSSIER, **dossier) if isinstance(dossier, dict) else dossier
+    (opened,) = of.open
+    opened = replace(opened, **span or {})
+    if copy is not None:
+        opened = replace(opened, copies=(replace(COPY, **copy),))
+    if claim is not None:
+        of = replace(of, claims=(replace(CLAIM, **claim),))
+    partition = replace(COORDINATOR, **coordinator) if isinstance(coordinator, dict) else coordinator
+    if coordinator_copy is not None:
+        partition = replace(partition, copies=(replace(COPY, **coordinator_copy),))
+    (row,) = judge_dossier(replace(of, open=(opened,)), replace(FACTS, coordinators=(partition,), **facts or {}))
+    return row
+
+
+def failing(row: JudgedTransaction) -> list[str]:
+    """The statements of the proof that do not hold."""
+    return [proof.name.value for proof in row.safety if not proof.holds]

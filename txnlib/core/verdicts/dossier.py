@@ -1,0 +1,286 @@
+"""The dossier of a producer id: the facts on its open transactions.
+
+Spark gathers the facts (`spark.reports.dossiers`), the core judges them (`judge_dossier`). Each fact is listed once, here: schemas
+are derived from these classes. Facts are what tables show; what follows from them is decided elsewhere. None means "not known".
+Times are epoch ms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, ProducerIdBlock, Thresholds
+
+#: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has millions.
+MOST_MARKERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A partition."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedCopy:
+    """A row of `coverage`: a copy of a partition, with the names of its columns."""
+
+    source: str | None = None
+    broker: str | None = None
+    topic_id: str | None = None
+    is_judged: bool = False
+    is_current: bool = False
+    role: str | None = None
+    ends: str | None = None
+    leader: str | None = None
+    leader_basis: str | None = None
+    leader_epoch: int | None = None
+    checkpoint_leader_epoch: int | None = None
+    #: The lowest offset that a newer leader truncated.
+    truncated_from: int | None = None
+    end_offset: int | None = None
+    survives_until: int | None = None
+    log_start_offset: int | None = None
+    read_from_offset: int | None = None
+    high_watermark: int | None = None
+    noted_high_watermark: int | None = None
+    checkpointed_ms: int | None = None
+    captured_ms: int | None = None
+    newest_stamp_ms: int | None = None
+    known_until_ms: int | None = None
+    is_instant_assumed: bool = True
+    gap_offset: int | None = None
+    damaged_offset: int | None = None
+    tail: str | None = None
+    is_decoded: bool = False
+    status: str = "MISSING"
+    answered_ms: int | None = None
+    answered_stable_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenMarker:
+    """A marker of the producer in a partition."""
+
+    offset: int
+    type: str | None = None
+    epoch: int | None = None
+    coordinator_epoch: int | None = None
+    ms: int | None = None
+    #: The first offset that it ended; None if nothing was open.
+    first_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncatedMarker:
+    """A marker of the producer in a part of another copy that a newer leader truncated."""
+
+    broker: str | None
+    offset: int
+    type: str | None
+    epoch: int | None = None
+    ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedBatch:
+    """A row of `checked_batches` about the open transaction."""
+
+    place: str
+    producer_epoch: int | None = None
+    base_sequence: int | None = None
+    last_sequence: int | None = None
+    partition_leader_epoch: int | None = None
+    crc: int | None = None
+    is_crc_valid: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochStamps:
+    """Broker-stamped times in one leader epoch of the judged copy: one leader, so one clock."""
+
+    leader_epoch: int | None = None
+    #: The newest one before the first batch.
+    before_ms: int | None = None
+    #: The newest one before the end of the last batch.
+    before_last_ms: int | None = None
+    #: The oldest one from the first batch on, and the oldest one behind the last batch.
+    behind_ms: int | None = None
+    behind_last_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiblingMarkers:
+    """What the markers of the producer on another partition show. `commit` is COMMIT with the epoch of the open records or higher.
+
+    A marker is unexplained if no known transaction of a coordinator has it.
+    """
+
+    topic: str
+    partition: int
+    newest_unexplained_ms: int | None = None
+    newest_unexplained_commit_ms: int | None = None
+    newest_unexplained_commit_coordinator_epoch: int | None = None
+    is_committed: bool = False
+    committed_ms: int | None = None
+    unexplained_commit_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockDifference:
+    """The estimated clock of the partition's leader less that of a coordinator, and how far they may still differ."""
+
+    coordinator_partition: int
+    offset_ms: int = 0
+    differ_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierAudit:
+    """A row of an earlier audit about a transaction with the same place, producer and first offset."""
+
+    run_id: str
+    as_of_ms: int
+    #: Up to when its copy of the partition was known; None in tables of older versions.
+    copied_ms: int | None = None
+    topic_id: str | None = None
+    first_batch_crc: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSpan:
+    """An open transaction of the producer on one partition, with what surrounds it."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    last_offset: int | None = None
+    #: Epoch of the first batch, and the newest one that the partition has seen.
+    first_epoch: int | None = None
+    producer_epoch: int
+    coordinator_epoch: int | None = None
+    first_timestamp_ms: int | None = None
+    last_timestamp_ms: int | None = None
+    is_broker_clock: bool = False
+    is_start_exact: bool = True
+    records: int | None = None
+    bytes_from_here: int | None = None
+    #: The newest markers of the producer here, in order; all of them precede the open transaction.
+    markers: tuple[WrittenMarker, ...] = ()
+    checks: tuple[CheckedBatch, ...] = ()
+    stamps: tuple[EpochStamps, ...] = ()
+    copies: tuple[CapturedCopy, ...] = ()
+    truncated_markers: tuple[TruncatedMarker, ...] = ()
+    siblings: tuple[SiblingMarkers, ...] = ()
+    clocks: tuple[ClockDifference, ...] = ()
+    #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is behind.
+    clock_lag_ms: int | None = None
+    elections: tuple[Election, ...] = ()
+    block: ProducerIdBlock | None = None
+    earlier: tuple[EarlierAudit, ...] = ()
+    #: Names of findings of severity ERROR or CRITICAL about the partition.
+    alarms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A transactional id that has, had or will have the producer id, with its last record."""
+
+    transactional_id: str
+    coordinator_partition: int
+    owner: str
+    #: Offsets of the first and the last surviving record that name the producer id.
+    first_record_offset: int | None = None
+    last_record_offset: int | None = None
+    #: Whether the first of them is the one that assigned the producer id: Empty, epoch 0.
+    is_first_assigned: bool = False
+    state: str | None = None
+    producer_epoch: int | None = None
+    transaction_timeout_ms: int | None = None
+    start_ms: int | None = None
+    last_update_ms: int | None = None
+    record_ms: int | None = None
+    record_coordinator_epoch: int | None = None
+    record_offset: int | None = None
+    #: Whether the current copy of the coordinator's log reaches beyond the last record and does not contain it.
+    is_superseded: bool = False
+    hole_ms: int | None = None
+    client_transaction_version: int | None = None
+    partitions: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorDecision:
+    """A decided transaction of the producer id: a row of `transactions`, in the order of its coordinator's log."""
+
+    transactional_id: str
+    coordinator_partition: int
+    outcome: str
+    state: str | None = None
+    #: Epochs of the first record, and of the Prepare record and its markers; the latter is None if only a Complete record is left.
+    first_epoch: int | None = None
+    decided_epoch: int | None = None
+    coordinator_epoch: int | None = None
+    transaction_version: int | None = None
+    #: None if only a record without its partitions is left.
+    partitions: tuple[Place, ...] | None = None
+    first_record_offset: int
+    last_record_offset: int
+    start_ms: int | None = None
+    #: By the value of the record; append times of the Prepare and of the Complete record.
+    said_ms: int | None = None
+    prepared_ms: int | None = None
+    completed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dossier:
+    """Everything about one producer id."""
+
+    producer_id: int
+    open: tuple[OpenSpan, ...]
+    claims: tuple[Claim, ...] = ()
+    decisions: tuple[CoordinatorDecision, ...] = ()
+    #: Transactional ids that have it by the answer of a broker, and of which the log has no record with it.
+    answered_owners: tuple[str, ...] = ()
+    #: Names of findings of severity ERROR or CRITICAL about the producer id or its transactional ids.
+    alarms: tuple[str, ...] = ()
+    #: Whether it is proven that the cluster never handed it out.
+    is_never_allocated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorPartition:
+    """A partition of `__transaction_state`: its copies, and what compaction left of its log."""
+
+    partition: int
+    copies: tuple[CapturedCopy, ...] = ()
+    newest_coordinator_epoch: int | None = None
+    last_offset: int | None = None
+    #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
+    hole_offset: int | None = None
+    hole_ms: int | None = None
+    elections: tuple[Election, ...] = ()
+    #: Names of findings of severity ERROR or CRITICAL about the partition.
+    alarms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What all dossiers of an audit share."""
+
+    thresholds: Thresholds
+    kafka_version: str | None = None
+    transaction_version: int | None = None
+    #: How the number of coordinator partitions is known (`CountBasis`).
+    count_basis: str = "GIVEN"
+    #: Whether the metadata log was still growing when it was copied, so that it shows every election.
+    is_metadata_confirmed: bool = False
+    #: Whether most copies have their leader epoch checkpoint, so that one without it has lost it.
+    has_epoch_checkpoints: bool = False
+    coordinators: tuple[CoordinatorPartition, ...] = field(default=())
+    fenced: tuple[FencedBroker, ...] = ()
+    lowered: tuple[LoweredFeature, ...] = ()

@@ -1,0 +1,98 @@
+"""Dataclasses of the core as Spark structs, and back.
+
+The fields of a class are listed once, in the class.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
+
+Typed = TypeVar("Typed")
+
+
+@lru_cache
+def struct_of(of: Any) -> StructType:
+    """The Spark type of a dataclass: int is LONG, an enum is its value, a tuple is an array. Everything may be NULL."""
+    return StructType([StructField(name, _data_type(hint)) for name, hint in _hints(of).items()])
+
+
+def _data_type(hint: Any) -> DataType:
+    hint = _of_optional(hint)
+    if get_origin(hint) is tuple:
+        return ArrayType(_data_type(get_args(hint)[0]))
+    if is_dataclass(hint):
+        return struct_of(hint)  # type: ignore[arg-type]
+    if issubclass(hint, bool):
+        return BooleanType()
+    return StringType() if issubclass(hint, str | Enum) else LongType()
+
+
+@lru_cache
+def _hints(of: Any) -> dict[str, Any]:
+    hints = get_type_hints(of)
+    return {field.name: hints[field.name] for field in fields(of)}
+
+
+def _of_optional(hint: Any) -> Any:
+    """The type itself, of one that may be None."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return next(each for each in get_args(hint) if each is not types.NoneType)
+    return hint
+
+
+def struct(of: Any, given: Mapping[str, Column | str] | None = None) -> Column:
+    """The fields of a dataclass as one struct. A field that is not given is the column of its name."""
+    columns = {name: name for name in _hints(of)} | dict(given or {})
+    unknown = columns.keys() - _hints(of).keys()
+    if unknown:
+        raise ValueError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
+    each = [F.col(value) if isinstance(value, str) else value for value in columns.values()]
+    kinds = [field.dataType for field in struct_of(of)]
+    return F.struct(*[value.cast(kind).alias(name) for name, value, kind in zip(columns, each, kinds, strict=True)])
+
+
+def typed(of: type[Typed], row: Mapping[str, Any]) -> Typed:
+    """A row, as a dictionary, as a dataclass. NULL is None where a field may be None, and else its default."""
+    kind: Any = of
+    readers = _readers(kind)
+    values = {name: read(value) for name, value in row.items() if (read := readers.get(name)) and value is not None}
+    absent = {name for name, hint in _hints(kind).items() if name not in values and _is_optional(hint)}
+    return of(**values | dict.fromkeys(absent))
+
+
+@lru_cache
+def _readers(of: Any) -> dict[str, Callable[[Any], Any]]:
+    return {name: _reader(_of_optional(hint)) for name, hint in _hints(of).items()}
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    if get_origin(hint) is tuple:
+        read = _reader(_of_optional(get_args(hint)[0]))
+        return lambda values: tuple(read(value) for value in values if value is not None)
+    if is_dataclass(hint):
+        return lambda row: typed(hint, row)  # type: ignore[arg-type]
+    return hint if issubclass(hint, Enum) else lambda value: value
+
+
+def _is_optional(hint: Any) -> bool:
+    return get_origin(hint) in (Union, types.UnionType)
+
+
+def plain(value: Any) -> Any:
+    """A value of the core as Arrow takes it: dataclasses as dictionaries, tuples as lists, enums by value."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return value
