@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.dossier_samples import COORDINATOR, COPY, NOON, ONE
-from txnlib.core.verdicts.coordinator_copies import begins_at_start, damage_ends_at, standing_of, uncertainties
+from tests.support.dossier_samples import COORDINATOR, COPY, FACTS, NOON, ONE
+from txnlib.core.verdicts.coordinator_copies import (
+    Coordinators,
+    begins_at_start,
+    damage_ends_at,
+    has_leader,
+    standing_of,
+    uncertainties,
+)
 from txnlib.core.verdicts.dossier import CapturedCopy, CoordinatorPartition
 
 FOLLOWER = replace(COPY, source="raw:2", broker="2", role="OTHER", is_current=False, is_judged=False, known_until_ms=NOON)
@@ -93,3 +100,51 @@ UNCERTAIN = [
 def test_a_coordinator_is_certain_if_its_leaders_copy_is_current_whole_and_confirmed(change, said):
     found = uncertainties(standing_of(of(replace(COPY, **change))))
     assert [said in text for text in found] == ([] if said is None else [True])
+
+
+def test_the_better_known_copy_is_trusted_more():
+    torn = replace(FOLLOWER, ends="TORN", end_offset=120)
+    assert standing_of(of(torn, FOLLOWER)).best is FOLLOWER
+    longer = replace(FOLLOWER, source="raw:3", end_offset=101)
+    assert standing_of(of(FOLLOWER, longer)).best is longer
+    assert standing_of(of(longer, replace(FOLLOWER, is_judged=True))).best == replace(FOLLOWER, is_judged=True)
+    assert standing_of(of(replace(FOLLOWER, end_offset=None), FOLLOWER)).best is FOLLOWER
+
+
+def test_only_what_is_decoded_shows_up_to_when_a_coordinator_is_known():
+    shallow = replace(COPY, is_decoded=False, known_until_ms=ONE + 5)
+    assert standing_of(of(FOLLOWER, shallow)).known_until_ms == NOON
+    assert standing_of(of(replace(COPY, known_until_ms=None))).known_until_ms is None
+    assert standing_of(of(replace(FOLLOWER, captured_ms=ONE - 5), shallow)).captured_ms == ONE - 5
+    assert standing_of(of(replace(COPY, captured_ms=None))).captured_ms is None
+    assert standing_of(of(replace(COPY, is_instant_assumed=True), FOLLOWER)).is_assumed is False
+
+
+def test_all_coordinators_are_known_as_far_as_the_least_known_one():
+    def known(*standings: CoordinatorPartition) -> Coordinators:
+        return Coordinators.of(replace(FACTS, coordinators=standings))
+
+    second = replace(of(replace(FOLLOWER, ends="TORN")), partition=4)
+    assert known(COORDINATOR, second).known_until_ms == NOON
+    assert known(COORDINATOR, second).worst == replace(FOLLOWER, ends="TORN")
+    third = replace(of(FOLLOWER), partition=5)
+    assert known(third, COORDINATOR, second).worst == replace(FOLLOWER, ends="TORN")
+    assert known(COORDINATOR, replace(of(), partition=4)).known_until_ms is None
+    assert known().worst is None
+    assert known().missing is None
+    assert known(COORDINATOR, replace(of(CUT), partition=4), replace(of(CUT), partition=1)).missing == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, True),
+        ({"leader": "-1"}, False),
+        ({"leader": None}, None),
+        ({"leader_basis": None}, None),
+        ({"leader_basis": "X"}, None),
+    ],
+)
+def test_a_leader_is_known_for_certain_or_not_at_all(change, expected):
+    assert has_leader(replace(COPY, **change)) is expected
+    assert has_leader(None) is None

@@ -26,6 +26,7 @@ from tests.support.dossier_samples import (
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.verdicts.coordinator_copies import Coordinators
 from txnlib.core.verdicts.dossier import (
+    MOST_MARKERS,
     CapturedCopy,
     CheckedBatch,
     ClockDifference,
@@ -34,9 +35,9 @@ from txnlib.core.verdicts.dossier import (
     SiblingMarkers,
 )
 from txnlib.core.verdicts.dossier_evidence import best_claim, evidence_of
-from txnlib.core.verdicts.dossier_history import hole_of
+from txnlib.core.verdicts.dossier_history import hole_of, lists
 from txnlib.core.verdicts.dossier_partition import committed_siblings, is_same_transaction, is_start_proven
-from txnlib.core.verdicts.evidence import Crc, Evidence, Owner
+from txnlib.core.verdicts.evidence import Crc, Election, Evidence, Owner
 from txnlib.core.verdicts.judged import judge_dossier
 
 
@@ -269,3 +270,232 @@ def test_a_row_says_since_when_it_blocks():
     assert judged(span=unstamped | {"first_timestamp_ms": None, "last_timestamp_ms": -1}).blocks_since_ms is None
     assert judged().duration_minutes == 60
     assert judged(span={"last_timestamp_ms": ONE + 90_000}).duration_minutes == -1
+
+
+# ---- Limits.
+
+
+def history(decisions=(DECISION,), facts=FACTS, **span):
+    return evidence(replace(DOSSIER, decisions=decisions), facts, **span).history
+
+
+def stamped(before: int | None, behind: int | None = None):
+    return (replace(SPAN.stamps[0], before_ms=before, behind_ms=behind),)
+
+
+#: Change to a COMMIT without a marker, epoch of the first batch, newest stamp before it -> whether it was decided before.
+BEFORE_FIRST = [
+    ({}, 5, NOON, False),
+    ({}, 5, LOST.completed_ms, False),
+    ({}, 5, LOST.completed_ms + 1, True),
+    ({"completed_ms": None}, 5, LOST.said_ms, False),
+    ({"completed_ms": None}, 5, LOST.said_ms + 1, True),
+    ({"completed_ms": None, "said_ms": None, "prepared_ms": None}, 5, LOST.said_ms + 1, False),
+    ({}, 5, None, False),
+    ({}, 6, NOON, True),
+    ({}, 4, NOON, False),
+    ({}, None, NOON, False),
+    ({"decided_epoch": None}, 6, NOON, False),
+    ({"transaction_version": 2}, 5, NOON, True),
+    ({"transaction_version": 3}, 5, NOON, True),
+    ({"transaction_version": 1}, 5, NOON, False),
+    ({"transaction_version": 2}, 4, NOON, False),
+]
+
+
+@pytest.mark.parametrize(("change", "epoch", "before", "expected"), BEFORE_FIRST)
+def test_a_transaction_that_was_decided_before_the_first_batch_does_not_include_it(change, epoch, before, expected):
+    lost = replace(LOST, **change)
+    found = history((DECISION, lost), first_epoch=epoch, stamps=stamped(before))
+    assert (found.unmarked == ()) is expected
+
+
+@pytest.mark.parametrize(("behind", "later"), [(NOON - 1_001, True), (NOON - 1_000, False), (NOON, False), (None, False)])
+def test_a_transaction_began_later_if_a_stamp_behind_the_first_batch_is_older(behind, later):
+    (found,) = history((DECISION, LOST), stamps=stamped(NOON - 5_000, behind)).unmarked
+    assert found.began_later is later
+    far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
+    marked = history((DECISION, LOST), far, stamps=stamped(NOON - 5_000, NOON - 1_500)).unmarked[-1]
+    assert not marked.began_later
+
+
+@pytest.mark.parametrize(("before", "began"), [(NOON - 1_000, True), (NOON - 1_001, False), (None, False)])
+def test_a_transaction_began_before_if_a_stamp_in_front_of_the_first_batch_is_younger(before, began):
+    (found,) = history((DECISION, LOST), stamps=stamped(before)).unmarked
+    assert found.began_before is began
+
+
+@pytest.mark.parametrize(("hole", "is_followed"), [(None, True), (70, True), (71, False)])
+def test_a_decision_is_followed_if_nothing_is_missing_from_its_first_record_on(hole, is_followed):
+    facts = replace(FACTS, coordinators=(replace(COORDINATOR, hole_offset=hole, hole_ms=NOON),))
+    assert history((DECISION, LOST), facts).unmarked[-1].is_followed is is_followed
+
+
+def test_a_decision_has_the_newest_epoch_of_its_coordinator_and_its_own_times():
+    facts = replace(FACTS, coordinators=(replace(COORDINATOR, newest_coordinator_epoch=23),))
+    found = history((DECISION, LOST), facts).unmarked[-1]
+    assert (found.coordinator_epoch, found.decided_ms, found.completed_ms) == (23, LOST.said_ms, LOST.completed_ms)
+    unknown = replace(FACTS, coordinators=(replace(COORDINATOR, newest_coordinator_epoch=None),))
+    assert history((DECISION, LOST), unknown).unmarked[-1].coordinator_epoch == 19
+    unsaid = replace(LOST, said_ms=None)
+    assert history((DECISION, unsaid)).unmarked[-1].decided_ms == LOST.prepared_ms
+    assert history((DECISION, replace(unsaid, prepared_ms=None))).unmarked[-1].decided_ms == LOST.completed_ms
+    elsewhere = replace(LOST, coordinator_partition=9)
+    assert not history((DECISION, elsewhere)).unmarked[-1].is_followed
+
+
+@pytest.mark.parametrize(("first", "decided", "own"), [(5, 6, True), (5, 5, False), (None, 6, False), (5, None, False)])
+def test_only_an_end_that_raises_the_epoch_has_an_epoch_of_its_own(first, decided, own):
+    lost = replace(LOST, first_epoch=first, decided_epoch=decided)
+    assert history((DECISION, lost)).unmarked[-1].is_own_epoch is own
+
+
+def test_a_marker_without_a_time_leaves_it_open_whose_it_is():
+    found = evidence(markers=(replace(MARKER, ms=0),)).at_coordinator.decision
+    assert found is not None
+    assert found.is_marked is None
+
+
+@pytest.mark.parametrize("copy", [{"log_start_offset": 1}, {"read_from_offset": 1}])
+def test_without_the_begin_of_the_log_equal_numbers_prove_nothing(copy):
+    far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
+    early = (replace(MARKER, ms=NOON - 3 * MINUTE),)
+    assert history(facts=far, markers=early).unmarked == ()
+    assert history(facts=far, markers=early, copies=(replace(COPY, **copy),)).unmarked != ()
+
+
+def test_a_dossier_that_has_not_all_markers_proves_nothing_by_their_number():
+    far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
+    markers = tuple(replace(MARKER, offset=n, ms=NOON - 3 * MINUTE) for n in range(MOST_MARKERS))
+    assert history(facts=far, markers=markers[1:]).unmarked == ()
+    assert history(facts=far, markers=markers).unmarked != ()
+
+
+def test_a_topic_with_the_same_partition_number_is_another_place():
+    assert not lists((replace(FOO, topic="bar"),), SPAN)
+    assert not lists((replace(FOO, partition=6),), SPAN)
+    assert lists((replace(FOO, topic="bar"), FOO), SPAN)
+
+
+@pytest.mark.parametrize(
+    ("written", "taken", "expected"),
+    [
+        (ONE - 10 * MINUTE + 1_000, ONE, False),
+        (ONE - 10 * MINUTE + 1_001, ONE, True),
+        (ONE + 5 * MINUTE, ONE, True),
+        (ONE + 5 * MINUTE + 1, ONE, False),  # a client's invention
+        (ONE, None, False),
+    ],
+)
+def test_a_write_after_the_coordinators_copy_is_one_between_the_copies(written, taken, expected):
+    older = replace(COPY, captured_ms=ONE - 10 * MINUTE, known_until_ms=ONE - 10 * MINUTE)
+    facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(older,)),))
+    copies = (replace(COPY, captured_ms=taken),)
+    found = evidence(DOSSIER, facts, last_timestamp_ms=written, copies=copies).on_partition
+    assert found.is_written_after_coordinator is expected
+
+
+def test_copies_that_disagree_dispute_what_is_not_the_leaders():
+    assert not evidence(alarms=("COPIES_DISAGREE",)).on_partition.is_disputed
+    other = (replace(COPY, role="FURTHEST"),)
+    assert evidence(alarms=("COPIES_DISAGREE",), copies=other).on_partition.is_disputed
+    assert not evidence(alarms=("OTHER",), copies=other).on_partition.is_disputed
+
+
+def test_a_snapshot_hides_the_stamps_before_it():
+    snapshot = (replace(COPY, read_from_offset=45),)
+    assert evidence(copies=snapshot, stamps=stamped(None)).on_partition.hides_stamps
+    assert not evidence(copies=snapshot).on_partition.hides_stamps
+    assert not evidence(stamps=stamped(None)).on_partition.hides_stamps
+    gone = {"checks": (), "copies": (replace(COPY, read_from_offset=51),)}
+    assert evidence(**gone).on_partition.is_only_in_snapshot
+    assert not evidence(checks=(), copies=(replace(COPY, read_from_offset=50),)).on_partition.is_only_in_snapshot
+    assert not evidence(copies=(replace(COPY, read_from_offset=51),)).on_partition.is_only_in_snapshot
+
+
+def test_nothing_is_known_of_a_partition_without_a_copy():
+    found = evidence(copies=()).on_partition
+    assert (found.role.value, found.end.value, found.has_leader, found.leader) == ("OTHER", "TORN", None, None)
+    assert evidence(copies=(replace(COPY, leader="-1"),)).on_partition.leader is None
+    bare = evidence(DOSSIER, replace(FACTS, coordinators=())).at_coordinator
+    assert (bare.role.value, bare.end.value, bare.is_capture_instant_assumed) == ("OTHER", "TORN", True)
+    assert bare.uncertain_copies == ("no partition of __transaction_state was captured",)
+
+
+@pytest.mark.parametrize(("stamp", "by"), [(ONE + 1_000, ONE), (ONE + 1_001, ONE + 1_001), (None, ONE), (0, ONE)])
+def test_a_copy_is_not_older_than_its_newest_stamp(stamp, by):
+    assert evidence(copies=(replace(COPY, newest_stamp_ms=stamp),)).on_partition.captured_at_ms == by
+
+
+def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
+    older = SiblingMarkers(
+        topic="a", partition=0, newest_unexplained_ms=NOON, newest_unexplained_commit_ms=NOON, unexplained_commit_ms=NOON
+    )
+    newer = replace(older, newest_unexplained_ms=NOON + 2, newest_unexplained_commit_ms=NOON + 1)
+    newer = replace(newer, newest_unexplained_commit_coordinator_epoch=7)
+    silent = SiblingMarkers(topic="b", partition=0)
+    found = evidence(siblings=(older, newer, silent)).on_partition
+    assert (found.newest_marker_ms, found.newest_commit_ms, found.newest_commit_coordinator_epoch) == (NOON + 2, NOON + 1, 7)
+    assert evidence(siblings=(silent,)).on_partition.newest_marker_ms is None
+    limit = NOON - MINUTE + 10 - 300_000
+    for ms, expected in ((limit, limit), (limit - 1, None)):
+        assert evidence(siblings=(replace(older, unexplained_commit_ms=ms),)).on_partition.sibling_commit_ms == expected
+    assert evidence(siblings=(older,), stamps=()).on_partition.sibling_commit_ms == NOON
+    at = replace(older, is_committed=True, committed_ms=limit)
+    assert committed_siblings(replace(SPAN, siblings=(at,))) == ("a-0",)
+    assert committed_siblings(replace(SPAN, siblings=(replace(at, committed_ms=None),))) == ("a-0",)
+
+
+@pytest.mark.parametrize(
+    ("level", "version", "claimed", "expected"),
+    [
+        (None, "3.9.1", None, False),
+        (None, "4.0.0", None, True),
+        (None, None, None, True),
+        (0, "4.0.0", None, False),
+        (1, "4.0.0", 1, False),
+        (2, "4.0.0", None, True),
+        (0, "4.0.0", 2, True),
+        (0, "4.0.0", 3, True),
+        (None, "3.9.1", 2, True),
+    ],
+)
+def test_records_may_be_of_transactions_v2_unless_something_excludes_it(level, version, claimed, expected):
+    facts = replace(FACTS, transaction_version=level, kafka_version=version)
+    of = replace(DOSSIER, claims=(replace(CLAIM, client_transaction_version=claimed),))
+    assert evidence(of, facts).at_coordinator.may_be_v2 is expected
+
+
+def test_an_id_in_a_two_phase_commit_says_so():
+    pending = evidence(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing", transaction_timeout_ms=2**31 - 1),)))
+    assert pending.at_coordinator.pending_ids == ("bar is Ongoing in a two-phase commit",)
+    assert evidence(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing"),))).at_coordinator.pending_ids == ("bar is Ongoing",)
+
+
+@pytest.mark.parametrize(("offset", "mark", "expected"), [(62, 63, True), (62, 62, False), (62, None, True), (None, 1, True)])
+def test_a_record_below_the_high_watermark_is_committed(offset, mark, expected):
+    facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, high_watermark=mark),)),))
+    of = replace(DOSSIER, claims=(replace(CLAIM, record_offset=offset),))
+    assert evidence(of, facts).at_coordinator.is_record_committed is expected
+
+
+def test_elections_of_the_owners_partition_are_those_of_its_coordinator():
+    elections = (Election(leader_epoch=7),)
+    facts = replace(FACTS, coordinators=(replace(COORDINATOR, partition=2), replace(COORDINATOR, elections=elections)))
+    assert evidence(DOSSIER, facts).in_cluster.coordinator_elections == elections
+    assert evidence(ORPHAN, facts).in_cluster.coordinator_elections == ()
+
+
+def test_a_row_names_at_most_twenty_siblings():
+    siblings = tuple(SiblingMarkers(topic="a", partition=n, is_committed=True) for n in range(21))
+    (row,) = judge_dossier(replace(DOSSIER, open=(replace(SPAN, siblings=siblings),)), FACTS)
+    assert len(row.committed_siblings) == 20
+
+
+def test_a_row_says_up_to_when_its_copy_shows_it():
+    assert judged().copied_at_ms == ONE
+    assert judged(copy={"known_until_ms": None}).copied_at_ms is None
+    assert judged(copy={"high_watermark": None, "end_offset": None}).blocked_offsets == 0
+    assert judged(copy={"read_from_offset": None}).blocked_bytes == 700
+    assert judged(copy={"read_from_offset": 60, "log_start_offset": 60}).blocked_bytes == 700
+    assert judged(copy={"read_from_offset": 60, "log_start_offset": None}).blocked_bytes is None

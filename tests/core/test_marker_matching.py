@@ -128,3 +128,22 @@ def test_no_other_matching_has_more_pairs_or_fits_better(decided, marked, is_beg
     assert [match.decision for match in found] == decisions
     offsets = [match.marker.offset for match in found if match.marker is not None]
     assert offsets == sorted(offsets)
+
+
+def test_the_limits_of_a_tolerance_belong_to_it():
+    assert fit(decision(100), marker(120 + 300_000), FAR) is Fit.WITHIN_TOLERANCE
+    assert MARKER_SLACK_MS == 20
+    assert [each.value for each in Fit] == [0, 1, 2, 3]
+
+
+def test_a_time_of_the_value_counts_before_the_append_time():
+    late = replace(decision(100), prepared_ms=NOON + 115)
+    assert fit(late, marker(110), ONE_CLOCK) is Fit.EXACT
+    assert fit(replace(late, said_ms=None), marker(110), ONE_CLOCK) is Fit.NO
+
+
+def test_of_several_repeats_each_is_compared_with_the_last_that_counts():
+    again = [marker(20 + n, coordinator_epoch=20 + n, first_offset=None) for n in range(3)]
+    assert without_repeats([marker(10), *again]) == [marker(10)]
+    assert without_repeats([]) == []
+    assert len(without_repeats([marker(1), marker(2, type="ABORT"), again[0]])) == 3

@@ -418,3 +418,100 @@ def test_a_topic_that_no_command_line_can_name_is_not_safe():
 
 def test_every_statement_has_a_function_that_names_it():
     assert [proof.name for proof in judged().safety] == list(Statement)
+
+
+# ---- Limits and words.
+
+
+def test_what_its_coordinator_cannot_end_is_aborted_only_once_its_application_is_stopped():
+    row = judged(span={"producer_epoch": 7}, claim={"state": "Ongoing", "partitions": (FOO,)})
+    assert row.reason == "EPOCH_AHEAD_OF_COORDINATOR"
+    assert row.safety[1].says.startswith("its coordinator still lists the partition")
+
+
+def test_a_verdict_other_than_hanging_fails_the_second_statement_without_a_witness():
+    row = judged(claim={"state": "Ongoing", "partitions": (FOO,), "start_ms": ONE - 1_000})
+    assert (row.safety[1].holds, row.safety[1].says, row.safety[1].witnesses) == (False, "the verdict is LATE", ())
+
+
+@pytest.mark.parametrize(("written", "is_safe"), [(ONE - 10 * MINUTE, True), (ONE - 10 * MINUTE + 1, False), (None, False)])
+def test_a_write_is_older_than_a_copy_of_the_same_instant(written, is_safe):
+    older = {"captured_ms": ONE - 10 * MINUTE, "known_until_ms": ONE - 10 * MINUTE, "newest_stamp_ms": NOON}
+    row = judged(coordinator_copy=older, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=written),)})
+    assert row.safety[1].holds is is_safe
+
+
+def test_without_the_instant_of_a_coordinators_copy_nothing_precedes_it():
+    assert not judged(coordinator_copy={"captured_ms": None}).safety[1].holds
+    assert (
+        judged(coordinator_copy={"captured_ms": ONE}, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)})
+        .safety[1]
+        .holds
+    )
+
+
+def test_witnesses_say_by_what_the_last_write_precedes_the_copies():
+    assert "its last write is older than that" in judged().safety[1].witnesses[-1]
+    unstamped = {"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)}
+    assert judged(span=unstamped).safety[1].witnesses[-1] == "the partition was not copied later"
+    assert "expired" in judged(claim={"owner": "EXPIRED", "state": None}).safety[1].witnesses[1]
+
+
+def test_only_the_first_problem_of_the_first_statement_is_named():
+    row = judged(copy={"leader_basis": None, "high_watermark": None})
+    assert "high watermark" not in row.safety[0].says
+
+
+def test_a_due_marker_is_described_by_its_fields():
+    row = judged(dossier={"decisions": (DECISION, LOST)})
+    fields = "type COMMIT, producer id 132, producer epoch 5, coordinator epoch 19, transaction version not known"
+    assert fields in row.do_not_abort_because
+    versioned = replace(LOST, transaction_version=1, decided_epoch=None)
+    row = judged(dossier={"decisions": (DECISION, versioned)}, coordinator={"newest_coordinator_epoch": None})
+    assert "producer epoch not known, coordinator epoch 19, transaction version 1" in row.do_not_abort_because
+
+
+def test_a_commit_that_began_later_elsewhere_is_no_due_one():
+    later = replace(LOST, partitions=None, start_ms=NOON + 20 * MINUTE, said_ms=NOON + 21 * MINUTE, completed_ms=NOON + 22 * MINUTE)
+    row = compacted(dossier={"decisions": (later,)}, copy={"leader_epoch": 4})
+    assert row.safety[2].says.startswith("a COMMIT may include it")
+    gone = replace(later, start_ms=NOON - 1_000)
+    assert "compaction removed the records" in compacted(dossier={"decisions": (gone,)}, copy={"leader_epoch": 4}).safety[2].says
+
+
+@pytest.mark.parametrize(("end", "is_safe"), [(50, True), (51, False)])
+def test_a_truncated_tail_counts_from_the_first_batch_on(end, is_safe):
+    assert compacted(span={"copies": (COPY, replace(TAIL, end_offset=end))}).safe_to_abort is is_safe
+    # The tail of another copy that ends nowhere is below every batch.
+    assert compacted(span={"copies": (COPY, replace(TAIL, end_offset=None))}).safe_to_abort
+
+
+def test_elections_up_to_the_epoch_of_the_first_batch_do_not_count():
+    unclean = Election(leader_epoch=3, leader=2, is_unclean=True)
+    assert compacted(span={"elections": (unclean, Election(leader=None), Election(leader_epoch=2, leader=None))}).safe_to_abort
+    assert elected(unclean, *CLEAN).safe_to_abort
+
+
+def test_the_witness_of_an_unchanged_leader_epoch_says_where_it_was_seen():
+    assert compacted().safety[2].witnesses == (
+        "leader epoch 3 of its first batch is still the newest in the log and in its checkpoint",
+    )
+    bare = compacted(copy={"checkpoint_leader_epoch": None})
+    assert bare.safety[2].witnesses == ("leader epoch 3 of its first batch is still the newest in the log",)
+
+
+def test_an_age_is_an_interval():
+    assert judged().safety[3].says == "it is 59 min at least, 1 h at most old by brokers' clocks"
+    unbounded = judged(span={"stamps": (replace(SPAN.stamps[0], before_ms=None),)}, dossier=ORPHAN)
+    assert unbounded.safety[3].says == "it is 59 min at least old by brokers' clocks"
+    future = {"stamps": (replace(SPAN.stamps[0], before_ms=None, behind_ms=ONE + 5 * MINUTE),)}
+    assert "only 0 s" in judged(span=future).safety[3].says
+
+
+@pytest.mark.parametrize("written", [ONE - MINUTE, ONE, ONE + 5 * MINUTE])
+def test_a_promise_counts_from_the_last_write(written):
+    assert judged(span={"last_timestamp_ms": written}).safe_from_ms == written + 15 * MINUTE + 1
+
+
+def test_a_write_that_a_client_dated_ahead_delays_nothing():
+    assert judged(span={"last_timestamp_ms": ONE + 5 * MINUTE + 1}).safe_to_abort

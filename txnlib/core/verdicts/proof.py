@@ -14,7 +14,6 @@ from typing import Final
 
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.kafka_version import is_from
 from txnlib.core.verdicts.ages import known_at_ms, proven_since_ms
@@ -400,6 +399,6 @@ def safe_from_ms(case: Case, found: Sequence[Proof]) -> int | None:
     since, at = proven_since_ms(case.evidence), known_at_ms(case.evidence, case.thresholds)
     begun = at if since is None else since
     written = clock_ms(case.evidence.on_partition.last_timestamp_ms)
-    if written is not None and written <= at + CLOCKS_DIFFER_MS:
+    if written is not None and written <= at + case.thresholds.clock_tolerance_ms:
         begun = max(begun, written)
     return begun + case.thresholds.max_transaction_timeout_ms + 1
