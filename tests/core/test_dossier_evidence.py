@@ -385,6 +385,9 @@ def test_a_topic_with_the_same_partition_number_is_another_place():
         (ONE + 5 * MINUTE, ONE, True),
         (ONE + 5 * MINUTE + 1, ONE, False),  # a client's invention
         (ONE, None, False),
+        # A client whose clock is ahead wrote before both copies.
+        (ONE, ONE - 10 * MINUTE, False),
+        (ONE, ONE - 10 * MINUTE + 1, True),
     ],
 )
 def test_a_write_after_the_coordinators_copy_is_one_between_the_copies(written, taken, expected):

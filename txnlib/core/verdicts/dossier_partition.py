@@ -124,7 +124,7 @@ def _is_above(offset: int | None, other: int) -> bool:
 
 def _is_between(written: int | None, copied: int | None, captured: int | None) -> bool:
     """Whether something was written after the coordinator's copy. A time after the partition's own copy is a client's invention."""
-    if written is None or copied is None or captured is None:
+    if written is None or copied is None or captured is None or captured <= copied:
         return False
     return copied + CLOCKS_DIFFER_MS < written <= captured + UNKNOWN_CLOCKS_DIFFER_MS
 
