@@ -393,7 +393,7 @@ def test_a_topic_with_the_same_partition_number_is_another_place():
 def test_a_write_after_the_coordinators_copy_is_one_between_the_copies(written, taken, expected):
     older = replace(COPY, captured_ms=ONE - 10 * MINUTE, known_until_ms=ONE - 10 * MINUTE)
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(older,)),))
-    copies = (replace(COPY, captured_ms=taken),)
+    copies = (replace(COPY, captured_ms=taken, newest_stamp_ms=None),)
     found = evidence(DOSSIER, facts, last_timestamp_ms=written, copies=copies).on_partition
     assert found.is_written_after_coordinator is expected
 
