@@ -387,7 +387,8 @@ def test_a_topic_with_the_same_partition_number_is_another_place():
         (ONE, None, False),
         # A client whose clock is ahead wrote before both copies.
         (ONE, ONE - 10 * MINUTE, False),
-        (ONE, ONE - 10 * MINUTE + 1, True),
+        (ONE - 9 * MINUTE, ONE - 10 * MINUTE, False),
+        (ONE - 9 * MINUTE, ONE - 10 * MINUTE + 1, True),
     ],
 )
 def test_a_write_after_the_coordinators_copy_is_one_between_the_copies(written, taken, expected):
