@@ -11,6 +11,7 @@ from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
 from txnlib.core.verdicts.ages import LateBy
 from txnlib.core.verdicts.cause import CAUSES, causes
+from txnlib.core.verdicts.copies import Role
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, History, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
@@ -431,3 +432,10 @@ def test_every_cause_and_every_explanation_can_be_written_out():
                 assert all("{" not in cause.evidence for cause in causes(reason, evidence))
             assert evidence_records(evidence)
     assert set(CAUSES) <= set(Reason)
+
+
+def test_an_orphan_with_an_old_coordinator_copy_is_told_without_a_name():
+    old = replace(NOBODY, role=Role.OTHER, known_until_ms=NOON + 10 * MINUTE)
+    said = rules.explain(Reason.COORDINATOR_COPY_NOT_CURRENT, Evidence(PARTITION, old), AT_ONE.as_of_ms)
+    assert "the copy of a coordinator partition" in said
+    assert "an owner of producer 132 may have continued" in said

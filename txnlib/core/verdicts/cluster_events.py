@@ -106,7 +106,8 @@ def shown(evidence: Evidence) -> dict[str, str]:
     """Name of an event -> its record in words; empty if there is none. Used in the texts of causes."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     place = f"{partition.topic}-{partition.partition}"
-    of_id = f"{TRANSACTION_STATE_TOPIC}-{coordinator.coordinator_partition}"
+    number = coordinator.coordinator_partition
+    of_id = "the coordinator's partition" if number is None else f"{TRANSACTION_STATE_TOPIC}-{number}"
     fenced, lowered, created = fenced_coordinator(evidence), lowered_feature(evidence), topic_created(evidence)
     return {
         "unclean_election": _election(unclean_election(evidence), place),

@@ -98,8 +98,8 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "unknown; {leader}"
     ),
     Reason.COORDINATOR_COPY_NOT_CURRENT: (
-        "the copy of __transaction_state-{coordinator_partition} ({coordinator_role}) is known only up to "
-        "{coordinator_known_until}: {transactional_id} may have continued after that; {coordinator_leader}"
+        "the copy of {coordinator_log} ({coordinator_role}) is known only up to {coordinator_known_until}: {owner} may have "
+        "continued after that; {coordinator_leader}"
     ),
     Reason.COORDINATOR_RECORDS_COMPACTED: (
         "compaction removed coordinator records that may be newer than this copy of the partition, and the transaction's end may "

@@ -12,6 +12,7 @@ from typing import Final
 
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
@@ -172,6 +173,8 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
         state="expired" if coordinator.state is None else coordinator.state.kafka_name,
         coordinator_producer_epoch=coordinator.producer_epoch,
         coordinator_partition=coordinator.coordinator_partition,
+        coordinator_log=coordinator_log(coordinator.coordinator_partition),
+        owner=coordinator.transactional_id or f"an owner of producer {partition.producer_id}",
         marker_type=partition.marker_type or "end",
         marker_offset=partition.marker_offset,
         loss=_loss(partition),
@@ -187,6 +190,11 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
         start_age=_age(clock_ms(coordinator.transaction_start_ms), at_ms),
         timeout=duration(coordinator.transaction_timeout_ms),
     )
+
+
+def coordinator_log(coordinator_partition: int | None) -> str:
+    """The log of a coordinator in words. Which one it is, is not known of a producer id that nobody owns."""
+    return "a coordinator partition" if coordinator_partition is None else f"{TRANSACTION_STATE_TOPIC}-{coordinator_partition}"
 
 
 def _leads(leader: str | None) -> str:
