@@ -250,3 +250,30 @@ def test_each_doubt_precedes_those_after_it(owner):
             coordinator |= at_coordinator
         found = judged(replace(SEEN_EARLY, **partition), replace(OWNERS[owner], **coordinator))
         assert found[:2] == (Verdict.UNKNOWN, reason), number
+
+
+# What may have been written after the coordinator's copy.
+
+LATER = replace(SEEN_EARLY, captured_at_ms=ONE, stamped_after_ms=NOON + MINUTE, is_written_again=True, last_timestamp_ms=NOON + 2)
+OLDER = replace(COMPLETE, known_until_ms=ONE - 10 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_unknown"),
+    [
+        ({}, True),
+        ({"is_written_again": False}, False),
+        ({"captured_at_ms": ONE - 10 * MINUTE}, False),
+        ({"written_before_ms": ONE - 10 * MINUTE}, False),
+        ({"written_before_ms": ONE - 10 * MINUTE + 1}, True),
+        ({"written_checkpointed_ms": ONE - 10 * MINUTE}, False),
+        ({"written_after_ms": NOON + 5 * MINUTE}, False),
+        ({"written_after_ms": NOON + 5 * MINUTE + 3}, True),  # no stamp near it confirms the client's clock
+        ({"is_broker_clock": True}, False),
+        ({"is_broker_clock": True, "written_after_ms": ONE - 10 * MINUTE + 1}, True),
+        ({"written_before_ms": NOON, "is_written_after_coordinator": True}, True),
+    ],
+)
+def test_a_producer_that_may_have_written_again_may_be_in_another_transaction(change, is_unknown):
+    found = judged(replace(LATER, **change), OLDER)
+    assert found[:2] == ((Verdict.UNKNOWN, Reason.CAPTURE_SKEW) if is_unknown else (Verdict.HANGING, found[1]))

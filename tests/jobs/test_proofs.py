@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entry, id_in
 from tests.support.memory_audits import MemoryTables, audited
+from txnlib.errors import UsageError
 
 END = 3 * HOUR
 #: Coordinator partition of ids that only show a broker's clock.
@@ -304,6 +306,15 @@ def written_again_after_the_coordinators_copy(c, topic, id_, pid, number):
 
 
 @damaged
+def written_again_at_an_unknown_time(c, topic, id_, pid, number):
+    """As before, but the producer dates its batches back, so that nothing shows when it wrote the last one."""
+    late_write(c, topic, id_, pid)
+    c.write((topic, 0), pid, 0, 150 * MINUTE, stamp=2 * MINUTE)
+    c.copies[TXN, number] = [Copy(1, 120 * MINUTE, taken=120 * MINUTE)]
+    return Expected(pid, "UNKNOWN", reason="CAPTURE_SKEW")
+
+
+@damaged
 def record_that_only_a_lagging_replica_has(c, topic, id_, pid, number):
     """The id expired, and compaction removed its tombstone from the leader's copy."""
     late_write(c, topic, id_, pid)
@@ -420,3 +431,78 @@ def test_only_a_proof_makes_an_abort_safe(audit):
         elif expected.says not in because:
             wrong[name] = because
     assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())
+
+
+# ---- The number of coordinators, and whose folder is whose: a capture for each.
+
+
+def captured(tmp_path: Path, change: Callable[[Cluster], None] = lambda c: None, **notes: object) -> Path:
+    """A late write of `pay` (producer 1000) and an orphan (2000), each on a topic of its own."""
+    c = Cluster()
+    late_write(c, "late", id_in(7, "pay"), 1_000)
+    c.write(("orphan", 0), 2_000, 0, 2 * MINUTE)
+    beat(c, "orphan", 2_000)
+    change(c)
+    return c.capture(tmp_path / "brokers", END, notes=notes)
+
+
+def verdicts(tables: MemoryTables) -> dict[int, tuple[str, bool]]:
+    return {row["producer_id"]: (row["verdict"], row["safe_to_abort"]) for row in tables.rows("open_transactions")}
+
+
+SAFE = ("HANGING", True)
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        pytest.param(50, {1_000: SAFE, 2_000: SAFE}, marks=pytest.mark.slow),
+        # The hashes of ids refute the noted number, so that Kafka's default is only assumed.
+        (5, {1_000: ("HANGING", False), 2_000: ("HANGING", False)}),
+        pytest.param(49, {1_000: ("HANGING", False), 2_000: ("HANGING", False)}, marks=pytest.mark.slow),
+    ],
+)
+def test_a_number_that_ids_refute_is_not_known(spark, tmp_path, count, expected):
+    assert verdicts(audited(spark, captured(tmp_path, coordinator_partitions=count))) == expected
+
+
+@pytest.mark.slow
+def test_a_folder_of_a_deleted_incarnation_does_not_raise_the_number_of_coordinators(spark, tmp_path):
+    def change(c: Cluster) -> None:
+        for number in range(50):
+            c.copies[TXN, number] = [Copy(1, END, topic_id=NEW)]
+        c.logs[TXN, 60] = []
+        c.copies[TXN, 60] = [Copy(2, 0, taken=END, topic_id=OLD)]
+        c.leaders[TXN, 60] = None
+
+    tables = audited(spark, captured(tmp_path, change, coordinator_partitions=None))
+    assert verdicts(tables)[2_000] == ("HANGING", False)
+    assert tables.run is not None
+    assert (tables.run.settings.coordinator_partitions, tables.run.settings.coordinator_partitions_basis) == (50, "DEFAULT")
+
+
+def test_a_coordinator_folder_without_its_first_segment_hides_owners(spark, tmp_path):
+    def change(c: Cluster) -> None:
+        for at in (30, 31):
+            c.note(id_in(8, "other"), "Empty", 900_000, 0, (), at * MINUTE)
+        c.copies[TXN, 8] = [Copy(1, END, segment=1, keep=lambda entry: entry.at > 30 * MINUTE)]
+
+    tables = audited(spark, captured(tmp_path, change))
+    assert verdicts(tables) == {1_000: SAFE, 2_000: ("UNKNOWN", False)}
+    (row,) = [row for row in tables.rows("coverage") if (row["topic"], row["partition"]) == (TXN, 8)]
+    assert (row["status"], row["detail"]) == ("PARTIAL", "its first segments are missing")
+
+
+@pytest.mark.slow
+def test_a_second_log_directory_is_of_the_broker_that_the_first_number_names(spark, tmp_path):
+    folder = captured(tmp_path, lambda c: c.copies.update({("late", 0): [Copy(1, END, folder="2")]}))
+    (folder / "1" / "2" / "replication-offset-checkpoint").write_text("0\n1\nlate 0 9\n")
+    assert verdicts(audited(spark, folder)) == {1_000: SAFE, 2_000: SAFE}
+
+
+def test_two_numbers_that_contradict_capture_json_are_an_error(spark, tmp_path):
+    folder = captured(tmp_path, lambda c: c.copies.update({("late", 0): [Copy(2, END)]}))
+    (folder / "9").mkdir()
+    (folder / "2").rename(folder / "9" / "2")
+    with pytest.raises(UsageError, match=r"first number in its path, 9, .* by capture\.json broker 2 has late-0"):
+        audited(spark, folder)

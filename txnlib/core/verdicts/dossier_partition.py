@@ -42,6 +42,7 @@ def partition_side(
     stamped_before = floor = before_first_ms(span.stamps)
     lag = min(span.clock_lag_ms or 0, clocks.offset_ms)
     stamped_after = latest_bound_ms((each.behind_ms for each in span.stamps), floor, lag)
+    last_offset = span.start_offset if span.last_offset is None else span.last_offset
     before_last = newest_ms(each.before_last_ms for each in span.stamps)
     floor_last = newest_ms([before_last, floor])
     copied = coordinator.earliest_copy_ms if coordinator.earliest_copy_ms is not None else coordinator.known_until_ms
@@ -91,6 +92,9 @@ def partition_side(
         newest_commit_ms=commit.newest_unexplained_commit_ms if commit else None,
         newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
         clocks_differ_ms=max(CLOCKS_DIFFER_MS, clocks.differ_ms) if matches else CLOCKS_DIFFER_MS,
+        written_after_ms=before_last,
+        written_checkpointed_ms=copy.checkpointed_ms if _is_above(copy.high_watermark, last_offset) else None,
+        is_written_again=last_offset > span.start_offset,
         written_before_ms=latest_bound_ms((each.behind_last_ms for each in span.stamps), floor_last, lag),
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
         answered_stable_offset=copy.answered_stable_offset,

@@ -101,9 +101,9 @@ def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bo
         return _ended_after_capture(evidence)
     if reason not in NOBODY_ENDS_IT:
         return False
-    # What is written after the coordinator's copy may be in a transaction that the copy cannot show.
-    is_written_since = evidence.on_partition.is_written_after_coordinator
-    return is_written_since or _ended_after_capture(evidence) or not _began_before_capture(evidence, thresholds)
+    if _ended_after_capture(evidence) or not _began_before_capture(evidence, thresholds):
+        return True
+    return _may_be_written_since(evidence, thresholds)
 
 
 def _ended_after_coordinator(evidence: Evidence) -> bool:
@@ -142,25 +142,52 @@ def _margin(evidence: Evidence) -> int:
 
 def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
     """Whether the transaction is known to have begun before the coordinator's log was copied."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    copied = coordinator.known_until_ms
+    partition = evidence.on_partition
+    if _is_copied_first(evidence):
+        return True
+    proofs = (partition.stamped_after_ms, partition.checkpointed_ms, partition.first_seen_ms)
+    return _precedes_capture(evidence, thresholds, proofs, partition.first_timestamp_ms, partition.stamped_before_ms)
+
+
+def _may_be_written_since(evidence: Evidence, thresholds: Thresholds) -> bool:
+    """Whether it may have been written to after the coordinator's copy: in a transaction that this copy cannot show."""
+    partition = evidence.on_partition
+    if partition.is_written_after_coordinator:
+        return True
+    if not partition.is_written_again or _is_copied_first(evidence):
+        return False
+    proofs = (partition.written_before_ms, partition.written_checkpointed_ms)
+    return not _precedes_capture(evidence, thresholds, proofs, partition.last_timestamp_ms, partition.written_after_ms)
+
+
+def _is_copied_first(evidence: Evidence) -> bool:
+    """Whether the partition was not copied after its coordinator's log."""
+    partition, copied = evidence.on_partition, evidence.at_coordinator.known_until_ms
+    taken = partition.known_until_ms if partition.captured_at_ms is None else partition.captured_at_ms
+    return taken is not None and copied is not None and copied >= taken
+
+
+def _precedes_capture(
+    evidence: Evidence, thresholds: Thresholds, proofs: tuple[int | None, ...], written_ms: int | None, stamped_ms: int | None
+) -> bool:
+    """Whether something was written before the coordinator's log was copied.
+
+    By instants that are not older than it (`proofs`), or by its own time, if the newest stamp before it confirms that clock.
+    """
+    partition, copied = evidence.on_partition, evidence.at_coordinator.known_until_ms
     if copied is None:
         return False
-    taken = partition.known_until_ms if partition.captured_at_ms is None else partition.captured_at_ms
-    if taken is not None and copied >= taken:
+    if any(proof is not None and proof <= copied for proof in map(clock_ms, proofs)):
         return True
-    proofs = map(clock_ms, (partition.stamped_after_ms, partition.checkpointed_ms, partition.first_seen_ms))
-    if any(proof is not None and proof <= copied for proof in proofs):
-        return True
-    began, stamped = clock_ms(partition.first_timestamp_ms), clock_ms(partition.stamped_before_ms)
-    if began is None or partition.hides_stamps:
+    written, stamped = clock_ms(written_ms), clock_ms(stamped_ms)
+    if written is None or partition.hides_stamps:
         return False
     if partition.is_broker_clock:
-        return max(began, began if stamped is None else stamped) <= copied
+        return max(written, written if stamped is None else stamped) <= copied
     # A client's clock counts only if a broker's timestamp near it confirms it.
-    if stamped is None or abs(stamped - began) > thresholds.clock_tolerance_ms:
+    if stamped is None or abs(stamped - written) > thresholds.clock_tolerance_ms:
         return False
-    return max(began, stamped) <= copied
+    return max(written, stamped) <= copied
 
 
 def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:

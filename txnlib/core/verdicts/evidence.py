@@ -119,8 +119,13 @@ class PartitionSide:
     newest_commit_coordinator_epoch: int | None = None
     #: How far the clocks of the partition's leader and of its coordinator may differ.
     clocks_differ_ms: int = CLOCKS_DIFFER_MS
-    #: The oldest broker-stamped time behind the last batch: it was not written later.
+    #: The oldest broker-stamped time behind the last batch: it was not written later. And the newest one before its end.
     written_before_ms: int | None = None
+    written_after_ms: int | None = None
+    #: Instant of a high watermark checkpoint that already reached beyond the last batch.
+    written_checkpointed_ms: int | None = None
+    #: Whether there is more than one batch, so that the last write is not the first.
+    is_written_again: bool = False
     #: Whether brokers' clocks, or the producer's own, show a write after the coordinator's copy.
     is_written_after_coordinator: bool = False
     #: What its leader answered when the capture was taken: nothing below that offset was open.
