@@ -73,7 +73,6 @@ NOT_OPEN = [
     ({"role": "LAST_LEADER"}, {}, "is not known to be current"),
     ({"role": "OTHER"}, {}, "is not known to be current"),
     ({"ends": "TORN"}, {}, "is not known to be current"),
-    ({"newest_stamp_ms": ONE + 1_001}, {}, "younger than its noted instant"),
     ({"high_watermark": None}, {}, "replication-offset-checkpoint"),
     ({"high_watermark": 50}, {}, "at or above the high watermark"),
     ({}, {"is_start_exact": False}, "its true start offset is not known"),
@@ -511,6 +510,16 @@ def test_an_age_is_an_interval():
 @pytest.mark.parametrize("written", [ONE - MINUTE, ONE, ONE + 5 * MINUTE])
 def test_a_promise_counts_from_the_last_write(written):
     assert judged(span={"last_timestamp_ms": written}).safe_from_ms == written + 15 * MINUTE + 1
+
+
+@pytest.mark.parametrize(("stamp", "is_promised"), [(ONE + 1_000, True), (ONE + 1_001, False)])
+def test_a_copy_that_was_taken_after_its_noted_instant_promises_no_time(stamp, is_promised):
+    """What it shows may have begun after that instant."""
+    unproven = {"stamps": (replace(SPAN.stamps[0], behind_ms=None),)}
+    later = {"captured_ms": stamp, "known_until_ms": stamp}
+    row = judged(span=unproven, copy={"newest_stamp_ms": stamp}, coordinator_copy=later)
+    assert (row.safe_from_ms is not None) is is_promised
+    assert failing(row) == ["IS_OLD_ENOUGH"]
 
 
 def test_a_write_that_a_client_dated_ahead_delays_nothing():

@@ -293,7 +293,7 @@ def coordinator_copy_that_its_own_stamps_refute(c, topic, id_, pid, number):
     late_write(c, topic, id_, pid)
     c.note(id_in(number, f"later-{number}"), "Empty", 900_000 + number, 0, (), 120 * MINUTE)
     c.copies[TXN, number] = [Copy(1, END, taken=110 * MINUTE)]
-    return Expected(pid, "HANGING", says="younger than its noted instant")
+    return Expected(pid, "HANGING", is_safe=True)
 
 
 @damaged
@@ -402,7 +402,18 @@ def folder_of_a_deleted_topic(c, topic, id_, pid, number):
 def partition_copy_that_its_own_stamps_refute(c, topic, id_, pid, number):
     late_write(c, topic, id_, pid)
     c.copies[topic, 0] = [Copy(1, END, taken=90 * MINUTE)]
-    return Expected(pid, "HANGING", says="younger than its noted instant")
+    return Expected(pid, "HANGING", is_safe=True)
+
+
+@schedule
+def begun_after_the_noted_instant_of_its_copy(c, topic, id_, pid, number):
+    """The partition was copied later than noted, and the transaction began in between."""
+    place = (topic, 0)
+    beat(c, topic, pid, (0, 171 * MINUTE))
+    c.begin(id_, pid, 0, [place], 170 * MINUTE)
+    c.copies[place] = [Copy(1, END, taken=100 * MINUTE)]
+    c.copies[TXN, number] = [Copy(1, 120 * MINUTE, taken=120 * MINUTE)]
+    return Expected(pid, "UNKNOWN")
 
 
 @pytest.fixture(scope="module", params=["SCHEDULES", "DAMAGED"])

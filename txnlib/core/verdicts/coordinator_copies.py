@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.copies import PROVES_LEADER, End, Role
 from txnlib.core.verdicts.dossier import CapturedCopy, ClusterFacts, CoordinatorPartition
 
@@ -114,9 +114,6 @@ def uncertainties(standing: Standing) -> list[str]:
         return [f"the copy of {name} is not known to be current: copy its leader's (broker {best.leader})"]
     if standing.damaged_offset is not None:
         return [f"{name} is damaged{_below(standing.damaged_offset)}: copy another replica of it"]
-    stamp, taken = best.newest_stamp_ms, best.captured_ms
-    if stamp is not None and taken is not None and stamp > taken + CLOCKS_DIFFER_MS:
-        return [f"records in the copy of {name} are younger than its noted instant: correct captured_at_ms in capture.json"]
     if not begins_at_start(best):
         return [f"the copy of {name} lacks its first segments: copy the whole folder"]
     if not standing.shows_absence:

@@ -158,7 +158,7 @@ class PartitionSide:
 
     @property
     def is_instant_refuted(self) -> bool:
-        """Whether the noted instant of the copy is wrong: no copy is older than its newest broker stamp."""
+        """Whether the copy was taken after its noted instant: no copy is older than its newest broker stamp."""
         return self.is_current and _is_later(self.captured_at_ms, self.known_until_ms)
 
     @property

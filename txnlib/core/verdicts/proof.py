@@ -114,10 +114,6 @@ _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
         "the copy of the partition is not known to be current: copy its leader's log directory",
     ),
     (
-        lambda of: of.is_instant_refuted,
-        "stamps in the copy are younger than its noted instant: correct captured_at_ms in capture.json",
-    ),
-    (
         lambda of: of.gap_offset is not None or of.is_tail_lost,
         "the copy of the partition has a hole or damage behind it: copy another replica",
     ),
@@ -391,12 +387,15 @@ _STATEMENTS: Final[Mapping[Statement, Callable[[Case], Proof]]] = {
 def safe_from_ms(case: Case, found: Sequence[Proof]) -> int | None:
     """When the age will be proven by time alone, in epoch ms; None if something else is missing, or time would settle nothing.
 
-    If nothing else proves an age, this audit does: the transaction was open at its instant.
+    If nothing else proves an age, this audit does: the transaction was open at its instant, unless younger stamps in the copy show
+    that it was taken later.
     """
     missing = [proof.name for proof in found if not proof.holds]
     if missing != [Statement.IS_OLD_ENOUGH] or case.verdict not in (Verdict.HANGING, Verdict.SUSPECT):
         return None
     since, at = proven_since_ms(case.evidence), known_at_ms(case.evidence, case.thresholds)
+    if since is None and case.evidence.on_partition.is_instant_refuted:
+        return None
     begun = at if since is None else since
     written = clock_ms(case.evidence.on_partition.last_timestamp_ms)
     if written is not None and written <= at + case.thresholds.clock_tolerance_ms:
