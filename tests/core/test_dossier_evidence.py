@@ -23,6 +23,7 @@ from tests.support.dossier_samples import (
     SPAN,
     judged,
 )
+from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.verdicts.coordinator_copies import Coordinators
 from txnlib.core.verdicts.dossier import (
@@ -132,6 +133,18 @@ def test_the_time_of_an_end_may_be_as_late_as_its_copy():
     assert evidence(
         replace(DOSSIER, decisions=(untimed,)), markers=(replace(MARKER, ms=NOON + MINUTE),)
     ).at_coordinator.ended_ms == (LOST.prepared_ms)
+
+
+def test_an_untimed_end_is_as_late_as_the_newest_copy_that_shows_it():
+    untimed = replace(LOST, completed_ms=None, prepared_ms=None)
+    facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, captured_ms=NOON),)),))
+    assert evidence(replace(DOSSIER, decisions=(untimed,)), facts).at_coordinator.ended_ms == NOON
+    gone = replace(FACTS, coordinators=())
+    assert evidence(replace(DOSSIER, decisions=(untimed,)), gone).at_coordinator.ended_ms == NO_INSTANT_MS
+    both = (replace(DECISION, prepared_ms=None), replace(LOST, completed_ms=None))
+    at = (replace(MARKER, ms=LOST.prepared_ms),)
+    assert evidence(replace(DOSSIER, decisions=both), markers=at).at_coordinator.ended_ms == LOST.prepared_ms
+    assert evidence(replace(DOSSIER, decisions=both), markers=()).at_coordinator.ended_ms == ONE
 
 
 def test_an_overdue_decision_without_its_marker_is_stuck_although_an_older_marker_is_here():

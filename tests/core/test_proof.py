@@ -269,8 +269,8 @@ def test_clean_elections_lose_nothing_if_the_metadata_log_shows_all_of_them():
 
 @pytest.mark.parametrize(("version", "is_safe"), [("3.9.1", True), ("4.1.1", True), ("4.2.0", False), (None, False)])
 def test_coordinators_from_4_2_on_complete_without_the_marker_of_a_leaderless_partition(version, is_safe):
-    row = elected(*LEADERLESS, version=version)
-    assert row.safe_to_abort is is_safe
+    assert elected(*LEADERLESS, version=version).safe_to_abort is is_safe
+    assert elected(*CLEAN, version=version).safe_to_abort
 
 
 def test_a_commit_whose_partitions_are_gone_is_suspected_only_without_a_checkpoint():
@@ -326,6 +326,43 @@ WHOLE = [
     ({"coordinator": replace(COORDINATOR, last_offset=98), "claim": {"record_offset": 95}}, False),
     ({"coordinator": replace(COORDINATOR, last_offset=None), "claim": {"record_offset": 95}}, False),
 ]
+
+
+#: The same for a producer id without a decision, by the record that assigned it at offset 10, or by the age of the hole.
+ASSIGNED = [
+    ({"hole_offset": 10}, {"is_first_assigned": True}, True),
+    ({"hole_offset": 11}, {"is_first_assigned": True}, False),
+    ({"hole_offset": 10}, {"is_first_assigned": False}, False),
+    ({"hole_offset": 10}, {"is_first_assigned": True, "first_record_offset": None}, False),
+    ({"hole_offset": 90, "hole_ms": NOON - MINUTE + 9}, {}, True),
+    ({"hole_offset": 90, "hole_ms": NOON - MINUTE + 10}, {}, False),
+    ({"hole_offset": 90, "hole_ms": None}, {}, False),
+]
+
+
+@pytest.mark.parametrize(("coordinator", "claim", "is_whole"), ASSIGNED)
+def test_a_history_is_whole_from_the_record_that_assigned_the_producer_id(coordinator, claim, is_whole):
+    changes = {"coordinator": replace(COMPACTED, **coordinator), "claim": {"record_offset": 95} | claim}
+    row = judged(dossier={"decisions": ()}, **changes, **CHANGED)
+    assert row.safety[2].holds is is_whole
+
+
+def test_the_history_of_an_orphan_is_that_of_every_coordinator():
+    other = replace(COORDINATOR, partition=4)
+    assert judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, other)}, **CHANGED).safe_to_abort
+    cut = replace(other, hole_offset=90, hole_ms=NOON + 10 * MINUTE)
+    row = judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, cut)}, **CHANGED)
+    assert "every coordinator partition below offset 90" in row.safety[2].says
+    assert "logs are not whole" in judged(coordinator_copy={"is_decoded": False}, **CHANGED).safety[2].says
+    assert "logs are not whole" in judged(facts={"coordinators": ()}, **CHANGED).safety[2].says
+
+
+def test_a_decision_of_another_coordinator_partition_makes_no_history_whole():
+    elsewhere = replace(DECISION, coordinator_partition=4)
+    row = judged(
+        dossier={"decisions": (elsewhere,)}, coordinator=replace(COMPACTED, hole_offset=60), claim={"record_offset": 95}, **CHANGED
+    )
+    assert not row.safety[2].holds
 
 
 @pytest.mark.parametrize(("changes", "is_whole"), WHOLE)

@@ -159,7 +159,7 @@ def judged(
     partition = replace(COORDINATOR, **coordinator) if isinstance(coordinator, dict) else coordinator
     if coordinator_copy is not None:
         partition = replace(partition, copies=(replace(COPY, **coordinator_copy),))
-    (row,) = judge_dossier(replace(of, open=(opened,)), replace(FACTS, coordinators=(partition,), **facts or {}))
+    (row,) = judge_dossier(replace(of, open=(opened,)), replace(FACTS, **{"coordinators": (partition,), **(facts or {})}))
     return row
 
 
