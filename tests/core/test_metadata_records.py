@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.support.log_bytes import uvarint
 from txnlib.core.kafka.metadata_records import (
     CONTROL_RECORD_TYPES,
     HIDDEN,
@@ -256,6 +257,16 @@ def test_a_type_of_the_future_keeps_its_number_and_a_version_of_the_future_is_no
         read_metadata_record(b"\x01\x03\x03" + int32(7))
     with pytest.raises(CorruptRecordError, match="frame version 0"):
         read_metadata_record(b"\x00\x02\x00")
+
+
+@pytest.mark.parametrize("number", [2**15, 2**31, 2**35 - 1])
+def test_a_type_and_a_version_are_numbers_of_16_bits(number):
+    largest, larger = uvarint(2**15 - 1), uvarint(number)
+    assert read_metadata_record(b"\x01" + largest + largest) == MetadataRecord("RECORD_TYPE_32767", 2**15 - 1, {})
+    with pytest.raises(CorruptRecordError, match=f"byte 1: record type {number} is no int16"):
+        read_metadata_record(b"\x01" + larger + b"\0")
+    with pytest.raises(CorruptRecordError, match=f"byte 2: record version {number} is no int16"):
+        read_metadata_record(b"\x01\x1d" + larger)
 
 
 def test_a_list_cannot_promise_more_than_there_is():

@@ -32,6 +32,7 @@ from txnlib.core.kafka.message_types import (
     is_text,
 )
 from txnlib.core.kafka.wire import (
+    MAX_INT16,
     CorruptRecordError,
     optional,
     read_int16,
@@ -230,12 +231,13 @@ def read_metadata_record(value: bytes) -> MetadataRecord:
     """The record in a value. A type that is not known here keeps its number as its name.
 
     Raises CorruptRecordError, also for a version of a type that is newer than `RECORD_TYPES` knows.
+    Kafka: `AbstractApiMessageSerde.read`.
     """
     frame_version, position = read_unsigned_varint(value, 0)
     if frame_version != FRAME_VERSION:
         raise CorruptRecordError(0, f"frame version {frame_version} is not known")
-    number, position = read_unsigned_varint(value, position)
-    version, position = read_unsigned_varint(value, position)
+    number, position = _read_short(value, position, "record type")
+    version, position = _read_short(value, position, "record version")
     kind = RECORD_TYPES.get(number)
     if kind is None or kind.fields is None:
         return MetadataRecord(f"RECORD_TYPE_{number}" if kind is None else kind.name, version, {})
@@ -283,6 +285,13 @@ def read_metadata_json(text: bytes) -> MetadataRecord | None:
         return None
     known = {name: value for name, value in data.items() if name in fields}
     return _record(kind, version, known) if all(fields[name].kind.is_json(value) for name, value in known.items()) else None
+
+
+def _read_short(value: bytes, offset: int, name: str) -> tuple[int, int]:
+    number, end = read_unsigned_varint(value, offset)
+    if number > MAX_INT16:
+        raise CorruptRecordError(offset, f"{name} {number} is no int16")
+    return number, end
 
 
 def _record(kind: RecordType, version: int, data: Mapping[str, Any]) -> MetadataRecord:

@@ -12,6 +12,7 @@ from typing import Final
 MIN_INT64: Final = -(2**63)
 MAX_INT64: Final = 2**63 - 1
 MAX_INT32: Final = 2**31 - 1
+MAX_INT16: Final = 2**15 - 1
 
 _INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
