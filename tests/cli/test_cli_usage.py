@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,42 @@ def test_columns_that_a_later_version_adds_are_no_trouble(tmp_path):
     DeltaTable(str(tmp_path / "late_transactions")).alter.add_columns(added)
     assert isinstance(DeltaTable(str(tmp_path / "late_transactions")).schema(), Schema)
     assert txn_audit(tmp_path, "find-late")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("INTERVAL 26 HOUR", "1 day, 2:00:00"),
+        ("INTERVAL '-1 hour'", "-1:00:00"),
+        ("DATE '2024-03-11'", "2024-03-11"),
+        ("TIME '01:20'", "01:20:00"),
+        ("1.50", "1.50"),
+        ("'\\xAA\\x00'::BLOB", "aa00"),
+        ("'nan'::DOUBLE", "nan"),
+        ("uuid '00000000-0000-0000-0000-000000000001'", "00000000-0000-0000-0000-000000000001"),
+    ],
+)
+def test_a_value_that_json_has_no_type_for_is_text(tmp_path, value, text):
+    write_run(tmp_path)
+    query = f"SELECT {value} AS it, [{value}] AS list, {{'field': {value}}} AS struct, MAP {{{value}: 1}} AS map"
+    code, out, err = txn_audit(tmp_path, "sql", query, "--format", "json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == [{"it": text, "list": [text], "struct": {"field": text}, "map": {text: 1}}]
+    assert txn_audit(tmp_path, "sql", f"SELECT {value} AS it")[1].splitlines()[-1].strip() == text
+    listed = txn_audit(tmp_path, "sql", f"SELECT [{{'field': {value}}}] AS it")[1]
+    assert listed.splitlines()[-1].strip() == f"{{'field': '{text}'}}"
+
+
+def test_a_timestamp_without_a_zone_is_in_utc(tmp_path, monkeypatch):
+    write_run(tmp_path)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        out = txn_audit(tmp_path, "sql", "SELECT TIMESTAMP '2024-03-11 01:20' AS it", "--format", "json")[1]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert json.loads(out) == [{"it": "2024-03-11T01:20:00.000Z"}]
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from textwrap import wrap
 from typing import Any, Final
@@ -92,7 +93,7 @@ def least_width(column: str, cells: Sequence[str]) -> int:
 
 def longest_word(text: str) -> int:
     """The length of the longest word: headings are wrapped, too."""
-    return max(map(len, text.split()))
+    return max(map(len, text.split()), default=0)
 
 
 def json_text(value: object) -> str:
@@ -106,14 +107,34 @@ def escaped_json(text: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value in JSON types; instants as ISO-8601 in UTC, with milliseconds."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    if isinstance(value, list):
-        return [plain(each) for each in value]
-    if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
-    return value
+    """A value in JSON types; instants as ISO-8601 in UTC, with milliseconds; what JSON has no type for as text.
+
+    An answer to a query in SQL has values of any type of DuckDB.
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case datetime():
+            return _in_utc(value).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case list() | tuple():
+            return [plain(each) for each in value]
+        case Mapping():
+            return {str(plain(name)): plain(each) for name, each in value.items()}
+        case _:
+            return _text(value)
+
+
+def _in_utc(instant: datetime) -> datetime:
+    """An instant in UTC. One without a zone is in UTC, as in Delta tables."""
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, timedelta):  # str() of an hour ago is "-1 day, 23:00:00"
+        return f"-{-value}" if value < timedelta() else str(value)
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def instant_json(ms: int) -> str:
@@ -131,14 +152,15 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        return _in_utc(value).strftime("%Y-%m-%d %H:%M:%SZ")
     if isinstance(value, list):
         return ", ".join(printable(_place(each)) for each in value)
-    return printable(value)
+    return printable(_text(value))
 
 
 def _place(value: Any) -> str:
-    return f"{value['topic']}-{value['partition']}" if isinstance(value, Mapping) else str(value)
+    is_place = isinstance(value, Mapping) and {"topic", "partition"} <= value.keys()
+    return f"{value['topic']}-{value['partition']}" if is_place else str(plain(value))
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
