@@ -1,8 +1,9 @@
-"""Quoting for bash: words that reach a command unchanged, whatever a log put into them.
+"""Quoting for the shell of POSIX: words that reach a command unchanged, whatever a log put into them.
 
-Unprintable characters are written in `$'…'` (bash manual, ANSI-C quoting), byte by byte, so that a command shows what it does and
-means the same in any locale. A value that begins with a dash is written after `=`, which the parsers of Kafka's tools support, too:
-argparse4j (kafka-transactions.sh), joptsimple (all others) and argparse (txn-audit) split a long option at its first `=`.
+They mean the same in sh, dash and bash. Unprintable characters are written as octal bytes for `printf`, so that a command shows what
+it does and means the same in any locale. A value that begins with a dash is written after `=`, which the parsers of Kafka's tools
+support, too: argparse4j (kafka-transactions.sh), joptsimple (all others) and argparse (txn-audit) split a long option at its first
+`=`.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-#: Special characters inside `$'…'`.
-_SPECIAL: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+#: Characters that `printf`, or the quotes around its argument, may read as something else than themselves.
+_SPECIAL: Final = frozenset("\\%'-!")
 
 
 def word(text: str) -> str:
-    """The bash word for a text. Raises ValueError if it cannot be written on a command line (`refusal`)."""
+    """The word for a text. Raises ValueError if it cannot be written on a command line (`refusal`)."""
     why = refusal(text)
     if why is not None:
         raise ValueError(why)
     if text.isprintable():
         return shlex.quote(text)
-    return f"$'{''.join(map(_escaped, text))}'"
+    return f"\"$(printf '{''.join(map(_escaped, text))}')\""
 
 
 def option(name: str, value: str) -> str:
-    """An option with its value, as bash words. Raises ValueError as `word` does."""
+    """An option with its value, as words. Raises ValueError as `word` does."""
     return f"{name}{'=' if value.startswith('-') else ' '}{word(value)}"
 
 
@@ -45,12 +46,12 @@ def refusal(text: str) -> str | None:
         text.encode()
     except UnicodeEncodeError:
         return "it holds half a surrogate pair, which UTF-8 cannot write"
+    if text.endswith("\n"):
+        return "it holds a line feed at its end, which a shell takes away"
     return None
 
 
 def _escaped(character: str) -> str:
-    if character in _SPECIAL:
-        return _SPECIAL[character]
-    if character.isprintable():
+    if character.isprintable() and character not in _SPECIAL:
         return character
-    return "".join(f"\\x{byte:02x}" for byte in character.encode())
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
