@@ -112,6 +112,16 @@ def test_an_abort_without_effect_is_a_surprise(script):
     assert carried_out(script, {**AS_PLANNED, "ended": producers(24)})[0] == 1
 
 
+def test_the_text_of_a_stored_command_is_not_run(tmp_path):
+    _, row = row_of(replace(HANGING, transactional_id="pay"))
+    edited = {"command": "false; touch edited", "before": [{**step, "command": "touch edited"} for step in row["before"]]}
+    write_plan(tmp_path / "sound", row)
+    write_plan(tmp_path / "edited", {**row, **edited})
+    sound, other = (txn_audit(tmp_path / name, "abort-plan", "--format", "sh")[1] for name in ("sound", "edited"))
+    assert "abort --topic payments --partition 0 --start-offset 24" in sound
+    assert other == sound
+
+
 def test_the_address_must_be_named(script):
     done = subprocess.run(["bash", script], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
     assert (done.returncode != 0, "set BOOTSTRAP" in done.stderr) == (True, True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from txnlib.core.display import printable
+from txnlib.core.verdicts import kafka_commands
 from txnlib.core.verdicts.abort_script import Condition, after, before, obstacle
 from txnlib.queries.rows import Row
 
@@ -73,7 +74,9 @@ def _step(row: Row) -> str:
         steps = [step["command"] for step in row["before"] or ()]
         known = [*(f"before   {each}" for each in steps), *([f"do       {row['command']}"] if row["command"] else [])]
         return _comment([f"{title}: {problem}", *known, *(f"note     {note}" for note in row["notes"] or ())])
-    lines = [*map(_condition, before(row)), f"run {row['command']}", *map(_condition, after(row))]
+    # From its columns, not the stored text: a table that somebody edited must not run anything else.
+    command = kafka_commands.abort(row["topic"], row["partition"], row["start_offset"])
+    lines = [*map(_condition, before(row)), f"run {command}", *map(_condition, after(row))]
     return _comment([title, *(f"note     {note}" for note in row["notes"] or ())]) + "".join(f"{line}\n" for line in lines)
 
 
