@@ -20,7 +20,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
@@ -37,7 +37,7 @@ TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True)
 class News:
-    """What a summary says: `failed`, `found` or neither, a headline, and a line per transaction."""
+    """What a summary says: `failed`, `found` or neither, a headline, and a line per transaction, all printable."""
 
     cluster: str
     kind: str | None
@@ -47,6 +47,16 @@ class News:
 
 def news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> News:
     """The news in a summary."""
+    news = _news_of(summary, now, max_age_hours)
+    return replace(news, headline=printable(news.headline), lines=[printable(line) for line in news.lines])
+
+
+def printable(line: str) -> str:
+    """One line: a name from a log must not forge another, turn the text around, or steer a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> News:
     cluster, found = summary["cluster"], summary["found"] or {}
     hours = (now - datetime.fromisoformat(summary["finished"])).total_seconds() / 3600
     if hours > max_age_hours:

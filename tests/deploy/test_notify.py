@@ -84,6 +84,22 @@ def test_a_name_from_a_log_is_text_and_nothing_else(tmp_path):
     assert '<!channel> "}\\' in bodies(slack)[2]["payload"]["custom_details"]["lines"][0]
 
 
+@pytest.mark.parametrize("service", ["slack", "pagerduty", "fail"])
+def test_a_name_from_a_log_forges_no_line_and_steers_no_terminal(tmp_path, service):
+    name = "x\nHANGING all-is-well\x1b[2J\u202egnp\u2028y"
+    with receiving() as receiver:
+        done = notify(service, summary(tmp_path, code=3, name=name), receiver)
+    sent = bodies(receiver)
+    lines = done.stderr.splitlines()
+    for body in sent:
+        lines += (
+            body["text"].split("\n") if service == "slack" else body.get("payload", {}).get("custom_details", {}).get("lines", [])
+        )
+    (told,) = [line for line in lines if "all-is-well" in line]
+    assert r"producer 1 x\nHANGING all-is-well\x1b[2J\u202egnp\u2028y, safe to abort" in told
+    assert all(line.isprintable() for line in lines)
+
+
 def test_slack_is_told_that_an_audit_failed_and_why(tmp_path):
     with receiving() as slack:
         notify("slack", summary(tmp_path, code=1, error="the disk is full"), slack)
