@@ -1,9 +1,9 @@
 """Quoting for the shell of POSIX: words that reach a command unchanged, whatever a log put into them.
 
-They mean the same in sh, dash and bash. Unprintable characters are written as octal bytes for `printf`, so that a command shows what
-it does and means the same in any locale. A value that begins with a dash is written after `=`, which the parsers of Kafka's tools
-support, too: argparse4j (kafka-transactions.sh), joptsimple (all others) and argparse (txn-audit) split a long option at its first
-`=`.
+They mean the same in sh, dash and bash. Unprintable characters are written as octal bytes for `printf`, so that a command shows
+what it does and means the same in any locale. A value that begins with a dash is written after `=`, which the parsers of Kafka's
+tools support, too: argparse4j (kafka-transactions.sh), joptsimple (all others) and argparse (txn-audit) split a long option at
+its first `=`.
 """
 
 from __future__ import annotations
