@@ -140,6 +140,18 @@ def test_a_batch_that_changed_in_place_is_seen_at_its_landmark(path):
         content = bytearray(b"".join(log))
 
 
+@settings(max_examples=50, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 2**32), count=st.integers(1, 25))
+def test_batches_that_a_new_leader_wrote_again_are_read_again(path, data, seed, count):
+    """After an unclean election the producers' retries are the same bytes, but for the epoch of the leader."""
+    log = batches(seed, count)
+    _, segment = night_of(path, b"".join(log))
+    cut = data.draw(st.integers(0, count - 1))
+    again = [batch[:12] + (1).to_bytes(4, "big") + batch[16:] for batch in log[cut:]]
+    path.write_bytes(b"".join([*log[:cut], *again]))
+    assert position_in(path, segment) is None
+
+
 def test_a_last_batch_that_is_damaged_since_is_no_place_to_resume(path):
     log = batches(7, 10)
     _, segment = night_of(path, b"".join(log))
