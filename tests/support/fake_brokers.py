@@ -65,6 +65,7 @@ class FakeBrokers:
     """Stands in for `client.Client`.
 
     `before_fetch` is called before each Fetch request is answered, with their number; `on_silence` when a dead broker is asked.
+    `instead` gives other answers to Fetch requests: their number and the answer to what is sent.
     """
 
     broker_version = "4.1"
@@ -73,10 +74,12 @@ class FakeBrokers:
         self.logs, self._most_batches = logs, most_batches
         self.silent: set[int | None] = set()
         self.features = {"transaction.version": 2}
+        self.topic_id = 7
         self.dead: set[int] = set()
         self.asked: list[str] = []
         self.before_fetch: Callable[[int], None] = lambda number: None
         self.on_silence: Callable[[], None] = lambda: None
+        self.instead: Callable[[int, Any], Any] = lambda number, answer: answer
 
     def version_of(self, request: Any) -> int:
         """Every request is known."""
@@ -99,7 +102,7 @@ class FakeBrokers:
             SimpleNamespace(
                 error_code=0,
                 name=name,
-                topic_id=UUID(int=7),
+                topic_id=UUID(int=self.topic_id),
                 authorized_operations=ALLOWED if self._of(name)[0][1].is_readable else ALLOWED[1:],
                 partitions=[
                     SimpleNamespace(
@@ -171,7 +174,10 @@ class FakeBrokers:
         else:
             found = [each[4] for each in log.batches if each[1] >= asked.fetch_offset]
             said.records = b"".join(found[: self._most_batches])
-        return SimpleNamespace(error_code=0, responses=[SimpleNamespace(topic=topic.topic, partitions=[said])])
+        answer = SimpleNamespace(
+            error_code=0, throttle_time_ms=0, responses=[SimpleNamespace(topic=topic.topic, partitions=[said])]
+        )
+        return self.instead(self.asked.count("Fetch"), answer)
 
     def _each(self, request: Any, broker: int | None, answer: Callable[[Log, Any], dict[str, Any]]) -> Any:
         topics = []

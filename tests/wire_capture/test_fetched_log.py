@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
+import google_crc32c
 import pytest
 
 from tests.support.fake_brokers import batch
+from tests.support.log_bytes import encode_legacy
 from tests.support.wire_captures import log_of
 from txnlib.wire_capture import fetched_log
-from txnlib.wire_capture.fetched_log import FetchedLog
+from txnlib.wire_capture.fetched_log import DamagedError, FetchedLog
 
 BATCHES = [batch(10, epoch=3), batch(12, 3, epoch=3), batch(20, 1, epoch=4)]
 WHOLE = b"".join(BATCHES)
@@ -30,6 +33,42 @@ def test_batches_from_the_end_on_are_left_out(tmp_path: Path) -> None:
     log = FetchedLog(tmp_path, None, 10)
     log.append(WHOLE, 12)
     assert log_of(log.folder) == BATCHES[0]
+
+
+#: Bytes of a batch that its CRC does not cover: the first three fields.
+UNCOVERED = 16
+
+
+@pytest.mark.parametrize("at", range(len(BATCHES[1])))
+def test_a_changed_byte_of_a_batch_is_not_kept(tmp_path: Path, at: int) -> None:
+    log, changed = FetchedLog(tmp_path, None, 10), bytearray(WHOLE)
+    changed[len(BATCHES[0]) + at] ^= 0x80
+    with suppress(DamagedError) if at < UNCOVERED else pytest.raises(DamagedError, match="the batch at offset 12, up to"):
+        log.append(bytes(changed), 21)
+    # A length that is too large looks like a batch that is cut, and an offset that is too low like one that is there already.
+    assert log_of(log.folder)[: len(BATCHES[0])] == BATCHES[0]
+    assert at < UNCOVERED or log_of(log.folder) == BATCHES[0]
+    assert log.next_offset <= 21
+
+
+@pytest.mark.parametrize("count", [4, 1_000_000])
+def test_a_batch_that_ends_behind_the_high_watermark_is_not_kept(tmp_path: Path, count: int) -> None:
+    log, forged = FetchedLog(tmp_path, None, 10), bytearray(BATCHES[1])
+    forged[23:27] = (count - 1).to_bytes(4, "big")
+    forged[17:21] = google_crc32c.value(bytes(forged[21:])).to_bytes(4, "big")
+    with pytest.raises(DamagedError, match=f"the batch at offset 12, up to {12 + count - 1}, is damaged"):
+        log.append(BATCHES[0] + forged, 15)
+    assert (log_of(log.folder), log.next_offset) == (BATCHES[0], 12)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_older_formats_have_a_crc_too(tmp_path: Path, magic: int) -> None:
+    message = encode_legacy(10, b"k", b"v", magic=magic)
+    log = FetchedLog(tmp_path, None, 10)
+    log.append(message, 12)
+    assert (log_of(log.folder), log.next_offset) == (message, 11)
+    with pytest.raises(DamagedError):
+        log.append(encode_legacy(11, b"k", b"v", magic=magic)[:-1] + b"w", 12)
 
 
 def test_a_batch_that_is_there_is_not_written_again(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,6 +25,72 @@ def test_a_partition_is_fetched_as_it_lies_in_the_segment(tmp_path: Path) -> Non
     fake = brokers_with(orders=filled())
     each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert (each.problem, each.fetched_from, each.end_offset) == (None, 0, 20)
+    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+
+
+def test_a_quota_is_waited_for(tmp_path: Path) -> None:
+    """A throttled Fetch has no topics. Kafka: `FetchContext.getThrottledResponse`."""
+    fake = brokers_with(orders=filled())
+    throttled = SimpleNamespace(error_code=0, throttle_time_ms=3, responses=[])
+    fake.instead = lambda number, answer: answer if number % 9 == 0 else throttled
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
+    assert (each.problem, each.end_offset) == (None, 20)
+    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+
+
+def test_an_answer_without_records_is_not_the_end_of_the_log(tmp_path: Path) -> None:
+    fake = brokers_with(orders=filled())
+
+    def sometimes_empty(number: int, answer: SimpleNamespace) -> SimpleNamespace:
+        if number % 3:
+            answer.responses[0].partitions[0].records = b""
+        return answer
+
+    fake.instead = sometimes_empty
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
+    assert (each.problem, each.end_offset, each.notes) == (None, 20, [])
+
+
+def test_a_leader_that_has_no_more_is_believed_and_noted(tmp_path: Path) -> None:
+    fake = brokers_with(orders=filled())
+
+    def without_the_end(number: int, answer: SimpleNamespace) -> SimpleNamespace:
+        said = answer.responses[0].partitions[0]
+        if said.records[:8] == (18).to_bytes(8, "big"):
+            said.records = b""
+        return answer
+
+    fake.instead = without_the_end
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
+    assert (each.problem, each.end_offset) == (None, 18)
+    assert each.notes == ["its leader has nothing from offset 18 up to its high watermark 20"]
+
+
+@pytest.mark.parametrize(("damaged", "problem"), [(2, None), (3, "orders-0: the batch at offset 8, up to 9, is damaged in every")])
+def test_a_damaged_answer_is_asked_for_again(tmp_path: Path, damaged: int, problem: str | None) -> None:
+    fake, answers = brokers_with(orders=filled()), []
+
+    def damaging(number: int, answer: SimpleNamespace) -> SimpleNamespace:
+        said = answer.responses[0].partitions[0]
+        if said.records[:8] == (8).to_bytes(8, "big") and len(answers) < damaged:
+            answers.append(number)
+            said.records = said.records[:-1] + b"?"
+        return answer
+
+    fake.instead = damaging
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
+    assert (each.problem or "").startswith(problem or "")
+    wire = log_of(tmp_path / "1" / "orders-0")
+    whole = fake.logs[ORDERS].content()
+    assert wire == (whole if problem is None else whole[: whole.index((8).to_bytes(8, "big"))])
+
+
+def test_a_topic_that_was_created_again_is_a_new_log(tmp_path: Path) -> None:
+    fake = brokers_with(orders=filled())
+    taken_by(fake, tmp_path, scope=ALL)
+    fake.logs[ORDERS], fake.topic_id = filled(15, epoch=0), 8
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
+    assert each.notes == ["its topic was created again since an earlier fetch: fetched from the start"]
     assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
 
 

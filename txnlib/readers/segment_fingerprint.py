@@ -1,9 +1,9 @@
 """Fingerprints of a segment. They recognise it in a later copy, where reading resumes.
 
-A broker only appends to a segment, unless it truncates, compacts or deletes it. So a reader records some batches as landmarks: the
-first of every 16 MiB, and the last. If all of them are at the same position with the same size, offset, CRC and leader epoch, the
-bytes that were read need not be read again. A batch that disappeared or was added would have moved all batches after it, and a leader
-that writes the same batches again, because its producers retry, gives them its own epoch, which no CRC covers.
+A broker only appends to a segment, unless it truncates, compacts or deletes it. So a reader records some batches as landmarks:
+the first of every 16 MiB, and the last. If all of them are at the same position with the same size, offset, CRC and leader epoch,
+the bytes that were read need not be read again. A batch that disappeared or was added would have moved all batches after it, and
+a leader that writes the same batches again, because its producers retry, gives them its own epoch, which no CRC covers.
 """
 
 from __future__ import annotations

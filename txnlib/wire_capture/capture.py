@@ -304,6 +304,9 @@ class _Capture:
         if taken.partition not in marks:
             raise MovedError(f"broker {taken.partition.leader} does not say where it ends")
         until, start = marks[taken.partition], starts.get(taken.partition, 0)
+        if folder.exists() and files.read_topic_id(folder) != taken.partition.topic_id:
+            taken.notes.append("its topic was created again since an earlier fetch: fetched from the start")
+            files.remove(folder)
         log = self._go_on(folder, max(begin, start))
         folder.mkdir(parents=True, exist_ok=True)
         files.write_topic_id(folder, taken.partition.topic_id)
@@ -332,6 +335,8 @@ class _Capture:
             (folder / f"{before:020d}.log").touch()
         taken.fetched_from = before if log.first_offset is None else log.first_offset
         taken.end_offset, taken.bytes = log.next_offset, log.total
+        if log.next_offset < until:
+            taken.notes.append(f"its leader has nothing from offset {log.next_offset} up to its high watermark {until}")
         taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
 
     def _go_on(self, folder: Path, begin: int) -> FetchedLog:

@@ -54,6 +54,14 @@ def write_topic_id(folder: Path, topic_id: str) -> None:
         replace(folder / "partition.metadata", f"version: 0\ntopic_id: {topic_id}")
 
 
+def read_topic_id(folder: Path) -> str:
+    """The topic id in `partition.metadata`; empty if there is none."""
+    try:
+        return (folder / "partition.metadata").read_text(encoding="utf-8").partition("topic_id: ")[2].strip()
+    except OSError:
+        return ""
+
+
 def read_state(folder: Path) -> dict[str, Any]:
     """Where the fetch of a partition can go on; empty if there is nothing to go on from."""
     try:

@@ -9,30 +9,43 @@ from __future__ import annotations
 
 import os
 import struct
+import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, check
+import google_crc32c
+
+from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, MovedError, check
 from txnlib.wire_capture.cluster import Partition
 
 #: Start of every batch and of every message of older formats: base offset, length after these two.
 _START: Final = struct.Struct(">qi")
 #: Position of the leader epoch (format 2), of the magic, and of the last offset's delta (format 2).
 _EPOCH_AT, _MAGIC_AT, _DELTA_AT = 12, 16, 23
+#: Position of the CRC, and of the first byte that it covers: of formats 0 and 1, and of format 2.
+_OLD_CRC_AT, _CRC_AT, _CRC_FROM = 12, 17, 21
 _MAGIC_2: Final = 2
 _HEADER: Final = 61
 #: Bytes asked for at once. A larger batch is returned whole nevertheless (KIP-74).
 _FETCH_BYTES: Final = 4 << 20
+_LARGEST: Final = 128 << 20
 #: A new segment begins beyond this size, as brokers do by default (`log.segment.bytes`).
 _SEGMENT_BYTES: Final = 1 << 30
 _MOST_WAIT_MS: Final = 500
+#: How often in a row a broker may answer with nothing, or with bytes that are no log, before that is taken as its answer.
+_TRIES: Final = 3
 _NO_EPOCH: Final = -1
 
 
 class TruncatedError(Exception):
     """The leader's log differs from what was fetched: it lost its end, or its start moved above the next offset."""
+
+
+class DamagedError(Exception):
+    """An answer that is no part of the log: a batch whose CRC does not match, or one that ends behind the high watermark."""
 
 
 @dataclass(slots=True)
@@ -50,7 +63,10 @@ class FetchedLog:
     total: int = 0
 
     def append(self, records: bytes, until: int) -> int:
-        """Appends the whole batches that begin below `until`; returns how many bytes that were."""
+        """Appends the whole batches that begin below `until`; returns how many bytes that were.
+
+        Raises DamagedError at the first batch that cannot be of this log; those before it are appended.
+        """
         begin = end = 0
         view = memoryview(records)
         while end + _START.size <= len(records):
@@ -59,6 +75,9 @@ class FetchedLog:
             if base >= until or length <= 0 or stop > len(records):
                 break
             last, epoch = _last_offset(records, end, base, stop)
+            if not base <= last < until or not _is_crc_valid(view[end:stop]):
+                self._write(view[begin:end])
+                raise DamagedError(f"the batch at offset {base}, up to {last}, is damaged")
             if last < self.next_offset:  # a message of an older format in a set that also contains the next offset
                 self._write(view[begin:end])
                 begin = stop
@@ -100,6 +119,17 @@ def _last_offset(records: bytes, at: int, base: int, stop: int) -> tuple[int, in
     return base, _NO_EPOCH
 
 
+def _is_crc_valid(batch: memoryview) -> bool:
+    """Whether the CRC of a batch or message matches. Kafka: `DefaultRecordBatch.isValid`, `LegacyRecord.isValid`."""
+    if len(batch) <= _MAGIC_AT:
+        return False
+    if batch[_MAGIC_AT] < _MAGIC_2:
+        return zlib.crc32(batch[_MAGIC_AT:]) == int.from_bytes(batch[_OLD_CRC_AT:_MAGIC_AT], "big")
+    if batch[_MAGIC_AT] > _MAGIC_2 or len(batch) < _HEADER:
+        return False
+    return int(google_crc32c.value(bytes(batch[_CRC_FROM:]))) == int.from_bytes(batch[_CRC_AT:_CRC_FROM], "big")
+
+
 def fetch(
     client: Client,
     partition: Partition,
@@ -111,61 +141,81 @@ def fetch(
 ) -> None:
     """Appends the batches of a partition below offset `until` to `log`.
 
-    Raises TruncatedError if the leader no longer has what was fetched before, MovedError if it leads no longer, RefusedError,
-    or OSError. What was appended until then stays.
+    Waits as long as a quota asks for. Returns before `until` if the leader says several times that it has no more: compaction
+    removed the rest. Raises TruncatedError if the leader no longer has what was fetched before, MovedError if it leads no longer,
+    RefusedError, or OSError, also for a batch that is damaged in every answer. What was appended until then stays.
     """
-    from kafka.protocol.consumer import FetchRequest
-
-    version = min(client.version_of(FetchRequest), 12)
-    topic, part = FetchRequest.FetchTopic, FetchRequest.FetchTopic.FetchPartition
+    empty = damaged = 0
     while log.next_offset < until:
-        asked = part(
-            partition=partition.partition,
-            current_leader_epoch=partition.leader_epoch,
-            fetch_offset=log.next_offset,
-            # The leader compares it with its own history, so that a truncation shows (KIP-595).
-            last_fetched_epoch=log.last_epoch,
-            log_start_offset=-1,
-            partition_max_bytes=most_bytes,
-        )
-        request = FetchRequest(
-            replica_id=-1,
-            max_wait_ms=_MOST_WAIT_MS,
-            min_bytes=1,
-            max_bytes=most_bytes,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[topic(topic=partition.topic, partitions=[asked])],
-            forgotten_topics_data=[],
-            rack_id="",
-            max_version=version,
-        )
-        answer = client.ask(request, partition.leader)
-        check(answer.error_code, partition.folder)
-        said = answer.responses[0].partitions[0]
-        if said.error_code == OFFSET_OUT_OF_RANGE:
-            raise TruncatedError(
-                f"offset {log.next_offset} is out of range: the log begins at {said.log_start_offset} now, or was truncated"
-            )
-        check(said.error_code, partition.folder)
-        diverging = getattr(said, "diverging_epoch", None)
-        if diverging is not None and diverging.epoch >= 0:
-            raise TruncatedError(
-                f"epoch {diverging.epoch} ends at {diverging.end_offset} on the leader: offsets from there on were truncated"
-            )
-        records = bytes(said.records or b"")
-        before = log.next_offset
+        before, records = log.next_offset, _next_records(client, partition, log, most_bytes)
+        if records is None:
+            continue
         pace(len(records))
-        log.append(records, until)
-        if log.next_offset == before:
-            if not records:
-                return  # compaction removed the rest
-            if log.next_offset < until and len(records) >= _START.size and _START.unpack_from(records)[0] >= until:
+        try:
+            log.append(records, until)
+        except DamagedError as error:
+            damaged = damaged + 1 if log.next_offset == before else 1
+            if damaged == _TRIES:
+                raise OSError(f"{partition.folder}: {error} in every answer") from error
+            continue
+        if log.next_offset > before:
+            empty = damaged = 0
+        elif not records:
+            empty += 1
+            if empty == _TRIES:
                 return
-            if most_bytes >= _LARGEST:
-                raise OSError(f"{partition.folder}: no whole batch at offset {before}")
+        elif len(records) >= _START.size and _START.unpack_from(records)[0] >= until:
+            return  # compaction removed the rest
+        elif most_bytes >= _LARGEST:
+            raise OSError(f"{partition.folder}: no whole batch at offset {before}")
+        else:
             most_bytes *= 2
 
 
-_LARGEST: Final = 128 << 20
+def _next_records(client: Client, partition: Partition, log: FetchedLog, most_bytes: int) -> bytes | None:
+    """What the leader has from the next offset on; None if a quota made it answer with nothing. Raises as `fetch`."""
+    from kafka.protocol.consumer import FetchRequest
+
+    topic, part = FetchRequest.FetchTopic, FetchRequest.FetchTopic.FetchPartition
+    asked = part(
+        partition=partition.partition,
+        current_leader_epoch=partition.leader_epoch,
+        fetch_offset=log.next_offset,
+        # The leader compares it with its own history, so that a truncation shows (KIP-595).
+        last_fetched_epoch=log.last_epoch,
+        log_start_offset=-1,
+        partition_max_bytes=most_bytes,
+    )
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=_MOST_WAIT_MS,
+        min_bytes=1,
+        max_bytes=most_bytes,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[topic(topic=partition.topic, partitions=[asked])],
+        forgotten_topics_data=[],
+        rack_id="",
+        max_version=min(client.version_of(FetchRequest), 12),
+    )
+    answer = client.ask(request, partition.leader)
+    check(answer.error_code, partition.folder)
+    if answer.throttle_time_ms:
+        time.sleep(answer.throttle_time_ms / 1000)  # the broker does not read from this connection until then (KIP-219)
+    said = next((each for of_topic in answer.responses for each in of_topic.partitions), None)
+    if said is None:
+        if answer.throttle_time_ms:
+            return None
+        raise MovedError(f"broker {partition.leader} answers without {partition.folder}")
+    if said.error_code == OFFSET_OUT_OF_RANGE:
+        raise TruncatedError(
+            f"offset {log.next_offset} is out of range: the log begins at {said.log_start_offset} now, or was truncated"
+        )
+    check(said.error_code, partition.folder)
+    diverging = getattr(said, "diverging_epoch", None)
+    if diverging is not None and diverging.epoch >= 0:
+        raise TruncatedError(
+            f"epoch {diverging.epoch} ends at {diverging.end_offset} on the leader: offsets from there on were truncated"
+        )
+    return bytes(said.records or b"")
