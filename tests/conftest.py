@@ -35,6 +35,8 @@ SLOW = (
 
 #: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
 BESIDE = ("tests/delta/", "tests/house/", "tests/notebooks/")
+#: Of these, what the first session has time for.
+NOT_BESIDE = ("tests/delta/test_chain.py",)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
@@ -43,7 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
+        is_beside = item.nodeid.startswith(BESIDE) and not item.nodeid.startswith(NOT_BESIDE)
+        if "spark" in getattr(item, "fixturenames", ()) and not is_beside:
             item.add_marker(pytest.mark.session)
 
 
