@@ -62,10 +62,19 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         _take(cluster.bootstrap, folder / ALL, ALL)
         asked: list[str] = []
         _take(cluster.bootstrap, folder / ALL, ALL, asked)
+        _await_checkpoints(cluster, "stuck 0 1")
         for node, path in cluster.nodes.items():
             shutil.copytree(path / "data", folder / "disk" / str(node))
         (folder / "disk" / "capture.json").write_text(json.dumps(notes_of_disks(folder / ALL)))
         yield Night(folder, opened, asked)
+
+
+def _await_checkpoints(cluster: kafka.Cluster, line: str) -> None:
+    """Waits until a broker noted a high watermark: each does so every `replica.high.watermark.checkpoint.interval.ms`."""
+    until = time.monotonic() + 30
+    while not any(line in (path / "data" / "replication-offset-checkpoint").read_text() for path in cluster.nodes.values()):
+        assert time.monotonic() < until
+        time.sleep(0.2)
 
 
 class Noting(Client):
