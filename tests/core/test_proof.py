@@ -264,6 +264,7 @@ def test_clean_elections_lose_nothing_if_the_metadata_log_shows_all_of_them():
     assert elected(*CLEAN).safe_to_abort
     assert not elected(*CLEAN, confirmed=False).safe_to_abort
     assert not elected(CLEAN[1]).safe_to_abort
+    assert not elected(CLEAN[0]).safe_to_abort
     assert not elected(CLEAN[0], replace(CLEAN[1], is_unclean=True)).safe_to_abort
 
 
@@ -300,6 +301,13 @@ def test_an_abort_of_exactly_this_transaction_proves_it():
     assert "decided ABORT" in row.safety[2].says
     # It may have begun before that transaction did, or records before its decision may be gone.
     assert not judged(dossier={"decisions": (aborted,)}, **cut).safe_to_abort
+    # A later one has no marker here, either: which of them includes it is not known.
+    again = replace(
+        aborted, first_record_offset=95, last_record_offset=97, partitions=None, start_ms=NOON + 2_000, said_ms=NOON + 3_000
+    )
+    again = replace(again, prepared_ms=NOON + 3_000, completed_ms=NOON + 3_020)
+    later = {**cut, "claim": {"record_offset": 97}}
+    assert not judged(dossier={"decisions": (aborted, again)}, span=begun, **later).safe_to_abort
     early = replace(aborted, first_record_offset=80)
     assert not judged(dossier={"decisions": (early,)}, span=begun, **cut).safe_to_abort
 
@@ -309,6 +317,7 @@ def test_under_transactions_v2_the_next_epoch_is_the_end_of_exactly_this_one():
     cut = {"coordinator": COMPACTED, "facts": {"transaction_version": 2}, "claim": {"producer_epoch": 6, "record_offset": 95}}
     assert judged(dossier={"decisions": (ended,)}, **cut).safe_to_abort
     assert not judged(dossier={"decisions": (replace(ended, decided_epoch=7),)}, **cut).safe_to_abort
+    assert not judged(dossier={"decisions": (replace(ended, transaction_version=1),)}, **cut).safe_to_abort
     committed = replace(ended, outcome="COMMIT", state="CompleteCommit")
     assert not judged(dossier={"decisions": (committed,)}, **cut).safe_to_abort
 
