@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -66,7 +67,9 @@ HELD = {"verdict": "LATE", "reason": "OVERDUE", "safe_to_abort": False, "coordin
 def arguments(lines: list[str], shell: str = "bash") -> list[list[bytes]]:
     """What a shell makes of each line's words, in a locale that knows no UTF-8."""
     script = "told() { printf '%s\\0' $# \"$@\"; }\n" + "".join(f"told {line}\n" for line in lines)
-    told = subprocess.run([shell, "-c", script], capture_output=True, check=True, env={"LC_ALL": "C", "BOOTSTRAP": "host:9092"})
+    environment = {"LC_ALL": "C", "BOOTSTRAP": "host:9092"}
+    with TemporaryDirectory() as folder:  # a word that is not quoted may redirect into a file
+        told = subprocess.run([shell, "-c", script], capture_output=True, check=True, env=environment, cwd=folder)
     words = iter(told.stdout.split(b"\0")[:-1])
     return [[next(words) for _ in range(int(count))] for count in words]
 
