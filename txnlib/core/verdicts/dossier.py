@@ -184,6 +184,16 @@ class OpenSpan:
     #: Names of findings of severity ERROR or CRITICAL about the partition.
     alarms: tuple[str, ...] = ()
 
+    @property
+    def judged_copy(self) -> CapturedCopy:
+        """The copy that is judged; one that shows nothing, if none is."""
+        return next((each for each in self.copies if each.is_judged), CapturedCopy())
+
+    @property
+    def first_check(self) -> CheckedBatch | None:
+        """The check of the first open batch."""
+        return next((each for each in self.checks if each.place == "first"), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
@@ -284,3 +294,7 @@ class ClusterFacts:
     coordinators: tuple[CoordinatorPartition, ...] = field(default=())
     fenced: tuple[FencedBroker, ...] = ()
     lowered: tuple[LoweredFeature, ...] = ()
+
+    def coordinator(self, partition: int | None) -> CoordinatorPartition | None:
+        """A partition of `__transaction_state`; None if it is not known."""
+        return next((each for each in self.coordinators if each.partition == partition), None)

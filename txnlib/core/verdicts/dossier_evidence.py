@@ -37,16 +37,15 @@ _COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, coordinators: Coordinators) -> Evidence:
     """The evidence on one open transaction of a dossier."""
     claim = best_claim(dossier.claims, span)
-    copy = next((each for each in span.copies if each.is_judged), CapturedCopy())
+    copy = span.judged_copy
     clocks = clocks_of(span, claim, copy, facts)
+    of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
     matches = matches_of(dossier.decisions, span, clocks, copy)
     coordinator = _coordinator_side(dossier, span, claim, matches, facts, coordinators)
     partition = partition_side(dossier, span, copy, claim, clocks, matches, coordinator, facts)
     cluster = ClusterSide(
         elections=span.elections,
-        coordinator_elections=next(
-            (c.elections for c in facts.coordinators if claim and c.partition == claim.coordinator_partition), ()
-        ),
+        coordinator_elections=of_claim.elections if of_claim else (),
         fenced=facts.fenced,
         lowered=facts.lowered,
         is_confirmed=facts.is_metadata_confirmed,
@@ -105,10 +104,10 @@ def _coordinator_side(
     known_until = None if standing is None else standing.known_until_ms
     missing = coordinators.missing
     decided = [decided_of(match, facts=facts) for match in matches]
-    newest = next((d for d in reversed(decided)), None)
+    newest = decided[-1] if decided else None
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
     due = next((d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT"), None)
-    of_claim = next((each for each in facts.coordinators if claim and each.partition == claim.coordinator_partition), None)
+    of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
     holes = [each.hole_ms for each in facts.coordinators if each.hole_ms is not None]
     state = None if claim is None or claim.state is None else BY_KAFKA_NAME[claim.state]
     high_watermark = None if best is None else best.high_watermark

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
-from txnlib.core.verdicts.coordinator_copies import NO_LEADER, Coordinators
+from txnlib.core.verdicts.coordinator_copies import NO_LEADER, Coordinators, begins_at_start
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CapturedCopy,
@@ -33,7 +33,7 @@ def clocks_of(span: OpenSpan, claim: Claim | None, copy: CapturedCopy, facts: Cl
     """The clock of the partition's leader, compared with that of the id's coordinator."""
     if claim is None:
         return Clocks(differ_ms=UNKNOWN_CLOCKS_DIFFER_MS)
-    of = next((each for each in facts.coordinators if each.partition == claim.coordinator_partition), None)
+    of = facts.coordinator(claim.coordinator_partition)
     leaders = {each.leader for each in (of.copies if of else ()) if each.is_judged}
     if copy.leader not in (None, NO_LEADER) and leaders == {copy.leader}:
         return Clocks()
@@ -52,12 +52,12 @@ def matches_of(decisions: Sequence[CoordinatorDecision], span: OpenSpan, clocks:
 
 def is_begin_known(span: OpenSpan, copy: CapturedCopy) -> bool:
     """Whether the dossier has all markers of the producer that were ever written here."""
-    return max(copy.log_start_offset or 0, copy.read_from_offset or 0) == 0 and len(span.markers) < MOST_MARKERS
+    return begins_at_start(copy) and len(span.markers) < MOST_MARKERS
 
 
 def decided_of(match: Match, *, facts: ClusterFacts, began_later: bool = False, began_before: bool = False) -> Decided:
     decision = match.decision
-    of = next((each for each in facts.coordinators if each.partition == decision.coordinator_partition), None)
+    of = facts.coordinator(decision.coordinator_partition)
     hole = None if of is None else hole_of(of)
     is_followed = of is not None and (hole is None or hole <= decision.first_record_offset)
     newest = of.newest_coordinator_epoch if of is not None else None

@@ -38,7 +38,7 @@ def partition_side(
     facts: ClusterFacts,
 ) -> PartitionSide:
     marker = span.markers[-1] if span.markers else None
-    first = next((each for each in span.checks if each.place == "first"), None)
+    first = span.first_check
     stamped_before = floor = before_first_ms(span.stamps)
     lag = min(span.clock_lag_ms or 0, clocks.offset_ms)
     stamped_after = latest_bound_ms((each.behind_ms for each in span.stamps), floor, lag)
@@ -49,9 +49,8 @@ def partition_side(
     last_write = clock_ms(span.last_timestamp_ms)
     newest_write = newest_ms([before_last, last_write])
     snapshot_from = copy.read_from_offset if (copy.read_from_offset or 0) > (copy.log_start_offset or 0) else None
-    unexplained = span.siblings
     commit = max(
-        unexplained,
+        span.siblings,
         key=lambda each: each.newest_unexplained_commit_ms if each.newest_unexplained_commit_ms is not None else -1,
         default=None,
     )
@@ -88,7 +87,7 @@ def partition_side(
         crc=_crc(span.checks),
         first_seen_ms=_seen_ms(span.earlier, copy, first, floor),
         sibling_commit_ms=_sibling_commit_ms(span.siblings, stamped_before),
-        newest_marker_ms=max((e.newest_unexplained_ms for e in unexplained if e.newest_unexplained_ms is not None), default=None),
+        newest_marker_ms=max((e.newest_unexplained_ms for e in span.siblings if e.newest_unexplained_ms is not None), default=None),
         newest_commit_ms=commit.newest_unexplained_commit_ms if commit else None,
         newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
         clocks_differ_ms=max(CLOCKS_DIFFER_MS, clocks.differ_ms) if matches else CLOCKS_DIFFER_MS,

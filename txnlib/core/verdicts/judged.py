@@ -8,7 +8,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.verdicts.ages import known_at_ms
 from txnlib.core.verdicts.cause import Cause, causes
 from txnlib.core.verdicts.coordinator_copies import Coordinators
-from txnlib.core.verdicts.dossier import CapturedCopy, ClusterFacts, Dossier, OpenSpan
+from txnlib.core.verdicts.dossier import ClusterFacts, Dossier, OpenSpan
 from txnlib.core.verdicts.dossier_evidence import evidence_of
 from txnlib.core.verdicts.dossier_partition import committed_siblings, is_same_transaction
 from txnlib.core.verdicts.evidence import Evidence
@@ -80,8 +80,7 @@ def _judged(span: OpenSpan, evidence: Evidence, facts: ClusterFacts) -> JudgedTr
     judgement = judge(evidence, thresholds, version)
     cure = remedy(evidence, judgement, thresholds, version)
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    copy = next((each for each in span.copies if each.is_judged), CapturedCopy())
-    first = next((each for each in span.checks if each.place == "first"), None)
+    copy, first = span.judged_copy, span.first_check
     seen = {each.run_id: each.as_of_ms for each in span.earlier if is_same_transaction(each, copy, first) is not False}
     written = clock_ms(span.last_timestamp_ms)
     end = copy.high_watermark if copy.high_watermark is not None else copy.end_offset

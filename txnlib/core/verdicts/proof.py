@@ -293,11 +293,11 @@ def _by_no_loss(case: Case) -> _Way:
 
 def _by_clean_elections(case: Case, first: int, newest: int) -> _Way:
     """The metadata log shows each election since, all of them clean, and a leader at all times."""
-    later = {each.leader_epoch: each for each in case.evidence.in_cluster.elections if (each.leader_epoch or 0) > first}
+    shown = {each.leader_epoch for each in case.evidence.in_cluster.elections}
     unclean = _unclean(case, first)
     if unclean is not None:
         return _Way(False, f"leader epoch {unclean.leader_epoch} began with an unclean election, or without a leader")
-    is_every = set(later) >= set(range(first + 1, newest + 1))
+    is_every = shown >= set(range(first + 1, newest + 1))
     if not is_every or not case.evidence.in_cluster.is_confirmed:
         return _Way(
             False, f"leaders changed since (leader epoch {first} to {newest}), and nothing shows that their elections were clean"

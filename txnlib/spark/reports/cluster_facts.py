@@ -87,7 +87,7 @@ def _coordinators(
         F.max(latest_ms("hole_ms")).alias("hole_ms"),
     )
     elections = elections_of(partition_assignments.where(is_coordinator)).drop("topic")
-    alarms = findings.where(is_coordinator & is_alarming()).groupBy("partition").agg(_names().alias("alarms"))
+    alarms = alarms_of(findings.where(is_coordinator), "partition")
     joined = copies
     for part in (logs, elections, alarms):
         joined = joined.join(broadcast(part), on="partition", how="left")
@@ -100,8 +100,9 @@ def is_alarming() -> Column:
     return F.col("severity").isin(alarming) | (F.col("name") == Finding.WRONG_COORDINATOR_PARTITION.name)
 
 
-def _names() -> Column:
-    return F.sort_array(F.collect_set("name"))
+def alarms_of(findings: DataFrame, *key: str) -> DataFrame:
+    """The names of findings that forbid an abort of what has the key. Columns: key, alarms."""
+    return findings.where(is_alarming()).groupBy(*key).agg(F.sort_array(F.collect_set("name")).alias("alarms"))
 
 
 def elections_of(partition_assignments: DataFrame) -> DataFrame:

@@ -40,7 +40,7 @@ from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import open_spans
-from txnlib.spark.reports.cluster_facts import copies_of_partitions, elections_of, is_alarming
+from txnlib.spark.reports.cluster_facts import alarms_of, copies_of_partitions, elections_of, is_alarming
 from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION
 from txnlib.spark.typed_rows import struct, struct_of
 
@@ -82,7 +82,7 @@ def dossiers(
         elections_of(partition_assignments.join(broadcast(here), on=list(TOPIC_PARTITION), how="left_semi")),
         _clocks(here, transactions),
         _clock_lags(here, transactions, producer_spans),
-        findings.where(is_alarming()).groupBy(*TOPIC_PARTITION).agg(_names().alias("alarms")),
+        alarms_of(findings, *TOPIC_PARTITION),
     )
     spans = opened.join(broadcast(_markers(opened, producer_spans)), on=list(PRODUCER), how="left")
     for part in of_spans:
@@ -102,10 +102,6 @@ def dossiers(
 
 
 _MARKER_BEFORE: Final = ("offset", "type", "epoch", "coordinator_epoch", "ms")
-
-
-def _names() -> Column:
-    return F.sort_array(F.collect_set("name"))
 
 
 def _opened(producer_spans: DataFrame) -> DataFrame:
