@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from txnlib.core.kafka.record_batch import COMPRESSION_MASK, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION, CompressionType
+from txnlib.core.kafka.record_batch import COMPRESSION_MASK, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, CompressionType, stored_crc
 from txnlib.core.kafka.wire import MAX_INT32
 from txnlib.readers.range_crc import crc32, crc32c
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
@@ -119,15 +119,14 @@ def is_plausible(headers: Headers) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def is_crc_valid(buffer: Buffer, position: int, end: int) -> bool:
     """Whether the CRC of the batch in [position, end) matches, for any magic."""
-    stored, start, is_crc32c = stored_crc(buffer, position)
+    stored, start, is_crc32c = crc_of(buffer, position)
     return (crc32c if is_crc32c else crc32)(buffer, start, end) == stored
 
 
-def stored_crc(buffer: Buffer, position: int) -> tuple[int, int, bool]:
-    """The CRC in the header of a batch, the position of the first byte that it covers, and whether it is CRC-32C."""
-    if buffer[position + MAGIC_POSITION] == 2:
-        return int.from_bytes(buffer[position + 17 : position + 21], "big"), position + CRC_STARTS_AT, True
-    return int.from_bytes(buffer[position + 12 : position + 16], "big"), position + MAGIC_POSITION, False
+def crc_of(buffer: Buffer, position: int) -> tuple[int, int, bool]:
+    """`stored_crc` of the batch at a position; the bytes that it covers begin at a position, too."""
+    stored, begin, is_crc32c = stored_crc(buffer[position : position + CRC_STARTS_AT])
+    return stored, position + begin, is_crc32c
 
 
 def read_int32(buffer: Buffer, position: int) -> int:

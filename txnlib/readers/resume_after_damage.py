@@ -14,6 +14,7 @@ from txnlib.readers.header_columns import (
     MIN_LENGTH,
     PAGE,
     Headers,
+    crc_of,
     gather,
     header_at,
     is_crc_valid,
@@ -22,7 +23,6 @@ from txnlib.readers.header_columns import (
     leader_epochs,
     read_int32,
     read_int64,
-    stored_crc,
 )
 from txnlib.readers.range_crc import RangeCrcs
 from txnlib.readers.reader_state import ReaderState
@@ -72,7 +72,7 @@ class BatchChecks:
         """Whether the CRC of the batch in [position, end) matches, for any magic."""
         if self._origin is None or position < self._origin or end - position <= PAGE:
             return is_crc_valid(self.buffer, position, end)
-        stored, start, is_crc32c = stored_crc(self.buffer, position)
+        stored, start, is_crc32c = crc_of(self.buffer, position)
         if is_crc32c not in self._ranges:
             self._ranges[is_crc32c] = RangeCrcs(self.buffer, self._origin, is_crc32c=is_crc32c)
         return self._ranges[is_crc32c].crc(start, end) == stored

@@ -18,6 +18,7 @@ from typing import Final
 
 import google_crc32c
 
+from txnlib.core.kafka.record_batch import CRC_STARTS_AT, stored_crc
 from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, MovedError, check
 from txnlib.wire_capture.cluster import Partition
 
@@ -25,8 +26,6 @@ from txnlib.wire_capture.cluster import Partition
 _START: Final = struct.Struct(">qi")
 #: Position of the leader epoch (format 2), of the magic, and of the last offset's delta (format 2).
 _EPOCH_AT, _MAGIC_AT, _DELTA_AT = 12, 16, 23
-#: Position of the CRC, and of the first byte that it covers: of formats 0 and 1, and of format 2.
-_OLD_CRC_AT, _CRC_AT, _CRC_FROM = 12, 17, 21
 _MAGIC_2: Final = 2
 _HEADER: Final = 61
 #: Bytes asked for at once. A larger batch is returned whole nevertheless (KIP-74).
@@ -121,13 +120,12 @@ def _last_offset(records: bytes, at: int, base: int, stop: int) -> tuple[int, in
 
 def _is_crc_valid(batch: memoryview) -> bool:
     """Whether the CRC of a batch or message matches. Kafka: `DefaultRecordBatch.isValid`, `LegacyRecord.isValid`."""
-    if len(batch) <= _MAGIC_AT:
+    magic = batch[_MAGIC_AT] if len(batch) > _MAGIC_AT else None
+    if magic is None or magic > _MAGIC_2 or (magic == _MAGIC_2 and len(batch) < _HEADER):
         return False
-    if batch[_MAGIC_AT] < _MAGIC_2:
-        return zlib.crc32(batch[_MAGIC_AT:]) == int.from_bytes(batch[_OLD_CRC_AT:_MAGIC_AT], "big")
-    if batch[_MAGIC_AT] > _MAGIC_2 or len(batch) < _HEADER:
-        return False
-    return int(google_crc32c.value(bytes(batch[_CRC_FROM:]))) == int.from_bytes(batch[_CRC_AT:_CRC_FROM], "big")
+    stored, begin, is_crc32c = stored_crc(bytes(batch[:CRC_STARTS_AT]))
+    covered = bytes(batch[begin:])
+    return stored == (google_crc32c.value(covered) if is_crc32c else zlib.crc32(covered))
 
 
 def fetch(

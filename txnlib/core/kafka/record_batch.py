@@ -51,11 +51,24 @@ CRC_STARTS_AT: Final = 21
 #: `max.message.bytes`, 1 MiB by default; but 22 KB of compressed data may claim to be 1.5 GB.
 MAX_BODY_BYTES: Final = 64 << 20
 
+#: Positions of the stored CRC: of a batch of version 2, and of the messages before, whose CRC-32 covers all from the magic on.
+_CRC_AT, _OLD_CRC_AT = 17, 12
+
 COMPRESSION_MASK: Final = 0x07
 TIMESTAMP_TYPE_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
+
+
+def stored_crc(header: bytes) -> tuple[int, int, bool]:
+    """The CRC in the first CRC_STARTS_AT bytes of a batch, where the bytes that it covers begin, and whether it is CRC-32C.
+
+    Kafka: `DefaultRecordBatch.checksum`, `LegacyRecord.checksum`.
+    """
+    if header[MAGIC_POSITION] == 2:
+        return int.from_bytes(header[_CRC_AT:CRC_STARTS_AT], "big"), CRC_STARTS_AT, True
+    return int.from_bytes(header[_OLD_CRC_AT:MAGIC_POSITION], "big"), MAGIC_POSITION, False
 
 
 class CompressionType(IntEnum):
