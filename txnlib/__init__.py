@@ -15,6 +15,7 @@ from txnlib.errors import (
     BusyError,
     ConfigError,
     MissingExtraError,
+    OvertakenError,
     MissingTableError,
     StepError,
     TxnlibError,
@@ -43,6 +44,7 @@ __all__ = [
     "UnfinishedError",
     "StepError",
     "BusyError",
+    "OvertakenError",
     "MissingExtraError",
     "__version__",
 ]

@@ -242,7 +242,8 @@ def audit(
     but UNKNOWN.
 
     Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json, UnreadableInputError if there
-    is no Kafka log, BusyError if another audit of the cluster is running, and StepError if a table could not be made.
+    is no Kafka log, BusyError or OvertakenError if another audit of the cluster is running or has just ended, and StepError if a
+    table could not be made.
     Tables: docs/tables.md. Source of the verdicts: docs/rules.md.
     """
     inputs = (capture,) if isinstance(capture, str | Path) else tuple(capture)

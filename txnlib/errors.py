@@ -63,9 +63,9 @@ class MissingTableError(TxnlibError):
         return f"table {self.name} is missing: run the job {self.job} first, with the same --output"
 
 
-#: Message and remedy for an unfinished audit, by its status in `audit_runs`.
-_HAS_NOT_ENDED: Final = "has not ended. Wait for it; if it was killed, audit the same capture again"
-_BECAME: Final = {
+#: What became of an unfinished audit, and what to do, by its status in `audit_runs`.
+HAS_NOT_ENDED: Final = "has not ended. Wait for it; if it was killed, audit the same capture again"
+UNFINISHED: Final = {
     "FAILED": "failed. Audit the same capture again",
     "DIED": "was killed. Audit the same capture again",
     "INGESTED": "has read the logs only. Run the job reconstruct_state next, with the same --output",
@@ -83,7 +83,7 @@ class UnfinishedError(MissingTableError):
     def __str__(self) -> str:
         return (
             f"table {self.name} is not there yet: the audit of cluster {self.cluster} that began at {_instant(self.began_ms)} "
-            f"{_BECAME.get(self.status, _HAS_NOT_ENDED)}"
+            f"{UNFINISHED.get(self.status, HAS_NOT_ENDED)}"
         )
 
 
@@ -112,6 +112,20 @@ class BusyError(TxnlibError):
             f"another audit of cluster {self.cluster} is writing to these tables: run {self.run_id} by {self.owner} "
             f"(host, process id, start), since {_instant(self.since_ms)}. Nothing was written. "
             "Wait until it has ended and try again; if you know that it has died, add --take-over"
+        )
+
+
+class OvertakenError(TxnlibError):
+    """Another audit of the cluster has ended since this one decided which run it continues: exit code 1."""
+
+    def __init__(self, cluster: str, run_id: str, other: str) -> None:
+        super().__init__(cluster, run_id, other)
+        self.cluster, self.run_id, self.other = cluster, run_id, other
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id} of cluster {self.cluster} cannot go on: another audit, run {self.other}, has ended since it began. "
+            "Nothing was written. Audit the capture again"
         )
 
 

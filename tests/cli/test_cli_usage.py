@@ -234,3 +234,31 @@ def test_no_cell_of_csv_is_a_formula_and_numbers_stay_numbers():
         assert row["names"].lstrip()[0] in "'\\"
         assert row["name"].removeprefix("'").endswith(text.strip())
         assert row["number"] == "-7"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "options", "note"),
+    [
+        (["DONE", "DONE"], [], ""),
+        (["DONE", "DIED"], [], f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} was killed. Audit"),
+        (["DONE", "RUNNING"], [], f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} has not ended. Wait"),
+        (["DIED", "DONE"], [], ""),
+        (["DONE", "DIED"], ["--run", f"test-{NOW}"], ""),
+        (
+            ["DONE", "DIED"],
+            ["--run", f"test-{NOW + 1}"],
+            f"run test-{NOW + 1} was killed. Audit the same capture again. Its tables",
+        ),
+        (
+            ["FAILED"],
+            [],
+            f"run test-{NOW} failed. Audit the same capture again. Its tables may lack rows",
+        ),
+    ],
+)
+def test_a_run_that_has_not_ended_is_named_whether_it_is_shown_or_not(tmp_path, statuses, options, note):
+    for number, status in enumerate(statuses):
+        a_late(tmp_path, f"of-run-{number}", write_run(tmp_path, NOW + number, status))
+    code, _, err = txn_audit(tmp_path, "find-late", *options)
+    assert code == 0
+    assert err.startswith(f"txn-audit: {note}") if note else err == ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
+from txnlib.core.chains import Chain
 from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.delta.chain import Chain
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore, Store
 from txnlib.spark.schemas import COVERAGE, RECORD_BATCHES

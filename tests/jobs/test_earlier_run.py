@@ -13,8 +13,9 @@ from tests.support import live_output
 from tests.support.frames import empty
 from tests.support.memory_audits import audited
 from txnlib.delta.store import stored_schema
+from txnlib.incremental import history_of
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.tables import ENDED_BY, REPORT
+from txnlib.pipeline.tables import ENDED_BY, REPORT, earlier_rows_of
 from txnlib.settings import Settings
 from txnlib.spark.reports.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.schemas import TABLES
@@ -54,16 +55,18 @@ def told(spark, statuses, night_of_warning):
     }
     runs = [{**nights[night], "status": status} for night, status in enumerate(statuses)]
     other = {"cluster": "us", "run_id": "us", "as_of": NIGHT + timedelta(days=len(statuses) - 0.5), "status": "DONE"}
+    made = {"settings": "{}", "version": "1", "finished_at": NIGHT}
     tables = Nights(
         spark,
         {
-            "audit_runs": [*runs, other],
+            "audit_runs": [row | made for row in (*runs, other)],
             "open_transactions": [{**nights[night_of_warning], **HANGING}],
             "ended_transactions": [],
         },
     )
     as_of_ms = round((NIGHT + timedelta(days=len(statuses))).timestamp() * 1000)
-    run = Run(spark, tables, Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given"), NIGHT)
+    settings = Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given")
+    run = Run(spark, tables, settings, NIGHT, history=history_of(tables, "eu"))
     return next(step for step in REPORT if step.name == "ended_transactions").transform(run).collect()
 
 
@@ -94,3 +97,24 @@ def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, c
     names = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
     assert [[row[name] for name in names] for row in rows] == [[aborted[name] for name in names]]
     assert (rows[0]["verdict"], rows[0]["how"], rows[0]["outcome"]) == ("HANGING", "BY_HAND", "ABORT")
+
+
+def test_what_a_dead_night_had_found_is_still_new_to_the_next_one(spark):
+    """`first_seen` and `runs_seen` count finished audits, as far as anybody read their reports."""
+    found = {"cluster": "eu", "as_of": NIGHT, "topic": "orders", "partition": 0, "producer_id": 7, "start_offset": 5}
+    runs = [{"cluster": "eu", "run_id": f"night-{night}", "as_of": NIGHT + timedelta(days=night)} for night in range(2)]
+    made = {"settings": "{}", "version": "1", "finished_at": NIGHT}
+    tables = Nights(
+        spark,
+        {
+            "audit_runs": [runs[0] | made | {"status": "DIED"}, runs[1] | made | {"status": "DONE"}],
+            "open_transactions": [found | run for run in runs],
+        },
+    )
+    as_of_ms = round((NIGHT + timedelta(days=2)).timestamp() * 1000)
+    run = Run(
+        spark, tables, Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given"), NIGHT, history=history_of(tables, "eu")
+    )
+    earlier = earlier_rows_of("open_transactions")(run)
+    assert earlier is not None
+    assert [row["run_id"] for row in earlier.collect()] == ["night-1"]

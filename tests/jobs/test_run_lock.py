@@ -10,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 import psutil
 import pytest
 
+from txnlib.core.chains import Chain
 from txnlib.delta.store import RunStore, Store
-from txnlib.errors import BusyError
+from txnlib.errors import BusyError, OvertakenError
+from txnlib.incremental import history_of
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_lock import announce, claim, settle
 from txnlib.pipeline.run_owner import LEASE, is_alive, this_process
@@ -111,3 +113,57 @@ def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp
     assert noted(spark, tmp_path) == [("c-1", "RUNNING", "elsewhere 1 1")]
     claim(here, take_over=True)
     assert noted(spark, tmp_path) == [("c-1", "RUNNING", here.owner)]
+
+
+def place_of(spark, out, as_of_ms, owner, night, chain="c-1", **more):
+    """A run at a place in a chain, opened now."""
+    settings = Settings(cluster="c", as_of_ms=as_of_ms, as_of_basis="given", chain=chain, night=night)
+    store = Store(spark, str(out))
+    tables = RunStore(store, "c", settings.run_id, Chain(chain, night))
+    return Run(spark, tables, settings, NOW, owner=owner, history=history_of(store, "c"), **more)
+
+
+def ended(run):
+    claim(run)
+    run.note("DONE")
+
+
+def test_an_audit_that_ended_since_another_was_opened_refuses_it(spark, tmp_path):
+    """Both would continue night 0, and each would lack what the other had read."""
+    ended(place_of(spark, tmp_path, 1, this_process(), 0))
+    first, second = (place_of(spark, tmp_path, at, this_process(), 1) for at in (2, 3))
+    ended(first)
+    before = noted(spark, tmp_path)
+    with pytest.raises(OvertakenError, match=r"run c-3 .* another audit, run c-2, has ended .*\. Nothing was written"):
+        claim(second)
+    assert noted(spark, tmp_path) == before
+    ended(place_of(spark, tmp_path, 3, this_process(), 2))
+
+
+@pytest.mark.parametrize(
+    ("as_of_ms", "chain", "night", "status", "is_refused"),
+    [
+        pytest.param(3, "c-1", 1, "DONE", True, id="another took its place"),
+        pytest.param(3, "c-1", 1, "DIED", True, id="another that died replaced its rows"),
+        pytest.param(3, "c-1", 0, "DIED", True, id="the first night was read again"),
+        pytest.param(3, "c-1", 2, "DONE", True, id="another continues it"),
+        pytest.param(3, "c-1", 2, "DIED", False, id="another that died continued it"),
+        pytest.param(3, "c-3", 0, "DONE", False, id="another chain began"),
+        pytest.param(2, "c-1", 1, "DONE", False, id="itself"),
+    ],
+)
+def test_a_run_is_opened_again_only_in_its_place(spark, tmp_path, as_of_ms, chain, night, status, is_refused):
+    ended(place_of(spark, tmp_path, 1, this_process(), 0))
+    ingested = place_of(spark, tmp_path, 2, this_process(), 1)
+    claim(ingested)
+    ingested.note("INGESTED")
+    other = place_of(spark, tmp_path, as_of_ms, this_process(), night, chain)
+    other.started_at += timedelta(minutes=1)
+    claim(other)
+    other.note(status)
+    again = place_of(spark, tmp_path, 2, this_process(), 1, began_at=NOW)
+    if is_refused:
+        with pytest.raises(OvertakenError, match=f"run c-2 .* run c-{as_of_ms}, "):
+            claim(again)
+    else:
+        claim(again)

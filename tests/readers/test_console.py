@@ -144,7 +144,6 @@ def test_a_text_is_one_segment(name: str) -> None:
         "newest_broker_ms": newest,
         "unreadable": [],
         "landmarks": None,
-        "last_offset_before": None,
     }
 
 

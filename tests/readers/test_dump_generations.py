@@ -95,7 +95,6 @@ SEGMENT = {
     "newest_broker_ms": START + 62_000,
     "unreadable": [],
     "landmarks": None,
-    "last_offset_before": None,
 }
 
 

@@ -140,7 +140,7 @@ def test_reading_resumes_with_the_epoch_of_the_last_batch_unless_the_next_denies
     row = noted(first)
     for more, expected in (([], 5), (higher, 5), ([bytes(200)], 5), (lower, None)):
         content = b"".join([*first, *more])
-        at = resume_position(content, len(content), row["landmarks"], row["last_offset_before"])
+        at = resume_position(content, len(content), row["landmarks"])
         assert at == (None if expected is None else ReaderState(len(b"".join(first)), 1, expected))
 
 

@@ -17,6 +17,7 @@ from txnlib.readers import arrow_schemas, segment_fingerprint
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.file_parts import Part, put_together
 from txnlib.readers.reader_state import ReaderState
+from txnlib.readers.resumed_copies import read_before
 from txnlib.readers.segment_fingerprint import resume_position
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
@@ -66,23 +67,7 @@ def night_of(path: Path, content: bytes) -> tuple[list[dict[str, Any]], dict[str
 
 def position_in(path: Path, segment: dict[str, Any]) -> ReaderState | None:
     with files.open_buffer(str(path)) as opened:
-        return resume_position(opened.buffer, opened.size, segment["landmarks"], segment["last_offset_before"])
-
-
-def earlier_part(segment: dict[str, Any], at: ReaderState) -> dict[str, Any]:
-    """As `incremental.resumed_segments.resumed_parts` makes it."""
-    is_last_unchanged = segment["landmarks"][-1]["position"] < at.position
-    return {
-        **segment,
-        "end_offset": at.last_offset + 1,
-        "batches": segment["batches"] - (not is_last_unchanged),
-        "tail": None,
-        "is_decoded": None,
-        "unreadable": [stretch for stretch in segment["unreadable"] if stretch["position"] < at.position],
-        "landmarks": [mark for mark in segment["landmarks"] if mark["position"] < at.position],
-        "last_offset_before": segment["last_offset_before"] if is_last_unchanged else None,
-        "part_position": 0,
-    }
+        return resume_position(opened.buffer, opened.size, segment["landmarks"])
 
 
 def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, Any], at: ReaderState) -> None:
@@ -90,7 +75,7 @@ def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, A
     kept = [row for row in before if row["position"] < at.position]
     assert kept + rows("record_batches", path, part) == rows("record_batches", path)
     (new,) = rows(SEGMENT_PARTS_TABLE, path, part)
-    together = put_together([new, earlier_part(segment, at)])
+    together = put_together([new, read_before(segment, str(path), at.position, at.last_offset)])
     assert pa.RecordBatch.from_pylist([together], schema=arrow_schemas.SEGMENTS).to_pylist() == rows("segments", path)
 
 
@@ -161,15 +146,13 @@ def test_a_last_batch_that_is_damaged_since_is_no_place_to_resume(path):
     assert position_in(path, segment) is None
 
 
-def test_a_last_batch_that_the_next_one_denies_is_read_again(path):
+def test_a_last_batch_that_the_next_one_denies_is_no_place_to_resume(path):
     """No CRC covers an offset: that the last batch had a wrong one shows only at the batch behind it."""
     end = 5
     log = [to_bytes(N(at=at, ts=TS)) for at in (*range(end), end + 9)]
-    before, segment = night_of(path, b"".join(log))
+    _, segment = night_of(path, b"".join(log))
     path.write_bytes(b"".join([*log, to_bytes(N(at=end + 1, ts=TS))]))
-    at = position_in(path, segment)
-    assert at == ReaderState(segment["landmarks"][-1]["position"], end - 1)
-    same_as_whole(path, before, segment, at)
+    assert position_in(path, segment) is None
 
 
 def test_a_segment_that_shrank_is_read_whole(path):

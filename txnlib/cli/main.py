@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from txnlib.cli.commands import COMMANDS, PROGRAM, Reads, parser
 from txnlib.core.display import printable
 from txnlib.errors import TxnlibError
+from txnlib.queries.rows import Run
 
 if TYPE_CHECKING:
     from txnlib.render.command_output import CommandOutput
@@ -26,11 +27,6 @@ def answer_of(command: str) -> Callable[..., CommandOutput]:
     module, _, function = COMMANDS[command].answer.partition(":")
     answer: Callable[..., CommandOutput] = getattr(import_module(f"txnlib.cli.{module}"), function)
     return answer
-
-
-def answer_to(options: Namespace) -> CommandOutput:
-    """The answer to a parsed command line. Raises TxnlibError."""
-    return answer_of(options.command)(*_handed(COMMANDS[options.command].reads, options), options)
 
 
 def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
@@ -52,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command is None:
             asked.print_help()
             return 0
-        answer = answer_to(options)
+        read = _handed(COMMANDS[options.command].reads, options)
+        answer = answer_of(options.command)(*read, options)
+        notes = [*(each.note for each in read if isinstance(each, Run) and each.note), *answer.notes]
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         text = answer.text(options.format, width=width, is_wide=options.wide)
     except SystemExit as exited:  # argparse, after --help or bad usage
@@ -61,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(str(error), 2)
     except Exception as error:  # last line of defence: report the failure and exit with 1
         return _say(f"failed: {type(error).__name__}: {error}", 1)
-    for note in answer.notes:
+    for note in notes:
         _say(note, 0)
     return max(_print(text), answer.exit_code)
 

@@ -11,16 +11,13 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from txnlib.core.schema.rows_of_runs import quoted
+
 #: Number of commits to search, newest first. Audits of other clusters commit to the same tables.
 LOOKED_AT: Final = 20
 #: More files than this, if smaller on average than that, are compacted, because every reader of the run opens each file.
 MANY_FILES: Final = 64
 SMALL_FILE_BYTES: Final = 16 << 20
-
-
-def quoted(text: str) -> str:
-    """The text as a Spark SQL literal. Names of clusters may contain any character."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.schema.rows_of_runs import OF_LOG
-from txnlib.delta.commits import quoted
+from txnlib.core.schema.rows_of_runs import OF_LOG, quoted
 from txnlib.delta.store import Store, again_after_conflicts
 from txnlib.spark.schemas import TABLES
 

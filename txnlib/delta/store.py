@@ -20,14 +20,15 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from txnlib.core.chains import Chain
 from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN
+from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, earlier_rows, quoted, replaced_rows
 from txnlib.delta import local_tables
-from txnlib.delta.chain import Chain
-from txnlib.delta.commits import Commit, commit_notes, newest_commit, quoted
+from txnlib.delta.commits import Commit, commit_notes, newest_commit
 from txnlib.delta.constraints import options_of
 from txnlib.delta.session import is_driver_local
 from txnlib.errors import MissingTableError, UsageError
+from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import collect, local_relation
 from txnlib.spark.schemas import CHAIN_COLUMNS, RUN_COLUMNS, TABLES, conform
 
@@ -197,7 +198,9 @@ class RunStore:
         if name not in OF_LOG or self.chain is None or self.chain.night == 0:
             return written
         copies = self._copies[name] if name in self._copies else self.read("coverage")
-        return written.unionByName(self.chain.earlier_rows(name, self.store.read_all(name), copies))
+        stored = self.store.read_all(name).where((F.col("chain") == self.chain.name) & (F.col("night") < self.chain.night))
+        counted = self.store.spark.sql(earlier_rows(name), stored=stored, copies=broadcast(copies))
+        return written.unionByName(counted.select(*TABLES[name].names))
 
     def read_written(self, name: str) -> DataFrame:
         """The rows that this run wrote: of a table with rows of the log, only what was new."""
@@ -256,7 +259,7 @@ class RunStore:
     def _replaced(self, name: str) -> str:
         """The condition on rows that a write of this run replaces."""
         if name in OF_LOG and self.chain is not None and not self.store.is_older(name):
-            return self.chain.replaced(self.run_id)
+            return replaced_rows(self.chain, self.run_id)
         return f"run_id = {quoted(self.run_id)}"
 
     def _collected(self, name: str, frame: DataFrame) -> pa.Table | None:

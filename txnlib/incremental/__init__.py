@@ -10,14 +10,14 @@ In reading order:
 from __future__ import annotations
 
 from txnlib.incremental.resumption import Resumption, with_resumed_copies
-from txnlib.incremental.earlier_run import EarlierRun, chains_of_others, finished_runs, resume_from, read_segments
+from txnlib.incremental.earlier_run import EarlierRun, history_of, read_segments, resume_from, runs_to_continue
 
 __all__ = [
     "Resumption",
     "with_resumed_copies",
     "EarlierRun",
-    "chains_of_others",
-    "finished_runs",
-    "resume_from",
+    "history_of",
     "read_segments",
+    "resume_from",
+    "runs_to_continue",
 ]

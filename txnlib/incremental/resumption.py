@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 
 from txnlib.incremental.appended_partitions import APPENDED, AppendedPartition, appended_partitions
 from txnlib.incremental.earlier_run import EarlierRun, read_segments
-from txnlib.incremental.resumed_segments import first_segments, resumed_frame
+from txnlib.incremental.resumed_segments import resumed_frame
 from txnlib.incremental.resumed_spans import not_ended_before, resumed_spans
 from txnlib.readers.capture import Capture
+from txnlib.readers.resumed_copies import first_segments
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.producers.partition_transactions import partition_transactions
@@ -64,7 +65,7 @@ class Resumption:
         first = first_segments(self.capture)
         resumed = {(each.topic, each.partition, each.source) for each in self.capture.resumed}
         since = {tuple(row[name] for name in COPY): row["batches_since"] for row in self._nights("batches_since")}
-        rows = [(*copy, since.get(copy, self.earlier.night), first[copy]) for copy in sorted(resumed)]
+        rows = [(*copy, since.get(copy, self.earlier.run.night), first[copy]) for copy in sorted(resumed)]
         return local_rows(self.spark, rows, _COUNTED)
 
     def _nights(self, column: str) -> list[dict[str, object]]:
@@ -96,7 +97,7 @@ class Resumption:
     def _with_spans_since(self, coverage: DataFrame) -> DataFrame:
         since = {(row["topic"], row["partition"]): row["spans_since"] for row in self._nights("spans_since")}
         rows = [
-            (topic, partition, source, since.get((topic, partition), self.earlier.night))
+            (topic, partition, source, since.get((topic, partition), self.earlier.run.night))
             for topic, partition, source, _ in self.appended
         ]
         nights = local_rows(self.spark, rows, "topic string, partition int, source string, spans_since int")

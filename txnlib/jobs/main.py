@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from txnlib.errors import BusyError, StepError, TxnlibError
+from txnlib.errors import BusyError, OvertakenError, StepError, TxnlibError
 from txnlib.jobs import traces
 from txnlib.jobs.log_lines import LINES, set_up
 from txnlib.jobs.options import request_of
@@ -54,7 +54,7 @@ def failure(error: Exception) -> tuple[int, str]:
     if isinstance(error, StepError):
         return 1, f"the audit failed {error}"
     if isinstance(error, TxnlibError):
-        return (1 if isinstance(error, BusyError) else 2), str(error)
+        return (1 if isinstance(error, BusyError | OvertakenError) else 2), str(error)
     found = failure_of(texts_of(error))
     return 1, f"the audit failed: {found.says}. {found.cause.remedy}"
 

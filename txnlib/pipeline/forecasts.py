@@ -57,15 +57,8 @@ class EarlierRuns:
 
 
 def _earlier_runs(run: Run) -> EarlierRuns:
-    store = run.tables.store
-    if not store.exists("audit_runs"):
-        return EarlierRuns(run, {})
-    as_of_ms = F.unix_millis("as_of")
-    is_of_cluster = (F.col("cluster") == run.settings.cluster) & (F.col("run_id") != run.tables.run_id)
-    finished = store.read_all("audit_runs").where(is_of_cluster & (F.col("status") == "DONE"))
-    is_before = as_of_ms < run.settings.as_of_ms
-    newest = finished.where(is_before).orderBy(F.desc("as_of")).limit(MOST_RUNS).select("run_id", as_of_ms.alias("as_of_ms"))
-    return EarlierRuns(run, {row["run_id"]: row["as_of_ms"] for row in newest.collect()})
+    newest = run.history.before(run.settings.as_of_ms)[:MOST_RUNS]
+    return EarlierRuns(run, {each.run_id: each.as_of_ms for each in newest})
 
 
 def _forecast(run: Run) -> None:

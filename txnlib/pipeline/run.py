@@ -11,15 +11,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from txnlib.core.chains import Chain, History
 from txnlib.core.display import size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
-from txnlib.delta.chain import Chain
 from txnlib.delta.session import delta_session
 from txnlib.delta.store import RunStore, Store
 from txnlib.delta.tuning import Plans, Tuning
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.incremental import EarlierRun, Resumption, chains_of_others, finished_runs, read_segments, resume_from
+from txnlib.incremental import EarlierRun, Resumption, history_of, read_segments, resume_from, runs_to_continue
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
@@ -53,6 +53,10 @@ class Run:
     capture: Capture | None = None
     #: How an incremental run resumes from an earlier one.
     resumption: Resumption | None = None
+    #: The finished runs of the cluster when the run was opened.
+    history: History = field(default_factory=History)
+    #: When a run that was opened again began; None for any other.
+    began_at: datetime | None = None
     #: The process that carries out the run: host, process id, start.
     owner: str = field(default_factory=this_process)
     #: Called with each line of progress.
@@ -124,55 +128,58 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     scale, tuning = scale_of(capture.size, capture.size_of_topics), Tuning(spark)
     tuning.tune(Plans.SMALL if scale is Scale.ALL_FIT else Plans.FEW_ROWS)
     store = _store(request, spark, scale)
-    capture, earlier, newest_ms = _continue(request, given, capture, store, say)
+    history = history_of(store, _cluster(request, given, capture))
+    capture, earlier, newest_ms = _continue(request, given, capture, store, history, say)
     capture = split_large_files(spark, capture)
     settings = _decide(request, given, capture, spark, earlier, newest_ms)
-    others = chains_of_others(store, settings.cluster, settings.run_id)
-    settings = settings.model_copy(update=_place_of(settings, earlier, others))
-    tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, others))
+    chain, night = history.next_place(settings.run_id, None if earlier is None else earlier.run)
+    settings = settings.model_copy(update={"chain": chain, "night": night})
+    tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
     resumption = None if earlier is None else Resumption(spark, capture, earlier, tables)
-    return Run(spark, tables, settings, started_at, capture.inputs, capture, resumption, say=say, tuning=tuning, scale=scale)
+    return Run(
+        spark,
+        tables,
+        settings,
+        started_at,
+        capture.inputs,
+        capture,
+        resumption,
+        history,
+        say=say,
+        tuning=tuning,
+        scale=scale,
+    )
 
 
 def _continue(
-    request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, say: Callable[[str], object]
+    request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, history: History, say: Callable[[str], object]
 ) -> tuple[Capture, EarlierRun | None, int | None]:
     """The part of the capture to read, the run to continue, and the newest broker-stamped time, if it was searched for."""
     if request.mode != INCREMENTAL:
         return capture, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
-    for earlier in finished_runs(store, _cluster(request, given, capture), known_ms, request.detail):
+    for earlier in runs_to_continue(store, _cluster(request, given, capture), history, known_ms, request.detail):
         found = resume_from(store.spark, capture, earlier.tables)
         if found is None:
             continue
         newest_ms = _newest_stamp(found, read_segments(store.spark, found, earlier.tables)) if known_ms is None else None
-        if newest_ms is not None and newest_ms <= earlier.as_of_ms:
+        if newest_ms is not None and newest_ms <= earlier.run.as_of_ms:
             continue  # this is an audit of the same capture
-        if earlier.continued_at_ms - {known_ms, newest_ms}:
-            say(f"later audits continue {earlier.run_id} already: reading everything, as the first run of a new chain")
+        if history.is_continued(earlier.run, but_at=(known_ms, newest_ms)):
+            say(f"later audits continue {earlier.run.run_id} already: reading everything, as the first run of a new chain")
             break
-        say(f"resuming from {earlier.run_id}: reading only what was appended to {len(found.resumed)} segments")
+        say(f"resuming from {earlier.run.run_id}: reading only what was appended to {len(found.resumed)} segments")
         return found, earlier, newest_ms
     else:
         say("no earlier audit to resume from: reading everything")
     return capture, None, None
 
 
-def _place_of(settings: Settings, earlier: EarlierRun | None, others: Mapping[str, int]) -> dict[str, object]:
-    """The chain of a run, and its number there. A run that reads everything begins a chain, whose name no other run uses."""
-    if earlier is not None:
-        return {"chain": earlier.chain, "night": earlier.night + 1}
-    names = (settings.run_id, *(f"{settings.run_id}-{number}" for number in range(2, len(others) + 3)))
-    return {"chain": next(name for name in names if name not in others), "night": 0}
-
-
-def _chain_of(settings: Settings, others: Mapping[str, int]) -> Chain | None:
-    """The place of a run in its chain; None for a run of a version without chains. `others`: see `chains_of_others`."""
+def _chain_of(settings: Settings, history: History) -> Chain | None:
+    """The place of a run in its chain; None for a run of a version without chains."""
     if settings.chain is None:
         return None
-    # An earlier attempt of this run may have been of another chain, in which later runs still need its rows.
-    kept = {chain for chain, newest_ms in others.items() if newest_ms > settings.as_of_ms}
-    return Chain(settings.chain, settings.night, tuple(sorted(kept - {settings.chain})))
+    return history.chain(settings.run_id, settings.as_of_ms, settings.chain, settings.night)
 
 
 def _store(request: AuditRequest, spark: SparkSession, scale: Scale = Scale.NONE_NEED) -> Store:
@@ -219,7 +226,7 @@ def _decide(
             "transaction_version": notes.transaction_version,
             "start": request.start,
             "detail": request.detail,
-            "continues": None if earlier is None else earlier.run_id,
+            "continues": None if earlier is None else earlier.run.run_id,
         }
     )
 
@@ -266,9 +273,9 @@ def reopen_run(
     # Another version may have stored settings that this one does not have.
     stored = {name: value for name, value in json.loads(found["settings"]).items() if name in Settings.model_fields}
     settings = Settings.model_validate(stored)
-    others = chains_of_others(store, settings.cluster, settings.run_id)
-    tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, others))
-    return Run(spark, tables, settings, now(), (found["input"],), say=say)
+    history, began_at = history_of(store, settings.cluster), found["started_at"]
+    tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
+    return Run(spark, tables, settings, now(), (found["input"],), history=history, began_at=began_at, say=say)
 
 
 def tune_again(run: Run) -> None:

@@ -1,7 +1,8 @@
 """The claim of a run: at most one audit of a cluster writes at a time.
 
 Each table is replaced in one commit per run, so audits of different clusters do not interfere. Two audits of one cluster would
-count each other as earlier runs, and two audits as of the same instant would mix their rows. So the later one refuses to run.
+count each other as earlier runs, and two audits as of the same instant would mix their rows. So the later one refuses to run. It
+also refuses if another audit has ended since it decided which run it continues, which is before its claim.
 
 A claim is appended to `audit_runs` in a commit that names the claim, and only then are other claims read. Delta orders all commits,
 so if two audits claim at the same moment, the second sees the first and withdraws its row.
@@ -15,7 +16,8 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from txnlib.delta.store import RunStore
-from txnlib.errors import BusyError, MissingTableError
+from txnlib.errors import BusyError, MissingTableError, OvertakenError, TxnlibError
+from txnlib.incremental import history_of
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_owner import is_alive
@@ -43,13 +45,21 @@ def announce(run: Run) -> None:
 
 
 def settle(run: Run, passed_over: frozenset[Holder] = frozenset()) -> None:
-    """Makes the announced row the only row of the run. If another claim came first, removes it and raises BusyError."""
+    """Makes the announced row the only row of the run.
+
+    Removes it if another claim came first, and raises BusyError; or if the place in its chain is no longer its own: OvertakenError.
+    """
     rows = _rows(run)
     others = [row for row in _at_work(run, rows) if _holder(row) not in passed_over]
+    refusal: TxnlibError | None = None
     if others and (first := _first_before(run, others)) is not None:
+        refusal = _busy(run, first)
+    elif (other := _overtaken_by(run)) is not None:
+        refusal = OvertakenError(run.settings.cluster, run.tables.run_id, other)
+    if refusal is not None:
         assert isinstance(run.tables, RunStore)
         run.tables.remove("audit_runs", {"owner": run.owner, "status": "RUNNING"})
-        raise _busy(run, first)
+        raise refusal
     if sum(row["run_id"] == run.tables.run_id for row in rows) > 1:
         run.note("RUNNING")
 
@@ -66,6 +76,22 @@ def _pass_over(run: Run, *, take_over: bool) -> frozenset[Holder]:
             died = local_rows(run.spark, [[values[name] for name in AUDIT_RUNS.names]], AUDIT_RUNS)
             RunStore(run.tables.store, run.settings.cluster, row["run_id"]).write("audit_runs", died)
     return frozenset(map(_holder, rows))
+
+
+def _overtaken_by(run: Run) -> str | None:
+    """The run that has taken the place of this one, or may have changed what it continues; None if there is none."""
+    store, cluster = run.tables.store, run.settings.cluster
+    if run.began_at is None:
+        changed = history_of(store, cluster).runs ^ run.history.runs
+        return max((each.finished_ms, each.run_id) for each in changed)[1] if changed else None
+    if run.settings.chain is None:
+        return None
+    is_of_chain = (F.col("chain") == run.settings.chain) & (F.col("run_id") != run.tables.run_id)
+    is_after = (F.col("night") >= run.settings.night) & (F.col("status") == "DONE")
+    is_instead = (F.col("night") <= run.settings.night) & (F.col("started_at") > F.lit(run.began_at))
+    of_cluster = store.read_all("audit_runs").where(F.col("cluster") == cluster)
+    found = of_cluster.where(is_of_chain & (is_after | is_instead)).first()
+    return None if found is None else found["run_id"]
 
 
 def _first_before(run: Run, others: Sequence[Row]) -> Row | None:

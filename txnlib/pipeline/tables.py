@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -136,9 +136,16 @@ def _expected(run: Run) -> DataFrame:
 
 
 def _find_appended_partitions(run: Run) -> None:
-    """Finds the partitions whose windows resume from the earlier run."""
+    """Finds the partitions whose windows resume from the earlier run.
+
+    A run that was opened again has no such partitions: it makes all spans, so none of an earlier run may count.
+    """
     if run.resumption is not None:
         run.resumption.find_appended_partitions()
+    elif run.began_at is not None:
+        coverage = run.tables.read("coverage")
+        if not coverage.where(F.col("spans_since").isNotNull()).isEmpty():
+            run.tables.write("coverage", coverage.withColumn("spans_since", F.lit(None).cast("int")))
 
 
 def _is_any_damaged(run: Run) -> bool:
@@ -172,6 +179,10 @@ def _new_rows(table: Table) -> Table:
     return replace(table, transform=made)
 
 
+FIND_APPENDED_PARTITIONS: Final = Decision(
+    "find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions
+)
+
 INGEST: Final[tuple[Step, ...]] = (
     _read("record_batches"),  # first, because it takes longest
     Table("transaction_log", (), _transaction_log),
@@ -189,7 +200,7 @@ INGEST: Final[tuple[Step, ...]] = (
     Decision("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
     Decision("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     replace(COVERAGE, transform=_coverage),
-    Decision("find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions),
+    FIND_APPENDED_PARTITIONS,
     table_of(quarantine, checked_batches=lambda run: None, is_any_damaged=_is_any_damaged, after=("coverage",)),
 )
 
@@ -206,6 +217,7 @@ def _lower_coverage(run: Run) -> None:
 
 
 RECONSTRUCT: Final[tuple[Step, ...]] = (
+    FIND_APPENDED_PARTITIONS,
     _new_rows(table_of(producer_spans, after=("find_appended_partitions",))),  # first, because it takes longest
     table_of(coordinator_states),
     table_of(checked_batches),
@@ -228,46 +240,32 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
 # Report
 
 
-def _earlier_rows(name: str) -> Callable[[Run], DataFrame | None]:
-    """The rows of a table that earlier runs of the cluster have; None if no run was stored."""
+def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
+    """The rows of a table that earlier finished runs of the cluster have; None if there is no such run."""
 
     def found(run: Run) -> DataFrame | None:
-        store = run.tables.store
-        return store.read_all(name).where(_is_earlier(run)) if store.exists(name) else None
+        store, earlier = run.tables.store, [each.run_id for each in run.history.before(run.settings.as_of_ms)]
+        return store.read_all(name).where(F.col("run_id").isin(earlier)) if earlier and store.exists(name) else None
 
     return found
-
-
-def _is_earlier(run: Run) -> Column:
-    """Whether a row is of another run of the cluster, at an earlier instant."""
-    is_before = F.unix_millis("as_of") < run.settings.as_of_ms
-    return (F.col("cluster") == run.settings.cluster) & (F.col("run_id") != run.tables.run_id) & is_before
 
 
 ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "producer_id_owners", "findings", "coverage")
 
 
 def _ended_transactions(run: Run) -> DataFrame:
-    before = _run_before(run)
-    if before is None:
+    store, earlier = run.tables.store, run.history.before(run.settings.as_of_ms)
+    if not earlier or not all(map(store.exists, ENDED_OF)):
         return no_rows(run.spark, TABLES["ended_transactions"])
-    opened, ended = (run.tables.store.read_all(name).where(F.col("run_id") == before) for name in ENDED_OF)
+    # The newest one counts, even if it found no open transaction.
+    newest = F.col("run_id") == earlier[0].run_id
+    opened, ended = (store.read_all(name).where(newest) for name in ENDED_OF)
     warned = warned_of(opened, ended, transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms)
     return ended_transactions(warned, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
 
 
 #: The tables that show what a run warned of.
 ENDED_OF: Final = ("open_transactions", "ended_transactions")
-
-
-def _run_before(run: Run) -> str | None:
-    """The newest finished run of the cluster at an earlier instant, even if it found no open transaction."""
-    store = run.tables.store
-    if not all(map(store.exists, ("audit_runs", *ENDED_OF))):
-        return None
-    is_before = _is_earlier(run) & (F.col("status") == "DONE")
-    found = store.read_all("audit_runs").where(is_before).agg(F.max_by("run_id", "as_of").alias("run_id")).first()
-    return None if found is None else found["run_id"]
 
 
 BLOCKED_GROUPS: Final = table_of(blocked_groups)
@@ -299,14 +297,14 @@ def _unless_none(table: Table, read: str, wanted: Callable[[DataFrame], DataFram
 
 
 REPORT: Final[tuple[Step, ...]] = (
-    table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=_earlier_rows("open_transactions")),
+    table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=earlier_rows_of("open_transactions")),
     table_of(partitions),
     table_of(brokers),
     table_of(broker_clocks),
     table_of(transaction_outcomes),
     _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),
     _unless_none(
-        table_of(in_doubt_transactions, earlier_in_doubt=_earlier_rows("in_doubt_transactions")), "transactions", undecided
+        table_of(in_doubt_transactions, earlier_in_doubt=earlier_rows_of("in_doubt_transactions")), "transactions", undecided
     ),
     table_of(abort_plan),
     replace(BLOCKED_GROUPS, transform=_blocked_groups),
@@ -316,5 +314,6 @@ REPORT: Final[tuple[Step, ...]] = (
     FORECAST,
 )
 
+_LATER: Final = {step.name for step in RECONSTRUCT}
 #: All steps of an audit. Tables on which most others depend come first. RECONSTRUCT writes the complete `quarantine`.
-AUDIT: Final[tuple[Step, ...]] = (*REPORT, *RECONSTRUCT, *(step for step in INGEST if step.name != "quarantine"))
+AUDIT: Final[tuple[Step, ...]] = (*REPORT, *RECONSTRUCT, *(step for step in INGEST if step.name not in _LATER))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.core.instants import parse_instant
-from txnlib.errors import MissingTableError, UnfinishedError, UnreadableInputError, UsageError
+from txnlib.errors import HAS_NOT_ENDED, UNFINISHED, MissingTableError, UnfinishedError, UnreadableInputError, UsageError
 from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
 
 DONE: Final = "DONE"
@@ -199,7 +199,23 @@ def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = N
     chosen = chosen_runs(tables, run_id=run_id, as_of=as_of)
     if as_of is not None and len(chosen) > 1:
         raise UsageError(f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in chosen)}")
-    return run_of(tables, next((row for row in chosen if row["status"] == DONE), chosen[0]))
+    shown = next((row for row in chosen if row["status"] == DONE), chosen[0])
+    return replace(run_of(tables, shown), note=_note(shown, () if run_id or as_of else chosen))
+
+
+def _note(shown: Row, rows: Sequence[Row]) -> str:
+    """What has not ended: the run that is shown, or a newer one of its cluster among these rows."""
+    if shown["status"] != DONE:
+        lacks = "Its tables may lack rows, or have those of an earlier attempt"
+        return f"run {shown['run_id']} {_unfinished(shown)}. {lacks}"
+    newer = [row for row in rows if row["cluster"] == shown["cluster"] and row["as_of"] > shown["as_of"]]
+    if not newer:
+        return ""
+    return f"this is run {shown['run_id']}, the newest that has ended: run {newer[0]['run_id']} {_unfinished(newer[0])}"
+
+
+def _unfinished(row: Row) -> str:
+    return UNFINISHED.get(row["status"], HAS_NOT_ENDED)
 
 
 def two_runs(tables: Tables, names: Sequence[str], *, run_id: str | None = None, as_of: str | None = None) -> tuple[Run, Run]:

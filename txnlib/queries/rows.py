@@ -43,6 +43,8 @@ class Run:
     cluster: str
     as_of_ms: int
     settings: Mapping[str, Any]
+    #: For stderr: that this run has not ended, or that a newer one has not.
+    note: str = ""
 
     def rows(
         self,

@@ -26,7 +26,6 @@ class Part:
 def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The row of `arrow_schemas.SEGMENTS` of one file, combined from its rows of `arrow_schemas.SEGMENT_PARTS`."""
     rows = sorted(parts, key=lambda row: row["part_position"])
-    last_read = next((row for row in reversed(rows) if row["batches"]), rows[0])
     newest = [row["newest_broker_ms"] for row in rows if row["newest_broker_ms"] is not None]
     return {
         **rows[0],
@@ -40,7 +39,6 @@ def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "newest_broker_ms": max(newest, default=None),
         "unreadable": _unreadable(rows),
         "landmarks": landmarks_of(row["landmarks"] or () for row in rows),
-        "last_offset_before": last_read["last_offset_before"],
     }
 
 

@@ -210,7 +210,7 @@ class _Seen:
         if self.first_offset is None:
             self.first_offset = int(headers["base_offset"][0])
         self.end_offset = int(block.last_offsets[-1]) + 1
-        self.landmarks.add(block.positions, headers, block.last_offsets, block.previous_last_offset)
+        self.landmarks.add(block.positions, headers)
         gaps = np.flatnonzero(offset_gaps(block) > 0)
         if len(gaps):
             self.last_gap_offset = int(headers["base_offset"][gaps[-1]])
@@ -267,7 +267,6 @@ class _Seen:
             "newest_broker_ms": self.newest_broker_ms,
             "unreadable": self.unreadable,
             "landmarks": self.landmarks.rows(),
-            "last_offset_before": self.landmarks.last_offset_before,
             "part_position": segment.start.position,
         }
 

@@ -31,17 +31,14 @@ class Landmarks:
         self._interval = -1
         self._found: list[dict[str, int]] = []
         self._last: dict[str, int] | None = None
-        #: Last offset before the last batch; None if there is no such batch.
-        self.last_offset_before: int | None = None
 
-    def add(self, positions: Positions, headers: Headers, last_offsets: Positions, previous_last_offset: int | None) -> None:
-        """Adds batches that follow each other without a gap, and the last offset before them."""
+    def add(self, positions: Positions, headers: Headers) -> None:
+        """Adds batches that follow each other without a gap."""
         intervals = positions // LANDMARK_BYTES
         begins = np.flatnonzero(np.diff(intervals, prepend=self._interval))
         self._found += [_landmark(positions[index], headers[index]) for index in begins]
         self._interval = int(intervals[-1])
         self._last = _landmark(positions[-1], headers[-1])
-        self.last_offset_before = previous_last_offset if len(positions) == 1 else int(last_offsets[-2])
 
     def rows(self) -> list[dict[str, int]]:
         """The landmarks as in `arrow_schemas.SEGMENTS`."""
@@ -74,14 +71,11 @@ def _in_order(landmarks: Sequence[Mapping[str, int]]) -> list[Any]:
     )
 
 
-def resume_position(
-    buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]], last_offset_before: int | None
-) -> ReaderState | None:
-    """Where to resume reading a segment with these landmarks; None if a landmark has changed.
+def resume_position(buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]]) -> ReaderState | None:
+    """Where to resume reading a segment with these landmarks, after the last one; None if a landmark has changed.
 
-    Reading resumes after the last landmark. It resumes at the last landmark if its offset, which no CRC covers, may be wrong
-    according to the next batch. None, too, if the next batch contradicts its leader epoch: only the batch before can show which of
-    the two is wrong.
+    None, too, if the next batch contradicts the offset or the leader epoch of the last landmark, which no CRC covers. Only the
+    batch before can show which of the two is wrong.
     """
     if not landmarks or any(mark["position"] + mark["size"] > size or not _is_unchanged(buffer, mark) for mark in landmarks):
         return None
@@ -93,9 +87,7 @@ def resume_position(
     if end + HEADER.size <= size and NO_LEADER_EPOCH < leader_epochs(follows)[0] < leader_epoch:
         return None
     is_higher = end + OFFSET_BYTES > size or follows["base_offset"][0] > last_offset
-    if is_higher or is_zeros(buffer, end, size):
-        return ReaderState(end, last_offset, leader_epoch)
-    return None if last_offset_before is None else ReaderState(position, last_offset_before)
+    return ReaderState(end, last_offset, leader_epoch) if is_higher or is_zeros(buffer, end, size) else None
 
 
 def _is_unchanged(buffer: Buffer, landmark: Mapping[str, int]) -> bool:

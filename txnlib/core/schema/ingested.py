@@ -216,7 +216,6 @@ SEGMENTS: Final = Table(
             "Fingerprint of a raw segment, by which the next audit recognises it: the first batch in every 16 MiB, and the last "
             "batch.",
         ),
-        Column("last_offset_before", LONG, "Last offset before the last batch; NULL if there is none."),
     ),
 )
 

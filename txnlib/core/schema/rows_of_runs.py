@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from txnlib.core.chains import Chain
 from txnlib.core.schema.columns import OfLog, Table
 from txnlib.core.schema.coverage import COVERAGE
 from txnlib.core.schema.ingested import RECORD_BATCHES
@@ -54,6 +55,21 @@ FROM {{stored}} AS stored
 JOIN {{copies}} AS copy ON stored.topic = copy.topic AND stored.partition = copy.partition AND {of_log.counts}
 WHERE {of_log.rows}
 """
+
+
+def replaced_rows(chain: Chain, run_id: str) -> str:
+    """The condition on rows of the log that a write of a run replaces.
+
+    These are its own from earlier attempts, and those of runs that died after the one that this run continues.
+    """
+    kept = ", ".join(map(quoted, chain.kept))
+    own = f"run_id = {quoted(run_id)}" + (f" AND (chain IS NULL OR chain NOT IN ({kept}))" if kept else "")
+    return f"({own}) OR (chain = {quoted(chain.name)} AND night >= {chain.night})"
+
+
+def quoted(text: str) -> str:
+    """The text as a Spark SQL literal. Names of clusters may contain any character."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _columns(table: Table) -> str:

@@ -11,6 +11,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+#: How the reasons of unreadable ranges begin that contain nothing a verdict could use.
+HARMLESS_REASONS: Final = ("UNKNOWN_KEY_VERSION", "UNDECODABLE_COMMIT", "NOT_DUMP_TEXT", "DUMPING_LINE_IN_PAYLOAD")
+
+
+def is_harmful(reason: str) -> bool:
+    """Whether an unreadable range may have contained something that the audit needs."""
+    return not reason.startswith(HARMLESS_REASONS)
+
 
 class Role(StrEnum):
     """The role of a copy among the copies of its partition."""

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import End, KnownBy, Role
+from txnlib.core.verdicts.copies import HARMLESS_REASONS, End, KnownBy, Role
 from txnlib.spark import windows
 from txnlib.spark.core_udfs import known_by
 from txnlib.spark.coverage.answers import with_answers, with_nothing_open
@@ -25,8 +25,6 @@ from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import COPY, COVERAGE, TOPIC_PARTITION, conform
 
-#: Reasons of unreadable ranges that contain nothing a verdict could use.
-HARMLESS_REASONS: Final = "^(UNKNOWN_KEY_VERSION|UNDECODABLE_COMMIT|NOT_DUMP_TEXT|DUMPING_LINE_IN_PAYLOAD)"
 #: Reasons for the end of a copy whose log or dump was still being written.
 CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE")
 #: Kind of the rows of `segments` for records of one coordinator partition that a console consumer printed.
@@ -170,8 +168,8 @@ _REFUTED: Final = "a batch whose CRC does not fit"
 
 
 def is_harmful(unreadable: Column) -> Column:
-    """Whether an unreadable range may have contained something that the audit needs."""
-    return ~unreadable["reason"].rlike(HARMLESS_REASONS)
+    """`copies.is_harmful` over a column of unreadable ranges."""
+    return ~unreadable["reason"].rlike(f"^({'|'.join(HARMLESS_REASONS)})")
 
 
 def paths_of_segments(segments: DataFrame) -> DataFrame:
