@@ -15,8 +15,11 @@ from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore
 from txnlib.incremental import resumption
+from txnlib.jobs import ingest_dumps, reconstruct_state, report_transactions
+from txnlib.jobs.main import main
 from txnlib.jobs.options import AUDIT, parse, request_of
-from txnlib.pipeline.run import open_run
+from txnlib.pipeline.audit_request import AuditRequest
+from txnlib.pipeline.run import open_run, reopen_run
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.queries.delta_rows import Tables
@@ -223,3 +226,19 @@ def test_old_runs_go_but_not_the_rows_that_later_ones_need(spark, grown, tmp_pat
     for name in OF_LOG:
         assert {row["run_id"] for row in third.tables.store.read_all(name).select("run_id").collect()} <= {"eu-3000"}
     same_tables(third, audited(spark, whole, "--cluster", "eu"), OF_LOG)
+
+
+@pytest.mark.slow
+def test_the_jobs_one_by_one_and_once_more_make_the_tables_of_a_full_audit(spark, captures, tmp_path):
+    nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
+    full, out = audited(spark, nights[1], "--cluster", "eu"), str(tmp_path / "out")
+    night(nights[0], out)
+    options = ["--input", str(nights[1]), "--cluster", "eu", "--mode", "incremental", "--output", out]
+    assert main(ingest_dumps.job, options) == 0
+    for _ in range(2):
+        assert main(reconstruct_state.job, ["--output", out]) == 0
+        same_tables(reopen_run(AuditRequest(output=out)), full, ["findings"])  # without forecasts, which compare nights
+        assert main(report_transactions.job, ["--output", out]) == 0
+        run = reopen_run(AuditRequest(output=out), is_finished=True)
+        assert run.settings.night == 1
+        same_tables(run, full, TABLES.keys() - {"findings"})

@@ -12,7 +12,7 @@ from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.readers import arrow_schemas
 from txnlib.spark import coordinators, coverage, findings, metadata, producers, reports
 from txnlib.spark.coverage.answers import PARTITION_NOTES
-from txnlib.spark.schemas import READ_ONLY, TABLES, conform
+from txnlib.spark.schemas import TABLES, conform
 
 PACKAGES = (metadata, coverage, producers, coordinators, findings, reports)
 #: Table -> the function of its name among the public names of a package.
@@ -56,7 +56,7 @@ def test_a_transform_returns_its_table_and_nothing_from_nothing(spark, name):
         if parameter in SETTINGS:
             arguments[parameter] = SETTINGS[parameter]
         else:
-            schema = FRAMES.get(parameter) or TABLES.get(parameter) or READ_ONLY[parameter]
+            schema = FRAMES.get(parameter) or TABLES[parameter]
             arguments[parameter] = empty(spark, schema)
     actual = transform(**arguments)
     assert shape(actual.schema) == shape(TABLES[name])

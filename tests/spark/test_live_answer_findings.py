@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.frames import assert_rows, frame
 from txnlib.spark.findings.live_answer_findings import live_answer_findings
-from txnlib.spark.schemas import COORDINATOR_STATES, COVERAGE, PRODUCER_SPANS, READ_ONLY
+from txnlib.spark.schemas import COORDINATOR_STATES, COVERAGE, LIVE_PRODUCERS, LIVE_TRANSACTIONS, PRODUCER_SPANS
 
 END, MARK = 100, 50
 #: Producer -> its transactions in the log (first offset, last offset, marker, epoch, whether the start is exact), what the leader
@@ -76,8 +76,8 @@ def told(spark, *, damaged=None, log_end=MARK):
     return live_answer_findings(
         frame(spark, PRODUCER_SPANS, *spans),
         frame(spark, COORDINATOR_STATES, *states),
-        frame(spark, READ_ONLY["live_producers"], *answers),
-        frame(spark, READ_ONLY["live_transactions"], *described),
+        frame(spark, LIVE_PRODUCERS, *answers),
+        frame(spark, LIVE_TRANSACTIONS, *described),
         frame(spark, COVERAGE, *copies),
     )
 

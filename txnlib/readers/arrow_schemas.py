@@ -53,8 +53,8 @@ SEGMENT_PARTS: Final = arrow_schema(ingested.SEGMENT_PARTS.fields)
 PRODUCER_SNAPSHOTS: Final = arrow_schema(ingested.PRODUCER_SNAPSHOTS.columns)
 ABORTED_TRANSACTIONS: Final = arrow_schema(ingested.ABORTED_TRANSACTIONS.columns)
 CHECKPOINTS: Final = arrow_schema(ingested.CHECKPOINTS.columns)
-LIVE_PRODUCERS: Final = arrow_schema(ingested.LIVE_PRODUCERS.fields)
-LIVE_TRANSACTIONS: Final = arrow_schema(ingested.LIVE_TRANSACTIONS.fields)
+LIVE_PRODUCERS: Final = arrow_schema(ingested.LIVE_PRODUCERS.columns)
+LIVE_TRANSACTIONS: Final = arrow_schema(ingested.LIVE_TRANSACTIONS.columns)
 
 TABLES: Final[Mapping[str, Any]] = {
     "record_batches": RECORD_BATCHES,

@@ -21,7 +21,7 @@ from txnlib.readers.file_parts import put_together
 from txnlib.readers.snapshot_start import READ_WHOLE
 from txnlib.readers.table_readers import BATCH_RUNS_TABLE, ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_table
 from txnlib.spark.python_tasks import in_tasks
-from txnlib.spark.schemas import READ_ONLY, SEGMENT_PARTS, TABLES
+from txnlib.spark.schemas import SEGMENT_PARTS, TABLES
 
 #: Number of bytes of small files per task: enough to be worth a task, and few enough to spread.
 TASK_BYTES: Final = 32 << 20
@@ -72,7 +72,7 @@ def read_capture(spark: SparkSession, capture: Capture, table: str, earlier_part
     The rows do not depend on how the capture's files are split (`capture_splits`). `earlier_parts`: for `segments`, what an
     earlier run has read of its files, as rows of SEGMENT_PARTS.
     """
-    schema = READ_ONLY[table] if table in READ_ONLY else TABLES[table]
+    schema = TABLES["transaction_log" if table == "console_log" else table]
     if table == "record_batches" and capture.detail == RUNS:
         table = BATCH_RUNS_TABLE
     files = [file for file in capture.files if may_hold(table, file)]

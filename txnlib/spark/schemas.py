@@ -64,6 +64,8 @@ TABLES: Final[Mapping[str, StructType]] = {name: spark_schema(table.columns) for
 RECORD_BATCHES: Final = TABLES["record_batches"]
 TRANSACTION_LOG: Final = TABLES["transaction_log"]
 COMMITTED_OFFSETS: Final = TABLES["committed_offsets"]
+LIVE_PRODUCERS: Final = TABLES["live_producers"]
+LIVE_TRANSACTIONS: Final = TABLES["live_transactions"]
 SEGMENTS: Final = TABLES["segments"]
 PRODUCER_SNAPSHOTS: Final = TABLES["producer_snapshots"]
 ABORTED_TRANSACTIONS: Final = TABLES["aborted_transactions"]
@@ -110,13 +112,6 @@ EVIDENCE_RECORD: Final = spark_schema(reports.EVIDENCE_RECORD.fields)
 TRUNCATED: Final = spark_type(coverage.TRUNCATED)
 MARKERS: Final = spark_type(coordinators.MARKERS)
 STEPS: Final = spark_type(reports.STEPS)
-
-#: Rows that the reader yields and that are not stored as a table.
-READ_ONLY: Final[Mapping[str, StructType]] = {
-    "console_log": TRANSACTION_LOG,
-    "live_producers": spark_schema(ingested.LIVE_PRODUCERS.fields),
-    "live_transactions": spark_schema(ingested.LIVE_TRANSACTIONS.fields),
-}
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:

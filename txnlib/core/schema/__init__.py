@@ -49,6 +49,8 @@ TABLES: Final[Mapping[str, Table]] = {
     "committed_offsets": ingested.COMMITTED_OFFSETS,
     "producer_snapshots": ingested.PRODUCER_SNAPSHOTS,
     "aborted_transactions": ingested.ABORTED_TRANSACTIONS,
+    "live_producers": ingested.LIVE_PRODUCERS,
+    "live_transactions": ingested.LIVE_TRANSACTIONS,
     "producer_spans": producers.PRODUCER_SPANS,
     "checked_batches": producers.CHECKED_BATCHES,
     "coordinator_states": coordinators.COORDINATOR_STATES,

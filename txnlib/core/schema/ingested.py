@@ -252,23 +252,27 @@ ABORTED_TRANSACTIONS: Final = Table(
     ),
 )
 
-#: What leaders answered about the producers of their partitions. These rows and the next ones are not stored.
-LIVE_PRODUCERS: Final = struct(
-    topic=STRING,
-    partition=INT,
-    high_watermark=LONG,
-    producer_id=LONG,
-    producer_epoch=INT,
-    current_transaction_start_offset=LONG,
+LIVE_PRODUCERS: Final = Table(
+    comment="What leaders answered about the producers of their partitions when the capture was taken.",
+    columns=(
+        *PARTITION_COLUMNS,
+        Column("high_watermark", LONG, "High watermark that the leader answered before."),
+        Column("producer_id", LONG, "Producer id; NULL in the row that only records that the leader answered."),
+        Column("producer_epoch", INT, "Producer epoch."),
+        Column("current_transaction_start_offset", LONG, "First offset of the open transaction; NULL if none is open."),
+    ),
 )
-#: What coordinators answered about their transactional ids.
-LIVE_TRANSACTIONS: Final = struct(
-    transactional_id=STRING,
-    coordinator_partition=INT,
-    producer_id=LONG,
-    producer_epoch=INT,
-    state=STRING,
-    log_end_offset=LONG,
+
+LIVE_TRANSACTIONS: Final = Table(
+    comment="What coordinators answered about their transactional ids when the capture was taken.",
+    columns=(
+        Column("transactional_id", STRING, "Transactional id."),
+        Column("coordinator_partition", INT, "Partition of __transaction_state of the coordinator."),
+        Column("producer_id", LONG, "Producer id."),
+        Column("producer_epoch", INT, "Producer epoch."),
+        Column("state", STRING, "State of the id."),
+        Column("log_end_offset", LONG, "End offset of that partition that the coordinator answered before."),
+    ),
 )
 
 CHECKPOINTS: Final = Table(

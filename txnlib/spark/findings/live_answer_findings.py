@@ -33,8 +33,8 @@ def live_answer_findings(
 ) -> DataFrame:
     """One row per disagreement: name, topic, partition, producer_id, transactional_id, offset, evidence.
 
-    `live_producers` and `live_transactions`: READ_ONLY. Kafka: `ProducerStateManager.activeProducers` via
-    `DescribeProducersResponse`, and `TransactionCoordinator.handleDescribeTransactions`.
+    Kafka: `ProducerStateManager.activeProducers` via `DescribeProducersResponse`, and
+    `TransactionCoordinator.handleDescribeTransactions`.
     """
     whole = sound_copies(coverage).select(*TOPIC_PARTITION, F.col("first_offset").alias("begin_offset"), "end_offset")
     answered = live_producers.join(broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
