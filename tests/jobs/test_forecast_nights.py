@@ -9,6 +9,7 @@ import pytest
 from tests.support.delta_tables import at, txn_audit, write, write_run
 from txnlib.core.findings.forecasts import DAY_MS, FEW_PRODUCERS
 from txnlib.delta.store import RunStore, Store
+from txnlib.incremental import history_of
 from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.what_if import UnwrittenTables
@@ -51,8 +52,9 @@ def _night(root, night):
 
 def _run(spark, root):
     settings = Settings(cluster="test", as_of_ms=NIGHTS[2], as_of_basis="given")
-    tables = RunStore(Store(spark, str(root), is_small=True), "test", settings.run_id)
-    return Run(spark, tables, settings, datetime.now(UTC))
+    store = Store(spark, str(root), is_small=True)
+    tables = RunStore(store, "test", settings.run_id)
+    return Run(spark, tables, settings, datetime.now(UTC), history=history_of(store, "test"))
 
 
 def _forecast(spark, root):

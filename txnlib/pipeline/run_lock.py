@@ -83,7 +83,7 @@ def _overtaken_by(run: Run) -> str | None:
     store, cluster = run.tables.store, run.settings.cluster
     if run.began_at is None:
         changed = history_of(store, cluster).runs ^ run.history.runs
-        return max((each.finished_ms, each.run_id) for each in changed)[1] if changed else None
+        return max(changed, key=lambda each: each.as_of_ms).run_id if changed else None
     if run.settings.chain is None:
         return None
     is_of_chain = (F.col("chain") == run.settings.chain) & (F.col("run_id") != run.tables.run_id)
