@@ -1,11 +1,14 @@
-"""The files that are read for each table."""
+"""The files that are read for each table, and their rows together."""
 
 from __future__ import annotations
 
 from itertools import product
 
-from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.table_readers import READERS, may_hold
+import pytest
+
+from txnlib.readers import table_readers
+from txnlib.readers.capture import CaptureFile, FileKind, list_capture
+from txnlib.readers.table_readers import READERS, may_hold, read_files, read_table
 
 #: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself.
 FILES = """
@@ -40,3 +43,24 @@ def test_each_table_is_read_from_its_files_and_from_no_others():
         if may_hold(table, CaptureFile("a", kind, "raw", 1, topic, 0))
     }
     assert found == held()
+
+
+@pytest.mark.parametrize(("most_rows", "most_bytes"), [(10_000, 4 << 20), (7, 4 << 20), (10_000, 1_000), (1, 1)])
+def test_files_together_have_the_rows_of_each_file_in_order_and_no_batch_grows_without_limit(
+    repository, monkeypatch, most_rows, most_bytes
+):
+    monkeypatch.setattr(table_readers, "JOINED_ROWS", most_rows)
+    monkeypatch.setattr(table_readers, "JOINED_BYTES", most_bytes)
+    files = list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files
+    for table in {table for table, _ in READERS}:
+        alone = [batch for file in files for batch in read_table(table, file)]
+        together = list(read_files(table, files))
+        assert [row for batch in together for row in batch.to_pylist()] == [row for batch in alone for row in batch.to_pylist()]
+        largest = max((batch.num_rows for batch in alone), default=0)
+        assert all(0 < batch.num_rows < most_rows + largest for batch in together)
+
+
+def test_many_small_files_are_few_batches(repository):
+    files = list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files
+    for table in ("record_batches", "batch_runs", "segments", "checkpoints", "transaction_log"):
+        assert len(list(read_files(table, files))) == 1, table

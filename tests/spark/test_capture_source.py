@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.spark.capture_source import HEADERS_ONLY, MOST_TASK_BYTES, TASK_BYTES, TASK_FILES, bundle, tasks_of
+from txnlib.spark.capture_source import (
+    HEADERS_ONLY,
+    MOST_TASK_BYTES,
+    MOST_TASK_FILES,
+    TASK_BYTES,
+    TASK_FILES,
+    bundle,
+    tasks_of,
+)
 
 MIB = 1 << 20
 
@@ -28,7 +36,7 @@ def test_each_file_is_in_one_bundle_in_order_and_none_is_much_heavier_than_the_o
     files = [file_of(size, kind=FileKind.DUMP) for size in sizes]
     bundles = bundle(files, tasks)
     assert [file for some in bundles for file in some] == files
-    assert all(0 < len(some) <= TASK_FILES for some in bundles)
+    assert all(0 < len(some) <= max(TASK_FILES, len(files) // tasks) for some in bundles)
     share = min(max(TASK_BYTES, sum(sizes) // tasks), MOST_TASK_BYTES)
     for some in bundles:
         assert sum(file.size for file in some) <= share + max(file.size for file in some)
@@ -41,6 +49,15 @@ def test_a_small_capture_is_one_task_and_a_large_one_as_many_as_are_wanted():
     assert len(bundle(dumps(*[250] * 40), 2)) == 40, "no task is asked for more than it should take"
     assert [len(some) for some in bundle(dumps(0, 0, 0), 8)] == [3]
     assert bundle([], 8) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "tasks", "most"), [(600, 8, TASK_FILES), (8_000, 8, 1_000), (50_000, 8, MOST_TASK_FILES), (50_000, 200, TASK_FILES)]
+)
+def test_of_many_small_files_a_task_reads_more(files, tasks, most):
+    bundles = bundle([file_of(100)] * files, tasks)
+    assert max(map(len, bundles)) == most
+    assert len(bundles) == -(-files // most)
 
 
 def test_where_only_headers_are_read_a_task_takes_more():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -25,6 +25,9 @@ SEGMENT_PARTS_TABLE: Final = "segment_parts"
 #: The rows of `record_batches`, with runs of batches. Text is read batch by batch: it may print a batch twice, and only single
 #: batches show that.
 BATCH_RUNS_TABLE: Final = "batch_runs"
+#: Rows, or bytes, of small files that are enough for an Arrow batch.
+JOINED_ROWS: Final = 10_000
+JOINED_BYTES: Final = 4 << 20
 
 
 def may_hold(table: str, file: CaptureFile) -> bool:
@@ -32,6 +35,28 @@ def may_hold(table: str, file: CaptureFile) -> bool:
     if (table, file.kind) not in READERS:
         return False
     return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
+
+
+def read_files(table: str, files: Iterable[CaptureFile]) -> Batches:
+    """Yields Arrow batches of `arrow_schemas.TABLES[table]` from several files, the rows of small files together.
+
+    Spark handles each batch separately, which takes longer than reading a small file. Raises UnreadableInputError as `read_table`
+    does.
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in (batch for file in files for batch in read_table(table, file)):
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= JOINED_ROWS or size >= JOINED_BYTES:
+            yield from _joined(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return list(pa.Table.from_batches(batches).combine_chunks().to_batches())
 
 
 def read_table(table: str, file: CaptureFile) -> Batches:

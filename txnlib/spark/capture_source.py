@@ -19,7 +19,7 @@ from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
 from txnlib.readers.snapshot_start import READ_WHOLE
-from txnlib.readers.table_readers import BATCH_RUNS_TABLE, ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_table
+from txnlib.readers.table_readers import BATCH_RUNS_TABLE, ONLY_IN, SEGMENT_PARTS_TABLE, may_hold, read_files
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import SEGMENT_PARTS, TABLES
 
@@ -29,8 +29,9 @@ TASK_BYTES: Final = 32 << 20
 MOST_TASK_BYTES: Final = 256 << 20
 #: A segment whose records are not decoded costs at most 1/4 of the time per byte of any other file.
 HEADERS_ONLY: Final = 4
-#: Maximum number of files per task, because opening each file takes time.
+#: Number of small files per task, because opening each file takes time. In a large capture, a task reads more of them, too.
 TASK_FILES: Final = 256
+MOST_TASK_FILES: Final = 2_048
 #: Number of tasks if the session does not give one.
 _MANY_TASKS: Final = 200
 
@@ -44,11 +45,12 @@ def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
     works = [_work(file) for file in files]
     whole = max(sum(works), 1)
     count = -(-whole // min(max(TASK_BYTES, whole // tasks), MOST_TASK_BYTES))
+    most_files = min(max(TASK_FILES, len(files) // tasks), MOST_TASK_FILES)
     bundles: list[list[CaptureFile]] = []
     done, last = 0, (-1, False)
     for file, work in zip(files, works, strict=True):
         kind = ((2 * done + work) * count // (2 * whole), count > 1 and file.topic in READ_WHOLE)
-        if kind != last or len(bundles[-1]) == TASK_FILES:
+        if kind != last or len(bundles[-1]) == most_files:
             bundles.append([])
         bundles[-1].append(file)
         done, last = done + work, kind
@@ -93,8 +95,7 @@ def _parts_of(capture: Capture, file: CaptureFile) -> tuple[CaptureFile, ...]:
 
 def _read(spark: SparkSession, table: str, files: Sequence[CaptureFile], schema: StructType) -> DataFrame:
     def read(files: list[CaptureFile]) -> Iterator[pa.RecordBatch]:
-        for file in files:
-            yield from read_table(table, file)
+        return read_files(table, files)
 
     return in_tasks(spark, bundle(files, tasks_of(spark)), read, schema, weight=len)
 
