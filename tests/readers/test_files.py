@@ -11,6 +11,7 @@ from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import T
 from txnlib.errors import UnreadableInputError, UsageError
+from txnlib.readers import capture
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
 from txnlib.readers.storage import files, object_stores
 from txnlib.readers.table_readers import read_table
@@ -55,6 +56,20 @@ def test_where_a_place_is(given, place):
 def test_a_place_that_cannot_be_is_refused(given):
     with pytest.raises(UsageError, match=given):
         files.locate(given)
+
+
+@pytest.mark.parametrize(
+    ("every", "said"), [(2, ["listed 2 files", "listed 4 files"]), (5, ["listed 5 files"]), (6, [])], ids=["two", "five", "six"]
+)
+def test_a_long_listing_reports_how_many_files_it_has_found(tmp_path, monkeypatch, every, said):
+    monkeypatch.setattr(capture, "REPORTED_FILES", every)
+    folder = tmp_path / "1" / "orders-0"
+    folder.mkdir(parents=True)
+    for name in (f"{0:020}.log", f"{0:020}.index", f"{0:020}.timeindex", "partition.metadata", "odd"):
+        (folder / name).write_bytes(to_bytes(T(1, 0, 0, at=0)))
+    lines: list[str] = []
+    list_capture([str(tmp_path)], say=lines.append)
+    assert lines == said
 
 
 def test_keys_in_a_path_are_refused_and_not_repeated():

@@ -121,7 +121,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
-    capture = replace(list_capture(request.input, follow_links=request.follow_links), detail=request.detail)
+    capture = replace(list_capture(request.input, follow_links=request.follow_links, say=say), detail=request.detail)
     if request.start == SNAPSHOT:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -178,8 +179,12 @@ _SILENT_ENDINGS: Final = (
 _HEAD_BYTES: Final = 65_536
 
 
-def list_capture(inputs: Iterable[str], *, follow_links: bool = False) -> Capture:
-    """The files of all inputs, sorted by path, and the operator's notes.
+#: Number of files after which listing reports progress again: some seconds on a slow disk.
+REPORTED_FILES: Final = 25_000
+
+
+def list_capture(inputs: Iterable[str], *, follow_links: bool = False, say: Callable[[str], object] = lambda text: None) -> Capture:
+    """The files of all inputs, sorted by path, and the operator's notes. `say` is called with each line of progress.
 
     A file of the input that links also lead to is listed once: under its own name, or under the link's name if only that one is a
     Kafka name. Files outside the input are REFUSED, unless `follow_links`.
@@ -191,7 +196,10 @@ def list_capture(inputs: Iterable[str], *, follow_links: bool = False) -> Captur
     bases = {root: PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root) for root, is_file in roots}
     found = _Found()
     notes: list[CaptureNotes] = []
-    for entry in files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=_is_partition_folder):
+    listed = files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=_is_partition_folder)
+    for count, entry in enumerate(listed, 1):
+        if count % REPORTED_FILES == 0:
+            say(f"listed {count:,} files")
         if found.has(entry):
             continue
         if entry.problem is None and PurePosixPath(entry.path).name == CAPTURE_JSON:
@@ -333,6 +341,7 @@ def _refused(entry: Entry, base: PurePosixPath, problem: str) -> CaptureFile:
     return CaptureFile(entry.path, FileKind.REFUSED, source, entry.size, topic, partition, offset, problem=problem)
 
 
+@lru_cache
 def _source(how: str, folder: PurePosixPath, base: PurePosixPath) -> str:
     relative = PurePosixPath(os.path.relpath(folder, base))
     return f"{how}:{relative}"
