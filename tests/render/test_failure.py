@@ -17,6 +17,7 @@ TOLD = {
     "worker dies": ("Spark lost a process", "Python worker exited unexpectedly"),
     "worker memory": ("out of memory", "MemoryError"),
     "jvm heap": ("out of memory", "java.lang.OutOfMemoryError: Java heap space"),
+    "broadcast timeout": ("probably out of memory", "java.util.concurrent.TimeoutException"),
     "jvm gone": ("Spark lost a process", "Py4JError"),
     "file vanished in worker": ("a file vanished", "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/"),
     "data file vanished": ("a file vanished", "java.io.FileNotFoundException: File file:/out/"),
@@ -59,6 +60,9 @@ def test_a_failure_is_told_by_its_cause_in_one_line(recorded, name):
         ),
         ("io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] Files were added", "another program wrote"),
         ("txnlib.errors.UnreadableInputError: /copies/a.log: is gone. Copy it again", "a file vanished"),
+        ("java.util.concurrent.TimeoutException: Futures timed out after [300 seconds]", "probably out of memory"),
+        ("org.apache.spark.rpc.RpcTimeoutException: Cannot receive any reply in 120 seconds", "probably out of memory"),
+        ("java.net.SocketTimeoutException: connect timed out", ""),
         ("java.lang.IllegalStateException: odd", ""),
     ],
 )

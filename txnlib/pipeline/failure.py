@@ -22,6 +22,7 @@ class Cause:
 
 
 AGAIN: Final = "run the same command again"
+MORE_MEMORY: Final = f"Give it more (TXNLIB_DRIVER_MEMORY; on a cluster, --executor-memory after --), then {AGAIN}"
 
 #: The first match applies. Causes are listed before their consequences: a full disk makes files vanish, a lost executor breaks
 #: connections.
@@ -34,7 +35,7 @@ CAUSES: Final = (
     ),
     Cause(
         "out of memory",
-        f"Give it more (TXNLIB_DRIVER_MEMORY; on a cluster, --executor-memory after --), then {AGAIN}",
+        MORE_MEMORY,
         r"OutOfMemory(Error|Exception)?\b|Java heap space|GC overhead limit|Cannot allocate memory|UNABLE_TO_ACQUIRE_MEMORY"
         r"|MemoryError|malloc of size|\[Errno 12\]",
     ),
@@ -73,6 +74,12 @@ CAUSES: Final = (
         f"Make sure that nothing moves or deletes files while an audit runs, then {AGAIN}",
         r"FileNotFound(Exception|Error)|NoSuchFile(Exception)?\b|No such file or directory|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey"
         r"|FAILED_READ_FILE|UnreadableInputError|Input/output error|Stale file handle|\[Errno (2|5|116)\]",
+    ),
+    # The JVM collects a heap that is nearly full again and again. A broadcast then ends after minutes, without OutOfMemoryError.
+    Cause(
+        "probably out of memory: Spark waited in vain for its own work",
+        MORE_MEMORY,
+        r"concurrent\.TimeoutException|RpcTimeoutException|Could not execute broadcast|Futures timed out",
     ),
 )
 UNKNOWN: Final = Cause("", f"See the traces; once the cause is fixed, {AGAIN}", "")
