@@ -198,14 +198,14 @@ def test_a_dumping_line_in_a_payload_is_noted() -> None:
         assert all(TEXTS[name].startswith(b"Dumping /x/payments-3/", position) and not length for _, position, length in notes)
 
 
-def test_a_file_in_doubt_is_not_fed_and_lowers_both_copies() -> None:
+def test_a_sound_file_after_damage_is_read_and_only_the_damaged_one_is_lowered() -> None:
     """The last record of the first file does not end where its sizes say, and a file follows."""
     text = TEXTS["measured"].replace(b"valueSize: %d " % len(HOSTILE_VALUES["all"]), b"valueSize: 9999 ", 1)
 
-    assert {batch[:2] for batch in told(text)} == {("orders", 0)}
+    assert {batch[:2] for batch in told(text)} == {("orders", 0), ("orders", 1)}
     said = {(row["topic"], row["partition"]): (row["tail"], row["batches"]) for row in rows("segments", text)}
     assert said["orders", 0] == ("CORRUPT", 3)
-    assert said["orders", 1] == ("CORRUPT", 0)
+    assert said["orders", 1] == ("CLEAN", 6)
 
 
 def test_a_snapshot_without_a_folder_is_named() -> None:

@@ -59,8 +59,9 @@ def print_dump(
     skip_record_metadata: bool = False,
     start: tuple[int, int] = (0, 0),
 ) -> bytes:
-    """The dump of a segment; `start` is its first offset and position."""
-    lines = [b"Dumping " + path.encode(), b"Log starting offset: %d" % start[0]]
+    """The dump of a segment; `start` is its first offset and position. Its starting offset is the number in its name."""
+    number = path.rpartition("/")[2].partition(".")[0]
+    lines = [b"Dumping " + path.encode(), b"Log starting offset: %d" % (int(number) if number.isdecimal() else start[0])]
     for lines_of_batch in batch_lines(*batches, deep=deep, contents=contents, bare=skip_record_metadata, start=start):
         lines += lines_of_batch
     return b"".join(line + b"\n" for line in lines)

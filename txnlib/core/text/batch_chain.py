@@ -107,7 +107,9 @@ class Chain:
     """The state of reading the dump of one file."""
 
     def __init__(self, file: DumpedFile, topic: str | None = None) -> None:
-        self.kind = file.kind
+        self.kind, self.base_offset = file.kind, file.base_offset
+        #: Whether the line `Log starting offset: N` was read.
+        self.has_starting_offset = False
         topic = file.topic or topic
         self.may_hold_coordinator_records = topic in (None, TRANSACTION_STATE_TOPIC)
         self.is_coordinator = topic == TRANSACTION_STATE_TOPIC
@@ -312,29 +314,30 @@ class Chain:
         settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
         self._judged_until = candidates[settled].position if settled < len(candidates) else candidates[-1].position + 1
 
-    def judge_file(self, file: DumpedFile, position: int, lines: Lines, *, is_cut: bool = False) -> FileLine:
-        """Whether a `Dumping` line is genuine. In open text, it is payload if the chain continues after it.
+    def is_whole(self, *, is_cut: bool) -> bool:
+        """Whether all records are printed, if any are. `is_cut`: damage directly before explains missing records."""
+        return self.batch is not self.first or self.batch is None if not self.is_deep else is_cut or not self._lacks_record
+
+    def judge_file(self, file: DumpedFile, position: int, lines: Lines) -> FileLine:
+        """Whether a `Dumping` line that may be in a text is genuine. It is payload if the chain continues after it.
 
         Batches that continue the chain of the file that begins here prove nothing, even if they also continue this chain:
-        partitions that are written together have the same positions and offsets. `is_cut`: damage directly before explains missing
-        records.
+        partitions that are written together have the same positions and offsets.
         """
-        is_whole = self.batch is not self.first or self.batch is None if not self.is_deep else is_cut or not self._lacks_record
-        if not self.may_be_in_text and is_whole:
-            return FileLine.GENUINE
         if position < self._goes_on_at:
             return FileLine.PAYLOAD
         end, last_offset, going_on = self.next_position, self.last_offset, 0
         others = OtherChains()
         is_first = is_straight = has_header = True
-        has_twin = False
+        has_twin, files = False, 0
         straight = 0
         with closing(lines.ahead()) as ahead:
             for other_position, line in ahead:
                 if is_first and file.kind == "log":
                     is_straight = has_header = line.startswith((b"Log starting offset: ", b"Starting offset: "))
                 is_first = False
-                is_straight &= not line.startswith(b"Dumping ")
+                files += line.startswith(b"Dumping ")
+                is_straight &= not files
                 if not _looks_like_batch(line) or (batch := read_batch_line(line)) is None:
                     continue
                 is_own = batch.position == end and batch.base_offset > last_offset
@@ -348,6 +351,8 @@ class Chain:
                     # In another file, one batch may match by chance, but hardly two, nor one with the next offset.
                     going_on += 2 if batch.base_offset == last_offset + 1 else 1
                     if going_on >= 2:
+                        if files:
+                            return FileLine.LIKELY_PAYLOAD
                         self._goes_on_at = other_position
                         return FileLine.PAYLOAD
                 if is_own:
@@ -370,7 +375,10 @@ class Chain:
 
     @property
     def _lacks_record(self) -> bool:
-        return self.batch is not None and self.batch.is_valid and self.records < self.batch.records_count
+        if self.batch is None or not self.batch.is_valid or (self.is_bare and self.batch.is_control):
+            # Without metadata, the record of a control batch is an empty line.
+            return False
+        return self.records < self.batch.records_count
 
     @property
     def lacks_records(self) -> bool:

@@ -14,6 +14,8 @@ class FileLine(Enum):
     GENUINE = "GENUINE"
     #: The chain continues after it.
     PAYLOAD = "PAYLOAD"
+    #: The chain continues only after another `Dumping` line, where a file with like batches may have lost its first ones.
+    LIKELY_PAYLOAD = "LIKELY_PAYLOAD"
     #: A payload may be open here, and nothing shows that the line is not part of it.
     DOUBTFUL = "DOUBTFUL"
 
