@@ -156,3 +156,14 @@ def test_a_marker_without_metadata_hides_no_file_after_it() -> None:
     ]
     found = [(row["partition"], row["batches"], row["tail"]) for row in rows("segments", b"".join(parts))]
     assert found == [(number, 2, "CLEAN") for number in range(3)]
+
+
+def test_a_text_of_nothing_but_first_lines_is_empty_only_where_another_file_follows() -> None:
+    """The tool prints no more of a file of 0 bytes. A text that was cut after these lines looks the same."""
+    empty, other = (print_dump(*batches, path=f"{DIRECTORY}/orders-{len(batches)}/{0:020}.log") for batches in ([], [Batch()]))
+    lines = io.BytesIO(empty).readlines()
+
+    for text in (empty, lines[0], other + empty):
+        assert [row["tail"] for row in rows("segments", text)][-1] == "EMPTY_OR_CUT"
+    for text in (empty + other, lines[0] + other, empty + f"Dumping {DIRECTORY}/orders-0/{0:020}.snapshot\n".encode()):
+        assert next((row["tail"], row["batches"]) for row in rows("segments", text)) == ("CLEAN", 0)

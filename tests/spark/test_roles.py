@@ -83,3 +83,25 @@ def test_columns_and_core_agree_up_to_when_a_copy_is_known(spark, captured):
             copy = Copy(role=role, end=end, captured_at_ms=captured, newest_broker_ms=stamped)
             known = None if row["known_until"] is None else round(row["known_until"].timestamp() * 1000)
             assert known == known_until_ms(copy), (name, role)
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "expected"), [(None, ("TORN", "PARTIAL")), (0, ("WHOLE", "COMPLETE")), (9, ("SHORT", "PARTIAL"))]
+)
+def test_a_text_without_batches_is_whole_only_by_a_high_watermark(spark, high_watermark, expected):
+    row = {"topic": "empty", "partition": 0, "source": "text:1", "path": "empty.txt", "kind": "text", "segment_base_offset": 0}
+    row |= {"bytes": 0, "batches": 0, "tail": "EMPTY_OR_CUT", "is_decoded": True, "unreadable": []}
+    mark = {"topic": "empty", "partition": 0, "source": "raw:1", "name": "high_watermark", "value": high_watermark}
+    marks = [] if high_watermark is None else [[mark.get(name) for name in CHECKPOINTS.names]]
+    noted = partition_notes(spark, [("empty", 0, 1, [1])])
+    (found,) = coverage(
+        spark.createDataFrame([[row.get(name) for name in SEGMENTS.names]], SEGMENTS),
+        empty(spark, RECORD_BATCHES),
+        spark.createDataFrame(marks, CHECKPOINTS),
+        noted,
+        noted_leaders(noted),
+        spark.createDataFrame([(None, None, NOW)], "broker string, folder string, captured_at_ms long"),
+        spark.createDataFrame([], "topic string, partition int"),
+    ).collect()
+    assert (found["ends"], found["status"]) == expected
+    assert found["is_current"] == (high_watermark == 0)

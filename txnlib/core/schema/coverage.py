@@ -105,7 +105,7 @@ COVERAGE: Final = Table(
             "overlap_offset", LONG, "Lowest offset from which two segments may have the same offsets; NULL if no segments overlap."
         ),
         Column("damaged_offset", LONG, "Highest offset below which something was unreadable."),
-        Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, TORN or CORRUPT."),
+        Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN or CORRUPT."),
         Column("is_decoded", BOOLEAN, "Whether the copy shows markers and coordinator records: printed (text) or decoded (raw)."),
         Column("status", STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING."),
         Column("detail", STRING, "What is missing, in words."),

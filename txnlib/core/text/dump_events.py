@@ -136,15 +136,21 @@ class Output:
             self.values += self.ranges
             self.ranges.clear()
 
-    def end_file(self, chain: Chain | None, position: int) -> None:
-        """Releases all remaining events of a file and its end. `chain` None: text outside any file."""
+    def end_file(self, chain: Chain | None, position: int, *, is_last: bool = False) -> None:
+        """Releases all remaining events of a file and its end. `chain` None: text outside any file.
+
+        `is_last`: no `Dumping` line follows, which the tool prints only after it has read the file before.
+        """
         if chain is not None and chain.has_doubt:
             self.missing(position)
         is_corrupt = not _CORRUPT.isdisjoint(unreadable.reason for unreadable in self.ranges)
         self.settle(chain)
         if chain is None:
             return
-        tail = Tail.TORN if chain.is_torn or chain.lacks_records else Tail.CLEAN
+        is_empty = chain.kind == "log" and chain.batch is None
+        tail = Tail.EMPTY_OR_CUT if is_last and is_empty else Tail.CLEAN
+        if chain.is_torn or chain.lacks_records:
+            tail = Tail.TORN
         if is_corrupt or chain.is_ended_early:
             tail = Tail.CORRUPT
         self.values.append(FileEnd(position, tail, chain.is_decoded))

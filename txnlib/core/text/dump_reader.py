@@ -103,7 +103,7 @@ class DumpReader:
         self.close_text(self.out.end)
         if problem is not None:
             self.out.note(self.out.end, problem)
-        self.out.end_file(self.chain, self.out.end)
+        self.out.end_file(self.chain, self.out.end, is_last=True)
 
     def take_events(self) -> list[events.Dumped]:
         """Returns the events since the last call."""

@@ -49,6 +49,8 @@ class Tail(StrEnum):
     """How the dump of a file ends."""
 
     CLEAN = "CLEAN"
+    #: With the text, after the first lines of a log: the tool prints no more of a file of 0 bytes. The text may have been cut, too.
+    EMPTY_OR_CUT = "EMPTY_OR_CUT"
     #: Inside a batch, as the tool says, or because the text itself is truncated.
     TORN = "TORN"
     #: The tool gave up, or nothing believable follows.

@@ -65,6 +65,7 @@ def coverage(
     copies = _with_contradictions(copies, contradicted)
     copies = settled(_with_leader_epochs(copies, _without_refuted(epochs, contradicted), checkpoints))
     copies = _with_noted_high_watermark(copies, checkpoints, instants)
+    copies = _with_empty_logs(copies)
     copies = with_role(with_leader_in_force(copies, metadata_reach_ms))
     copies = _with_known_until(copies)
     copies = settled(_with_judged(_with_status(copies)))
@@ -188,7 +189,9 @@ def shows_absence() -> Column:
     is_console = F.col("source").startswith("console:")
     # A compacted log keeps the name of its first segment.
     begins = F.coalesce(F.greatest("log_start_offset", "read_from_offset"), F.lit(0)) == 0
-    is_sound = F.col("is_decoded") & F.col("damaged_offset").isNull() & (F.coalesce("tail", F.lit("")) != "CORRUPT")
+    is_sound = (
+        F.col("is_decoded") & F.col("damaged_offset").isNull() & ~F.coalesce("tail", F.lit("")).isin("CORRUPT", "EMPTY_OR_CUT")
+    )
     return F.coalesce((F.col("status") != "MISSING") & is_sound & begins & ~is_console, F.lit(False))
 
 
@@ -392,6 +395,12 @@ def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instan
     return copies.join(highest, on=list(COPY), how="left")
 
 
+def _with_empty_logs(copies: DataFrame) -> DataFrame:
+    """Each copy; a text of nothing but first lines is whole where a high watermark confirms that the log is empty."""
+    is_confirmed = (F.col("tail") == "EMPTY_OR_CUT") & (F.col("noted_high_watermark") == F.col("survives_until"))
+    return copies.withColumn("tail", F.when(is_confirmed, "CLEAN").otherwise(F.col("tail")))
+
+
 def _with_known_until(copies: DataFrame) -> DataFrame:
     """Each copy with the instant up to which it is complete: `core.verdicts.copies.known_until_ms` over columns."""
     is_current = known_by("role", "ends") == KnownBy.CAPTURE.value
@@ -418,6 +427,7 @@ def _with_status(copies: DataFrame) -> DataFrame:
         "damaged stretches": F.col("harm") > 0,
         "unbelievable end": F.col("tail") == "CORRUPT",
         "ends inside a batch": F.col("tail") == "TORN",
+        "empty, or cut after the first lines of its text": F.col("tail") == "EMPTY_OR_CUT",
         "ends below the high watermark": F.col("noted_high_watermark") > F.col("survives_until"),
         "ends below what its own checkpoints note": F.greatest("reached_offset", "recovery_point") > F.col("survives_until"),
         "a newer leader truncated some of its batches": F.col("truncated").isNotNull(),
