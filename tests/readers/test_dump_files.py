@@ -167,3 +167,35 @@ def test_a_text_of_nothing_but_first_lines_is_empty_only_where_another_file_foll
         assert [row["tail"] for row in rows("segments", text)][-1] == "EMPTY_OR_CUT"
     for text in (empty + other, lines[0] + other, empty + f"Dumping {DIRECTORY}/orders-0/{0:020}.snapshot\n".encode()):
         assert next((row["tail"], row["batches"]) for row in rows("segments", text)) == ("CLEAN", 0)
+
+
+@pytest.mark.parametrize("wrong", range(3))
+def test_a_segment_that_continues_the_log_of_a_like_folder_is_in_doubt(wrong: int) -> None:
+    """A wrong letter in the path of one of three segments of a partition."""
+    starts = (0, 2, 4)
+    parts = [
+        print_dump(
+            Batch(), Batch(), path=f"{DIRECTORY}/{'ordXrs' if number == wrong else 'orders'}-0/{start:020}.log", start=(start, 0)
+        )
+        for number, start in enumerate(starts)
+    ]
+    after = print_dump(Batch(), path=f"{DIRECTORY}/payments-0/{0:020}.log")
+
+    text = b"".join([*parts, after])
+    found = batches_of(text)
+
+    assert found.total() == 5
+    assert found["payments-0", 0, 0, 0, 0, 4001] == 1
+    lowered = {row["topic"] for row in rows("segments", text) if row["tail"] == "CORRUPT"}
+    assert lowered == {"orders", "ordXrs"}
+    assert {bad["reason"] for row in rows("segments", text) for bad in row["unreadable"]} == {"DUMPING_LINE_IN_DOUBT"}
+
+
+def test_partitions_of_like_names_are_in_no_doubt() -> None:
+    paths = [(0, 0), (0, 2), (1, 0), (1, 2), (2, 2), (3, 0)]
+    text = b"".join(
+        print_dump(Batch(), Batch(), path=f"{DIRECTORY}/orders-{partition}/{start:020}.log", start=(start, 0))
+        for partition, start in paths
+    )
+    assert batches_of(text).total() == 2 * len(paths)
+    assert not [row for row in rows("segments", text) if row["unreadable"]]

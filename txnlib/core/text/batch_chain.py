@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import closing
+from operator import ne
 from typing import Final, NamedTuple
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -107,7 +108,7 @@ class Chain:
     """The state of reading the dump of one file."""
 
     def __init__(self, file: DumpedFile, topic: str | None = None) -> None:
-        self.kind, self.base_offset = file.kind, file.base_offset
+        self.kind, self.base_offset, self.folder = file.kind, file.base_offset, file.folder
         #: Whether the line `Log starting offset: N` was read.
         self.has_starting_offset = False
         topic = file.topic or topic
@@ -313,6 +314,17 @@ class Chain:
         settled = _BATCHES_SETTLED if len(candidates) == _BATCHES_TOGETHER else len(candidates)
         settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
         self._judged_until = candidates[settled].position if settled < len(candidates) else candidates[-1].position + 1
+
+    def goes_on_in(self, file: DumpedFile) -> bool:
+        """Whether a file continues this log at its very end, but in a folder whose path differs in one letter.
+
+        A wrong letter in a `Dumping` line moves a segment to another partition. The tool prints a partition's segments one after
+        the other, and another partition hardly begins where this one ends. A copy of one segment shows no such thing: a broker
+        may well have only one of two partitions with like names.
+        """
+        folders = self.folder, file.folder
+        is_next = self.has_records and file.kind == self.kind == "log" and file.base_offset == self.last_offset + 1
+        return is_next and len(folders[0]) == len(folders[1]) and sum(map(ne, *folders)) == 1
 
     def is_whole(self, *, is_cut: bool) -> bool:
         """Whether all records are printed, if any are. `is_cut`: damage directly before explains missing records."""

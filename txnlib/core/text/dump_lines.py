@@ -40,6 +40,11 @@ class DumpedFile(NamedTuple):
     snapshot_offset: int | None = None
 
     @property
+    def folder(self) -> str:
+        """The path of its folder; empty if there is none."""
+        return (self.path or "").replace("\\", "/").rpartition("/")[0]
+
+    @property
     def has_batches(self) -> bool:
         """Whether the file consists of batches: a log, or a snapshot of `__cluster_metadata`."""
         return self.kind in LOG_KINDS

@@ -160,6 +160,9 @@ class DumpReader:
         if file is None:
             return False
         verdict = FileLine.GENUINE if chain is None else self.judge_file(position, line, file, chain)
+        if chain is not None and verdict is FileLine.GENUINE and chain.goes_on_in(file):
+            # Whichever of the two names is wrong, the other lacks a segment: neither is fed with it, and both are lowered.
+            verdict = FileLine.DOUBTFUL
         if chain is None or verdict is FileLine.GENUINE:
             self.close_text(position)
             self.start_file(position, file)
