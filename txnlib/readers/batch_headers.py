@@ -96,21 +96,22 @@ def read_blocks(
     Passing that state as `start` resumes there, with the same result as reading on. Time is linear in `size`, whatever the file
     contains.
     """
-    position, last_offset, leader_epoch = start.position, start.last_offset, start.leader_epoch
+    position, last_offset = start.position, start.last_offset
+    leader_epoch, epoch_before = start.leader_epoch, start.epoch_before
     checks = BatchChecks(buffer, size, segment_base_offset)
     if last_offset is not None:
         checks.floor = last_offset
     most, resumed = BLOCK, None
     while True:
         if until is not None and position >= until:
-            yield ReaderState(position, last_offset, leader_epoch)
+            yield ReaderState(position, last_offset, leader_epoch, epoch_before)
             return
         positions, stop, is_full = _walk(buffer, position, size, most, until=until)
         most = min(2 * most, BLOCK)
         good, reason = 0, ""
         if len(positions):
             headers = gather(buffer, positions, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
-            chain = _Chain(positions, headers, leader_epoch, is_first=position == 0, is_full=is_full)
+            chain = _Chain(positions, headers, leader_epoch, epoch_before, is_first=position == 0, is_full=is_full)
             good, reason = _count_believable(checks, chain, check_all, is_before_damage=stop < size and not is_full)
             if good == 1 and position == resumed:
                 good = 0 if is_denied(checks, headers, stop if len(positions) == 1 else int(positions[1])) else 1
@@ -119,7 +120,9 @@ def read_blocks(
             if kept:
                 yield Block(positions[:kept], headers[:kept], last_offset)
                 checks.floor = last_offset = int(last_offsets(headers[:kept])[-1])
-                leader_epoch = int(leader_epochs(headers[:kept])[-1])
+                epochs = leader_epochs(headers[:kept]).tolist()
+                epoch_before = epochs[-2] if kept > 1 else NO_LEADER_EPOCH if leader_epoch is None else leader_epoch
+                leader_epoch = epochs[-1]
         is_whole_block = good == len(positions)
         if is_whole_block and is_full:
             position = int(positions[-1])
@@ -150,6 +153,8 @@ class _Chain:
     headers: Headers
     #: Leader epoch of the batch before the first one.
     leader_epoch: int | None
+    #: That of the batch before that one; None if it is not known.
+    epoch_before: int | None
     #: Whether the first batch is the first of the file, and whether more batches follow the last.
     is_first: bool
     is_full: bool
@@ -241,7 +246,8 @@ def _contradicted(checks: BatchChecks, chain: _Chain, fall: int, end: int) -> in
 
     No CRC covers leader epochs. If a single batch disagrees with neighbours that agree with each other, its epoch is wrong. If the
     epochs fall and stay low, a leader with an older epoch continued the log: that is no damage, and `spark.coverage.coverage`
-    reports it.
+    reports it. If either of two batches may be the wrong one, both are kept: `spark.coverage.contradicted_batches` also compares
+    them with the next segment and with the leader epoch checkpoint.
     """
     epochs = leader_epochs(chain.headers)
     if fall >= end:
@@ -250,9 +256,21 @@ def _contradicted(checks: BatchChecks, chain: _Chain, fall: int, end: int) -> in
         return fall - 1
     if fall == len(epochs) - 1 and chain.is_full:
         return None  # read again, together with the next batches
-    before = chain.leader_epoch if fall == 0 else int(epochs[fall - 1])
-    is_isolated = fall + 1 >= end or epochs[fall + 1] >= before
-    return fall if is_isolated else None
+    before = int(epochs[fall - 1]) if fall else NO_LEADER_EPOCH if chain.leader_epoch is None else chain.leader_epoch
+    after = int(epochs[fall + 1]) if fall + 1 < end else None
+    is_isolated = after is None or after >= before
+    return fall if is_isolated and (after == before or not _may_be_raised(chain, epochs, fall)) else None
+
+
+def _may_be_raised(chain: _Chain, epochs: Positions, fall: int) -> bool:
+    """Whether the epochs would not fall without the batch before a fall, so that its epoch may be the wrong one."""
+    if fall > 1:
+        earlier: int | None = int(epochs[fall - 2])
+    elif fall == 1:
+        earlier = NO_LEADER_EPOCH if chain.is_first else chain.leader_epoch
+    else:
+        earlier = chain.epoch_before
+    return earlier is not None and earlier <= int(epochs[fall])
 
 
 def _is_raised(checks: BatchChecks, chain: _Chain, epochs: Positions, fall: int) -> bool:
