@@ -425,9 +425,28 @@ def test_a_snapshot_hides_the_stamps_before_it():
     assert not evidence(copies=snapshot).on_partition.hides_stamps
     assert not evidence(stamps=stamped(None)).on_partition.hides_stamps
     gone = {"checks": (), "copies": (replace(COPY, read_from_offset=51),)}
-    assert evidence(**gone).on_partition.is_only_in_snapshot
-    assert not evidence(checks=(), copies=(replace(COPY, read_from_offset=50),)).on_partition.is_only_in_snapshot
-    assert not evidence(copies=(replace(COPY, read_from_offset=51),)).on_partition.is_only_in_snapshot
+    assert evidence(**gone).on_partition.is_begin_gone
+    assert not evidence(checks=(), copies=(replace(COPY, read_from_offset=50),)).on_partition.is_begin_gone
+    assert not evidence(copies=(replace(COPY, read_from_offset=51),)).on_partition.is_begin_gone
+
+
+@pytest.mark.parametrize(("base_offset", "is_gone"), [(50, False), (55, True)])
+def test_a_later_batch_is_not_the_first_one(base_offset: int, is_gone: bool) -> None:
+    """Its CRC, its leader epoch and its sequence say nothing of the first batch, which was deleted."""
+    (before, first) = SPAN.checks
+    checks = (before, replace(first, base_offset=base_offset))
+    found = evidence(checks=checks, copies=(replace(COPY, log_start_offset=base_offset),)).on_partition
+    assert (found.is_begin_gone, found.first_leader_epoch is None, found.first_batch_crc is None) == (is_gone,) * 3
+    assert found.is_start_exact
+
+
+@pytest.mark.parametrize(
+    ("stable", "log_start", "is_closed"), [(50, 0, False), (51, 0, True), (51, 51, False), (51, 50, True), (None, 0, False)]
+)
+def test_a_last_stable_offset_at_the_log_start_says_nothing(stable: int | None, log_start: int, is_closed: bool) -> None:
+    """A leader raises it to the log start. Kafka: `UnifiedLog.maybeIncrementFirstUnstableOffset`."""
+    copies = (replace(COPY, answered_stable_offset=stable, log_start_offset=log_start),)
+    assert evidence(copies=copies).on_partition.is_answered_closed is is_closed
 
 
 def test_nothing_is_known_of_a_partition_without_a_copy():

@@ -260,7 +260,7 @@ def test_every_generation_tells_the_same_of_a_snapshot(name: str) -> None:
 
     assert [tuple(row[column] for column in columns) for row in found[:-1]] == expected
     where = {"topic": "payments", "partition": 0, "source": "text:1", "path": "dump.txt", "snapshot_offset": 16}
-    assert found[-1] == where | dict.fromkeys(columns), "a row without a producer says that the snapshot was read"
+    assert found[-1] == where | dict.fromkeys([*columns, "is_answer"]), "a row without a producer says that the snapshot was read"
     assert rows("segments", dumped(name)) == []
 
 

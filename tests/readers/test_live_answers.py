@@ -44,6 +44,23 @@ def test_each_producer_is_a_row_and_each_partition_too(tmp_path):
     assert bad == []
 
 
+def test_each_open_transaction_is_a_row_of_a_snapshot(tmp_path):
+    state = {"producer_id": 7, "producer_epoch": 3, "coordinator_epoch": 2, "last_sequence": 5, "last_timestamp_ms": 1_000}
+    answer = {
+        "topic": "orders",
+        "partition": 1,
+        "high_watermark": 9,
+        "producers": [{**state, "current_transaction_start_offset": 4}],
+    }
+    producers = [{**state, "current_transaction_start_offset": 4}, PRODUCER, {**PRODUCER, "last_timestamp_ms": -1}]
+    content = json.dumps({**answer, "producers": producers}).encode()
+    (tmp_path / "a").write_bytes(content)
+    file = CaptureFile(str(tmp_path / "a"), FileKind.LIVE_PRODUCERS, "raw:1", len(content))
+    (row,) = [row for batch in read_table("producer_snapshots", file) for row in batch.to_pylist()]
+    where = {"topic": "orders", "partition": 1, "source": "raw:1", "path": file.path, "snapshot_offset": 9, "is_answer": True}
+    assert row == where | state | {"current_txn_first_offset": 4, "last_offset": None, "offset_delta": None}
+
+
 def test_each_transactional_id_is_a_row(tmp_path):
     rows, bad = read(tmp_path / "a", FileKind.LIVE_TRANSACTIONS, b"".join(lines(FileKind.LIVE_TRANSACTIONS)))
     assert [(row["transactional_id"], row["log_end_offset"], row["state"]) for row in rows] == [

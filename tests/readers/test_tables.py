@@ -23,7 +23,7 @@ segments              METADATA_SNAPSHOT LIVE_PRODUCERS LIVE_TRANSACTIONS
 live_producers        LIVE_PRODUCERS
 live_transactions     LIVE_TRANSACTIONS
 segment_parts         SEGMENT
-producer_snapshots    PRODUCER_SNAPSHOT DUMP
+producer_snapshots    PRODUCER_SNAPSHOT DUMP LIVE_PRODUCERS
 aborted_transactions  TRANSACTION_INDEX
 checkpoints           CHECKPOINT
 """

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from tests.support.log_bytes import encode_batch
+from tests.support.log_bytes import encode_batch, to_bytes
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.record_batch import Record
+from txnlib.core.kafka.record_batch import Record, RecordBatch
 from txnlib.wire_capture.capture import Wanted, take_capture
 from txnlib.wire_capture.client import MovedError
 from txnlib.wire_capture.pace import Progress
@@ -46,6 +46,18 @@ class Log:
         base = self.end
         content = batch(base, count, epoch=self.epoch, at_ms=at_ms, size=size)
         self.batches.append((base, base + count - 1, self.epoch, at_ms, content))
+
+    def put(self, *batches: RecordBatch) -> None:
+        """Appends batches of the notation."""
+        for each in batches:
+            assert each.max_timestamp is not None
+            self.batches.append((each.base_offset, each.last_offset, self.epoch, each.max_timestamp, to_bytes(each)))
+
+    def delete_before(self, offset: int) -> None:
+        """Moves the log start, as DeleteRecords does; the last stable offset is never below it."""
+        self.start = offset
+        if self.last_stable is not None:
+            self.last_stable = max(self.last_stable, offset)
 
     @property
     def end(self) -> int:

@@ -358,6 +358,12 @@ class Finding(Enum):
         "The leader and its log disagree about the open transaction of a producer.",
         advice.CAPTURE_AGAIN,
     )
+    LIVE_STABLE_OFFSET_DISAGREES = FindingRule(
+        _E,
+        Topic.FILES,
+        "The leader answered a last stable offset below its high watermark, and the log shows no transaction that was open there.",
+        advice.CAPTURE_AGAIN,
+    )
     LIVE_STATE_DISAGREES = FindingRule(
         _E,
         Topic.FILES,

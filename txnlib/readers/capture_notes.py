@@ -74,6 +74,12 @@ class PartitionNotes(BaseModel):
         description="Last stable offset, as the leader answered it at `answered_at_ms`: nothing below it was open.",
         json_schema_extra=_without("What is open is known from the log alone."),
     )
+    high_watermark_before: Offset | None = Field(
+        default=None,
+        description="High watermark, as the leader answered it just before the last stable offset: if that is lower, something was "
+        "open.",
+        json_schema_extra=_without("`high_watermark` is compared."),
+    )
     answered_at_ms: Instant | None = Field(
         default=None,
         description="When the leader was asked for the last stable offset, in epoch ms.",

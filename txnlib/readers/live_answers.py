@@ -24,6 +24,8 @@ _BAD_LINES: Final = 100
 _Number = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
 _Epoch = Annotated[int, Field(strict=True, ge=-1, le=MAX_INT16)]
 _Offset = Annotated[int, Field(strict=True, ge=0, le=MAX_INT64)]
+_Sequence = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
+_Time = Annotated[int, Field(strict=True, ge=-MAX_INT64, le=MAX_INT64)]
 _ProducerId = Annotated[int, Field(strict=True, ge=-1, le=MAX_INT64)]
 
 
@@ -34,6 +36,9 @@ class _Answer(BaseModel):
 class _Producer(_Answer):
     producer_id: _ProducerId
     producer_epoch: _Epoch
+    coordinator_epoch: _Sequence | None = None
+    last_sequence: _Sequence | None = None
+    last_timestamp_ms: _Time | None = None
     current_transaction_start_offset: _Offset | None
 
 
@@ -72,6 +77,30 @@ def read_live_producers(file: CaptureFile) -> Iterator[pa.RecordBatch]:
             where = answer.model_dump(exclude={"producers"})
             rows += [where, *(where | producer.model_dump() for producer in answer.producers)]
     yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.LIVE_PRODUCERS)
+
+
+def read_answered_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+    """One row per producer with an open transaction, as a snapshot of the state at or above the answered high watermark.
+
+    Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`. Raises OSError if the file cannot be read.
+    """
+    rows = [
+        {
+            "topic": answer.topic,
+            "partition": answer.partition,
+            "source": file.source,
+            "path": file.path,
+            "snapshot_offset": answer.high_watermark,
+            "is_answer": True,
+            "current_txn_first_offset": producer.current_transaction_start_offset,
+            **producer.model_dump(exclude={"current_transaction_start_offset"}),
+        }
+        for _, _, answer in _lines(file, files.read_all(file.path, MOST_BYTES))
+        if isinstance(answer, _Producers)
+        for producer in answer.producers
+        if producer.current_transaction_start_offset is not None
+    ]
+    yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
 
 
 def read_live_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:

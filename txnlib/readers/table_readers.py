@@ -172,6 +172,7 @@ READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] 
     ("segments", FileKind.SKIPPED_SEGMENT): broker_files.read_skipped_segment,
     ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,
     ("producer_snapshots", FileKind.DUMP): partial(_from_dump, dump.read_producer_snapshots),
+    ("producer_snapshots", FileKind.LIVE_PRODUCERS): live_answers.read_answered_snapshots,
     ("aborted_transactions", FileKind.TRANSACTION_INDEX): broker_files.read_aborted_transactions,
     ("checkpoints", FileKind.CHECKPOINT): broker_files.read_checkpoints,
     ("live_producers", FileKind.LIVE_PRODUCERS): live_answers.read_live_producers,

@@ -99,10 +99,10 @@ class _Capture:
         )
         self._take_each(self._coordinators, self._take_coordinator_first)
         self._look(partitions)
+        self._ask_producers(partitions)
         in_scope = [each for each in partitions if self._is_in_scope(self._taken[each])]
         left_out = set(partitions).difference(in_scope)
         earlier_call.remove(self._wanted.output, {each.folder for each in left_out if self._taken[each].problem is None})
-        self._ask_producers(partitions)
         self._plan(in_scope)
         self._take_each(in_scope, self._take_partition)
         self._ask_coordinators()
@@ -167,19 +167,21 @@ class _Capture:
         return {}
 
     def _look(self, partitions: Iterable[Partition]) -> None:
-        """Notes log start, last stable offset and high watermark of each partition, in this order.
+        """Notes log start, last stable offset and high watermark of each partition, in this order, and before the last two a mark.
 
-        So the last stable offset may be too low for the high watermark, never too high: what has ended may look open.
+        So the last stable offset may be too low for the high watermark, never too high: what has ended may look open. Below the
+        mark from before, it proves that something was open.
         """
         asked = [each for each in partitions if self._taken[each].problem is None]
         starts = cluster.offsets(self._client, asked, cluster.EARLIEST)
+        before = cluster.offsets(self._client, asked, cluster.LATEST)
         answered_at = self._now_ms()
         stable = cluster.offsets(self._client, asked, cluster.LATEST, cluster.READ_COMMITTED)
         marks = cluster.offsets(self._client, asked, cluster.LATEST)
         for each in asked:
             taken = self._taken[each]
             taken.log_start, taken.last_stable, taken.high_watermark = starts.get(each), stable.get(each), marks.get(each)
-            taken.answered_at_ms = answered_at
+            taken.answered_at_ms, taken.mark_before = answered_at, before.get(each)
             if taken.high_watermark is None or taken.last_stable is None:
                 taken.answered_at_ms = None  # its leader moved: fetched, whatever the scope
 
@@ -187,8 +189,8 @@ class _Capture:
         return taken.problem is None and (self._wanted.scope == ALL or taken.is_open is not False)
 
     def _ask_producers(self, partitions: Iterable[Partition]) -> None:
-        """Notes what the leaders say about producers, where something is open."""
-        asked = [each for each in partitions if self._taken[each].is_open]
+        """Notes what the leaders say about producers, where something is open, or may be."""
+        asked = [each for each in partitions if self._taken[each].may_be_open]
         for each, producers in cluster.active_producers(self._client, asked).items():
             taken = self._taken[each]
             taken.producers, taken.asked_mark = producers, taken.high_watermark

@@ -16,6 +16,8 @@ class Taken:
     log_start: int | None = None
     high_watermark: int | None = None
     last_stable: int | None = None
+    #: The high watermark just before the last stable offset was asked for.
+    mark_before: int | None = None
     captured_at_ms: int | None = None
     first_captured_at_ms: int | None = None
     fetched_from: int | None = None
@@ -33,7 +35,15 @@ class Taken:
         """Whether something is open, by the leader's word; None if it did not say."""
         if self.last_stable is None or self.high_watermark is None:
             return None
+        if any(each["current_transaction_start_offset"] is not None for each in self.producers or ()):
+            return True
         return self.last_stable < self.high_watermark
+
+    @property
+    def may_be_open(self) -> bool:
+        """Whether something is open, or may be without delaying any record: the leader raises what is stable to the log start."""
+        is_emptied = self.last_stable is not None and self.last_stable == self.log_start == self.high_watermark
+        return bool(self.is_open) or (is_emptied and bool(self.log_start))
 
 
 def described_producers(taken: Taken) -> dict[str, Any]:
@@ -59,6 +69,7 @@ def noted(taken: Taken) -> dict[str, Any]:
         "log_start_offset": taken.log_start,
         "last_stable_offset": taken.last_stable,
         "high_watermark": taken.high_watermark,
+        "high_watermark_before": taken.mark_before,
         "answered_at_ms": taken.answered_at_ms,
         "fetched_from": taken.fetched_from,
         "problem": taken.problem,

@@ -126,6 +126,11 @@ COVERAGE: Final = Table(
             "Last stable offset at answered_at: by the leader's word, nothing below it was open then.",
         ),
         Column(
+            "answered_high_watermark",
+            LONG,
+            "High watermark that the leader answered just before the last stable offset, from capture.json.",
+        ),
+        Column(
             "is_nothing_open",
             BOOLEAN,
             "For a MISSING partition: whether its leader answered that nothing was open, because its last stable offset was its "

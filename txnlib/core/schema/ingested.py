@@ -224,11 +224,16 @@ SEGMENTS: Final = Table(
 SEGMENT_PARTS: Final = Struct((*SEGMENTS.columns, Column("part_position", LONG)))
 
 PRODUCER_SNAPSHOTS: Final = Table(
-    comment="The producers in the producer state snapshots of brokers.",
+    comment="The producers in the producer state snapshots of brokers, and those with something open in the answers of leaders.",
     columns=(
         *COPY_COLUMNS,
-        Column("path", STRING, "Snapshot file."),
-        Column("snapshot_offset", LONG, "The snapshot contains the state before this offset."),
+        Column("path", STRING, "Snapshot file, or file of answers."),
+        Column(
+            "snapshot_offset",
+            LONG,
+            "The snapshot contains the state before this offset; an answer, the state at or above this high watermark.",
+        ),
+        Column("is_answer", BOOLEAN, "True if a leader answered it when the capture was taken; NULL for snapshots."),
         Column("producer_id", LONG, "Producer id; NULL in the row that only records that the snapshot was read."),
         Column("producer_epoch", INT, "Producer epoch."),
         Column("last_sequence", INT, "Last sequence of the newest batch of the producer."),

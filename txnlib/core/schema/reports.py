@@ -244,7 +244,11 @@ PARTITIONS: Final = Table(
         Column("lag_ms", LONG, "as_of minus the timestamp of the batch at the last stable offset."),
         Column("blocking_producer_id", LONG, "Producer whose open transaction blocks the last stable offset."),
         Column("blocking_transactional_id", STRING, "Transactional id of that transaction."),
-        Column("blocking_verdict", STRING, "Verdict on that transaction."),
+        Column(
+            "blocking_verdict",
+            STRING,
+            "Verdict on that transaction; UNKNOWN without a producer if only the leader's answer shows that something is open.",
+        ),
         Column(
             "next_blocking_offset",
             LONG,

@@ -90,6 +90,7 @@ class CheckedBatch:
     """A row of `checked_batches` about the open transaction."""
 
     place: str
+    base_offset: int | None = None
     producer_epoch: int | None = None
     base_sequence: int | None = None
     last_sequence: int | None = None
@@ -191,8 +192,9 @@ class OpenSpan:
 
     @property
     def first_check(self) -> CheckedBatch | None:
-        """The check of the first open batch."""
-        return next((each for each in self.checks if each.place == "first"), None)
+        """The check of the first open batch; None if that batch is gone."""
+        found = next((each for each in self.checks if each.place == "first"), None)
+        return None if found is None or (found.base_offset or 0) > self.start_offset else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,7 @@ def partition_side(
     last_write = clock_ms(span.last_timestamp_ms)
     newest_write = newest_ms([before_last, last_write])
     snapshot_from = copy.read_from_offset if (copy.read_from_offset or 0) > (copy.log_start_offset or 0) else None
+    is_begin_gone = first is None and span.start_offset < max(copy.log_start_offset or 0, copy.read_from_offset or 0)
     commit = max(
         span.siblings,
         key=lambda each: each.newest_unexplained_commit_ms if each.newest_unexplained_commit_ms is not None else -1,
@@ -68,7 +69,7 @@ def partition_side(
         last_timestamp_ms=span.last_timestamp_ms,
         is_broker_clock=span.is_broker_clock,
         first_timestamp_ms=_first_timestamp(span, floor, lag),
-        is_start_exact=span.is_start_exact and is_start_proven(span.checks, copy),
+        is_start_exact=span.is_start_exact and (is_begin_gone or is_start_proven(span.checks, copy)),
         stamped_before_ms=stamped_before,
         stamped_after_ms=stamped_after,
         hides_stamps=snapshot_from is not None and stamped_before is None,
@@ -98,11 +99,12 @@ def partition_side(
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
         answered_stable_offset=copy.answered_stable_offset,
         answered_ms=copy.answered_ms,
+        is_stable_offset_raised=not _is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=first.partition_leader_epoch if first else None,
         newest_leader_epoch=max((epoch for epoch in epochs if epoch is not None), default=None),
         checkpoint_leader_epoch=copy.checkpoint_leader_epoch,
         lacks_epoch_checkpoint=facts.has_epoch_checkpoints and copy.checkpoint_leader_epoch is None,
-        is_only_in_snapshot=first is None and snapshot_from is not None and span.start_offset < snapshot_from,
+        is_begin_gone=is_begin_gone,
         topic_id=copy.topic_id,
         first_batch_crc=first.crc if first else None,
         truncated_markers=tuple(

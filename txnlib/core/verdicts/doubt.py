@@ -49,9 +49,8 @@ def _is_disputed(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -
 
 def _is_answered_otherwise(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
     """What brokers answered while the capture was taken is evidence: nothing below a last stable offset was open."""
-    partition = evidence.on_partition
-    is_ended = partition.answered_stable_offset is not None and partition.answered_stable_offset > partition.start_offset
-    return is_ended or (reason in NOBODY_ENDS_IT and bool(evidence.at_coordinator.answered_owners))
+    is_owned = reason in NOBODY_ENDS_IT and bool(evidence.at_coordinator.answered_owners)
+    return evidence.on_partition.is_answered_closed or is_owned
 
 
 def _is_corrupt(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:

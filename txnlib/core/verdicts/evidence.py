@@ -131,14 +131,16 @@ class PartitionSide:
     #: What its leader answered when the capture was taken: nothing below that offset was open.
     answered_stable_offset: int | None = None
     answered_ms: int | None = None
+    #: Whether that may be the log start, to which a leader raises it, whatever is open.
+    is_stable_offset_raised: bool = False
     #: Leader epochs: of the first batch, the newest one in any copy, and the newest one in the judged copy's checkpoint.
     first_leader_epoch: int | None = None
     newest_leader_epoch: int | None = None
     checkpoint_leader_epoch: int | None = None
     #: Whether most copies of the capture have their leader epoch checkpoint, and this one has none.
     lacks_epoch_checkpoint: bool = False
-    #: Whether no batch is left: only a producer snapshot shows the transaction.
-    is_only_in_snapshot: bool = False
+    #: Whether the first batch is gone: only a producer snapshot, or the answer of the leader, shows where the transaction began.
+    is_begin_gone: bool = False
     #: Identity of the log and of the first batch, by which a later audit recognises the transaction.
     topic_id: str | None = None
     first_batch_crc: int | None = None
@@ -160,6 +162,12 @@ class PartitionSide:
     def is_instant_refuted(self) -> bool:
         """Whether the copy was taken after its noted instant: no copy is older than its newest broker stamp."""
         return self.is_current and _is_later(self.captured_at_ms, self.known_until_ms)
+
+    @property
+    def is_answered_closed(self) -> bool:
+        """Whether the leader answered a last stable offset above the first batch: then nothing was open there."""
+        stable = self.answered_stable_offset
+        return stable is not None and stable > self.start_offset and not self.is_stable_offset_raised
 
     @property
     def is_current(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.verdicts import cluster_events as events
-from txnlib.core.verdicts.evidence import Election, Evidence, FencedBroker, LoweredFeature
+from txnlib.core.verdicts.evidence import Election, Evidence, FencedBroker, LoweredFeature, PartitionSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
             partition.partition,
             partition.start_offset,
             f"producerId: {partition.producer_id} producerEpoch: {partition.producer_epoch} isTransactional: true",
-            "the transaction begins here" if partition.is_start_exact else "the first batch captured; it may begin earlier",
+            _begin(partition),
         )
     )
     if coordinator.record_offset is not None and coordinator.coordinator_partition is not None:
@@ -58,6 +58,12 @@ def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
             )
         )
     return (*records, *_metadata_records(evidence))
+
+
+def _begin(partition: PartitionSide) -> str:
+    if partition.is_begin_gone:
+        return "the transaction began here, by a producer snapshot or its leader's answer: this record is gone"
+    return "the transaction begins here" if partition.is_start_exact else "the first batch captured; it may begin earlier"
 
 
 def _metadata_records(evidence: Evidence) -> list[EvidenceRecord]:

@@ -94,13 +94,14 @@ def is_open_now(case: Case) -> Proof:
 #: What refutes the first statement, or leaves it without a witness -> what would settle it.
 _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
     (
-        lambda of: of.is_only_in_snapshot,
-        "its batches are gone: only a producer snapshot shows it; look at its leader with describe-producers",
+        lambda of: of.is_begin_gone,
+        "its first batch is gone: only a producer snapshot, or the answer of its leader, shows it; look at its leader with "
+        "describe-producers",
     ),
     (lambda of: of.crc is Crc.INVALID, "the CRC of one of its batches does not match: copy another replica"),
     (lambda of: of.crc is Crc.NOT_CHECKED, "it was read from text, which has no bytes to check: audit the raw segments"),
     (
-        lambda of: is_answered_against(of),
+        lambda of: of.is_answered_closed,
         "its leader answered, when the capture was taken, that nothing was open there: capture again",
     ),
     (
@@ -130,11 +131,6 @@ _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
         "it begins at or above the high watermark: an election may still remove it; capture again",
     ),
 )
-
-
-def is_answered_against(partition: PartitionSide) -> bool:
-    """Whether the leader answered a last stable offset above its first batch: then nothing was open there."""
-    return partition.answered_stable_offset is not None and partition.answered_stable_offset > partition.start_offset
 
 
 # ---- 2. No coordinator will end it.

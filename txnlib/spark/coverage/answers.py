@@ -15,7 +15,14 @@ from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import TOPIC_PARTITION
 
 #: Columns of the notes on partitions in capture.json that come from the leader.
-ANSWERS: Final = ("log_start_offset", "high_watermark", "last_stable_offset", "answered_at_ms", "fetched_from")
+ANSWERS: Final = (
+    "log_start_offset",
+    "high_watermark",
+    "high_watermark_before",
+    "last_stable_offset",
+    "answered_at_ms",
+    "fetched_from",
+)
 #: The notes on partitions in capture.json, as a frame.
 PARTITION_NOTES: Final = "topic string, partition int, leader int, replicas array<int>, " + ", ".join(
     f"{answer} long" for answer in ANSWERS
@@ -49,6 +56,8 @@ def _answers(partition_notes: DataFrame) -> DataFrame:
         *TOPIC_PARTITION,
         instant("answered_at_ms").alias("answered_at"),
         F.col("last_stable_offset").alias("answered_stable_offset"),
+        # Of several answers, the one before it: what was appended later does not count.
+        F.coalesce("high_watermark_before", "high_watermark").alias("answered_high_watermark"),
         F.col("log_start_offset").alias("noted_start"),
         F.col("high_watermark").alias("noted_mark"),
         "fetched_from",

@@ -50,22 +50,27 @@ def live_answer_findings(
     return (
         _only_live(spans, live)
         .unionByName(_only_in_log(spans, live), allowMissingColumns=True)
+        .unionByName(_unstable_without_reason(coverage, producer_spans), allowMissingColumns=True)
         .unionByName(_of_coordinators(coordinator_states, live_transactions, whole), allowMissingColumns=True)
         .unionByName(_unknown_owners(coordinator_states, live_transactions), allowMissingColumns=True)
     )
 
 
 def _only_live(spans: DataFrame, live: DataFrame) -> DataFrame:
-    """Transactions that were open for the leader, where the log has no first batch."""
-    starts = spans.select(*PRODUCER, F.col("first_offset").alias("live_start")).where(F.col("live_start").isNotNull())
-    is_read = (F.col("live_start") >= F.col("begin_offset")) & (F.col("live_start") < F.col("end_offset"))
-    lost = live.where(is_read).join(starts, on=[*PRODUCER, "live_start"], how="left_anti")
+    """Transactions that were open for the leader, and that the log does not have, or had ended by then."""
+    begins, marker = F.col("live_start") == F.col("first_offset"), F.col("marker_offset")
+    ended_since = (marker >= F.col("high_watermark")) & (begins | (F.col("live_start") < F.col("begin_offset")))
+    agrees = F.coalesce(ended_since, F.lit(False)) | F.coalesce(begins & marker.isNull(), F.lit(False))
+    ends = spans.select(*PRODUCER, "first_offset", "marker_offset", "high_watermark")
+    told = live.where(F.col("live_start") < F.col("end_offset"))
+    known = told.join(ends, on=list(PRODUCER)).where(agrees).select(*PRODUCER, "live_start").distinct()
+    lost = told.join(known, on=[*PRODUCER, "live_start"], how="left_anti")
     return lost.select(
         F.lit(Finding.LIVE_PRODUCER_DISAGREES.name).alias("name"),
         *PRODUCER,
         F.col("live_start").alias("offset"),
         F.concat(
-            F.lit("the leader: open since offset "), "live_start", F.lit("; the log: no transaction of the producer begins there")
+            F.lit("the leader: open since offset "), "live_start", F.lit("; the log: no transaction of the producer was open there")
         ).alias("evidence"),
     )
 
@@ -99,6 +104,47 @@ def _only_in_log(spans: DataFrame, live: DataFrame) -> DataFrame:
             live_text,
         ).alias("evidence"),
     )
+
+
+def _unstable_without_reason(coverage: DataFrame, producer_spans: DataFrame) -> DataFrame:
+    """Last stable offsets below the high watermark that no transaction in the log explains."""
+    log = F.when(F.col("status") == "MISSING", "not captured").otherwise("no transaction that was open there")
+    return unexplained_stable_offsets(coverage, producer_spans).select(
+        F.lit(Finding.LIVE_STABLE_OFFSET_DISAGREES.name).alias("name"),
+        *TOPIC_PARTITION,
+        F.col("answered_stable_offset").alias("offset"),
+        F.concat(
+            F.lit("the leader: last stable offset "),
+            "answered_stable_offset",
+            F.lit(", high watermark "),
+            "answered_high_watermark",
+            F.lit("; the log: "),
+            log,
+        ).alias("evidence"),
+    )
+
+
+def unexplained_stable_offsets(coverage: DataFrame, producer_spans: DataFrame) -> DataFrame:
+    """The partitions whose leader answered a last stable offset below its high watermark, though no transaction explains it.
+
+    One explains it that may have begun by then, at or below that offset, and that no marker below it ended. Columns:
+    TOPIC_PARTITION, answered_stable_offset, answered_high_watermark, status.
+    """
+    stable = F.col("answered_stable_offset")
+    is_known = F.col("is_judged") | ((F.col("status") == "MISSING") & F.col("is_gone").isNull())
+    told = coverage.where(is_known & (stable < F.col("answered_high_watermark"))).select(
+        *TOPIC_PARTITION, "answered_stable_offset", "answered_high_watermark", "status"
+    )
+    begun = F.when(F.col("is_start_exact"), F.col("first_offset")).otherwise(0)
+    has_transaction = F.col("first_offset").isNotNull() | F.col("marker_offset").isNotNull()
+    explaining = (
+        producer_spans.where(has_transaction)
+        .join(broadcast(told), on=list(TOPIC_PARTITION))
+        .where((F.coalesce(begun, F.lit(0)) <= stable) & F.coalesce(F.col("marker_offset") >= stable, F.lit(True)))
+        .select(*TOPIC_PARTITION)
+        .distinct()
+    )
+    return told.join(broadcast(explaining), on=list(TOPIC_PARTITION), how="left_anti")
 
 
 def _of_coordinators(coordinator_states: DataFrame, live_transactions: DataFrame, whole: DataFrame) -> DataFrame:

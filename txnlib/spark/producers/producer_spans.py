@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from txnlib.core.kafka.constants import MAX_SEQUENCE
+from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, last_batch_offset, packed, single_batches
 from txnlib.spark.coverage.coverage import begins_at_snapshot, survives
@@ -71,20 +71,31 @@ def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame
     """The judged copies, each with the snapshot for the part of the log before its first captured offset.
 
     This is the oldest snapshot at or above the first offset: it contains the transactions that were open before and still are. A
-    snapshot below the first offset is followed by a hole, in which these transactions may have ended (DESIGN.md 5.3, rule 5).
+    snapshot below the first offset is followed by a hole, in which these transactions may have ended (DESIGN.md 5.3, rule 5). The
+    answer of a leader is such a snapshot, too, if it shows a transaction that began before.
     """
     copy = [*TOPIC_PARTITION, "source"]
     begins = judged.select(*copy, begins_at().alias("begins_at"), *_divisions(judged))
     offset, beginning = F.col("snapshot_offset"), F.col("begins_at")
-    chosen = F.min(F.when(offset >= beginning, offset))
-    usable = producer_snapshots.join(broadcast(begins), on=copy, how="inner").where(beginning > 0)
-    return begins.join(usable.groupBy(*copy).agg(chosen.alias("snapshot_offset")), on=copy, how="left")
+    usable = producer_snapshots.join(broadcast(begins), on=copy, how="inner").where((beginning > 0) & _may_seed())
+    chosen = usable.groupBy(*copy).agg(F.min(F.when(offset >= beginning, F.struct("snapshot_offset", "is_answer"))).alias("chosen"))
+    named = chosen.select(*copy, "chosen.snapshot_offset", F.col("chosen.is_answer").alias("is_answered"))
+    return begins.join(named, on=copy, how="left")
+
+
+def _may_seed() -> Column:
+    """Whether a row of a snapshot may begin a log: of an answer, which is of a later state, only what began before the log."""
+    return F.col("is_answer").isNull() | (F.col("current_txn_first_offset") < F.col("begins_at"))
 
 
 def _divisions(coverage: DataFrame) -> list[Column]:
     """What a newer leader truncated, where segments overlap, and what the leader answered; NULL in tables of older versions."""
     types = {"truncated": TRUNCATED, "overlap_offset": LongType(), "answered_stable_offset": LongType()}
-    return [(F.col(name) if name in coverage.columns else F.lit(None).cast(kind)).alias(name) for name, kind in types.items()]
+    known = {name: F.col(name) if name in coverage.columns else F.lit(None).cast(kind) for name, kind in types.items()}
+    # At the log start it says nothing: a leader raises it to there.
+    stable = known["answered_stable_offset"]
+    known["answered_stable_offset"] = F.when(stable > F.coalesce("log_start_offset", F.lit(0)), stable)
+    return [value.alias(name) for name, value in known.items()]
 
 
 def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
@@ -138,9 +149,9 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
 
 def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
     """One synthetic batch per producer of the snapshot before the log. Appending it results in the snapshot's state."""
-    chosen = producer_snapshots.join(broadcast(judged), on=[*TOPIC_PARTITION, "source", "snapshot_offset"], how="inner").where(
-        F.col("producer_id").isNotNull()
-    )
+    is_chosen = F.col("producer_id").isNotNull() & F.col("is_answer").eqNullSafe(F.col("is_answered")) & _may_seed()
+    on = [*TOPIC_PARTITION, "source", "snapshot_offset"]
+    chosen = producer_snapshots.join(broadcast(judged), on=on, how="inner").where(is_chosen)
     has_data = F.col("last_sequence").isNotNull()
     return chosen.select(
         *PRODUCER,
@@ -159,7 +170,8 @@ def _seeds(producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
         F.lit(False).alias("is_broker_clock"),
         F.col("current_txn_first_offset").alias("opens_at"),
         F.lit(True).alias("is_seed"),
-        "snapshot_offset",
+        # An answer is of a state behind any batch.
+        F.when(F.col("is_answer"), F.lit(MAX_INT64)).otherwise(F.col("snapshot_offset")).alias("snapshot_offset"),
         F.lit(1).alias("batches"),
         (F.col("begins_at") - 1).alias("last_batch_offset"),
         F.col("last_timestamp_ms").alias("first_timestamp_ms"),

@@ -7,7 +7,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS
+from txnlib.core.verdicts.reason import Verdict
 from txnlib.spark.batch_runs import first_timestamp_ms, is_divided_at, single_batches
 from txnlib.spark.coverage.coverage import begins_at_snapshot
 from txnlib.spark.instants import clock_ms, instant
@@ -27,6 +29,7 @@ def partitions(
     producer_spans: DataFrame,
     record_batches: DataFrame,
     open_transactions: DataFrame,
+    findings: DataFrame,
     *,
     as_of_ms: int,
     transaction_max_timeout_ms: int,
@@ -67,13 +70,24 @@ def partitions(
         F.try_element_at(F.sort_array(F.collect_list(F.struct(*_NEXT))), F.lit(2)).alias("next"),
     )
     blocking = blocking.select("*", *[F.col(f"next.{name}").alias(alias) for name, alias in _NEXT_NAMES.items()])
+    unexplained = findings.where(F.col("name") == Finding.LIVE_STABLE_OFFSET_DISAGREES.name).select(
+        *TOPIC_PARTITION, F.col("offset").alias("answered_stable_offset")
+    )
     raised = F.greatest("first_unstable_offset", "log_start_offset")
     limit = transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
     # Brokers skip times of 0 and below, and a time above those that clocks show is not old: both are NULL here.
     is_late = F.lit(as_of_ms) - F.col("blocking_ms") > limit
+    # The leader said that something is open there; which transaction it is, nothing shows.
+    is_unknown = F.col("answered_stable_offset").isNotNull()
+    of_unknown = dict.fromkeys(("producer_id", "transactional_id", "ms"), F.lit(None)) | {"verdict": F.lit(Verdict.UNKNOWN.value)}
     described = (
         copies.join(unstable, on=list(TOPIC_PARTITION), how="left")
         .join(blocking, on=list(TOPIC_PARTITION), how="left")
+        .join(broadcast(unexplained), on=list(TOPIC_PARTITION), how="left")
+        .withColumn("first_unstable_offset", F.least("first_unstable_offset", "answered_stable_offset"))
+        .withColumns(
+            {f"blocking_{name}": F.when(is_unknown, to).otherwise(F.col(f"blocking_{name}")) for name, to in of_unknown.items()}
+        )
         .withColumns(
             {
                 "last_stable_offset": F.when(F.col("first_unstable_offset").isNull(), F.col("high_watermark")).otherwise(
