@@ -21,6 +21,7 @@ from txnlib.core.findings.application import compiled
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.copies import LeaderBasis
+from txnlib.core.verdicts.metadata_proof import Conclusion, MetadataExtent, holds
 from txnlib.errors import ConfigError
 
 
@@ -247,7 +248,8 @@ class Settings(_Section):
     )
     metadata_basis: LeaderBasis | None = Field(
         default=None,
-        description="What leaders in that log are worth: `METADATA_LOG`, `METADATA_LOG_UNCONFIRMED` or `METADATA_LOG_STALE`.",
+        description="What leaders in that log are worth: `METADATA_LOG`, `METADATA_LOG_UNCONFIRMED`, `METADATA_LOG_STALE` or "
+        "`METADATA_LOG_DAMAGED`.",
     )
     is_metadata_complete: bool = Field(
         default=False, description="Whether that log has a beginning, so that it names every topic that existed."
@@ -255,6 +257,9 @@ class Settings(_Section):
     metadata_reach_ms: int | None = Field(
         default=None,
         description="Instant up to which copies may have been taken, in epoch ms, for that log to show their leaders for certain.",
+    )
+    has_metadata_end: bool = Field(
+        default=True, description="Whether no copy of that log shows that newer records are lost, by damage or behind a hole."
     )
     is_metadata_whole: bool = Field(
         default=False,
@@ -289,10 +294,38 @@ class Settings(_Section):
         return self.metadata_basis is LeaderBasis.METADATA_LOG
 
     @property
+    def metadata_extent(self) -> MetadataExtent | None:
+        """What is there of the metadata log; None if none was captured."""
+        if self.metadata_basis is None:
+            return None
+        return MetadataExtent(has_begin=self.is_metadata_complete, has_end=self.has_metadata_end)
+
+    @property
+    def names_every_topic(self) -> bool:
+        """Whether a topic that the metadata log does not name did not exist up to the last copy."""
+        is_captured = self.metadata_basis is not None
+        return is_captured and self.is_metadata_whole and holds(Conclusion.TOPIC_UNKNOWN, self.metadata_extent)
+
+    @property
     def whole_metadata_ms(self) -> int | None:
         """The instant up to which the metadata log names every partition, in epoch ms; None if it does not."""
-        names_all = self.is_metadata_complete and self.is_metadata_whole and self.is_metadata_confirmed
-        return self.metadata_known_ms if names_all else None
+        return self.metadata_known_ms if self.names_every_topic and self.is_metadata_confirmed else None
+
+    @property
+    def hides_leaders(self) -> bool:
+        """Whether the leader of a partition that the metadata log does not name may be lost in it."""
+        return not holds(Conclusion.LEADER_NOT_NAMED, self.metadata_extent)
+
+    @property
+    def hides_elections(self) -> bool:
+        """Whether elections may be lost in the metadata log."""
+        return not holds(Conclusion.CLEAN_ELECTIONS, self.metadata_extent)
+
+    @property
+    def is_limit_hidden(self) -> bool:
+        """Whether `transaction.max.timeout.ms` is assumed, although its value may be lost in the metadata log."""
+        is_assumed = BROKER_SETTINGS["transaction_max_timeout_ms"] in self.assumed
+        return is_assumed and not holds(Conclusion.SETTING_NEVER_SET, self.metadata_extent)
 
     @property
     def run_id(self) -> str:

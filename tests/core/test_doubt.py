@@ -227,6 +227,7 @@ DOUBTFUL = [
     (Reason.PARTITION_COPY_NOT_CURRENT, OLD, {}),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, OLD),
     (Reason.CAPTURE_SKEW, {"known_until_ms": NOON + 10 * MINUTE, "is_capture_instant_assumed": True}, {}),
+    (Reason.METADATA_LOG_DAMAGED, {"is_leader_hidden": True}, {}),
 ]
 #: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is missing.
 IMPOSSIBLE = {"NOBODY": 6, "CURRENT": 4, "EXPIRED": 4}
@@ -250,6 +251,26 @@ def test_each_doubt_precedes_those_after_it(owner):
             coordinator |= at_coordinator
         found = judged(replace(SEEN_EARLY, **partition), replace(OWNERS[owner], **coordinator))
         assert found[:2] == (Verdict.UNKNOWN, reason), number
+
+
+def test_a_coordinator_whose_leader_may_be_lost_decides_nothing() -> None:
+    for coordinator in (NOBODY, COMPLETE, EXPIRED, ONGOING):
+        found = judged(SEEN_EARLY, replace(coordinator, is_leader_hidden=True))
+        assert found[:2] == (Verdict.UNKNOWN, Reason.METADATA_LOG_DAMAGED)
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "timeout_ms", "is_decided"),
+    [(60, 2 * 60 * MINUTE, False), (6, 2 * 60 * MINUTE, False), (5, 2 * 60 * MINUTE, True), (60, 60_000, True)],
+    ids=["old", "older than any limit allows", "too young for any limit", "late by its coordinator's start"],
+)
+def test_a_limit_that_may_be_lost_decides_nothing(minutes_ago: int, timeout_ms: int, is_decided: bool) -> None:
+    partition = replace(SEEN_EARLY, last_timestamp_ms=ONE - minutes_ago * MINUTE)
+    coordinator = replace(ONGOING, transaction_timeout_ms=timeout_ms, transaction_start_ms=NOON)
+    known = judged(partition, coordinator)[0]
+    found = judged(partition, coordinator, replace(AT_ONE, is_limit_hidden=True))[0]
+    assert known in (Verdict.OPEN, Verdict.LATE)
+    assert found is (known if is_decided else Verdict.UNKNOWN)
 
 
 # What may have been written after the coordinator's copy.

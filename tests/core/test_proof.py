@@ -254,13 +254,22 @@ def test_nothing_can_be_lost_under_one_leader_epoch():
     assert compacted(facts={"transaction_version": 2}, claim={"record_offset": 95, "producer_epoch": 5}).safe_to_abort
 
 
+def test_an_election_may_be_lost_in_a_damaged_metadata_log() -> None:
+    """The checkpoint of the copy shows every leader epoch; without one, only the metadata log does."""
+    hidden = {"facts": {"hides_elections": True}}
+    assert compacted(**hidden).safe_to_abort
+    row = compacted(copy={"checkpoint_leader_epoch": None}, **hidden)
+    assert not row.safe_to_abort
+    assert "an election may be among them" in row.safety[2].says
+
+
 def elected(*elections: Election, version: str = "3.9.1", confirmed: bool = True):
     facts = {"is_metadata_confirmed": confirmed, "kafka_version": version, "transaction_version": 0}
     return compacted(copy={"leader_epoch": 5}, span={"elections": elections}, facts=facts)
 
 
-CLEAN = (Election(leader_epoch=4, leader=2), Election(leader_epoch=5, leader=1))
-LEADERLESS = (Election(leader_epoch=4, leader=None), Election(leader_epoch=5, leader=1))
+CLEAN = (Election(offset=7, leader_epoch=4, leader=2), Election(offset=9, leader_epoch=5, leader=1))
+LEADERLESS = (Election(offset=7, leader_epoch=4, leader=None), Election(offset=9, leader_epoch=5, leader=1))
 
 
 def test_clean_elections_lose_nothing_if_the_metadata_log_shows_all_of_them():
@@ -270,6 +279,7 @@ def test_clean_elections_lose_nothing_if_the_metadata_log_shows_all_of_them():
     assert not elected(CLEAN[1]).safe_to_abort
     assert not elected(CLEAN[0]).safe_to_abort
     assert not elected(CLEAN[0], replace(CLEAN[1], is_unclean=True)).safe_to_abort
+    assert not elected(CLEAN[0], replace(CLEAN[1], offset=None)).safe_to_abort, "a snapshot shows who led, not since when or how"
 
 
 @pytest.mark.parametrize(("version", "is_safe"), [("3.9.1", True), ("4.1.1", True), ("4.2.0", False), (None, False)])

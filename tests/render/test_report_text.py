@@ -220,6 +220,7 @@ def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():
         ("METADATA_LOG", None),
         ("METADATA_LOG_UNCONFIRMED", "leaders may have changed since, so no abort is called safe"),
         ("METADATA_LOG_STALE", "its broker was dead or cut off when it was copied, so no copy counts as current"),
+        ("METADATA_LOG_DAMAGED", "newer records of it are lost, so nothing that depends on leaders is decided"),
     ],
 )
 def test_a_metadata_log_that_proves_nothing_is_named(basis, says):

@@ -14,7 +14,7 @@ from txnlib.spark.schemas import CHECKPOINTS, METADATA_LOG, PARTITION_ASSIGNMENT
 NOTED_MS = 1_700_000_000_000
 BEFORE, AFTER = NOTED_MS - 1, NOTED_MS + 1
 CURRENT, STALE = LeaderBasis.METADATA_LOG, LeaderBasis.METADATA_LOG_STALE
-UNCONFIRMED = LeaderBasis.METADATA_LOG_UNCONFIRMED
+UNCONFIRMED, DAMAGED = LeaderBasis.METADATA_LOG_UNCONFIRMED, LeaderBasis.METADATA_LOG_DAMAGED
 
 #: Leader in capture.json, in the metadata log (None: the partition is in neither; -1: no leader), since when, basis of the metadata
 #: log -> leader that is used, its basis.
@@ -28,6 +28,9 @@ LEADERS = {
     "they differ, and the election is newer": (1, 2, AFTER, CURRENT, ("2", "METADATA_LOG")),
     "they differ, and a snapshot does not show since when": (1, 2, None, CURRENT, ("1", "CAPTURE_JSON")),
     "the election is newer, but the log is stale": (1, 2, AFTER, STALE, (None, "METADATA_LOG_STALE")),
+    "only a damaged metadata log": (None, 2, BEFORE, DAMAGED, ("2", "METADATA_LOG_DAMAGED")),
+    "they differ, and the log is damaged": (1, 2, BEFORE, DAMAGED, ("1", "CAPTURE_JSON")),
+    "the election is newer, and more may follow": (1, 2, AFTER, DAMAGED, ("2", "METADATA_LOG_DAMAGED")),
     "the metadata log says that there is no leader": (None, -1, BEFORE, CURRENT, ("-1", "METADATA_LOG")),
     "the notes say that there is no leader": (-1, 2, BEFORE, CURRENT, ("-1", "CAPTURE_JSON")),
 }
@@ -44,7 +47,7 @@ def assignment(topic, leader, since_ms, topic_id="id", *, is_current=True):
     return row | {"isr": [2], "replicas": [2, 3], "eligible_leader_replicas": [3], "is_current": is_current}
 
 
-@pytest.mark.parametrize("basis", [None, CURRENT, UNCONFIRMED, STALE])
+@pytest.mark.parametrize("basis", [None, CURRENT, UNCONFIRMED, STALE, DAMAGED])
 def test_who_leads_and_how_that_is_known(spark, basis):
     cases = {name: case for name, case in LEADERS.items() if case[3] is basis}
     noted = [(name, 0, case[0], [1, 2]) for name, case in cases.items() if case[0] is not None]
@@ -58,6 +61,7 @@ def test_who_leads_and_how_that_is_known(spark, basis):
         is_assigned = row["leader_basis"] != "CAPTURE_JSON"
         assert row["in_sync"] == (["2", "3"] if is_assigned else None)
         assert row["replicas"] == (["2", "3"] if is_assigned else ["1", "2"])
+        assert basis is not DAMAGED or row["assigned_leader"] is None, "it contradicts no note"
 
 
 def test_without_an_instant_the_notes_are_the_newer(spark):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.support.frames import empty, noted_leaders, partition_notes
-from txnlib.core.verdicts.copies import Copy, End, Role, known_until_ms
+from txnlib.core.verdicts.copies import Copy, End, LeaderBasis, Role, known_until_ms
 from txnlib.spark.coverage.coverage import coverage
 from txnlib.spark.schemas import CHECKPOINTS, RECORD_BATCHES, SEGMENTS
 
 NOW = 1_700_000_000_000
 LONG, SHORT = 20, 10
+LOST = LeaderBasis.METADATA_LOG_DAMAGED.value
 
 #: (copies by source, with the offset at which each ends; leader; replicas) -> role of each.
 GRID = {
@@ -33,7 +34,7 @@ GRID = {
 }
 
 
-def told(spark, cases, *, captured=NOW):
+def told(spark, cases, *, captured=NOW, **metadata):
     """The coverage of each case, a topic of its own: (copies, leader, replicas, stamp, tail)."""
     rows, notes = [], []
     for topic, (copies, leader, replicas, stamped, tail) in cases.items():
@@ -62,9 +63,31 @@ def told(spark, cases, *, captured=NOW):
             [] if captured is None else [(None, None, captured)], "broker string, folder string, captured_at_ms long"
         ),
         spark.createDataFrame([], "topic string, partition int"),
+        **metadata,
     )
     by_copy = {(row["topic"], row["source"]): row for row in found.collect()}
     return {topic: [by_copy[topic, source] for source in case[0]] for topic, case in cases.items()}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({}, ["CAPTURE_JSON", None, None]),
+        ({"metadata_basis": LeaderBasis.METADATA_LOG}, ["CAPTURE_JSON", None, None]),
+        ({"metadata_basis": LeaderBasis.METADATA_LOG, "hides_leaders": True}, ["CAPTURE_JSON", LOST, None]),
+        ({"metadata_basis": LeaderBasis.METADATA_LOG_DAMAGED, "hides_leaders": True}, ["CAPTURE_JSON", LOST, LOST]),
+    ],
+    ids=["no metadata log", "a whole one", "one without its begin", "a damaged one"],
+)
+def test_a_leader_that_nobody_names_may_be_lost_in_the_metadata_log(spark, metadata, expected):
+    """Of a note that another copy refutes, a log without its begin but with its end shows no newer leader."""
+    cases = {
+        "noted": ({"raw:1": LONG}, 1, [1], NOW, "CLEAN"),
+        "not noted": ({"raw:1": LONG}, None, None, NOW, "CLEAN"),
+        "refuted": ({"raw:1": SHORT, "raw:2": LONG}, 1, [1, 2], NOW, "CLEAN"),
+    }
+    rows = told(spark, cases, **metadata)
+    assert [rows[topic][0]["leader_basis"] for topic in cases] == expected
 
 
 def test_the_role_of_each_copy(spark):

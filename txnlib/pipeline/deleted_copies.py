@@ -33,7 +33,7 @@ def find_deleted_copies(run: Run) -> DataFrame | None:
         read("metadata_log"),
         read("partition_assignments"),
         partition_notes(run),
-        is_metadata_whole=settings.is_metadata_complete and settings.is_metadata_whole,
+        is_metadata_whole=settings.names_every_topic,
         is_metadata_confirmed=settings.is_metadata_confirmed,
     ).collect()
     return local_rows(run.spark, found, "topic string, partition int, source string") if found else None

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
+from txnlib.core.verdicts.metadata_proof import Conclusion, holds
 from txnlib.pipeline.deleted_copies import find_deleted_copies
 from txnlib.pipeline.run import Run
 from txnlib.settings import BROKER_SETTINGS, default_of
@@ -40,31 +41,35 @@ def _take_dynamic_settings(run: Run) -> None:
     )
     rows = [(row["name"], row["scope_name"], number((row["value"] or "").encode(), MAX_INT32)) for row in named.collect()]
     changes: dict[str, object] = {}
+    extent = run.settings.metadata_extent
     for setting, name in BROKER_SETTINGS.items():
         values = {broker: value for each, broker, value in rows if each == name and value is not None}
         if values:
             # Brokers without a value of their own have the default of the cluster, else that of their server.properties.
             changes[setting] = max({None: getattr(run.settings, setting), **values}.values())
     level = next((value for name, _, value in rows if name == TRANSACTION_VERSION), None)
-    if level is None and run.settings.is_metadata_complete and run.settings.is_metadata_whole:
-        level = 0  # a feature that was never set
+    if not holds(Conclusion.FEATURE_LEVEL, extent):
+        level = None
+    elif level is None and run.settings.is_metadata_whole and extent and holds(Conclusion.FEATURE_NEVER_SET, extent):
+        level = 0
     if run.settings.transaction_version is None and level is not None:
         changes["transaction_version"] = level
     # A broker without a dynamic value has that of its server.properties, which is unknown.
-    of_all = {name for name, broker, _ in rows if broker is None}
+    of_all = {name for name, broker, _ in rows if broker is None and holds(Conclusion.SETTING, extent)}
     still_assumed = tuple(name for name in run.settings.assumed if name not in of_all)
     run.settings = run.settings.model_copy(update={**changes, "assumed": still_assumed})
 
 
 def note_contradictions(run: Run) -> None:
     """Notes what capture.json says otherwise than the metadata log. What is noted stays in force."""
-    if run.capture is None or run.settings.metadata_basis is None:
+    extent = run.settings.metadata_extent
+    if run.capture is None or extent is None or not holds(Conclusion.NOTED_SETTING_CONTRADICTED, extent):
         return
     current = run.tables.read("cluster_settings").where("is_current AND scope IN ('BROKER', 'FEATURE')")
     dynamic: dict[str, set[str]] = {}
     for row in current.where(F.col("name").isin(*_NOTED)).select("name", "value").collect():
         dynamic.setdefault(row["name"], set()).add(row["value"])
-    if _has_every_topic(run) and (count := _count_assigned(run.tables.read("partition_assignments"))) is not None:
+    if _counts_coordinators(run) and (count := _count_assigned(run.tables.read("partition_assignments"))) is not None:
         dynamic[COUNT] = {str(count)}
     noted = {name: getattr(run.capture.notes, field) for name, field in _NOTED.items()}
     found = [
@@ -111,7 +116,7 @@ def _infer_coordinator_partitions(run: Run) -> None:
         return
     found = segments.agg(F.max("partition")).first()
     highest = None if found is None else found[0]
-    assigned = _count_assigned(run.tables.read("partition_assignments")) if _has_every_topic(run) else None
+    assigned = _count_assigned(run.tables.read("partition_assignments")) if _counts_coordinators(run) else None
     if assigned is not None and (highest is None or highest < assigned) and _fits(owners, assigned):
         known = {"coordinator_partitions": assigned, "coordinator_partitions_basis": CountBasis.GIVEN.value}
         run.settings = run.settings.model_copy(update=known)
@@ -130,8 +135,8 @@ def _fits(owners: Sequence[tuple[str, int]], count: int) -> bool:
     return all(partition_for(transactional_id, count) == partition for transactional_id, partition in owners)
 
 
-def _has_every_topic(run: Run) -> bool:
-    return run.settings.is_metadata_complete and run.settings.is_metadata_whole
+def _counts_coordinators(run: Run) -> bool:
+    return run.settings.names_every_topic and holds(Conclusion.COORDINATOR_COUNT, run.settings.metadata_extent)
 
 
 def _count_assigned(partition_assignments: DataFrame) -> int | None:

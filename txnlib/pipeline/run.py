@@ -75,7 +75,7 @@ class Run:
     @property
     def thresholds(self) -> Thresholds:
         known = self.settings.model_dump(include=set(Thresholds.__dataclass_fields__))
-        return Thresholds(**known)
+        return Thresholds(**known, is_limit_hidden=self.settings.is_limit_hidden)
 
     @property
     def new_batch_rows(self) -> int:

@@ -9,7 +9,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.errors import MissingTableError
 from txnlib.incremental import with_resumed_copies
 from txnlib.pipeline.deleted_copies import find_deleted_copies, partition_notes
@@ -19,7 +20,7 @@ from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
 from txnlib.readers.capture import Capture, FileKind, topic_partition_of
-from txnlib.readers.capture_notes import DEFAULT_INSTANT
+from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.readers.table_readers import may_hold
 from txnlib.spark.capture_source import read_capture
 from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
@@ -118,9 +119,17 @@ def _instants(run: Run) -> DataFrame:
 
 
 def _leaders(run: Run) -> DataFrame:
-    notes = _capture(run).notes
-    assignments = run.tables.read("partition_assignments")
-    return leaders(partition_notes(run), assignments, run.settings.metadata_basis, notes.noted_at_ms)
+    notes, basis = _capture(run).notes, run.settings.metadata_basis
+    noted = partition_notes(run)
+    if basis is LeaderBasis.METADATA_LOG_DAMAGED and not _are_notes_newer(notes):
+        noted = noted.limit(0)  # a leader may have changed since, in a record that is lost
+    return leaders(noted, run.tables.read("partition_assignments"), basis, notes.noted_at_ms)
+
+
+def _are_notes_newer(notes: CaptureNotes) -> bool:
+    """Whether the leaders were noted when the metadata log was copied, or later; or no instant says otherwise."""
+    copied = [ms for name, ms in notes.captured_at_ms.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
+    return notes.noted_at_ms is None or all(ms <= notes.noted_at_ms for ms in copied)
 
 
 def _expected(run: Run) -> DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.reason import Reason
 from txnlib.queries.rows import Row
 
@@ -17,6 +17,7 @@ class Wanted(Enum):
     PARTITION = "PARTITION"
     COORDINATOR = "COORDINATOR"
     EVERY_COORDINATOR = "EVERY_COORDINATOR"
+    METADATA = "METADATA"
     NOTES = "NOTES"
 
 
@@ -32,6 +33,7 @@ WANTED: Final[Mapping[str, Wanted]] = {
     Reason.COORDINATOR_LOG_DAMAGED: Wanted.COORDINATOR,
     Reason.COORDINATOR_COPY_NOT_CURRENT: Wanted.COORDINATOR,
     Reason.CAPTURE_SKEW: Wanted.COORDINATOR,
+    Reason.METADATA_LOG_DAMAGED: Wanted.METADATA,
     Reason.BROKER_VERSION_UNKNOWN: Wanted.NOTES,
 }
 
@@ -51,6 +53,8 @@ def needed_for(row: Row) -> str:
         return ""
     if wanted is Wanted.NOTES:
         return "note kafka_version in capture.json"
+    if wanted is Wanted.METADATA:
+        return f"{CLUSTER_METADATA_TOPIC}-0 of another broker"
     what = {
         Wanted.PARTITION: f"{row['topic']}-{row['partition']} from its leader",
         Wanted.COORDINATOR: f"{TRANSACTION_STATE_TOPIC}-{row['coordinator_partition']} from its leader, after the partitions",

@@ -205,6 +205,7 @@ DECISIVE: Final = frozenset({"transaction.max.timeout.ms", "producer.id.expirati
 UNPROVEN: Final[Mapping[str | None, str]] = {
     LeaderBasis.METADATA_LOG_UNCONFIRMED: "leaders may have changed since, so no abort is called safe",
     LeaderBasis.METADATA_LOG_STALE: "its broker was dead or cut off when it was copied, so no copy counts as current",
+    LeaderBasis.METADATA_LOG_DAMAGED: "newer records of it are lost, so nothing that depends on leaders is decided",
 }
 
 

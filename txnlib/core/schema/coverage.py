@@ -38,7 +38,8 @@ COVERAGE: Final = Table(
             "leader_basis",
             STRING,
             "How the leader is known: CAPTURE_JSON; METADATA_LOG, which was growing when it was copied; METADATA_LOG_UNCONFIRMED, "
-            "of which that is not known; or METADATA_LOG_STALE, which had ended long before, so that it names no leader.",
+            "of which that is not known; METADATA_LOG_STALE, which had ended long before, so that it names no leader; or "
+            "METADATA_LOG_DAMAGED, of which the record that names the leader may be lost.",
         ),
         Column("noted_leader", STRING, "Leader according to capture.json; -1 if none."),
         Column("assigned_leader", STRING, "Leader according to the cluster's metadata log; -1 if none."),

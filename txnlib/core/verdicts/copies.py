@@ -43,6 +43,8 @@ class LeaderBasis(StrEnum):
     METADATA_LOG_UNCONFIRMED = "METADATA_LOG_UNCONFIRMED"
     #: The metadata log ended long before it was copied: its broker was dead or cut off, and leaders may have changed since.
     METADATA_LOG_STALE = "METADATA_LOG_STALE"
+    #: Records of the metadata log that may name another leader are lost.
+    METADATA_LOG_DAMAGED = "METADATA_LOG_DAMAGED"
 
 
 #: The bases that prove that a partition has a leader.

@@ -291,6 +291,8 @@ class ClusterFacts:
     count_basis: str = "GIVEN"
     #: Whether the metadata log was still growing when it was copied, so that it shows every election.
     is_metadata_confirmed: bool = False
+    #: Whether elections may be lost in the metadata log.
+    hides_elections: bool = False
     #: Whether most copies have their leader epoch checkpoint, so that one without it has lost it.
     has_epoch_checkpoints: bool = False
     coordinators: tuple[CoordinatorPartition, ...] = field(default=())

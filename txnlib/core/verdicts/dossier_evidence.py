@@ -13,7 +13,7 @@ from txnlib.core.kafka.kafka_version import is_from
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.verdicts.coordinator_copies import NO_LEADER, Coordinators, Standing, has_leader, uncertainties
-from txnlib.core.verdicts.copies import End, Role
+from txnlib.core.verdicts.copies import End, LeaderBasis, Role
 from txnlib.core.verdicts.dossier import CapturedCopy, Claim, ClusterFacts, Dossier, OpenSpan
 from txnlib.core.verdicts.dossier_history import clocks_of, decided_of, history_of, is_begin_known, lists, matches_of
 from txnlib.core.verdicts.dossier_partition import partition_side
@@ -49,6 +49,7 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, coordinat
         fenced=facts.fenced,
         lowered=facts.lowered,
         is_confirmed=facts.is_metadata_confirmed,
+        hides_elections=facts.hides_elections,
         block=span.block,
         is_never_allocated=dossier.is_never_allocated,
     )
@@ -133,6 +134,7 @@ def _coordinator_side(
         missing_partitions=missing,
         leader=_leader_to_copy(best, None if claim else missing, coordinators),
         has_leader=has_leader(best) if claim is not None else None,
+        is_leader_hidden=any(each.best and each.best.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED for each in wanted),
         decision=newest,
         commit_due=due,
         ended_ms=_ended_ms(matches, span, standing),

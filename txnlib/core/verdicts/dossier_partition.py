@@ -9,7 +9,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.broker_time import before_first_ms, latest_bound_ms, newest_ms
 from txnlib.core.verdicts.coordinator_copies import NO_LEADER, has_leader
-from txnlib.core.verdicts.copies import End, Role
+from txnlib.core.verdicts.copies import End, LeaderBasis, Role
 from txnlib.core.verdicts.dossier import (
     CapturedCopy,
     CheckedBatch,
@@ -81,6 +81,7 @@ def partition_side(
         role=Role(copy.role) if copy.role else Role.OTHER,
         end=End(copy.ends) if copy.ends else End.TORN,
         has_leader=has_leader(copy),
+        is_leader_hidden=copy.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED,
         leader=None if copy.leader == NO_LEADER else copy.leader,
         is_tail_lost=_is_above(copy.damaged_offset, span.start_offset),
         is_disputed="COPIES_DISAGREE" in span.alarms and copy.role != Role.LEADER.value,

@@ -6,12 +6,13 @@ A rule gets the reason by the records as an argument, because reasons depend on 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.epochs import is_ahead
-from txnlib.core.verdicts.ages import is_old_enough, known_at_ms, lateness
+from txnlib.core.verdicts.ages import LateBy, is_old_enough, known_at_ms, lateness
 from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.evidence import Crc, Evidence, Owner, Thresholds
 from txnlib.core.verdicts.reason import Reason
@@ -237,6 +238,17 @@ def _ages_since(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> b
     return False
 
 
+def _is_metadata_lost(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+    """Rule 5, of the metadata log: lost records may name other leaders, remove the topic, or change the brokers' limit."""
+    if evidence.on_partition.is_leader_hidden or evidence.at_coordinator.is_leader_hidden:
+        return True
+    if reason is not Reason.EXPECTED or not thresholds.is_limit_hidden:
+        return False
+    # Only the limit decides whether the last write is too old.
+    lowest = replace(thresholds, transaction_max_timeout_ms=0)
+    return lateness(evidence, lowest, known_at_ms(evidence, thresholds)) is LateBy.LAST_WRITE
+
+
 #: (doubt, predicate), in order of precedence.
 DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.CORRUPT_MESSAGE, _is_corrupt),
@@ -251,6 +263,7 @@ DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.PARTITION_COPY_NOT_CURRENT, _is_too_old_a_copy),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, _is_too_old_a_coordinator),
     (Reason.CAPTURE_SKEW, _is_undated),
+    (Reason.METADATA_LOG_DAMAGED, _is_metadata_lost),
 )
 
 

@@ -99,6 +99,8 @@ class PartitionSide:
     end: End = End.WHOLE
     #: Whether the partition has a leader; None if not known for certain.
     has_leader: bool | None = True
+    #: Whether the record that names its leader, or removes its topic, may be lost in the metadata log.
+    is_leader_hidden: bool = False
     #: The broker that leads it, or led it when that was last known; None if not known, or if there is none.
     leader: str | None = None
     #: Whether records above the start are known to be missing or damaged.
@@ -211,6 +213,8 @@ class CoordinatorSide:
     missing_partitions: tuple[int, ...] | None = ()
     #: Whether the coordinator's partition has a leader; None if not known for certain.
     has_leader: bool | None = None
+    #: Whether the record that names the leader of a coordinator may be lost in the metadata log.
+    is_leader_hidden: bool = False
     #: The broker that leads the coordinator's partition; for missing partitions, the brokers that lead them. None: not known.
     leader: str | None = None
     #: The newest decision about this producer id that lists the partition.
@@ -335,6 +339,8 @@ class ClusterSide:
     lowered: tuple[LoweredFeature, ...] = ()
     #: Whether the metadata log shows every election up to the copies.
     is_confirmed: bool = False
+    #: Whether elections may be among its records that are lost.
+    hides_elections: bool = False
     #: The block that contains the producer id; and whether it is proven that no block ever did.
     block: ProducerIdBlock | None = None
     is_never_allocated: bool = False
@@ -366,6 +372,8 @@ class Thresholds:
     as_of_ms: int
     max_transaction_timeout_ms: int = 900_000
     transaction_max_timeout_ms: int = 900_000
+    #: Whether that is assumed, and another value may be lost in the metadata log.
+    is_limit_hidden: bool = False
     stuck_after_ms: int = 300_000
     timeout_scan_interval_ms: int = 10_000
     clock_tolerance_ms: int = 300_000

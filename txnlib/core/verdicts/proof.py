@@ -274,6 +274,8 @@ def _by_no_loss(case: Case) -> _Way:
         return _Way(False, "the leader-epoch-checkpoint of the partition was not copied")
     if partition.sibling_commit_ms is not None and not is_witnessed:
         return _Way(False, "this producer has committed on another partition since, and no record shows what that included")
+    if partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections:
+        return _Way(False, "records of the metadata log are lost, and an election may be among them")
     first, newest = partition.first_leader_epoch, partition.newest_leader_epoch
     if first is None or newest is None:
         return _Way(False, "the leader epoch of its first batch is not known")
@@ -289,7 +291,8 @@ def _by_no_loss(case: Case) -> _Way:
 
 def _by_clean_elections(case: Case, first: int, newest: int) -> _Way:
     """The metadata log shows each election since, all of them clean, and a leader at all times."""
-    shown = {each.leader_epoch for each in case.evidence.in_cluster.elections}
+    # A snapshot does not show whether an election before it was clean.
+    shown = {each.leader_epoch for each in case.evidence.in_cluster.elections if each.offset is not None}
     unclean = _unclean(case, first)
     if unclean is not None:
         return _Way(False, f"leader epoch {unclean.leader_epoch} began with an unclean election, or without a leader")

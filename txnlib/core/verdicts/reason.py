@@ -45,6 +45,7 @@ class Reason(StrEnum):
     BROKER_ANSWERED_OTHERWISE = "BROKER_ANSWERED_OTHERWISE"
     CORRUPT_MESSAGE = "CORRUPT_MESSAGE"
     BROKER_VERSION_UNKNOWN = "BROKER_VERSION_UNKNOWN"
+    METADATA_LOG_DAMAGED = "METADATA_LOG_DAMAGED"
 
 
 #: Reason -> one plain sentence for an on-call engineer. `{…}` are fields of the evidence.
@@ -111,6 +112,10 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
     ),
     Reason.BROKER_ANSWERED_OTHERWISE: "what the copies show contradicts a broker's answer of the time of the capture: {answer}",
     Reason.CORRUPT_MESSAGE: "the CRC of a batch that the verdict depends on does not match: its header cannot be trusted",
+    Reason.METADATA_LOG_DAMAGED: (
+        "records of the cluster's metadata log are lost: they may name another leader of this partition or of its coordinator, "
+        "remove the topic, or change a setting that the verdict depends on"
+    ),
     Reason.BROKER_VERSION_UNKNOWN: (
         "the partition has seen epoch {producer_epoch}, but its coordinator has epoch {coordinator_producer_epoch}: brokers before "
         "4.2 accept its next marker, newer brokers refuse it under transactions v2, and the brokers' version is not known"

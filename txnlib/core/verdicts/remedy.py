@@ -73,6 +73,9 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
     Reason.COPIES_DISAGREE: "copies contradict each other: name the leaders in capture.json, or copy only the leader's log",
     Reason.BROKER_ANSWERED_OTHERWISE: "a broker answered otherwise when the capture was taken: capture again",
     Reason.CORRUPT_MESSAGE: "a batch is damaged: copy another replica",
+    Reason.METADATA_LOG_DAMAGED: (
+        "the metadata log is damaged: copy __cluster_metadata-0 of another broker, or add the leaders to capture.json (partitions)"
+    ),
     Reason.BROKER_VERSION_UNKNOWN: "the version of the brokers is not known: add kafka_version to capture.json",
 }
 

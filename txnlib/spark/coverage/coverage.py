@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import HARMLESS_REASONS, End, KnownBy, Role
+from txnlib.core.verdicts.copies import HARMLESS_REASONS, End, KnownBy, LeaderBasis, Role
 from txnlib.spark import windows
 from txnlib.spark.core_udfs import known_by
 from txnlib.spark.coverage.answers import with_answers, with_nothing_open
@@ -43,6 +43,8 @@ def coverage(
     *,
     metadata_reach_ms: int | None = None,
     whole_metadata_ms: int | None = None,
+    metadata_basis: LeaderBasis | None = None,
+    hides_leaders: bool = False,
 ) -> DataFrame:
     """One row per copy of a partition, then one per expected partition without a copy. Columns: COVERAGE.
 
@@ -52,7 +54,7 @@ def coverage(
     `expected` (topic, partition) lists the partitions that should have been captured. `deleted_copies` (COPY): copies of deleted
     topics, which are not judged; None if there are none. `metadata_reach_ms`: a copy that was taken later may have had another
     leader than the metadata log says. `whole_metadata_ms`: up to when the metadata log is known to name every
-    partition; None if it is not.
+    partition; None if it is not. `hides_leaders`: whether a leader that it does not name may be lost in it.
     """
     if deleted_copies is not None:
         deleted = _deleted(_with_checkpoints(_summaries(_only(segments, deleted_copies)), checkpoints), instants)
@@ -66,7 +68,7 @@ def coverage(
     copies = settled(_with_leader_epochs(copies, _without_refuted(epochs, contradicted), checkpoints))
     copies = _with_noted_high_watermark(copies, checkpoints, instants)
     copies = _with_empty_logs(copies)
-    copies = with_role(with_leader_in_force(copies, metadata_reach_ms))
+    copies = with_role(with_leader_in_force(copies, metadata_reach_ms, metadata_basis, hides_leaders=hides_leaders))
     copies = _with_known_until(copies)
     copies = settled(_with_judged(_with_status(copies)))
     marks = checkpoints.where(F.col("name") == "high_watermark")

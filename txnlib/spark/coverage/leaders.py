@@ -25,7 +25,8 @@ def leaders(
     Columns: TOPIC_PARTITION, leader (`-1`: none), replicas, in_sync, leader_basis, noted_leader (of notes that are in force),
     assigned_leader; and of leaders from the metadata log, `led_epoch` and `led_since_ms`: their leader epoch, and its begin.
 
-    capture.json wins, unless the leader changed in the metadata log after the notes were made. A stale metadata log names none.
+    capture.json wins, unless the leader changed in the metadata log after the notes were made. A stale metadata log names none, and
+    a damaged one contradicts none.
     `partition_notes` (topic, partition, leader, replicas): of capture.json, made at `noted_ms`. `metadata_basis`: that of leaders
     in the metadata log; None if there is no such log.
     """
@@ -38,6 +39,8 @@ def leaders(
     is_newer = F.coalesce(F.col("since_ms") > F.lit(noted_ms).cast("long"), F.lit(False)) | F.col("noted_leader").isNull()
     is_assigned = is_newer & F.col("assigned_leader").isNotNull()
     of_metadata = F.lit(None).cast("string") if metadata_basis is LeaderBasis.METADATA_LOG_STALE else F.col("assigned_leader")
+    is_proven = metadata_basis is not LeaderBasis.METADATA_LOG_DAMAGED
+    contradicting = of_metadata if is_proven else F.lit(None)
     basis = F.when(is_assigned, F.lit(metadata_basis and metadata_basis.value)).when(
         F.col("noted_leader").isNotNull(), LeaderBasis.CAPTURE_JSON.value
     )
@@ -49,7 +52,7 @@ def leaders(
         F.when(is_assigned, F.col("in_sync")).alias("in_sync"),
         basis.cast("string").alias("leader_basis"),
         F.when(~is_superseded, F.col("noted_leader")).alias("noted_leader"),
-        of_metadata.cast("string").alias("assigned_leader"),
+        contradicting.cast("string").alias("assigned_leader"),
         F.when(is_assigned, F.col("leader_epoch")).alias("led_epoch"),
         F.when(is_assigned, F.col("since_ms")).alias("led_since_ms"),
     )

@@ -15,11 +15,14 @@ from txnlib.spark.coverage.leaders import NO_LEADER
 from txnlib.spark.coverage.sound_copies import ends_whole
 
 
-def with_leader_in_force(copies: DataFrame, metadata_reach_ms: int | None) -> DataFrame:
+def with_leader_in_force(
+    copies: DataFrame, metadata_reach_ms: int | None, metadata_basis: LeaderBasis | None = None, *, hides_leaders: bool = False
+) -> DataFrame:
     """Each copy with what the metadata log proves about its leader.
 
     A leader epoch in any copy that is above the log's shows that it is outdated for the partition. A copy that was taken after the
-    end of the log may have had another leader by then. One that was taken before its broker began to lead is a follower's.
+    end of the log may have had another leader by then. One that was taken before its broker began to lead is a follower's. If the
+    log `hides_leaders`, a partition without a leader may have one in what is lost of it.
     """
     is_of_metadata = F.coalesce(F.col("leader_basis").startswith("METADATA_LOG"), F.lit(False))
     newest_epoch = F.max("leader_epoch").over(windows.whole_partition())
@@ -35,7 +38,10 @@ def with_leader_in_force(copies: DataFrame, metadata_reach_ms: int | None) -> Da
             "was_follower": is_of_metadata & was_follower,
         }
     )
+    damaged = LeaderBasis.METADATA_LOG_DAMAGED
+    may_be_lost = F.lit(hides_leaders) & (F.lit(metadata_basis is damaged) | F.col("leader_basis").isNull())
     basis = F.when(~F.col("is_outdated"), F.col("leader_basis"))
+    basis = F.coalesce(basis, F.when(may_be_lost, damaged.value))
     is_leader = F.when(F.col("leader").isNotNull(), F.col("leader") == F.col("broker"))
     return in_force.withColumns({"leader_basis": basis, "is_leader": is_leader})
 
@@ -78,7 +84,8 @@ def with_role(copies: DataFrame) -> DataFrame:
     is_in_sync = F.coalesce(F.array_contains("in_sync", F.col("broker")), F.lit(False))
     is_furthest_in_sync = is_in_sync & F.when(is_in_sync, reach).eqNullSafe(F.max(F.when(is_in_sync, reach)).over(whole))
     is_last = is_furthest_in_sync | (is_furthest & is_replicated)
-    is_unconfirmed = F.coalesce(F.col("leader_basis") == LeaderBasis.METADATA_LOG_UNCONFIRMED.value, F.lit(False))
+    unconfirmed = (LeaderBasis.METADATA_LOG_UNCONFIRMED.value, LeaderBasis.METADATA_LOG_DAMAGED.value)
+    is_unconfirmed = F.coalesce(F.col("leader_basis").isin(*unconfirmed), F.lit(False))
     role = (
         F.when(is_stale | F.col("was_follower"), Role.OTHER.value)
         .when(F.col("leader").isNull(), F.when(is_furthest, Role.FURTHEST.value))

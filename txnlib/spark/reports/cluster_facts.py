@@ -34,6 +34,7 @@ def cluster_facts(
     transaction_version: int | None,
     count_basis: str,
     is_metadata_confirmed: bool,
+    hides_elections: bool = False,
 ) -> ClusterFacts:
     """The facts about the cluster, collected."""
     coordinators = _coordinators(coverage, coordinator_states, findings, partition_assignments)
@@ -53,6 +54,7 @@ def cluster_facts(
         transaction_version=transaction_version,
         count_basis=count_basis,
         is_metadata_confirmed=is_metadata_confirmed,
+        hides_elections=hides_elections,
         coordinators=tuple(typed(CoordinatorPartition, each) for each in row["coordinators"] or ()),
         has_epoch_checkpoints=bool(row["has_epoch_checkpoints"]),
         fenced=tuple(typed(FencedBroker, each) for each in row["fenced"] or ()),

@@ -51,6 +51,7 @@ def open_transactions(
     transaction_version: int | None = None,
     coordinator_partitions_basis: str = "GIVEN",
     is_metadata_confirmed: bool = False,
+    hides_elections: bool = False,
     application_patterns: tuple[str, ...] = (),
     earlier: DataFrame | None = None,
 ) -> DataFrame:
@@ -84,6 +85,7 @@ def open_transactions(
         transaction_version=transaction_version,
         count_basis=coordinator_partitions_basis,
         is_metadata_confirmed=is_metadata_confirmed,
+        hides_elections=hides_elections,
     )
     return conform(_as_table(judged_rows(gathered, facts, application_patterns)), OPEN_TRANSACTIONS)
 

@@ -1,0 +1,118 @@
+"""Audits of a real cluster whose metadata log lost records.
+
+The law: no loss decides what the whole log left undecided. Each verdict is that of the whole log, or UNKNOWN; what was not safe to
+abort is not safe.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support import live_output
+from tests.support.memory_audits import MemoryTables, audited
+
+FOLDER = "__cluster_metadata-0"
+#: Offset of the newest snapshot of the capture.
+SNAPSHOT = 347
+
+
+def damage(folder: Path, offset: int) -> None:
+    """Flips a bit of the batch with an offset, in the logs of all brokers."""
+    for path in folder.glob(f"*/{FOLDER}/*.log"):
+        content = bytearray(path.read_bytes())
+        at = 0
+        while at + 61 <= len(content):
+            base, length = struct.unpack_from(">qi", content, at)
+            (delta,) = struct.unpack_from(">i", content, at + 23)
+            if base <= offset <= base + delta:
+                content[at + 61] ^= 1
+            at += 12 + length
+        path.write_bytes(content)
+
+
+def without_snapshots(folder: Path) -> None:
+    for path in folder.glob(f"*/{FOLDER}/*.checkpoint"):
+        path.unlink()
+
+
+def all_damaged(folder: Path) -> None:
+    without_snapshots(folder)
+    for path in folder.glob(f"*/{FOLDER}/*.log"):
+        path.write_bytes(b"\xff" * 500)
+
+
+def begin_lost(folder: Path) -> None:
+    without_snapshots(folder)
+    damage(folder, 0)
+
+
+def middle_lost(folder: Path) -> None:
+    without_snapshots(folder)
+    damage(folder, 120)
+
+
+def snapshots_damaged(folder: Path) -> None:
+    for path in folder.glob(f"*/{FOLDER}/*.checkpoint"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+
+LOSSES: dict[str, Callable[[Path], None]] = {
+    "an unclean election before the snapshot": lambda folder: damage(folder, 184),
+    "after the snapshot": lambda folder: damage(folder, SNAPSHOT + 5),
+    "all": all_damaged,
+    "the begin": begin_lost,
+    "in the middle, without a snapshot": middle_lost,
+    "every snapshot": snapshots_damaged,
+}
+KEY = ("topic", "partition", "producer_id", "start_offset")
+#: The broker that leads most partitions, and the controller. Without them, the log of a dead broker names itself.
+LEADING = ("1", "100")
+#: The cases of the fast tier: loss, and the brokers that were not captured.
+FAST = [("all", ()), ("in the middle, without a snapshot", LEADING)]
+CASES = [
+    pytest.param(loss, gone, marks=() if (loss, gone) in FAST else pytest.mark.slow, id=" without ".join((loss, *gone)))
+    for loss in LOSSES
+    for gone in ((), LEADING)
+]
+
+
+def audit_of(spark: SparkSession, capture: Path, folder: Path) -> MemoryTables:
+    return audited(spark, folder, "--as-of", str(live_output.as_of(capture)), "--max-transaction-timeout", "0")
+
+
+@pytest.fixture(scope="module")
+def whole(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], Path]:
+    """The captures without loss, by the brokers that are missing."""
+    folder = tmp_path_factory.mktemp("whole")
+    shutil.copytree(captures / "md-4.1" / "brokers", folder, dirs_exist_ok=True)
+    for broker in LEADING:
+        shutil.rmtree(folder / broker)
+    return {(): captures / "md-4.1" / "brokers", LEADING: folder}
+
+
+@pytest.mark.parametrize(("loss", "gone"), CASES)
+def test_no_loss_decides_what_the_whole_log_does_not(
+    spark: SparkSession, captures: Path, whole: dict[tuple[str, ...], Path], tmp_path: Path, loss: str, gone: tuple[str, ...]
+) -> None:
+    shutil.copytree(whole[gone], tmp_path / "brokers")
+    LOSSES[loss](tmp_path / "brokers")
+    tables, lossy = (audit_of(spark, captures / "md-4.1", folder) for folder in (whole[gone], tmp_path / "brokers"))
+    known = {tuple(row[name] for name in KEY): row for row in tables.rows("open_transactions")}
+    for row in lossy.rows("open_transactions"):
+        before = known.get(tuple(row[name] for name in KEY))
+        assert row["verdict"] == "UNKNOWN" or (before is not None and row["verdict"] == before["verdict"]), row
+        assert not row["safe_to_abort"] or (before is not None and before["safe_to_abort"]), row
+    absent = {"PRODUCER_ID_NEVER_ALLOCATED", "CAPTURE_JSON_CONTRADICTED", "COPY_OF_DELETED_TOPIC"}
+    found, expected = (
+        {(row["name"], row["topic"], row["evidence"]) for row in each.rows("findings") if row["name"] in absent}
+        for each in (lossy, tables)
+    )
+    assert found <= expected
