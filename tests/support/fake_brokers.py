@@ -14,7 +14,7 @@ from tests.support.log_bytes import encode_batch, to_bytes
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import Record, RecordBatch
 from txnlib.wire_capture.capture import Wanted, take_capture
-from txnlib.wire_capture.client import MovedError
+from txnlib.wire_capture.client import MovedError, StoppedError
 from txnlib.wire_capture.pace import Progress
 from txnlib.wire_capture.taken import Taken
 
@@ -92,6 +92,16 @@ class FakeBrokers:
         self.before_fetch: Callable[[int], None] = lambda number: None
         self.on_silence: Callable[[], None] = lambda: None
         self.instead: Callable[[int, Any], Any] = lambda number, answer: answer
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Stops everyone who asks from now on."""
+        self.is_stopped = True
+
+    def pause(self, seconds: float) -> None:
+        """Nobody waits."""
+        if self.is_stopped:
+            raise StoppedError
 
     def version_of(self, request: Any) -> int:
         """Every request is known."""
@@ -99,6 +109,7 @@ class FakeBrokers:
 
     def ask(self, request: Any, broker: int | None = None, **_: Any) -> Any:
         """The answer of a broker, or a MovedError if it is dead."""
+        self.pause(0)
         if broker in self.dead:
             self.silent.add(broker)
             self.on_silence()

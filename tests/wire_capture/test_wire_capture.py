@@ -10,15 +10,9 @@ import pytest
 from tests.support.fake_brokers import FakeBrokers, brokers_with, filled, taken_by
 from tests.support.wire_captures import log_of, notes_of
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.wire_capture import capture as module
 from txnlib.wire_capture.capture import ALL, OPEN
 
 ORDERS = ("orders", 0)
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PAUSE_SECONDS", 0)
 
 
 def test_a_partition_is_fetched_as_it_lies_in_the_segment(tmp_path: Path) -> None:

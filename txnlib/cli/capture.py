@@ -38,8 +38,12 @@ def capture(options: Namespace) -> CommandOutput:
         limit_rate=None if options.limit_rate is None else _rate(options.limit_rate),
         cluster=options.cluster,
     )
-    with Client(options.bootstrap_server, client_config(properties, options.command_config or "")) as client:
-        captured = take_capture(client, wanted, Progress())
+    config = client_config(properties, options.command_config or "")
+    try:
+        with Client(options.bootstrap_server, config) as client:
+            captured = take_capture(client, wanted, Progress())
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(f"stopped. What was fetched stays in {options.output}: call it again to go on") from error
     problems = sum(each.problem is not None for each in captured.taken)
     notes = [f"capture: {options.output}. Audit it: ./spark-submit.sh audit --input {options.output} --output OUT"]
     if problems:

@@ -15,7 +15,7 @@ from txnlib.version import __version__
 
 PROGRAM: Final = "txn-audit"
 _ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM. Only `capture` talks to a cluster."
-EXIT_CODES: Final = "Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables."
+EXIT_CODES: Final = "Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables; 130 stopped by Ctrl-C."
 
 
 class Reads(Enum):

@@ -1,6 +1,6 @@
 """`txn-audit`: queries over the tables of an audit, without a JVM.
 
-Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables.
+Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(exited.code or 0)
     except TxnlibError as error:
         return _say(str(error), 2)
+    except KeyboardInterrupt as stopped:
+        return _say(str(stopped) or "stopped", 130)  # as shells say of a process that SIGINT ended
     except Exception as error:  # last line of defence: report the failure and exit with 1
         return _say(f"failed: {type(error).__name__}: {error}", 1)
     for note in notes:

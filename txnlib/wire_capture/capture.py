@@ -75,7 +75,8 @@ def take_capture(
 ) -> Captured:
     """Captures a cluster to `wanted.output`.
 
-    Raises UsageError if there is nothing to capture, and UnreadableInputError if no broker says what there is.
+    Raises UsageError if there is nothing to capture, and UnreadableInputError if no broker says what there is. After a
+    KeyboardInterrupt, what was fetched stays, and the next call goes on from there.
     """
     return _Capture(client, wanted, progress, now_ms).run()
 
@@ -83,7 +84,7 @@ def take_capture(
 class _Capture:
     def __init__(self, client: Client, wanted: Wanted, progress: Progress, now_ms: Callable[[], int]) -> None:
         self._client, self._wanted, self._progress, self._now_ms = client, wanted, progress, now_ms
-        self._pace = Pace(wanted.limit_rate)
+        self._pace = Pace(wanted.limit_rate, sleep=client.pause)
         self._taken: dict[Partition, Taken] = {}
         self._metadata: cluster.Metadata
         self._coordinators: tuple[Partition, ...] = ()
@@ -228,8 +229,12 @@ class _Capture:
                 self._take_one(taken, take)
 
         with ThreadPoolExecutor(_THREADS) as pool:
-            for done in [pool.submit(take_all, some) for some in of_leader.values()]:
-                done.result()
+            try:
+                for done in [pool.submit(take_all, some) for some in of_leader.values()]:
+                    done.result()
+            except BaseException:
+                self._client.stop()  # leaving the pool waits for its threads
+                raise
 
     def _take_one(self, taken: Taken, take: Callable[[Taken], None]) -> None:
         """Fetches one partition, again if its leader moved or its log was truncated meanwhile."""
@@ -249,7 +254,7 @@ class _Capture:
                 take(taken)
             except MovedError as error:
                 taken.problem = str(error)
-                time.sleep(_PAUSE_SECONDS)
+                self._client.pause(_PAUSE_SECONDS)
                 self._refresh(taken)
             except TruncatedError as error:
                 taken.problem = str(error)

@@ -6,6 +6,7 @@ The client library connects, authenticates and encodes.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -24,6 +25,9 @@ REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_I
 MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
 _TRIES_SECONDS: Final = 10
 _PAUSE_SECONDS: Final = 0.5
+#: How often a thread that waits for an answer looks whether it should stop, and how long closing waits for the library's thread.
+_GLANCE_SECONDS: Final = 0.1
+_CLOSE_MS: Final = 300
 _MOST_BYTES: Final = 256 << 20
 
 
@@ -33,6 +37,10 @@ class RefusedError(Exception):
 
 class MovedError(Exception):
     """Another broker leads the partition now, or none does for the moment."""
+
+
+class StoppedError(Exception):
+    """Somebody interrupts the capture."""
 
 
 class Client:
@@ -55,6 +63,7 @@ class Client:
         self._failed: type[Exception] = KafkaError
         #: Brokers whose last answer did not come in time.
         self.silent: set[int | None] = set()
+        self._stopping = threading.Event()
         self._net = NetworkSelector(**given)
         self._manager = KafkaConnectionManager(self._net, bootstrap_servers=servers, **given)
         self._net.start()
@@ -98,7 +107,16 @@ class Client:
     def close(self) -> None:
         """Closes all connections."""
         self._manager.close()
-        self._net.stop()
+        self._net.stop(_CLOSE_MS)
+
+    def stop(self) -> None:
+        """Makes all threads that wait for an answer or pause raise StoppedError."""
+        self._stopping.set()
+
+    def pause(self, seconds: float) -> None:
+        """Waits. Raises StoppedError once `stop` was called."""
+        if self._stopping.wait(seconds):
+            raise StoppedError
 
     def version_of(self, request: Any) -> int:
         """The newest version of a request that both sides know; -1 if the brokers do not know it."""
@@ -124,7 +142,10 @@ class Client:
         return {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
 
     def ask(self, request: Any, broker: int | None = None, *, seconds: float = _TRIES_SECONDS) -> Any:
-        """The answer of a broker, or of any. Tries again while the connection fails. Raises MovedError when time is up."""
+        """The answer of a broker, or of any. Tries again while the connection fails.
+
+        Raises MovedError when time is up, and StoppedError once `stop` was called.
+        """
         assert request.name.removesuffix("Request") in READ_ONLY, f"{request.name} is not a request that only reads"
         until = time.monotonic() + seconds
         while True:
@@ -137,10 +158,18 @@ class Client:
             else:
                 self.silent.discard(broker)
                 return answer
-            time.sleep(_PAUSE_SECONDS)
+            self.pause(_PAUSE_SECONDS)
 
     def _run(self, request: Any, broker: int | None) -> Any:
-        return self._manager.run(self._manager.send, request, broker)
+        self.pause(0)
+        answered = threading.Event()
+        future = self._manager.call_soon(self._manager.send, request, broker)
+        future.add_both(lambda _: answered.set())
+        while not answered.wait(_GLANCE_SECONDS):
+            self.pause(0)
+        if future.exception is not None:
+            raise future.exception
+        return future.value
 
 
 def _said(error: Exception) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import struct
-import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -200,7 +199,7 @@ def _next_records(client: Client, partition: Partition, log: FetchedLog, most_by
     answer = client.ask(request, partition.leader)
     check(answer.error_code, partition.folder)
     if answer.throttle_time_ms:
-        time.sleep(answer.throttle_time_ms / 1000)  # the broker does not read from this connection until then (KIP-219)
+        client.pause(answer.throttle_time_ms / 1000)  # the broker does not read from this connection until then (KIP-219)
     said = next((each for of_topic in answer.responses for each in of_topic.partitions), None)
     if said is None:
         if answer.throttle_time_ms:
