@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,15 +93,15 @@ class FakeBrokers:
         self.before_fetch: Callable[[int], None] = lambda number: None
         self.on_silence: Callable[[], None] = lambda: None
         self.instead: Callable[[int, Any], Any] = lambda number, answer: answer
-        self.is_stopped = False
+        self.stopped = threading.Event()
 
     def stop(self) -> None:
         """Stops everyone who asks from now on."""
-        self.is_stopped = True
+        self.stopped.set()
 
     def pause(self, seconds: float) -> None:
         """Nobody waits."""
-        if self.is_stopped:
+        if self.stopped.is_set():
             raise StoppedError
 
     def version_of(self, request: Any) -> int:

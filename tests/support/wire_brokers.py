@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +25,7 @@ from kafka.protocol.admin.transactions import (
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse
 
 from tests.support.fake_brokers import FakeBrokers
 from txnlib.wire_capture.client import MovedError
@@ -38,8 +41,13 @@ KNOWN: dict[int, tuple[Any, Any]] = {
         (ListTransactionsRequest, ListTransactionsResponse),
         (DescribeTransactionsRequest, DescribeTransactionsResponse),
         (DescribeConfigsRequest, DescribeConfigsResponse),
+        (SaslHandshakeRequest, SaslHandshakeResponse),
+        (SaslAuthenticateRequest, SaslAuthenticateResponse),
     )
 }
+UNKNOWN_MECHANISM, ILLEGAL_STATE, REFUSED_USER = 33, 34, 58
+#: Kafka: `socket.request.max.bytes`.
+_LARGEST = 100 << 20
 _SIZE = struct.Struct(">i")
 
 
@@ -72,8 +80,11 @@ def listening(serve: Callable[[socket.socket], None]) -> Iterator[int]:
 
 
 def frame_of(connection: socket.socket) -> bytes:
-    """The next request or answer, without its size. Raises EOFError at the end."""
-    return _exactly(connection, _SIZE.unpack(_exactly(connection, _SIZE.size))[0])
+    """The next request or answer, without its size. Raises EOFError at the end, and for what no broker accepts."""
+    (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
+    if not 0 < size <= _LARGEST:
+        raise EOFError
+    return _exactly(connection, size)
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
@@ -86,22 +97,25 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     return found
 
 
+@dataclass(frozen=True)
+class Served:
+    """How brokers in memory are reached. `password`: of every user, by PLAIN. `ports`: what Metadata names, as of proxies."""
+
+    fake: FakeBrokers
+    tls: ssl.SSLContext | None = None
+    password: str | None = None
+    ports: dict[int, int] | None = None
+
+
 @contextmanager
-def served(fake: FakeBrokers, ports: dict[int, int] | None = None) -> Iterator[dict[int, int]]:
-    """The port of each broker. Answers of Metadata name `ports`, if they are given, as of proxies."""
+def served(fake: FakeBrokers, **how: Any) -> Iterator[dict[int, int]]:
+    """The port of each broker."""
     own: dict[int, int] = {}
-    lock = threading.Lock()
+    reached, lock = Served(fake, **{"ports": own, **how}), threading.Lock()
     nodes = sorted({log.leader for log in fake.logs.values()})
 
     def answer(node: int) -> Callable[[socket.socket], None]:
-        def serve(connection: socket.socket) -> None:
-            while True:
-                content = frame_of(connection)
-                with lock:
-                    said = _answered(fake, node, content, own if ports is None else ports)
-                connection.sendall(said)
-
-        return serve
+        return lambda connection: _Conversation(reached, node, lock).hold(connection)
 
     with _all(answer(node) for node in nodes) as found:
         own.update(zip(nodes, found, strict=True))
@@ -118,26 +132,56 @@ def _all(each: Iterator[Callable[[socket.socket], None]]) -> Iterator[list[int]]
         yield [port, *others]
 
 
-def _answered(fake: FakeBrokers, node: int, content: bytes, ports: dict[int, int]) -> bytes:
-    key, version = struct.unpack_from(">hh", content)
-    request_class, response_class = KNOWN[key]
-    stream = io.BytesIO(content)
-    header = RequestHeader.decode(stream, flexible=request_class.flexible_version_q(version))
-    request = request_class[version].decode(stream.read())
-    if request_class is ApiVersionsRequest:
-        keys = [SimpleNamespace(api_key=k, min_version=0, max_version=known.max_version) for k, (known, _) in KNOWN.items()]
-        said = SimpleNamespace(error_code=0, api_keys=keys)
-    else:
+class _Conversation:
+    def __init__(self, reached: Served, node: int, lock: threading.Lock) -> None:
+        self._reached, self._node, self._lock = reached, node, lock
+        self._is_known = reached.password is None
+        self._is_over = False
+
+    def hold(self, connection: socket.socket) -> None:
+        """Answers until the other end closes, or asks for what a broker would close for."""
+        if self._reached.tls is not None:
+            connection = self._reached.tls.wrap_socket(connection, server_side=True)
+        with connection:
+            while True:
+                content = frame_of(connection)
+                with self._lock:
+                    said = self._answered(content)
+                connection.sendall(said)
+                if self._is_over:
+                    return
+
+    def _answered(self, content: bytes) -> bytes:
+        key, version = struct.unpack_from(">hh", content)
+        request_class, response_class = KNOWN[key]
+        stream = io.BytesIO(content)
+        header = RequestHeader.decode(stream, flexible=request_class.flexible_version_q(version))
+        response = _filled(response_class, self._said(request_class[version].decode(stream.read())), version)
+        response.with_header(correlation_id=header.correlation_id)
+        return bytes(response.encode(header=True, framed=True))
+
+    def _said(self, request: Any) -> Any:
+        name, password = request.name.removesuffix("Request"), self._reached.password
+        if name == "ApiVersions":
+            keys = [SimpleNamespace(api_key=k, min_version=0, max_version=known.max_version) for k, (known, _) in KNOWN.items()]
+            return SimpleNamespace(error_code=0, api_keys=keys)
+        if name == "SaslHandshake":
+            code = ILLEGAL_STATE if password is None else 0 if request.mechanism == "PLAIN" else UNKNOWN_MECHANISM
+            self._is_over = code != 0  # as brokers do, at once
+            return SimpleNamespace(error_code=code, mechanisms=["PLAIN"])
+        if name == "SaslAuthenticate":
+            self._is_known = request.auth_bytes.endswith(f"\0{password}".encode())
+            self._is_over = not self._is_known
+            return SimpleNamespace(error_code=0 if self._is_known else REFUSED_USER, auth_bytes=b"")
+        if not self._is_known:
+            raise EOFError
         try:
-            said = fake.ask(request, node)
+            said = self._reached.fake.ask(request, self._node)
         except MovedError as error:
             raise EOFError from error
-    if request_class is MetadataRequest:
-        for broker in said.brokers:
-            broker.host, broker.port = "127.0.0.1", ports.get(broker.node_id, 1)
-    response = _filled(response_class, said, version)
-    response.with_header(correlation_id=header.correlation_id)
-    return bytes(response.encode(header=True, framed=True))
+        for broker in said.brokers if name == "Metadata" else ():
+            broker.host, broker.port = "127.0.0.1", (self._reached.ports or {}).get(broker.node_id, 1)
+        return said
 
 
 def _filled(kind: Any, said: Any, version: int) -> Any:

@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 from tests.support import kafka, producers, wire_client
 from tests.support.memory_audits import audited
 from tests.support.wire_captures import instant_of, log_of, notes_of_disks
-from txnlib.cli import main
 from txnlib.readers.capture import FileKind, list_capture
 from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
 from txnlib.wire_capture.client import Client
@@ -179,11 +178,3 @@ def test_a_log_that_disagrees_with_its_brokers_is_found(spark: SparkSession, nig
         ("LIVE_STATE_DISAGREES", "__transaction_state"),
     }
     assert ("LIVE_PRODUCER_DISAGREES", "stuck", 0) in found
-
-
-def test_no_broker_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    properties = tmp_path / "client.properties"
-    properties.write_text("request.timeout.ms=1000\n")
-    asked = ["capture", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(properties), "--output", str(tmp_path / "c")]
-    assert main.main(asked) == 2
-    assert "no broker answered" in capsys.readouterr().err

@@ -6,12 +6,14 @@ The client library connects, authenticates and encodes.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from txnlib.errors import MissingExtraError, UnreadableInputError
+from txnlib.errors import MissingExtraError, UnreadableInputError, UsageError
+from txnlib.wire_capture.connection_failure import SILENT, meaning
 
 #: What may be sent, apart from what a connection needs. None of these changes anything on a broker; FindCoordinator is not among
 #: them, because the first one makes the broker create `__transaction_state`.
@@ -23,6 +25,8 @@ OFFSET_OUT_OF_RANGE: Final = 1
 REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 #: The leader moved, is starting or is unknown to the broker that was asked: ask for metadata, then ask the leader.
 MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
+#: How long a first connection may take. Kafka: `socket.connection.setup.timeout.ms`.
+_CONNECT_SECONDS: Final = 10
 _TRIES_SECONDS: Final = 10
 _PAUSE_SECONDS: Final = 0.5
 #: How often a thread that waits for an answer looks whether it should stop, and how long closing waits for the library's thread.
@@ -49,7 +53,8 @@ class Client:
     `config`: arguments of the client library (`client_properties.client_config`).
     """
 
-    def __init__(self, bootstrap: str, config: Mapping[str, Any], *, seconds: float = 30) -> None:
+    def __init__(self, bootstrap: str, config: Mapping[str, Any]) -> None:
+        servers = _servers(bootstrap)
         try:
             from kafka.errors import KafkaError
             from kafka.net.manager import KafkaConnectionManager
@@ -59,43 +64,68 @@ class Client:
         # The library logs at level INFO whom it connects to, and its configuration at DEBUG: secrets stay out of every log.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         given = {"client_id": "txnlib-capture", "receive_message_max_bytes": _MOST_BYTES, **config}
-        servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
-        self._failed: type[Exception] = KafkaError
+        self._config = given
+        #: What the library raises, and what a provider of tokens does.
+        self._failed = (KafkaError, UnreadableInputError)
         #: Brokers whose last answer did not come in time.
         self.silent: set[int | None] = set()
         self._stopping = threading.Event()
+        if "sasl_oauth_token_provider" in config:
+            config["sasl_oauth_token_provider"].token()  # if it fails, no broker is to blame
         self._net = NetworkSelector(**given)
-        self._manager = KafkaConnectionManager(self._net, bootstrap_servers=servers, **given)
+        self._manager = _with_last_words(KafkaConnectionManager(self._net, bootstrap_servers=servers, **given))
         self._net.start()
-        remedy = "Check the address, the network and --command-config"
-        refused = self._manager.run(self._authentication_error)
-        if refused is not None:
-            self.close()
-            remedy = "Check mechanism, user and password in --command-config"
-            raise UnreadableInputError(bootstrap, f"a broker answers, but not to this user: {_said(refused)}", remedy) from refused
         try:
-            self._manager.bootstrap(timeout_ms=int(seconds * 1000))
+            first = self._first_that_answers()
+            self._net.run(self._manager.close)
+            # The library would come back to those that do not answer, and wait for them.
+            self._manager = KafkaConnectionManager(self._net, bootstrap_servers=[first], **given)
+            self._manager.bootstrap(timeout_ms=_CONNECT_SECONDS * 1000)
         except self._failed as error:
             self.close()
-            raise UnreadableInputError(bootstrap, f"no broker answered: {_said(error)}", remedy) from error
+            if isinstance(error, UnreadableInputError):
+                raise
+            raise UnreadableInputError(bootstrap, *meaning(error, given, is_broker=None)) from error
 
-    async def _authentication_error(self) -> Exception | None:
-        """Why the first broker that answers does not let this user in; None if it does, or if none answers.
+    def _first_that_answers(self) -> str:
+        """The first server that answers this user. Raises UnreadableInputError, which says of each why it does not."""
+        brokers = {broker.node_id: _address(broker) for broker in self._manager.cluster.bootstrap_brokers()}
+        changed = threading.Event()
+        tries = {address: self._manager.call_soon(self._refusal, node) for node, address in brokers.items()}
+        for future in tries.values():
+            future.add_both(lambda _: changed.set())
+        until = time.monotonic() + _CONNECT_SECONDS
+        while time.monotonic() < until and not all(future.is_done for future in tries.values()):
+            changed.wait(_GLANCE_SECONDS)
+            changed.clear()
+            if any(future.is_done and future.value is None for future in tries.values()):
+                break
+        failed: dict[tuple[str, str], list[str]] = {}
+        for address, future in sorted(tries.items()):
+            if future.is_done and future.value is None:
+                return address
+            failed.setdefault(future.value or SILENT, []).append(address)
+        # One sentence for each kind of failure; the last remedy is that of the error.
+        *others, (path, problem, remedy) = ((", ".join(some), *what) for what, some in failed.items())
+        before = "".join(f"{UnreadableInputError(*other)}. " for other in others)
+        raise UnreadableInputError(f"{before}{path}", problem, remedy)
+
+    async def _refusal(self, node: str) -> tuple[str, str] | None:
+        """Why a server does not answer this user, in words; None if it does.
 
         The library's own bootstrap would try again until its time is up, and then say only that it is.
         """
-        for broker in self._manager.cluster.bootstrap_brokers():
-            connection = self._manager.get_connection(broker.node_id, refresh_metadata_on_err=False)
-            try:
-                await connection
-            except Exception as error:  # of any library that authenticates
-                # The broker tells its version before it authenticates anyone.
-                if connection.broker_version is not None:
-                    return error
-            else:
-                return None
-            finally:
-                connection.close()
+        from kafka.protocol.metadata import MetadataRequest
+
+        connection = self._manager.get_connection(node, refresh_metadata_on_err=False)
+        try:
+            await connection
+            await connection.send_request(MetadataRequest(topics=[], allow_auto_topic_creation=False, min_version=1))
+        except Exception as error:  # of any library that authenticates
+            # A broker tells its version before it authenticates anyone.
+            return meaning(error, self._config, is_broker=connection.broker_version is not None)
+        finally:
+            connection.close()
         return None
 
     def __enter__(self) -> Client:
@@ -154,11 +184,19 @@ class Client:
             except self._failed as error:
                 if time.monotonic() >= until:
                     self.silent.add(broker)
-                    raise MovedError(f"broker {'?' if broker is None else broker} does not answer: {_said(error)}") from error
+                    raise MovedError(f"{self._name(broker)} does not answer: {self._why(error)}") from error
             else:
                 self.silent.discard(broker)
                 return answer
             self.pause(_PAUSE_SECONDS)
+
+    def _name(self, broker: int | None) -> str:
+        known = None if broker is None else self._manager.cluster.broker_metadata(broker)
+        return "no broker" if broker is None else f"broker {broker}" + (f" ({_address(known)})" if known else "")
+
+    def _why(self, error: Exception) -> str:
+        problem, remedy = meaning(error, self._config, is_broker=None)
+        return f"{problem}. {remedy}"
 
     def _run(self, request: Any, broker: int | None) -> Any:
         self.pause(0)
@@ -172,9 +210,39 @@ class Client:
         return future.value
 
 
-def _said(error: Exception) -> str:
-    """The kind of error: what a library adds might contain what it was given."""
-    return type(error).__name__
+def _with_last_words(manager: Any) -> Any:
+    """The manager, which then reads what a broker says just before it closes a connection. The library drops it."""
+    build = manager._build_transport
+
+    async def built(*given: Any, **named: Any) -> Any:
+        transport = await build(*given, **named)
+        receive = transport._sock_recv
+
+        def received() -> tuple[bytes, Exception | None]:
+            data, error = receive()
+            return (data, None) if data else (data, error)  # the end of the connection is there again at the next call
+
+        transport._sock_recv = received
+        return transport
+
+    manager._build_transport = built
+    return manager
+
+
+def _servers(bootstrap: str) -> list[str]:
+    """The servers in a list. Raises UsageError if one has no port."""
+    servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
+    for server in servers:
+        if re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^]\[:/\s]+):[0-9]{1,5}", server) is None:
+            raise UsageError(f"--bootstrap-server {server}: expected host:port, such as {server.partition(':')[0]}:9092")
+    if not servers:
+        raise UsageError("--bootstrap-server: expected host:port")
+    return servers
+
+
+def _address(broker: Any) -> str:
+    """Host and port of a broker."""
+    return f"[{broker.host}]:{broker.port}" if ":" in broker.host else f"{broker.host}:{broker.port}"
 
 
 def check(code: int, what: str) -> None:

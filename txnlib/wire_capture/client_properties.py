@@ -13,13 +13,14 @@ import re
 import ssl
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from txnlib.errors import ConfigError
+from txnlib.errors import ConfigError, UnreadableInputError
 
 _PROTOCOL: Final = "security.protocol"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -206,10 +207,23 @@ def _token_provider(properties: Mapping[str, str], options: Mapping[str, str], p
                     urllib.parse.urlencode(form).encode(),
                     {"Authorization": f"Basic {basic}", "Accept": "application/json"},
                 )
-                with urllib.request.urlopen(asked, timeout=_TOKEN_SECONDS) as answer:
-                    said = json.load(answer)
-                self._token = str(said["access_token"])
+                try:
+                    with urllib.request.urlopen(asked, timeout=_TOKEN_SECONDS) as answer:
+                        said = json.load(answer)
+                    self._token = str(said["access_token"])
+                except (OSError, ValueError, LookupError, TypeError) as error:
+                    raise UnreadableInputError(f"{path}: {_TOKEN_URL}", *_token_problem(error)) from error
                 self._until = time.monotonic() + _REFRESH * float(said.get("expires_in", 0))
             return self._token
 
     return ClientCredentials()
+
+
+def _token_problem(error: Exception) -> tuple[str, str]:
+    """Why there is no token, and what to do. No answer is repeated: it might contain a secret."""
+    if isinstance(error, urllib.error.HTTPError):
+        return f"the server refuses a token: HTTP {error.code}", f"Check clientId, clientSecret and scope in {_JAAS}"
+    if isinstance(error, OSError):
+        reason = getattr(error, "reason", error)
+        return f"the server cannot be reached: {type(reason).__name__}", "Check the address and the network"
+    return "what the server answers has no access_token", "Check the address"
