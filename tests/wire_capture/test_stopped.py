@@ -96,10 +96,10 @@ def test_no_leader_is_asked_again_after_an_interrupt(tmp_path: Path) -> None:
         if thread.name.startswith("ThreadPoolExecutor"):
             thread.join(SECONDS)
     assert fake.asked.count("Fetch") <= stopped_at[0] + 1
-    states = list(tmp_path.glob("*/o*.capture"))
+    states = list(tmp_path.glob("*/o*/fetch.capture"))
     assert states
     for state in states:
-        folder = state.with_suffix("")
+        folder = state.parent
         kept, noted = log_of(folder), json.loads(state.read_text())
         assert (noted["total"], noted["size"]) == (len(kept), len(kept))
         assert fake.logs[folder.name.removesuffix("-0"), 0].content().startswith(kept)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.fake_brokers import FakeBrokers, brokers_with, filled, taken_by
+from tests.support.fake_brokers import FakeBrokers, Log, brokers_with, filled, taken_by
 from tests.support.wire_captures import log_of, notes_of
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture.capture import ALL, OPEN
@@ -98,6 +98,25 @@ def test_what_is_appended_after_the_instant_of_the_copy_is_left_out(tmp_path: Pa
     assert each.end_offset == noted["high_watermark"]
     assert wire.startswith(whole)
     assert fake.logs[ORDERS].content().startswith(wire)
+
+
+def test_a_topic_may_have_the_longest_name(tmp_path: Path) -> None:
+    """Kafka: `Topic.MAX_NAME_LENGTH`, and a folder's name is that of the topic, a dash and the partition."""
+    fake = FakeBrokers({("o" * 249, 99_999): filled()})
+    name = "o" * 249 + "-99999"
+    each = taken_by(fake, tmp_path, scope=ALL)[name]
+    assert (each.problem, each.end_offset) == (None, 20)
+    assert log_of(tmp_path / "1" / name) == fake.logs["o" * 249, 99_999].content()
+    fake.asked.clear()
+    assert taken_by(fake, tmp_path, scope=ALL)[name].problem is None
+    assert "Fetch" not in fake.asked
+
+
+def test_only_the_owner_can_read_a_capture(tmp_path: Path) -> None:
+    taken_by(brokers_with(orders=filled(last_stable=4), quiet=Log()), tmp_path / "new" / "capture", scope=ALL)
+    modes = {path: path.stat().st_mode & 0o777 for path in (tmp_path / "new").rglob("*")}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
 
 
 def test_only_open_partitions_are_fetched_from_their_context_on(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_capture_that_was_killed_goes_on(cluster: kafka.Cluster, tmp_path: Pat
     _await_some(output)
     running.send_signal(how)
     assert running.wait(10) == code
-    (state,) = output.glob("*/orders-0.capture")
+    (state,) = output.glob("*/orders-0/fetch.capture")
     assert 0 < json.loads(state.read_text())["total"] < SIZE
     segment = next(iter(output.glob("*/orders-0/*.log")))
     inode = segment.stat().st_ino

@@ -7,7 +7,6 @@ Nothing is written to the cluster. A partition that fails is named, and the othe
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -295,9 +294,8 @@ class _Capture:
     def _take_coordinator_again(self, taken: Taken) -> None:
         """Goes on from the first copy, which has all but what was appended since."""
         folder, earlier = self._folder(taken.partition), self._folder(taken.partition, first=True)
-        if earlier.exists() and not files.state_file(folder).exists():
-            shutil.copytree(earlier, folder, dirs_exist_ok=True)
-            shutil.copy(files.state_file(earlier), files.state_file(folder))
+        if files.state_file(earlier).exists() and not files.state_file(folder).exists():
+            files.copy(earlier, folder)
         self._fetch(taken, folder, begin=0)
 
     def _take_partition(self, taken: Taken) -> None:
@@ -315,7 +313,7 @@ class _Capture:
             taken.notes.append("its topic was created again since an earlier fetch: fetched from the start")
             files.remove(folder)
         log = self._go_on(folder, max(begin, start))
-        folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(folder)
         files.write_topic_id(folder, taken.partition.topic_id)
         before = log.next_offset
         done, counted, noted_bytes = log.next_offset, log.total, log.total
@@ -339,7 +337,7 @@ class _Capture:
             note()
             self._progress.add(log.next_offset - done, log.total - counted)
         if log.segment is None:  # an empty log, which a broker has as an empty segment
-            (folder / f"{before:020d}.log").touch()
+            (folder / f"{before:020d}.log").touch(0o600)
         taken.fetched_from = before if log.first_offset is None else log.first_offset
         taken.end_offset, taken.bytes = log.next_offset, log.total
         if log.next_offset < until:

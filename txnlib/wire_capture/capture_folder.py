@@ -2,6 +2,7 @@
 
 They are checkpoints, the brokers' answers, capture.json, and notes on where a fetch can go on.
 Each file is replaced as a whole, so that a capture that was killed has none that is half written.
+Only its owner can read a capture: it contains what applications wrote.
 """
 
 from __future__ import annotations
@@ -21,14 +22,28 @@ DESCRIBED_PRODUCERS: Final = "describe-producers.jsonl"
 DESCRIBED_TRANSACTIONS: Final = "describe-transactions.jsonl"
 #: Folder of the coordinators that were fetched before the other partitions, as scripts/capture.sh has it.
 FIRST: Final = "first"
-_STATE_ENDING: Final = ".capture"
+#: Inside the folder: a name of 255 bytes, as topics may make it, leaves none for an ending. Audits ignore it.
+_STATE: Final = "fetch.capture"
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, unless they are there."""
+    if not folder.parent.exists():
+        make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def owned(path: str, flags: int) -> int:
+    """Opens a file for `open`, which only its owner can read if it is new."""
+    return os.open(path, flags, 0o600)
 
 
 def replace(path: Path, content: str) -> None:
     """Writes a file as a whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     unfinished = path.with_name(f"{path.name}.tmp")
-    unfinished.write_text(content, encoding="utf-8")
+    with open(unfinished, "w", encoding="utf-8", opener=owned) as file:
+        file.write(content)
     os.replace(unfinished, path)
 
 
@@ -77,14 +92,13 @@ def write_state(folder: Path, state: Mapping[str, Any]) -> None:
 
 
 def state_file(folder: Path) -> Path:
-    """The file beside a partition's folder that says how far it was fetched."""
-    return folder.with_name(f"{folder.name}{_STATE_ENDING}")
+    """The file that says how far a partition was fetched."""
+    return folder / _STATE
 
 
 def fetched_folders(output: Path) -> list[Path]:
     """The folders of partitions that a capture has begun to fetch."""
-    states = [*output.glob(f"*/*{_STATE_ENDING}"), *output.glob(f"*/{FIRST}/*{_STATE_ENDING}")]
-    return sorted(state.with_name(state.name.removesuffix(_STATE_ENDING)) for state in states)
+    return sorted(state.parent for state in (*output.glob(f"*/*/{_STATE}"), *output.glob(f"*/{FIRST}/*/{_STATE}")))
 
 
 def move(was: Path, now: Path) -> None:
@@ -92,13 +106,19 @@ def move(was: Path, now: Path) -> None:
     if now.exists() or not was.exists():
         remove(was)
         return
-    now.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(now.parent)
     was.rename(now)
-    if state_file(was).exists():
-        state_file(was).rename(state_file(now))
+
+
+def copy(was: Path, now: Path) -> None:
+    """Copies a partition's copy, its state last, so that what an interrupt leaves is not gone on with."""
+    remove(now)
+    make_folder(now.parent)
+    shutil.copytree(was, now, ignore=shutil.ignore_patterns(_STATE))
+    shutil.copy(state_file(was), state_file(now))
 
 
 def remove(folder: Path) -> None:
-    """Removes a partition's copy."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Removes a partition's copy. Without its state it is not gone on with, even if this is interrupted."""
     state_file(folder).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -18,6 +18,7 @@ from typing import Final
 import google_crc32c
 
 from txnlib.core.kafka.record_batch import CRC_STARTS_AT, stored_crc
+from txnlib.wire_capture.capture_folder import owned
 from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, MovedError, check
 from txnlib.wire_capture.cluster import Partition
 
@@ -94,7 +95,7 @@ class FetchedLog:
     def _write(self, part: memoryview) -> None:
         if not part or self.segment is None:
             return
-        with (self.folder / f"{self.segment:020d}.log").open("ab") as file:
+        with open(self.folder / f"{self.segment:020d}.log", "ab", opener=owned) as file:
             file.write(part)
         self.size += len(part)
         self.total += len(part)
