@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
 
+import pytest
+
+from tests.support.fake_brokers import FakeBrokers, brokers_with, filled
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.wire_capture.capture import ALL, Wanted, take_capture
 from txnlib.wire_capture.pace import Pace, Progress
 
 
@@ -38,9 +45,60 @@ def test_without_a_limit_nobody_waits() -> None:
 def test_progress_is_said_every_five_seconds_with_the_time_left() -> None:
     clock, out = Clock(), io.StringIO()
     progress = Progress(out, clock)
-    progress.expect(100)
-    progress.add(10, 20_480)
+    progress.expect("orders-0", 100)
+    progress.add("orders-0", 10, 20_480)
     clock.now = 5.0
-    progress.add(10, 0)
-    progress.add(10, 0)
+    progress.add("orders-0", 10, 0)
+    progress.add("orders-0", 10, 0)
     assert out.getvalue() == "capture: 20% of 100 offsets, 20 KiB at 4096 B/s, about 20 s left\n"
+
+
+@pytest.mark.parametrize("change", ["grows", "shrinks", "is truncated", "is compacted", "moves"])
+def test_progress_counts_everything_once_and_never_more_than_all(tmp_path: Path, change: str) -> None:
+    fake, said = brokers_with(orders=filled(40)), list[str]()
+    log = fake.logs["orders", 0]
+    clock, out = Clock(), io.StringIO()
+    progress = Progress(out, clock)
+
+    def meanwhile(number: int) -> None:
+        clock.now += 5.0
+        if number == 20:
+            if change == "grows":
+                for _ in range(40):
+                    log.append()
+            elif change == "is compacted":
+                del log.batches[12:-1]
+            elif change == "shrinks":
+                del log.batches[:30]
+                log.start = 60
+            elif change == "is truncated":
+                del log.batches[5:]
+                log.epoch += 1
+                log.append()
+            else:
+                log.leader, log.epoch = 2, 1
+
+    fake.before_fetch = meanwhile
+    capture(fake, tmp_path, progress)
+    said += re.findall(r"(\d+)% of", out.getvalue())
+    assert said
+    assert all(int(percent) <= 100 for percent in said)
+    assert progress.text().startswith("100% of ")
+
+
+def test_progress_counts_coordinators_from_the_start(tmp_path: Path) -> None:
+    fake = FakeBrokers(
+        {(TRANSACTION_STATE_TOPIC, 0): filled(10), (TRANSACTION_STATE_TOPIC, 1): filled(10), ("orders", 0): filled()}
+    )
+    clock, out = Clock(), io.StringIO()
+
+    def meanwhile(number: int) -> None:
+        clock.now += 5.0
+
+    fake.before_fetch = meanwhile
+    capture(fake, tmp_path, Progress(out, clock))
+    assert re.findall(r"(\d+% of \d+) offsets", out.getvalue())[0] == "0% of 40"
+
+
+def capture(fake: FakeBrokers, output: Path, progress: Progress) -> None:
+    take_capture(fake, Wanted(output, scope=ALL), progress)  # type: ignore[arg-type]

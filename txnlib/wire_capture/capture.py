@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,8 @@ SCOPES: Final = (OPEN, ALL)
 CONTEXT_OFFSETS: Final = 5_000
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 1.0
+#: How often the main thread looks whether it is interrupted.
+_GLANCE_SECONDS: Final = 0.1
 _NEEDED: Final = (
     "Without it the audit cannot tell what hangs: every open transaction will be UNKNOWN. Needed: the operations DESCRIBE and READ "
     "on it"
@@ -97,6 +99,8 @@ class _Capture:
         self._progress.say(
             f"coordinator partitions: {len(self._coordinators)}, other partitions: {len(partitions)}, scope: {self._wanted.scope}"
         )
+        for each, end in cluster.offsets(self._client, self._coordinators, cluster.LATEST).items():
+            self._progress.expect(each, end)
         self._take_each(self._coordinators, self._take_coordinator_first)
         self._look(partitions)
         self._ask_producers(partitions)
@@ -212,16 +216,16 @@ class _Capture:
                     after = since.get(each, begin)
                     begin = max(begin, min(earliest, taken.high_watermark or 0 if after == -1 else after))
             taken.fetched_from = begin
-            self._progress.expect(max(0, (taken.high_watermark or begin) - begin))
+            self._progress.expect(each, max(0, (taken.high_watermark or begin) - begin))
 
     # ---- Fetching
 
     def _take_each(self, partitions: Iterable[Partition], take: Callable[[Taken], None]) -> None:
         """Fetches partitions, from several leaders at the same time, one after the other from each."""
         of_leader: dict[int, list[Taken]] = {}
-        for each in partitions:
-            if self._taken[each].problem is None:
-                of_leader.setdefault(each.leader, []).append(self._taken[each])
+        for partition in partitions:
+            if self._taken[partition].problem is None:
+                of_leader.setdefault(partition.leader, []).append(self._taken[partition])
 
         def take_all(some: list[Taken]) -> None:
             for taken in some:
@@ -229,8 +233,11 @@ class _Capture:
 
         with ThreadPoolExecutor(_THREADS) as pool:
             try:
-                for done in [pool.submit(take_all, some) for some in of_leader.values()]:
-                    done.result()
+                left = {pool.submit(take_all, some) for some in of_leader.values()}
+                while left:  # a signal just before an endless wait would not end it
+                    done, left = wait(left, _GLANCE_SECONDS)
+                    for each in done:
+                        each.result()
             except BaseException:
                 self._client.stop()  # leaving the pool waits for its threads
                 raise
@@ -316,6 +323,7 @@ class _Capture:
         files.make_folder(folder)
         files.write_topic_id(folder, taken.partition.topic_id)
         before = log.next_offset
+        self._progress.expect(taken.partition, max(0, until - before))
         done, counted, noted_bytes = log.next_offset, log.total, log.total
 
         def note() -> None:
@@ -324,7 +332,7 @@ class _Capture:
 
         def pace(count: int) -> None:
             nonlocal done, counted, noted_bytes
-            self._progress.add(log.next_offset - done, log.total - counted)
+            self._progress.add(taken.partition, log.next_offset - done, log.total - counted)
             done, counted = log.next_offset, log.total
             if counted - noted_bytes >= _NOTE_BYTES:
                 note()
@@ -335,7 +343,8 @@ class _Capture:
             fetch(self._client, taken.partition, log, until, pace=pace)
         finally:
             note()
-            self._progress.add(log.next_offset - done, log.total - counted)
+            self._progress.add(taken.partition, log.next_offset - done, log.total - counted)
+            self._progress.expect(taken.partition, 0)  # what compaction removed, or a failure leaves to the next call
         if log.segment is None:  # an empty log, which a broker has as an empty segment
             (folder / f"{before:020d}.log").touch(0o600)
         taken.fetched_from = before if log.first_offset is None else log.first_offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, TextIO
 
 _EVERY_SECONDS: Final = 5.0
@@ -34,13 +34,17 @@ class Pace:
 
 
 class Progress:
-    """Says how many offsets of how many are fetched, every few seconds, with the time that is left at this rate."""
+    """Says how many offsets of how many are fetched, every few seconds, with the time that is left at this rate.
+
+    Each part is named by what is fetched: what is still expected of it is replaced as soon as more is known.
+    """
 
     def __init__(self, out: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._out, self._clock = out or sys.stderr, clock
         self._lock = threading.Lock()
         self._began = self._said_at = clock()
-        self._total = self._done = self._bytes = 0
+        self._done = self._bytes = 0
+        self._left: dict[Hashable, int] = {}
 
     def say(self, text: str) -> None:
         """A line for the operator."""
@@ -48,16 +52,17 @@ class Progress:
             self._out.write(f"capture: {text}\n")
             self._out.flush()
 
-    def expect(self, offsets: int) -> None:
-        """Adds offsets that are to be fetched."""
+    def expect(self, part: Hashable, offsets: int) -> None:
+        """Says how many offsets of a part are still to be fetched."""
         with self._lock:
-            self._total += offsets
+            self._left[part] = offsets
 
-    def add(self, offsets: int, count: int) -> None:
-        """Adds offsets that were fetched, and their bytes."""
+    def add(self, part: Hashable, offsets: int, count: int) -> None:
+        """Adds offsets of a part that were fetched, and their bytes."""
         with self._lock:
             self._done += offsets
             self._bytes += count
+            self._left[part] = max(0, self._left.get(part, 0) - offsets)
             now = self._clock()
             if now - self._said_at < _EVERY_SECONDS:
                 return
@@ -67,10 +72,11 @@ class Progress:
     def text(self) -> str:
         """How far the capture is, in words."""
         elapsed = max(self._clock() - self._began, 0.001)
-        left = (self._total - self._done) * elapsed / self._done if self._done else None
-        eta = "" if left is None else f", about {duration_text(left)} left"
-        percent = 100 * self._done // self._total if self._total else 100
-        return f"{percent}% of {self._total} offsets, {size_text(self._bytes)} at {size_text(self._bytes / elapsed)}/s{eta}"
+        left = sum(self._left.values())
+        total = self._done + left
+        eta = f", about {duration_text(left * elapsed / self._done)} left" if self._done else ""
+        percent = 100 * self._done // total if total else 100
+        return f"{percent}% of {total} offsets, {size_text(self._bytes)} at {size_text(self._bytes / elapsed)}/s{eta}"
 
 
 def size_text(count: float) -> str:
