@@ -21,6 +21,7 @@ from txnlib.wire_capture.taken import Taken
 
 LATEST, EARLIEST = -1, -2
 NOT_LEADER, FENCED_EPOCH, OUT_OF_RANGE, REFUSED = 6, 74, 1, 29
+NO_SUCH_ID, REFUSED_ID = 105, 53
 ALLOWED = (3, 8)
 
 
@@ -88,6 +89,7 @@ class FakeBrokers:
         self.silent: set[int | None] = set()
         self.features = {"transaction.version": 2}
         self.topic_id = 7
+        self.transactional_ids_code = NO_SUCH_ID
         self.dead: set[int] = set()
         self.asked: list[str] = []
         self.before_fetch: Callable[[int], None] = lambda number: None
@@ -173,6 +175,10 @@ class FakeBrokers:
 
     def _ListTransactions(self, request: Any, broker: int | None) -> Any:
         return SimpleNamespace(error_code=0, transaction_states=[])
+
+    def _DescribeTransactions(self, request: Any, broker: int | None) -> Any:
+        states = [SimpleNamespace(error_code=self.transactional_ids_code) for _ in request.transactional_ids]
+        return SimpleNamespace(transaction_states=states)
 
     def _DescribeConfigs(self, request: Any, broker: int | None) -> Any:
         return SimpleNamespace(results=[])

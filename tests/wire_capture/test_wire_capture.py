@@ -253,7 +253,15 @@ def test_a_second_call_goes_on_where_the_first_one_was(tmp_path: Path) -> None:
 def test_no_request_but_those_that_read(tmp_path: Path) -> None:
     fake = brokers_with(orders=filled(last_stable=4))
     taken_by(fake, tmp_path)
-    assert set(fake.asked) == {"Metadata", "ListOffsets", "Fetch", "DescribeProducers", "ListTransactions", "DescribeConfigs"}
+    assert set(fake.asked) == {
+        "Metadata",
+        "ListOffsets",
+        "Fetch",
+        "DescribeProducers",
+        "ListTransactions",
+        "DescribeTransactions",
+        "DescribeConfigs",
+    }
 
 
 def test_a_pattern_that_matches_nothing_is_bad_usage(tmp_path: Path) -> None:

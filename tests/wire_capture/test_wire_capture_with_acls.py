@@ -136,6 +136,8 @@ def test_a_guest_is_told_what_is_needed_and_gets_the_rest(
     assert "may not describe __transaction_state" in printed.err
     assert "every open transaction will be UNKNOWN. Needed: the operations DESCRIBE and READ on it" in printed.err
     assert "DESCRIBE_CONFIGS on the cluster" in printed.err
+    assert "the operation DESCRIBE on all transactional ids" in printed.err
+    assert "call it again" not in printed.err
     assert "coordinator_partitions" not in json.loads((tmp_path / "c" / "capture.json").read_text())
 
 

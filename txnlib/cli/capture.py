@@ -44,10 +44,13 @@ def capture(options: Namespace) -> CommandOutput:
             captured = take_capture(client, wanted, Progress())
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(f"stopped. What was fetched stays in {options.output}: call it again to go on") from error
-    problems = sum(each.problem is not None for each in captured.taken)
+    problems = [each for each in captured.taken if each.problem is not None]
+    missing = sum(not each.is_lasting for each in problems)
     notes = [f"capture: {options.output}. Audit it: ./spark-submit.sh audit --input {options.output} --output OUT"]
-    if problems:
-        notes.insert(0, f"{problems} partitions are not whole: call it again to go on with what is missing")
+    if missing:
+        notes.insert(0, f"{missing} partitions are not whole: call it again to go on with what is missing")
+    if len(problems) > missing:
+        notes.insert(0, f"{len(problems) - missing} partitions cannot be captured as things are: the column detail says why")
     exit_code = 1 if problems or captured.is_without_coordinators else 0
     return CommandOutput(COLUMNS, [_row(each) for each in captured.taken], notes=notes, exit_code=exit_code)
 

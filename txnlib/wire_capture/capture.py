@@ -22,7 +22,7 @@ from txnlib.wire_capture import capture_folder as files
 from txnlib.wire_capture import cluster, earlier_call
 from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
-from txnlib.wire_capture.fetched_log import FetchedLog, TruncatedError, fetch
+from txnlib.wire_capture.fetched_log import DamagedError, FetchedLog, TruncatedError, fetch
 from txnlib.wire_capture.pace import Pace, Progress
 from txnlib.wire_capture.taken import Taken, described_producers, noted
 
@@ -41,6 +41,8 @@ _NEEDED: Final = (
 )
 #: Bytes of a partition after which the capture notes how far it is, to go on from there if it is killed.
 _NOTE_BYTES: Final = 16 << 20
+#: Brokers that may fail to say their settings before the capture goes on without.
+_ASKED_FOR_SETTINGS: Final = 3
 #: Leaders that are fetched from at the same time.
 _THREADS: Final = 8
 _SETTING_FIELDS: Final = {
@@ -95,6 +97,7 @@ class _Capture:
         partitions = self._find()
         self._take_up()
         settings = self._settings()
+        self._say_what_is_hidden()
         self._write_notes(settings, is_complete=False)
         self._progress.say(
             f"coordinator partitions: {len(self._coordinators)}, other partitions: {len(partitions)}, scope: {self._wanted.scope}"
@@ -123,7 +126,7 @@ class _Capture:
             every = cluster.metadata(self._client)
             own = cluster.metadata(self._client, [TRANSACTION_STATE_TOPIC])
         except MovedError as error:
-            raise UnreadableInputError("the cluster", f"no broker says what it has: {error}", "Call it again") from error
+            raise UnreadableInputError("the cluster", f"no broker says what it has: {error}", "Then call it again") from error
         self._metadata, self._coordinators = replace(every, refused=own.refused), own.partitions
         if own.refused:
             self._progress.say(f"this user may not describe {TRANSACTION_STATE_TOPIC}. {_NEEDED}")
@@ -150,7 +153,7 @@ class _Capture:
             if each.leader == NO_LEADER:
                 self._taken[each].problem = "no broker leads it"
             elif each.is_readable is False:
-                self._taken[each].problem = "this user may not read it"
+                self._taken[each].problem, self._taken[each].is_lasting = "this user may not read it", True
         return others
 
     def _take_up(self) -> None:
@@ -161,14 +164,25 @@ class _Capture:
         earlier_call.follow_leaders(self._wanted.output, leaders)
 
     def _settings(self) -> dict[str, str]:
-        for broker in self._metadata.brokers:
+        failed: Exception | None = None
+        for broker in self._metadata.brokers[:_ASKED_FOR_SETTINGS]:
             try:
                 return cluster.broker_settings(self._client, broker)
-            except (MovedError, RefusedError, OSError) as error:
+            except RefusedError as error:
                 self._progress.say(f"settings are not noted: {error}. Needed: the operation DESCRIBE_CONFIGS on the cluster")
-                if isinstance(error, RefusedError):
-                    break
+                return {}
+            except (MovedError, OSError) as error:
+                failed = error
+        self._progress.say(f"settings are not noted: {failed}")
         return {}
+
+    def _say_what_is_hidden(self) -> None:
+        with suppress(MovedError):
+            if cluster.hides_transactional_ids(self._client):
+                self._progress.say(
+                    "this user may not describe all transactional ids: the coordinators' own answers about the others are missing. "
+                    "Needed: the operation DESCRIBE on all transactional ids"
+                )
 
     def _look(self, partitions: Iterable[Partition]) -> None:
         """Notes log start, last stable offset and high watermark of each partition, in this order, and before the last two a mark.
@@ -266,8 +280,8 @@ class _Capture:
                 taken.problem = str(error)
                 taken.notes.append(f"fetched again: {error}")
                 self._drop(taken)
-            except (RefusedError, OSError) as error:
-                taken.problem = str(error)
+            except (RefusedError, DamagedError, OSError) as error:
+                taken.problem, taken.is_lasting = str(error), not isinstance(error, OSError)
                 break
             else:
                 taken.problem = None

@@ -28,6 +28,8 @@ MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
 #: How long a first connection may take. Kafka: `socket.connection.setup.timeout.ms`.
 _CONNECT_SECONDS: Final = 10
 _TRIES_SECONDS: Final = 10
+_OPTIONAL_SECONDS: Final = 5
+_SILENT_SECONDS: Final = 60
 _PAUSE_SECONDS: Final = 0.5
 #: How often a thread that waits for an answer looks whether it should stop, and how long closing waits for the library's thread.
 _GLANCE_SECONDS: Final = 0.1
@@ -67,8 +69,9 @@ class Client:
         self._config = given
         #: What the library raises, and what a provider of tokens does.
         self._failed = (KafkaError, UnreadableInputError)
-        #: Brokers whose last answer did not come in time.
-        self.silent: set[int | None] = set()
+        #: When brokers did not answer in time, and who answered last.
+        self._given_up: dict[int, float] = {}
+        self._answered_last: int | None = None
         self._stopping = threading.Event()
         if "sasl_oauth_token_provider" in config:
             config["sasl_oauth_token_provider"].token()  # if it fails, no broker is to blame
@@ -171,37 +174,62 @@ class Client:
             return {}
         return {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
 
-    def ask(self, request: Any, broker: int | None = None, *, seconds: float = _TRIES_SECONDS) -> Any:
+    @property
+    def silent(self) -> set[int]:
+        """Brokers that did not answer in the last minute, and are not asked again so soon."""
+        now = time.monotonic()
+        return {broker for broker, at in self._given_up.items() if now - at < _SILENT_SECONDS}
+
+    def ask(self, request: Any, broker: int | None = None, *, is_optional: bool = False) -> Any:
         """The answer of a broker, or of any. Tries again while the connection fails.
 
+        `is_optional`: a capture is whole without the answer, so it is not waited for long, and the broker is not given up.
         Raises MovedError when time is up, and StoppedError once `stop` was called.
         """
         assert request.name.removesuffix("Request") in READ_ONLY, f"{request.name} is not a request that only reads"
+        if broker is None:
+            return self._ask_any(request, is_optional=is_optional)
+        if broker in self.silent:
+            raise MovedError(f"{self._name(broker)} did not answer before")
+        seconds = _OPTIONAL_SECONDS if is_optional else _TRIES_SECONDS
         until = time.monotonic() + seconds
         while True:
             try:
-                answer = self._run(request, broker)
+                answer = self._run(request, broker, seconds * 1000 if is_optional else None)
             except self._failed as error:
                 if time.monotonic() >= until:
-                    self.silent.add(broker)
+                    if not is_optional:
+                        self._given_up[broker] = time.monotonic()
                     raise MovedError(f"{self._name(broker)} does not answer: {self._why(error)}") from error
             else:
-                self.silent.discard(broker)
+                self._answered_last = broker
                 return answer
             self.pause(_PAUSE_SECONDS)
 
-    def _name(self, broker: int | None) -> str:
-        known = None if broker is None else self._manager.cluster.broker_metadata(broker)
-        return "no broker" if broker is None else f"broker {broker}" + (f" ({_address(known)})" if known else "")
+    def _ask_any(self, request: Any, *, is_optional: bool) -> Any:
+        known = sorted(
+            (broker.node_id for broker in self._manager.cluster.brokers()), key=lambda node: (node != self._answered_last, node)
+        )
+        failed = MovedError("no broker is known")
+        for node in known:
+            try:
+                return self.ask(request, node, is_optional=is_optional)
+            except MovedError as error:
+                failed = error
+        raise failed
+
+    def _name(self, broker: int) -> str:
+        known = self._manager.cluster.broker_metadata(broker)
+        return f"broker {broker}" + (f" ({_address(known)})" if known else "")
 
     def _why(self, error: Exception) -> str:
         problem, remedy = meaning(error, self._config, is_broker=None)
         return f"{problem}. {remedy}"
 
-    def _run(self, request: Any, broker: int | None) -> Any:
+    def _run(self, request: Any, broker: int | None, timeout_ms: int | None = None) -> Any:
         self.pause(0)
         answered = threading.Event()
-        future = self._manager.call_soon(self._manager.send, request, broker)
+        future = self._manager.call_soon(self._manager.send, request, broker, timeout_ms)
         future.add_both(lambda _: answered.set())
         while not answered.wait(_GLANCE_SECONDS):
             self.pause(0)

@@ -32,6 +32,7 @@ SETTINGS: Final = (
 )
 #: Partitions in one request.
 _AT_ONCE: Final = 500
+_NOBODYS_ID: Final = "txnlib-capture"
 #: Bits of the operations that a topic's answer says are allowed. Kafka: `AclOperation`.
 READ, DESCRIBE = 3, 8
 
@@ -147,15 +148,15 @@ def active_producers(client: Client, partitions: Sequence[Partition]) -> dict[Pa
     found: dict[Partition, list[dict[str, Any]]] = {}
     for leader, some in _by_leader(partitions):
         topics = [topic(name=name, partition_indexes=[p.partition for p in of_topic]) for name, of_topic in _by_topic(some)]
-        said = _of_partitions(client, DescribeProducersRequest(topics=topics), leader)
+        said = _of_partitions(client, DescribeProducersRequest(topics=topics), leader, is_optional=True)
         found |= {each: [_producer(one) for one in said[each.folder].active_producers] for each in some if each.folder in said}
     return found
 
 
-def _of_partitions(client: Client, request: Any, leader: int) -> dict[str, Any]:
+def _of_partitions(client: Client, request: Any, leader: int, *, is_optional: bool = False) -> dict[str, Any]:
     """What a leader says of each partition, without errors; nothing if it does not answer."""
     try:
-        answer = client.ask(request, leader)
+        answer = client.ask(request, leader, is_optional=is_optional)
     except MovedError:
         return {}
     return {f"{t.name}-{p.partition_index}": p for t in answer.topics for p in t.partitions if p.error_code == 0}
@@ -183,12 +184,26 @@ def listed_transactions(client: Client, broker: int) -> list[dict[str, Any]]:
 
     if client.version_of(ListTransactionsRequest) < 0:
         return []
-    answer = client.ask(ListTransactionsRequest(state_filters=[], producer_id_filters=[], max_version=0), broker)
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], max_version=0)
+    answer = client.ask(request, broker, is_optional=True)
     check(answer.error_code, f"transactions of broker {broker}")
     return [
         {"transactional_id": each.transactional_id, "producer_id": each.producer_id, "state": each.transaction_state}
         for each in answer.transaction_states
     ]
+
+
+def hides_transactional_ids(client: Client) -> bool:
+    """Whether this user may not describe every transactional id. Coordinators list only what it may, without saying so.
+
+    Kafka: `KafkaApis.handleDescribeTransactionsRequest`, which refuses an id before it looks for it.
+    """
+    from kafka.protocol.admin.transactions import DescribeTransactionsRequest
+
+    if client.version_of(DescribeTransactionsRequest) < 0:
+        return False
+    answer = client.ask(DescribeTransactionsRequest(transactional_ids=[_NOBODYS_ID]), is_optional=True)
+    return any(each.error_code in REFUSED for each in answer.transaction_states)
 
 
 def described_transactions(client: Client, broker: int, transactional_ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -197,9 +212,8 @@ def described_transactions(client: Client, broker: int, transactional_ids: Seque
 
     found: list[dict[str, Any]] = []
     for begin in range(0, len(transactional_ids), _AT_ONCE):
-        answer = client.ask(
-            DescribeTransactionsRequest(transactional_ids=list(transactional_ids[begin : begin + _AT_ONCE])), broker
-        )
+        request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids[begin : begin + _AT_ONCE]))
+        answer = client.ask(request, broker, is_optional=True)
         found += [
             {
                 "transactional_id": each.transactional_id,
@@ -222,7 +236,8 @@ def broker_settings(client: Client, broker: int) -> dict[str, str]:
 
     resource = DescribeConfigsRequest.DescribeConfigsResource
     asked = resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker), configuration_keys=list(SETTINGS))
-    answer = client.ask(DescribeConfigsRequest(resources=[asked], include_synonyms=False, include_documentation=False), broker)
+    request = DescribeConfigsRequest(resources=[asked], include_synonyms=False, include_documentation=False)
+    answer = client.ask(request, broker, is_optional=True)
     for result in answer.results:
         check(result.error_code, f"settings of broker {broker}")
     return {each.name: each.value for result in answer.results for each in result.configs if each.value is not None}

@@ -141,7 +141,7 @@ def fetch(
 
     Waits as long as a quota asks for. Returns before `until` if the leader says several times that it has no more: compaction
     removed the rest. Raises TruncatedError if the leader no longer has what was fetched before, MovedError if it leads no longer,
-    RefusedError, or OSError, also for a batch that is damaged in every answer. What was appended until then stays.
+    RefusedError, DamagedError if a batch is damaged in every answer, or OSError. What was appended until then stays.
     """
     empty = damaged = 0
     while log.next_offset < until:
@@ -154,7 +154,7 @@ def fetch(
         except DamagedError as error:
             damaged = damaged + 1 if log.next_offset == before else 1
             if damaged == _TRIES:
-                raise OSError(f"{partition.folder}: {error} in every answer") from error
+                raise DamagedError(f"{partition.folder}: {error} in every answer") from error
             continue
         if log.next_offset > before:
             empty = damaged = 0

@@ -10,7 +10,10 @@ from txnlib.wire_capture.cluster import Partition
 
 @dataclass(slots=True)
 class Taken:
-    """What became of one partition. `problem` is why it is missing or not whole; None if all of its scope is there."""
+    """What became of one partition.
+
+    `problem` is why it is missing or not whole; None if all of its scope is there. `is_lasting`: another call alone will not help.
+    """
 
     partition: Partition
     log_start: int | None = None
@@ -28,6 +31,7 @@ class Taken:
     asked_mark: int | None = None
     answered_at_ms: int | None = None
     problem: str | None = None
+    is_lasting: bool = False
     notes: list[str] = field(default_factory=list)
 
     @property
