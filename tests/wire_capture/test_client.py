@@ -109,3 +109,33 @@ def test_another_call_is_proposed_where_it_helps(
     proposals = [line for line in printed.err.splitlines() if line.startswith("txn-audit: 1 ")]
     assert proposals == [f"txn-audit: {said}"]
     assert {row["topic"]: row["captured"] for row in json.loads(printed.out)}["orders"] == "NO"
+
+
+def test_a_dry_run_says_what_a_capture_would_fetch_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = {"orders": filled(last_stable=14), "quiet": filled(leader=2), "hidden": filled(is_readable=False)}
+    fake = brokers_with(**logs)
+    fake.transactional_ids_code = REFUSED_ID
+    with served(fake) as ports:
+        where = ["capture", "--bootstrap-server", f"127.0.0.1:{ports[1]}", "--output", str(tmp_path / "c"), "--format", "json"]
+        assert main.main([*where, "--dry-run"]) == 1
+        printed = capsys.readouterr()
+        assert list(tmp_path.iterdir()) == []
+        assert "Fetch" not in fake.asked
+        rows = {row["topic"]: row for row in json.loads(printed.out)}
+        planned = {topic: (row["captured"], row["from_offset"], row["end_offset"]) for topic, row in rows.items()}
+        assert planned == {
+            "__transaction_state": ("PLANNED", 0, 4),
+            "hidden": ("NO", None, None),
+            "orders": ("PLANNED", 0, 20),
+            "quiet": ("NOTHING_OPEN", None, None),
+        }
+        assert "dry run: a capture would fetch 24 offsets of 2 partitions from 1 brokers. Nothing was written" in printed.err
+        assert "Needed: the operation READ on these topics" in printed.err
+        assert "Needed: the operation DESCRIBE on all transactional ids" in printed.err
+        main.main(where)
+        real = {row["topic"]: row for row in json.loads(capsys.readouterr().out)}
+        assert {(topic, row["from_offset"], row["end_offset"]) for topic, row in real.items() if row["captured"] == "YES"} == {
+            (topic, begin, end) for topic, (captured, begin, end) in planned.items() if captured == "PLANNED"
+        }
+        main.main([*where, "--dry-run"])
+        assert "would fetch 0 offsets of 2 partitions" in capsys.readouterr().err, "what an earlier call fetched"

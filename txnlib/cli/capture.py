@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,7 @@ def capture(options: Namespace) -> CommandOutput:
         since_ms=None if options.since is None else parse_instant(options.since, "--since"),
         limit_rate=None if options.limit_rate is None else _rate(options.limit_rate),
         cluster=options.cluster,
+        is_dry_run=options.dry_run,
     )
     config = client_config(properties, options.command_config or "")
     try:
@@ -45,14 +47,30 @@ def capture(options: Namespace) -> CommandOutput:
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(f"stopped. What was fetched stays in {options.output}: call it again to go on") from error
     problems = [each for each in captured.taken if each.problem is not None]
-    missing = sum(not each.is_lasting for each in problems)
-    notes = [f"capture: {options.output}. Audit it: ./spark-submit.sh audit --input {options.output} --output OUT"]
-    if missing:
-        notes.insert(0, f"{missing} partitions are not whole: call it again to go on with what is missing")
-    if len(problems) > missing:
-        notes.insert(0, f"{len(problems) - missing} partitions cannot be captured as things are: the column detail says why")
     exit_code = 1 if problems or captured.is_without_coordinators else 0
+    notes = [*_remedies(problems), _foreseen(captured.taken) if options.dry_run else _next_step(options.output)]
     return CommandOutput(COLUMNS, [_row(each) for each in captured.taken], notes=notes, exit_code=exit_code)
+
+
+def _remedies(problems: list[Taken]) -> Iterator[str]:
+    missing = sum(not each.is_lasting for each in problems)
+    if len(problems) > missing:
+        yield f"{len(problems) - missing} partitions cannot be captured as things are: the column detail says why"
+    if missing:
+        yield f"{missing} partitions are not whole: call it again to go on with what is missing"
+
+
+def _next_step(output: str) -> str:
+    return f"capture: {output}. Audit it: ./spark-submit.sh audit --input {output} --output OUT"
+
+
+def _foreseen(taken: list[Taken]) -> str:
+    wanted = [each for each in taken if each.problem is None and each.fetched_from is not None]
+    offsets = sum((each.end_offset or 0) - (each.fetched_from or 0) for each in wanted)
+    brokers = len({each.partition.leader for each in wanted})
+    return (
+        f"dry run: a capture would fetch {offsets} offsets of {len(wanted)} partitions from {brokers} brokers. Nothing was written"
+    )
 
 
 def _rate(text: str) -> int:
@@ -63,15 +81,22 @@ def _rate(text: str) -> int:
 
 
 def _row(taken: Taken) -> dict[str, object]:
-    captured = "NO" if taken.problem is not None else ("YES" if taken.captured_at_ms is not None else "NOTHING_OPEN")
     values = (
         taken.partition.topic,
         taken.partition.partition,
         taken.partition.leader,
-        captured,
+        _captured(taken),
         taken.fetched_from,
         taken.end_offset,
-        taken.bytes,
+        None if taken.captured_at_ms is None else taken.bytes,
         "; ".join(filter(None, (taken.problem, *taken.notes))),
     )
     return dict(zip(COLUMNS, values, strict=True))
+
+
+def _captured(taken: Taken) -> str:
+    if taken.problem is not None:
+        return "NO"
+    if taken.captured_at_ms is not None:
+        return "YES"
+    return "NOTHING_OPEN" if taken.fetched_from is None else "PLANNED"

@@ -262,6 +262,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--since": {"metavar": "INSTANT", "help": "With --scope all, only records from then on: ISO-8601 or epoch ms"},
             "--limit-rate": {"metavar": "N[K|M|G]", "help": "Fetch at most this many bytes per second"},
             "--cluster": {"metavar": "NAME", "help": "Name of the cluster (default: its id)"},
+            "--dry-run": {
+                "action": "store_true",
+                "help": "Only say what would be fetched, how much, and what this user lacks; write nothing",
+            },
         },
         "--bootstrap-server broker:9092 --output /backup/capture",
     ),

@@ -63,6 +63,8 @@ class Wanted:
     context: int = CONTEXT_OFFSETS
     limit_rate: int | None = None
     cluster: str | None = None
+    #: Only look what there is to capture, and write nothing.
+    is_dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class _Capture:
 
     def run(self) -> Captured:
         partitions = self._find()
+        if self._wanted.is_dry_run:
+            return self._foresee(partitions)
         self._take_up()
         settings = self._settings()
         self._say_what_is_hidden()
@@ -116,7 +120,30 @@ class _Capture:
         self._take_each(self._coordinators, self._take_coordinator_again)
         self._write_checkpoints()
         self._write_notes(settings, is_complete=True)
+        return self._captured()
+
+    def _captured(self) -> Captured:
         return Captured([self._taken[each] for each in sorted(self._taken)], is_without_coordinators=bool(self._metadata.refused))
+
+    def _foresee(self, partitions: list[Partition]) -> Captured:
+        """What a capture would fetch now, from where to where. Writes nothing."""
+        earlier_call.read_notes(self._wanted.output, self._metadata.cluster_id)
+        self._settings()
+        self._say_what_is_hidden()
+        self._look([*self._coordinators, *partitions])
+        in_scope = [each for each in partitions if self._is_in_scope(self._taken[each])]
+        self._ask_producers(partitions)
+        self._plan(in_scope)
+        for partition in (*self._coordinators, *in_scope):
+            taken, folder = self._taken[partition], self._folder(partition)
+            if taken.problem is None and taken.high_watermark is None:
+                taken.problem = f"broker {partition.leader} does not say where it ends"
+            elif taken.problem is None:
+                begin = max(taken.fetched_from or 0, taken.log_start or 0)
+                is_same = files.read_topic_id(folder) == partition.topic_id
+                kept = self._kept(folder, begin) if is_same else None
+                taken.fetched_from, taken.end_offset = begin if kept is None else kept.next_offset, taken.high_watermark
+        return self._captured()
 
     # ---- What there is
 
@@ -141,7 +168,7 @@ class _Capture:
         if not others and pattern is not None:
             raise UsageError(f"--topics {pattern.pattern} matches no topic that this user may describe")
         if not others and not own.partitions:
-            raise UsageError("there is no topic that this user may describe")
+            raise UsageError("there is no topic that this user may describe. Needed: the operations DESCRIBE and READ on topics")
         for each in (*own.partitions, *others):
             self._taken[each] = Taken(each)
         unreadable = sorted({each.topic for each in others if each.is_readable is False})
@@ -368,17 +395,24 @@ class _Capture:
         taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
 
     def _go_on(self, folder: Path, begin: int) -> FetchedLog:
-        """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`; else a new one."""
+        """The log of an earlier, interrupted fetch, if there is one to go on with; else a new one."""
+        log = self._kept(folder, begin)
+        if log is None:
+            files.remove(folder)
+            return FetchedLog(folder, None, begin)
+        log.flush()  # cuts off what was written after the note
+        return log
+
+    @staticmethod
+    def _kept(folder: Path, begin: int) -> FetchedLog | None:
+        """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`."""
         state = files.read_state(folder)
-        if set(state) == set(_STATE) and state["segment"] is not None and state["first_offset"] is not None:
-            log = FetchedLog(folder, **state)
-            segment = folder / f"{log.segment:020d}.log"
-            is_there = segment.is_file() and segment.stat().st_size >= log.size
-            if is_there and (log.first_offset or 0) <= begin <= log.next_offset:
-                log.flush()  # cuts off what was written after the note
-                return log
-        files.remove(folder)
-        return FetchedLog(folder, None, begin)
+        if set(state) != set(_STATE) or state["segment"] is None or state["first_offset"] is None:
+            return None
+        log = FetchedLog(folder, **state)
+        segment = folder / f"{log.segment:020d}.log"
+        is_there = segment.is_file() and segment.stat().st_size >= log.size
+        return log if is_there and (log.first_offset or 0) <= begin <= log.next_offset else None
 
     # ---- The other files
 
