@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Final
 
 
@@ -23,7 +25,8 @@ class MissingExtraError(UsageError, ImportError):
         self.what, self.package, self.extra = what, package, extra
 
     def __str__(self) -> str:
-        remedy = f"{self.what} needs {self.package}: pip install 'txnlib[{self.extra}]'"
+        # This Python's own pip, which knows txnlib from a clone or a wheel already, and needs no index that has it.
+        remedy = f"{self.what} needs {self.package}: {quote(sys.executable)} -m pip install 'txnlib[{self.extra}]'"
         if self.extra == "spark":
             remedy += ". Where there is a Spark already, as on Databricks: pip install 'txnlib[audit]'"
         return remedy

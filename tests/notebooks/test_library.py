@@ -178,7 +178,10 @@ def test_editors_complete_the_choices_that_the_job_offers():
 def test_without_spark_the_library_names_the_extra(module):
     asked = f"import sys, txnlib; sys.modules['{module}'] = None; from txnlib import UsageError; from txnlib import audit"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert f"MissingExtraError: txnlib.audit needs {module}: pip install 'txnlib[spark]'. " in done.stderr.splitlines()[-1]
+    assert (
+        f"MissingExtraError: txnlib.audit needs {module}: {sys.executable} -m pip install 'txnlib[spark]'. "
+        in done.stderr.splitlines()[-1]
+    )
 
 
 def test_without_delta_a_session_names_the_extra(monkeypatch):
@@ -189,5 +192,5 @@ def test_without_delta_a_session_names_the_extra(monkeypatch):
     monkeypatch.setattr(session.sys, "prefix", "nowhere")
     for name in ("TXNLIB_DELTA_JARS", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "DATABRICKS_RUNTIME_VERSION"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ImportError, match=r"needs delta-spark: pip install 'txnlib\[spark\]'"):
+    with pytest.raises(ImportError, match=r"needs delta-spark: .* -m pip install 'txnlib\[spark\]'"):
         session._alone()

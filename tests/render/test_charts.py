@@ -168,4 +168,6 @@ def test_a_chart_is_the_same_each_time():
 def test_without_altair_a_chart_names_the_extra():
     asked = "import sys; sys.modules['altair'] = None; import txnlib.charts"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1].endswith("MissingExtraError: a chart needs Altair: pip install 'txnlib[charts]'")
+    assert done.stderr.splitlines()[-1].endswith(
+        f"MissingExtraError: a chart needs Altair: {sys.executable} -m pip install 'txnlib[charts]'"
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,3 +141,12 @@ def test_a_dry_run_says_what_a_capture_would_fetch_and_writes_nothing(tmp_path: 
         }
         main.main([*where, "--dry-run"])
         assert "would fetch 0 offsets of 2 partitions" in capsys.readouterr().err, "what an earlier call fetched"
+
+
+@pytest.mark.parametrize("module_name", ["kafka", "google_crc32c"])
+def test_a_missing_extra_is_named_with_the_python_that_lacks_it(tmp_path: Path, module_name: str) -> None:
+    hidden = f"import sys; sys.modules[{module_name!r}] = None; from txnlib.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", hidden, "capture", "--bootstrap-server", "127.0.0.1:1", "--output", str(tmp_path / "c")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f": {sys.executable} -m pip install 'txnlib[capture]'\n")

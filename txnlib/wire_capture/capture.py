@@ -22,8 +22,9 @@ from txnlib.wire_capture import capture_folder as files
 from txnlib.wire_capture import cluster, earlier_call
 from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
-from txnlib.wire_capture.fetched_log import DamagedError, FetchedLog, TruncatedError, fetch
+from txnlib.wire_capture.fetched_log import DamagedError, TruncatedError
 from txnlib.wire_capture.pace import Pace, Progress
+from txnlib.wire_capture.partition_copy import Copier, kept_log
 from txnlib.wire_capture.taken import Taken, described_producers, noted
 
 OPEN: Final = "open"
@@ -39,8 +40,6 @@ _NEEDED: Final = (
     "Without it the audit cannot tell what hangs: every open transaction will be UNKNOWN. Needed: the operations DESCRIBE and READ "
     "on it"
 )
-#: Bytes of a partition after which the capture notes how far it is, to go on from there if it is killed.
-_NOTE_BYTES: Final = 16 << 20
 #: Brokers that may fail to say their settings before the capture goes on without.
 _ASKED_FOR_SETTINGS: Final = 3
 #: Leaders that are fetched from at the same time.
@@ -89,7 +88,7 @@ def take_capture(
 class _Capture:
     def __init__(self, client: Client, wanted: Wanted, progress: Progress, now_ms: Callable[[], int]) -> None:
         self._client, self._wanted, self._progress, self._now_ms = client, wanted, progress, now_ms
-        self._pace = Pace(wanted.limit_rate, sleep=client.pause)
+        self._copier = Copier(client, progress, Pace(wanted.limit_rate, sleep=client.pause), now_ms)
         self._taken: dict[Partition, Taken] = {}
         self._metadata: cluster.Metadata
         self._coordinators: tuple[Partition, ...] = ()
@@ -141,7 +140,7 @@ class _Capture:
             elif taken.problem is None:
                 begin = max(taken.fetched_from or 0, taken.log_start or 0)
                 is_same = files.read_topic_id(folder) == partition.topic_id
-                kept = self._kept(folder, begin) if is_same else None
+                kept = kept_log(folder, begin) if is_same else None
                 taken.fetched_from, taken.end_offset = begin if kept is None else kept.next_offset, taken.high_watermark
         return self._captured()
 
@@ -336,7 +335,7 @@ class _Capture:
             files.remove(self._folder(taken.partition, first=first))
 
     def _take_coordinator_first(self, taken: Taken) -> None:
-        self._fetch(taken, self._folder(taken.partition, first=True), begin=0)
+        self._copier.fetch(taken, self._folder(taken.partition, first=True), begin=0)
         taken.first_captured_at_ms = taken.captured_at_ms
 
     def _take_coordinator_again(self, taken: Taken) -> None:
@@ -344,75 +343,10 @@ class _Capture:
         folder, earlier = self._folder(taken.partition), self._folder(taken.partition, first=True)
         if files.state_file(earlier).exists() and not files.state_file(folder).exists():
             files.copy(earlier, folder)
-        self._fetch(taken, folder, begin=0)
+        self._copier.fetch(taken, folder, begin=0)
 
     def _take_partition(self, taken: Taken) -> None:
-        self._fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0)
-
-    def _fetch(self, taken: Taken, folder: Path, *, begin: int) -> None:
-        """Fetches up to the high watermark of this instant, which is the instant of the copy."""
-        instant = self._now_ms()
-        marks = cluster.offsets(self._client, [taken.partition], cluster.LATEST)
-        starts = cluster.offsets(self._client, [taken.partition], cluster.EARLIEST)
-        if taken.partition not in marks:
-            raise MovedError(f"broker {taken.partition.leader} does not say where it ends")
-        until, start = marks[taken.partition], starts.get(taken.partition, 0)
-        if folder.exists() and files.read_topic_id(folder) != taken.partition.topic_id:
-            taken.notes.append("its topic was created again since an earlier fetch: fetched from the start")
-            files.remove(folder)
-        log = self._go_on(folder, max(begin, start))
-        files.make_folder(folder)
-        files.write_topic_id(folder, taken.partition.topic_id)
-        before = log.next_offset
-        self._progress.expect(taken.partition, max(0, until - before))
-        done, counted, noted_bytes = log.next_offset, log.total, log.total
-
-        def note() -> None:
-            log.flush()
-            files.write_state(folder, {name: getattr(log, name) for name in _STATE})
-
-        def pace(count: int) -> None:
-            nonlocal done, counted, noted_bytes
-            self._progress.add(taken.partition, log.next_offset - done, log.total - counted)
-            done, counted = log.next_offset, log.total
-            if counted - noted_bytes >= _NOTE_BYTES:
-                note()
-                noted_bytes = counted
-            self._pace(count)
-
-        try:
-            fetch(self._client, taken.partition, log, until, pace=pace)
-        finally:
-            note()
-            self._progress.add(taken.partition, log.next_offset - done, log.total - counted)
-            self._progress.expect(taken.partition, 0)  # what compaction removed, or a failure leaves to the next call
-        if log.segment is None:  # an empty log, which a broker has as an empty segment
-            (folder / f"{before:020d}.log").touch(0o600)
-        taken.fetched_from = before if log.first_offset is None else log.first_offset
-        taken.end_offset, taken.bytes = log.next_offset, log.total
-        if log.next_offset < until:
-            taken.notes.append(f"its leader has nothing from offset {log.next_offset} up to its high watermark {until}")
-        taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
-
-    def _go_on(self, folder: Path, begin: int) -> FetchedLog:
-        """The log of an earlier, interrupted fetch, if there is one to go on with; else a new one."""
-        log = self._kept(folder, begin)
-        if log is None:
-            files.remove(folder)
-            return FetchedLog(folder, None, begin)
-        log.flush()  # cuts off what was written after the note
-        return log
-
-    @staticmethod
-    def _kept(folder: Path, begin: int) -> FetchedLog | None:
-        """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`."""
-        state = files.read_state(folder)
-        if set(state) != set(_STATE) or state["segment"] is None or state["first_offset"] is None:
-            return None
-        log = FetchedLog(folder, **state)
-        segment = folder / f"{log.segment:020d}.log"
-        is_there = segment.is_file() and segment.stat().st_size >= log.size
-        return log if is_there and (log.first_offset or 0) <= begin <= log.next_offset else None
+        self._copier.fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0)
 
     # ---- The other files
 
@@ -477,6 +411,3 @@ class _Capture:
         files.write_json(
             self._wanted.output / files.CAPTURE_JSON, {name: value for name, value in notes.items() if value is not None}
         )
-
-
-_STATE: Final = ("first_offset", "next_offset", "last_epoch", "segment", "size", "total")

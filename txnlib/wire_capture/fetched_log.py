@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import google_crc32c
-
 from txnlib.core.kafka.record_batch import CRC_STARTS_AT, stored_crc
+from txnlib.errors import MissingExtraError
 from txnlib.wire_capture.capture_folder import owned
 from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, MovedError, check
 from txnlib.wire_capture.cluster import Partition
+
+try:
+    import google_crc32c
+except ImportError as error:
+    raise MissingExtraError("txn-audit capture", "google-crc32c", "capture") from error
 
 #: Start of every batch and of every message of older formats: base offset, length after these two.
 _START: Final = struct.Struct(">qi")

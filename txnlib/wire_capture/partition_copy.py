@@ -1,0 +1,98 @@
+"""The copy of one partition: its segments, its topic id, and how far it is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from txnlib.wire_capture import capture_folder as files
+from txnlib.wire_capture import cluster
+from txnlib.wire_capture.client import Client, MovedError
+from txnlib.wire_capture.fetched_log import FetchedLog, fetch
+from txnlib.wire_capture.pace import Pace, Progress
+from txnlib.wire_capture.taken import Taken
+
+#: Bytes of a partition after which the capture notes how far it is, to go on from there if it is killed.
+_NOTE_BYTES: Final = 16 << 20
+_STATE: Final = ("first_offset", "next_offset", "last_epoch", "segment", "size", "total")
+
+
+@dataclass(frozen=True, slots=True)
+class Copier:
+    """Fetches partitions, at one pace, and says how far it is. `now_ms`: the clock of the copies' instants."""
+
+    client: Client
+    progress: Progress
+    pace: Pace
+    now_ms: Callable[[], int]
+
+    def fetch(self, taken: Taken, folder: Path, *, begin: int) -> None:
+        """Fetches up to the high watermark of this instant, which is the instant of the copy.
+
+        Goes on from what an earlier, interrupted fetch left. Raises as `fetched_log.fetch`; what was fetched stays.
+        """
+        instant = self.now_ms()
+        marks = cluster.offsets(self.client, [taken.partition], cluster.LATEST)
+        starts = cluster.offsets(self.client, [taken.partition], cluster.EARLIEST)
+        if taken.partition not in marks:
+            raise MovedError(f"broker {taken.partition.leader} does not say where it ends")
+        until, start = marks[taken.partition], starts.get(taken.partition, 0)
+        if folder.exists() and files.read_topic_id(folder) != taken.partition.topic_id:
+            taken.notes.append("its topic was created again since an earlier fetch: fetched from the start")
+            files.remove(folder)
+        log = _go_on(folder, max(begin, start))
+        files.make_folder(folder)
+        files.write_topic_id(folder, taken.partition.topic_id)
+        before = log.next_offset
+        self.progress.expect(taken.partition, max(0, until - before))
+        done, counted, noted_bytes = log.next_offset, log.total, log.total
+
+        def note() -> None:
+            log.flush()
+            files.write_state(folder, {name: getattr(log, name) for name in _STATE})
+
+        def count_and_wait(count: int) -> None:
+            nonlocal done, counted, noted_bytes
+            self.progress.add(taken.partition, log.next_offset - done, log.total - counted)
+            done, counted = log.next_offset, log.total
+            if counted - noted_bytes >= _NOTE_BYTES:
+                note()
+                noted_bytes = counted
+            self.pace(count)
+
+        try:
+            fetch(self.client, taken.partition, log, until, pace=count_and_wait)
+        finally:
+            note()
+            self.progress.add(taken.partition, log.next_offset - done, log.total - counted)
+            self.progress.expect(taken.partition, 0)  # what compaction removed, or a failure leaves to the next call
+        if log.segment is None:  # an empty log, which a broker has as an empty segment
+            (folder / f"{before:020d}.log").touch(0o600)
+        taken.fetched_from = before if log.first_offset is None else log.first_offset
+        taken.end_offset, taken.bytes = log.next_offset, log.total
+        if log.next_offset < until:
+            taken.notes.append(f"its leader has nothing from offset {log.next_offset} up to its high watermark {until}")
+        taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
+
+
+def _go_on(folder: Path, begin: int) -> FetchedLog:
+    """The log of an earlier, interrupted fetch, if there is one to go on with; else a new one."""
+    log = kept_log(folder, begin)
+    if log is None:
+        files.remove(folder)
+        return FetchedLog(folder, None, begin)
+    log.flush()  # cuts off what was written after the note
+    return log
+
+
+def kept_log(folder: Path, begin: int) -> FetchedLog | None:
+    """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`."""
+    state = files.read_state(folder)
+    if set(state) != set(_STATE) or state["segment"] is None or state["first_offset"] is None:
+        return None
+    log = FetchedLog(folder, **state)
+    segment = folder / f"{log.segment:020d}.log"
+    is_there = segment.is_file() and segment.stat().st_size >= log.size
+    return log if is_there and (log.first_offset or 0) <= begin <= log.next_offset else None
