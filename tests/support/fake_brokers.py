@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from txnlib.wire_capture.taken import Taken
 
 LATEST, EARLIEST = -1, -2
 NOT_LEADER, FENCED_EPOCH, OUT_OF_RANGE, REFUSED = 6, 74, 1, 29
-NO_SUCH_ID, REFUSED_ID = 105, 53
+NO_SUCH_ID, REFUSED_ID, UNKNOWN_ID = 105, 53, 100
 ALLOWED = (3, 8)
 
 
@@ -89,6 +90,7 @@ class FakeBrokers:
         self.silent: set[int | None] = set()
         self.features = {"transaction.version": 2}
         self.topic_id = 7
+        self.newest_version = 13
         self.transactional_ids_code = NO_SUCH_ID
         self.dead: set[int] = set()
         self.asked: list[str] = []
@@ -108,7 +110,11 @@ class FakeBrokers:
 
     def version_of(self, request: Any) -> int:
         """Every request is known."""
-        return 12
+        return self.newest_version
+
+    def id_of(self, topic: str) -> UUID:
+        """The id of a topic. All change with `topic_id`."""
+        return UUID(int=self.topic_id << 64 | zlib.crc32(topic.encode()))
 
     def ask(self, request: Any, broker: int | None = None, **_: Any) -> Any:
         """The answer of a broker, or a MovedError if it is dead."""
@@ -128,7 +134,7 @@ class FakeBrokers:
             SimpleNamespace(
                 error_code=0,
                 name=name,
-                topic_id=UUID(int=self.topic_id),
+                topic_id=self.id_of(name),
                 authorized_operations=ALLOWED if self._of(name)[0][1].is_readable else ALLOWED[1:],
                 partitions=[
                     SimpleNamespace(
@@ -186,11 +192,15 @@ class FakeBrokers:
     def _Fetch(self, request: Any, broker: int | None) -> Any:
         self.before_fetch(self.asked.count("Fetch"))
         topic, asked = request.topics[0], request.topics[0].partitions[0]
-        log = self.logs[topic.topic, asked.partition]
+        by_id = {self.id_of(name): name for name, _ in self.logs}
+        name = by_id.get(topic.topic_id) if topic.topic_id else topic.topic
+        log = self.logs[name, asked.partition] if name is not None else Log(leader=-1)
         said = SimpleNamespace(
             partition_index=asked.partition, error_code=0, log_start_offset=log.start, diverging_epoch=None, records=b""
         )
-        if broker != log.leader:
+        if name is None:
+            said.error_code = UNKNOWN_ID
+        elif broker != log.leader:
             said.error_code = NOT_LEADER
         elif not log.is_readable:
             said.error_code = REFUSED
@@ -205,7 +215,9 @@ class FakeBrokers:
             found = [each[4] for each in log.batches if each[1] >= asked.fetch_offset]
             said.records = b"".join(found[: self._most_batches])
         answer = SimpleNamespace(
-            error_code=0, throttle_time_ms=0, responses=[SimpleNamespace(topic=topic.topic, partitions=[said])]
+            error_code=0,
+            throttle_time_ms=0,
+            responses=[SimpleNamespace(topic=topic.topic, topic_id=topic.topic_id, partitions=[said])],
         )
         return self.instead(self.asked.count("Fetch"), answer)
 

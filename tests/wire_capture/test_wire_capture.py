@@ -88,6 +88,40 @@ def test_a_topic_that_was_created_again_is_a_new_log(tmp_path: Path) -> None:
     assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
 
 
+@pytest.mark.parametrize("newest_version", [12, 13], ids=["by name", "by id"])
+@pytest.mark.parametrize("at", range(3, 13))
+def test_a_topic_that_is_created_again_within_a_call_is_a_new_log(tmp_path: Path, newest_version: int, at: int) -> None:
+    """Leader and leader epoch may be the same as before, and the new log may be longer than what is fetched of the old one."""
+    fake = brokers_with(orders=filled())
+    fake.newest_version = newest_version
+
+    def create_again(number: int) -> None:
+        if number == at:
+            fake.logs[ORDERS], fake.topic_id = filled(25), 8
+            for each in fake.logs[ORDERS].batches:
+                assert each[2] == 0
+
+    fake.before_fetch = create_again
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
+    assert each.problem is None
+    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+    assert "topic was created again" in each.notes[0]
+
+
+def test_a_log_that_a_leader_cut_and_wrote_again_between_two_calls_is_fetched_again(tmp_path: Path) -> None:
+    """It ends where it did: no offset tells, only the epoch."""
+    fake = brokers_with(orders=filled())
+    taken_by(fake, tmp_path, scope=ALL)
+    log = fake.logs[ORDERS]
+    del log.batches[-2:]
+    log.epoch = 1
+    log.append()
+    log.append()
+    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
+    assert (each.problem, each.end_offset) == (None, 20)
+    assert log_of(tmp_path / "1" / "orders-0") == log.content()
+
+
 def test_what_is_appended_after_the_instant_of_the_copy_is_left_out(tmp_path: Path) -> None:
     fake = brokers_with(orders=filled())
     whole = fake.logs[ORDERS].content()
@@ -109,7 +143,7 @@ def test_a_topic_may_have_the_longest_name(tmp_path: Path) -> None:
     assert log_of(tmp_path / "1" / name) == fake.logs["o" * 249, 99_999].content()
     fake.asked.clear()
     assert taken_by(fake, tmp_path, scope=ALL)[name].problem is None
-    assert "Fetch" not in fake.asked
+    assert fake.asked.count("Fetch") == 1, "more than to compare it with the leader's log"
 
 
 def test_only_the_owner_can_read_a_capture(tmp_path: Path) -> None:
@@ -247,7 +281,7 @@ def test_a_second_call_goes_on_where_the_first_one_was(tmp_path: Path) -> None:
     fake.asked.clear()
     taken_by(fake, tmp_path, scope=ALL)
     assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
-    assert fake.asked.count("Fetch") == 1
+    assert fake.asked.count("Fetch") == 1 + 2  # two, to compare what is whole of the coordinator
 
 
 def test_no_request_but_those_that_read(tmp_path: Path) -> None:

@@ -118,7 +118,8 @@ def test_a_partition_with_nothing_open_is_only_noted(night: Night) -> None:
 
 
 def test_a_second_call_fetches_nothing_again(night: Night) -> None:
-    assert "FetchRequest" not in night.asked_again
+    copies = list((night.folder / ALL).glob("*/*/fetch.capture")) + list((night.folder / ALL).glob("*/first/*/fetch.capture"))
+    assert 0 < night.asked_again.count("FetchRequest") <= len(copies), "more than to compare each with the leader's log"
     assert "ListOffsetsRequest" in night.asked_again
 
 

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import UUID
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.wire_capture.client import REFUSED, Client, MovedError, check
@@ -56,6 +57,11 @@ class Partition:
         return f"{self.topic}-{self.partition}"
 
     @property
+    def topic_uuid(self) -> UUID | None:
+        """The topic's id as requests have it; None for brokers without ids."""
+        return UUID(bytes=base64.urlsafe_b64decode(f"{self.topic_id}==")) if self.topic_id else None
+
+    @property
     def is_coordinator(self) -> bool:
         return self.topic == TRANSACTION_STATE_TOPIC
 
@@ -70,8 +76,8 @@ class Metadata:
     refused: tuple[str, ...]
 
 
-def metadata(client: Client, topics: Sequence[str] | None = None) -> Metadata:
-    """The partitions of these topics, or of all that this user may see. Creates no topic."""
+def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | None = None) -> Metadata:
+    """The partitions of these topics, or of all that this user may see, by a broker or any. Creates no topic."""
     from kafka.protocol.metadata import MetadataRequest
 
     topic = MetadataRequest.MetadataRequestTopic
@@ -80,7 +86,7 @@ def metadata(client: Client, topics: Sequence[str] | None = None) -> Metadata:
     request = MetadataRequest(
         topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=version >= 8, max_version=version
     )
-    answer = client.ask(request)
+    answer = client.ask(request, broker)
     refused: list[str] = []
     found: list[Partition] = []
     for of_topic in answer.topics:

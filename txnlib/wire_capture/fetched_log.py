@@ -41,6 +41,8 @@ _MOST_WAIT_MS: Final = 500
 #: How often in a row a broker may answer with nothing, or with bytes that are no log, before that is taken as its answer.
 _TRIES: Final = 3
 _NO_EPOCH: Final = -1
+#: The first version of Fetch requests that name topics by their ids.
+_BY_ID: Final = 13
 
 
 class TruncatedError(Exception):
@@ -147,6 +149,9 @@ def fetch(
     removed the rest. Raises TruncatedError if the leader no longer has what was fetched before, MovedError if it leads no longer,
     RefusedError, DamagedError if a batch is damaged in every answer, or OSError. What was appended until then stays.
     """
+    if log.first_offset is not None and log.next_offset >= until:
+        # Nothing is missing, if this is still the same log: the leader compares topic ids, leader epochs and the end.
+        _next_records(client, partition, log, 1, most_wait_ms=0)
     empty = damaged = 0
     while log.next_offset < until:
         before, records = log.next_offset, _next_records(client, partition, log, most_bytes)
@@ -174,7 +179,16 @@ def fetch(
             most_bytes *= 2
 
 
-def _next_records(client: Client, partition: Partition, log: FetchedLog, most_bytes: int) -> bytes | None:
+def knows_topics_by_id(client: Client, partition: Partition) -> bool:
+    """Whether the leader refuses each Fetch request that means another topic of this name (KIP-516; Kafka 3.1)."""
+    from kafka.protocol.consumer import FetchRequest
+
+    return partition.topic_uuid is not None and client.version_of(FetchRequest) >= _BY_ID
+
+
+def _next_records(
+    client: Client, partition: Partition, log: FetchedLog, most_bytes: int, most_wait_ms: int = _MOST_WAIT_MS
+) -> bytes | None:
     """What the leader has from the next offset on; None if a quota made it answer with nothing. Raises as `fetch`."""
     from kafka.protocol.consumer import FetchRequest
 
@@ -188,24 +202,27 @@ def _next_records(client: Client, partition: Partition, log: FetchedLog, most_by
         log_start_offset=-1,
         partition_max_bytes=most_bytes,
     )
+    has_id = knows_topics_by_id(client, partition)
+    named = {"topic_id": partition.topic_uuid} if has_id else {"topic": partition.topic}
     request = FetchRequest(
         replica_id=-1,
-        max_wait_ms=_MOST_WAIT_MS,
+        max_wait_ms=most_wait_ms,
         min_bytes=1,
         max_bytes=most_bytes,
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[topic(topic=partition.topic, partitions=[asked])],
+        topics=[topic(**named, partitions=[asked])],
         forgotten_topics_data=[],
         rack_id="",
-        max_version=min(client.version_of(FetchRequest), 12),
+        max_version=_BY_ID if has_id else _BY_ID - 1,
     )
     answer = client.ask(request, partition.leader)
     check(answer.error_code, partition.folder)
     if answer.throttle_time_ms:
         client.pause(answer.throttle_time_ms / 1000)  # the broker does not read from this connection until then (KIP-219)
-    said = next((each for of_topic in answer.responses for each in of_topic.partitions), None)
+    answered = (each for of_topic in answer.responses for each in of_topic.partitions)
+    said = next((each for each in answered if each.partition_index == partition.partition), None)
     if said is None:
         if answer.throttle_time_ms:
             return None

@@ -10,7 +10,7 @@ from typing import Final
 from txnlib.wire_capture import capture_folder as files
 from txnlib.wire_capture import cluster
 from txnlib.wire_capture.client import Client, MovedError
-from txnlib.wire_capture.fetched_log import FetchedLog, fetch
+from txnlib.wire_capture.fetched_log import FetchedLog, fetch, knows_topics_by_id
 from txnlib.wire_capture.pace import Pace, Progress
 from txnlib.wire_capture.taken import Taken
 
@@ -36,9 +36,9 @@ class Copier:
         instant = self.now_ms()
         marks = cluster.offsets(self.client, [taken.partition], cluster.LATEST)
         starts = cluster.offsets(self.client, [taken.partition], cluster.EARLIEST)
-        if taken.partition not in marks:
-            raise MovedError(f"broker {taken.partition.leader} does not say where it ends")
-        until, start = marks[taken.partition], starts.get(taken.partition, 0)
+        if taken.partition not in marks or taken.partition not in starts:
+            raise MovedError(f"broker {taken.partition.leader} does not say where {taken.partition.folder} begins and ends")
+        until, start = marks[taken.partition], starts[taken.partition]
         if folder.exists() and files.read_topic_id(folder) != taken.partition.topic_id:
             taken.notes.append("its topic was created again since an earlier fetch: fetched from the start")
             files.remove(folder)
@@ -68,6 +68,8 @@ class Copier:
             note()
             self.progress.add(taken.partition, log.next_offset - done, log.total - counted)
             self.progress.expect(taken.partition, 0)  # what compaction removed, or a failure leaves to the next call
+        if not knows_topics_by_id(self.client, taken.partition):
+            _check_topic_id(self.client, taken)
         if log.segment is None:  # an empty log, which a broker has as an empty segment
             (folder / f"{before:020d}.log").touch(0o600)
         taken.fetched_from = before if log.first_offset is None else log.first_offset
@@ -75,6 +77,13 @@ class Copier:
         if log.next_offset < until:
             taken.notes.append(f"its leader has nothing from offset {log.next_offset} up to its high watermark {until}")
         taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
+
+
+def _check_topic_id(client: Client, taken: Taken) -> None:
+    """Raises MovedError if the topic was created again meanwhile: what was fetched may be of both logs."""
+    for each in cluster.metadata(client, [taken.partition.topic], taken.partition.leader).partitions:
+        if each.partition == taken.partition.partition and each.topic_id != taken.partition.topic_id:
+            raise MovedError(f"{taken.partition.topic} was created again")
 
 
 def _go_on(folder: Path, begin: int) -> FetchedLog:
