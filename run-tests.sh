@@ -16,8 +16,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source ./bootstrap.sh test
 if [[ "${1:-}" == slow ]]; then
   bootstrap_kafka                         # a broker for the tests of scripts/capture.sh, from Maven
-  bootstrap_broker 3.9.2                  # the oldest and the newest broker for the tests of captures over the wire
-  bootstrap_broker 4.3.1
+  for version in 3.7.2 3.9.2 4.0.1 4.2.0 4.3.1; do
+    bootstrap_broker "$version"           # brokers of other versions for the tests of captures over the wire
+  done
   bootstrap_hadoop                        # a one-machine cluster for the tests of hdfs://, from Maven
   bootstrap_s3a                           # Spark's client of S3, for nights there, from Maven
 fi

@@ -58,7 +58,7 @@ def listening(serve: Callable[[socket.socket], None]) -> Iterator[int]:
         open_ones: list[socket.socket] = []
 
         def handle(connection: socket.socket) -> None:
-            with connection, suppress(OSError, EOFError):
+            with connection, suppress(OSError, EOFError, LookupError):  # as of a question about what there is not
                 serve(connection)
 
         def accept() -> None:

@@ -1,4 +1,4 @@
-"""Captures of brokers of the oldest and the newest version that are supported."""
+"""Captures of brokers of other versions than the tests' own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _take(bootstrap: str, output: Path, scope: str) -> None:
         take_capture(client, Wanted(output, scope=scope, context=3, cluster="night"), Progress(io.StringIO()))
 
 
-@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+@pytest.mark.parametrize("version", ["3.7.2", "3.9.2", "4.0.1", "4.2.0", "4.3.1"])
 def test_a_capture_is_what_the_disk_has(spark: SparkSession, tmp_path: Path, version: str) -> None:
     settings = {"transaction_state_log_num_partitions": "2", "transaction_partition_verification_enable": "false"}
     with kafka.running(tmp_path / "cluster", version=version, **settings) as cluster:

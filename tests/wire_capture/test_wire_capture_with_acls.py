@@ -39,7 +39,7 @@ class Secured:
     without_tls: str = ""
 
 
-@pytest.fixture(scope="module", params=["3.9.2", None, "4.3.1"])
+@pytest.fixture(scope="module", params=["3.7.2", "3.9.2", "4.0.1", None, "4.2.0", "4.3.1"])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("secured")
     key, certificate = self_signed()

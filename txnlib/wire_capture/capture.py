@@ -107,6 +107,7 @@ class _Capture:
         )
         for each, end in cluster.offsets(self._client, self._coordinators, cluster.LATEST).items():
             self._progress.expect(each, end)
+            self._taken[each].high_watermark = end
         self._take_each(self._coordinators, self._take_coordinator_first)
         self._look(partitions)
         self._ask_producers(partitions)
@@ -149,7 +150,7 @@ class _Capture:
     def _find(self) -> list[Partition]:
         """The partitions besides the coordinators; notes what cannot be captured."""
         try:
-            every = cluster.metadata(self._client)
+            every = self._every_topic()
             own = cluster.metadata(self._client, [TRANSACTION_STATE_TOPIC])
         except MovedError as error:
             raise UnreadableInputError("the cluster", f"no broker says what it has: {error}", "Then call it again") from error
@@ -181,6 +182,16 @@ class _Capture:
             elif each.is_readable is False:
                 self._taken[each].problem, self._taken[each].is_lasting = "this user may not read it", True
         return others
+
+    def _every_topic(self) -> cluster.Metadata:
+        """What there is, by two answers that agree: a topic that a damaged answer lacks would be missed without a word."""
+        last = cluster.metadata(self._client)
+        for _ in range(_TRIES):
+            before, last = last, cluster.metadata(self._client)
+            if [(each, each.topic_id) for each in before.partitions] == [(each, each.topic_id) for each in last.partitions]:
+                return last
+        self._progress.say("brokers answer differently what topics there are: those of the last answer are captured")
+        return last
 
     def _take_up(self) -> None:
         """Goes on in the folder of an earlier call."""

@@ -9,7 +9,8 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from txnlib.errors import MissingExtraError, UnreadableInputError, UsageError
@@ -271,6 +272,15 @@ def _servers(bootstrap: str) -> list[str]:
 def _address(broker: Any) -> str:
     """Host and port of a broker."""
     return f"[{broker.host}]:{broker.port}" if ":" in broker.host else f"{broker.host}:{broker.port}"
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raises MovedError for an answer that makes no sense, as a damaged one may: ask for it again."""
+    try:
+        yield
+    except (TypeError, AttributeError, ValueError, LookupError) as error:
+        raise MovedError(f"{what}: the answer is damaged ({type(error).__name__})") from error
 
 
 def check(code: int, what: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.wire_capture.client import REFUSED, Client, MovedError, check
+from txnlib.wire_capture.client import REFUSED, Client, MovedError, check, reading
 
 #: `ListOffsetsRequest`: the newest offset, and the log start.
 LATEST: Final = -1
@@ -86,7 +87,11 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
     request = MetadataRequest(
         topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=version >= 8, max_version=version
     )
-    answer = client.ask(request, broker)
+    with reading("metadata"):
+        return _metadata(client.ask(request, broker))
+
+
+def _metadata(answer: Any) -> Metadata:
     refused: list[str] = []
     found: list[Partition] = []
     for of_topic in answer.topics:
@@ -155,7 +160,8 @@ def active_producers(client: Client, partitions: Sequence[Partition]) -> dict[Pa
     for leader, some in _by_leader(partitions):
         topics = [topic(name=name, partition_indexes=[p.partition for p in of_topic]) for name, of_topic in _by_topic(some)]
         said = _of_partitions(client, DescribeProducersRequest(topics=topics), leader, is_optional=True)
-        found |= {each: [_producer(one) for one in said[each.folder].active_producers] for each in some if each.folder in said}
+        with suppress(MovedError), reading(f"producers of broker {leader}"):
+            found |= {each: [_producer(one) for one in said[each.folder].active_producers] for each in some if each.folder in said}
     return found
 
 
@@ -163,9 +169,10 @@ def _of_partitions(client: Client, request: Any, leader: int, *, is_optional: bo
     """What a leader says of each partition, without errors; nothing if it does not answer."""
     try:
         answer = client.ask(request, leader, is_optional=is_optional)
+        with reading(f"broker {leader}"):
+            return {f"{t.name}-{p.partition_index}": p for t in answer.topics for p in t.partitions if p.error_code == 0}
     except MovedError:
         return {}
-    return {f"{t.name}-{p.partition_index}": p for t in answer.topics for p in t.partitions if p.error_code == 0}
 
 
 def _producer(producer: Any) -> dict[str, Any]:
@@ -193,10 +200,11 @@ def listed_transactions(client: Client, broker: int) -> list[dict[str, Any]]:
     request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], max_version=0)
     answer = client.ask(request, broker, is_optional=True)
     check(answer.error_code, f"transactions of broker {broker}")
-    return [
-        {"transactional_id": each.transactional_id, "producer_id": each.producer_id, "state": each.transaction_state}
-        for each in answer.transaction_states
-    ]
+    with reading(f"transactions of broker {broker}"):
+        return [
+            {"transactional_id": each.transactional_id, "producer_id": each.producer_id, "state": each.transaction_state}
+            for each in answer.transaction_states
+        ]
 
 
 def hides_transactional_ids(client: Client) -> bool:
@@ -209,7 +217,8 @@ def hides_transactional_ids(client: Client) -> bool:
     if client.version_of(DescribeTransactionsRequest) < 0:
         return False
     answer = client.ask(DescribeTransactionsRequest(transactional_ids=[_NOBODYS_ID]), is_optional=True)
-    return any(each.error_code in REFUSED for each in answer.transaction_states)
+    with reading("transactional ids"):
+        return any(each.error_code in REFUSED for each in answer.transaction_states)
 
 
 def described_transactions(client: Client, broker: int, transactional_ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -220,19 +229,20 @@ def described_transactions(client: Client, broker: int, transactional_ids: Seque
     for begin in range(0, len(transactional_ids), _AT_ONCE):
         request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids[begin : begin + _AT_ONCE]))
         answer = client.ask(request, broker, is_optional=True)
-        found += [
-            {
-                "transactional_id": each.transactional_id,
-                "producer_id": each.producer_id,
-                "producer_epoch": each.producer_epoch,
-                "state": each.transaction_state,
-                "transaction_timeout_ms": each.transaction_timeout_ms,
-                "transaction_start_ms": _or_null(each.transaction_start_time_ms),
-                "partitions": sorted(f"{topic.topic}-{partition}" for topic in each.topics for partition in topic.partitions),
-            }
-            for each in answer.transaction_states
-            if each.error_code == 0
-        ]
+        with reading(f"transactions of broker {broker}"):
+            found += [
+                {
+                    "transactional_id": each.transactional_id,
+                    "producer_id": each.producer_id,
+                    "producer_epoch": each.producer_epoch,
+                    "state": each.transaction_state,
+                    "transaction_timeout_ms": each.transaction_timeout_ms,
+                    "transaction_start_ms": _or_null(each.transaction_start_time_ms),
+                    "partitions": sorted(f"{topic.topic}-{partition}" for topic in each.topics for partition in topic.partitions),
+                }
+                for each in answer.transaction_states
+                if each.error_code == 0
+            ]
     return found
 
 
@@ -244,9 +254,10 @@ def broker_settings(client: Client, broker: int) -> dict[str, str]:
     asked = resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker), configuration_keys=list(SETTINGS))
     request = DescribeConfigsRequest(resources=[asked], include_synonyms=False, include_documentation=False)
     answer = client.ask(request, broker, is_optional=True)
-    for result in answer.results:
-        check(result.error_code, f"settings of broker {broker}")
-    return {each.name: each.value for result in answer.results for each in result.configs if each.value is not None}
+    with reading(f"settings of broker {broker}"):
+        for result in answer.results:
+            check(result.error_code, f"settings of broker {broker}")
+        return {each.name: each.value for result in answer.results for each in result.configs if each.value is not None}
 
 
 def _by_leader(partitions: Iterable[Partition]) -> list[tuple[int, list[Partition]]]:

@@ -18,7 +18,7 @@ from typing import Final
 from txnlib.core.kafka.record_batch import CRC_STARTS_AT, stored_crc
 from txnlib.errors import MissingExtraError
 from txnlib.wire_capture.capture_folder import owned
-from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, MovedError, check
+from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, MovedError, check, reading
 from txnlib.wire_capture.cluster import Partition
 
 try:
@@ -38,6 +38,7 @@ _LARGEST: Final = 128 << 20
 #: A new segment begins beyond this size, as brokers do by default (`log.segment.bytes`).
 _SEGMENT_BYTES: Final = 1 << 30
 _MOST_WAIT_MS: Final = 500
+_MOST_THROTTLE_SECONDS: Final = 60
 #: How often in a row a broker may answer with nothing, or with bytes that are no log, before that is taken as its answer.
 _TRIES: Final = 3
 _NO_EPOCH: Final = -1
@@ -66,11 +67,15 @@ class FetchedLog:
     size: int = 0
     #: Bytes of all segments.
     total: int = 0
+    #: Offsets and leader epoch of the batch that did not fit in the last answer: believed if they come again.
+    doubted: tuple[int, int, int] | None = None
 
-    def append(self, records: bytes, until: int) -> int:
+    def append(self, records: bytes, until: int, newest_epoch: int = _NO_EPOCH) -> int:
         """Appends the whole batches that begin below `until`; returns how many bytes that were.
 
-        Raises DamagedError at the first batch that cannot be of this log; those before it are appended.
+        No CRC covers offsets and leader epochs: they must fit what is around them, and `newest_epoch`, that of the leader, or come
+        in two answers. Raises DamagedError at the first batch that cannot be of this log, or does not fit; those before it are
+        appended.
         """
         begin = end = 0
         view = memoryview(records)
@@ -83,6 +88,13 @@ class FetchedLog:
             if not base <= last < until or not _is_crc_valid(view[end:stop]):
                 self._write(view[begin:end])
                 raise DamagedError(f"the batch at offset {base}, up to {last}, is damaged")
+            doubt, self.doubted = self.doubted, None
+            if doubt != (base, last, epoch) and not self._fits(base, last, epoch, newest_epoch, records, stop):
+                self._write(view[begin:end])
+                self.doubted = base, last, epoch
+                raise DamagedError(
+                    f"the batch at offset {base}, up to {last}, does not fit what is before offset {self.next_offset}"
+                )
             if last < self.next_offset:  # a message of an older format in a set that also contains the next offset
                 self._write(view[begin:end])
                 begin = stop
@@ -97,6 +109,14 @@ class FetchedLog:
             end = stop
         self._write(view[begin:end])
         return end
+
+    def _fits(self, base: int, last: int, epoch: int, newest: int, records: bytes, stop: int) -> bool:
+        """Whether nothing speaks against the offsets and the leader epoch of a batch, which no CRC covers."""
+        if epoch != _NO_EPOCH and (last < self.next_offset or epoch < self.last_epoch or epoch > newest != _NO_EPOCH):
+            return False
+        # A gap is what compaction removed, or a damaged offset: then the batch behind it has a lower one.
+        has_next = stop + _START.size <= len(records)
+        return base <= self.next_offset or (has_next and int(_START.unpack_from(records, stop)[0]) > last)
 
     def _write(self, part: memoryview) -> None:
         if not part or self.segment is None:
@@ -140,26 +160,27 @@ def fetch(
     log: FetchedLog,
     until: int,
     *,
+    start: int,
     pace: Callable[[int], None],
     most_bytes: int = _FETCH_BYTES,
 ) -> None:
-    """Appends the batches of a partition below offset `until` to `log`.
+    """Appends the batches of a partition below offset `until` to `log`. Its leader said that the log starts at `start`.
 
     Waits as long as a quota asks for. Returns before `until` if the leader says several times that it has no more: compaction
     removed the rest. Raises TruncatedError if the leader no longer has what was fetched before, MovedError if it leads no longer,
     RefusedError, DamagedError if a batch is damaged in every answer, or OSError. What was appended until then stays.
     """
-    if log.first_offset is not None and log.next_offset >= until:
+    if log.next_offset >= until:
         # Nothing is missing, if this is still the same log: the leader compares topic ids, leader epochs and the end.
-        _next_records(client, partition, log, 1, most_wait_ms=0)
+        _next_records(client, partition, log, 1, start, until, most_wait_ms=0)
     empty = damaged = 0
     while log.next_offset < until:
-        before, records = log.next_offset, _next_records(client, partition, log, most_bytes)
+        before, records = log.next_offset, _next_records(client, partition, log, most_bytes, start, until)
         if records is None:
             continue
         pace(len(records))
         try:
-            log.append(records, until)
+            log.append(records, until, partition.leader_epoch)
         except DamagedError as error:
             damaged = damaged + 1 if log.next_offset == before else 1
             if damaged == _TRIES:
@@ -167,12 +188,10 @@ def fetch(
             continue
         if log.next_offset > before:
             empty = damaged = 0
-        elif not records:
+        elif not records or (len(records) >= _START.size and _START.unpack_from(records)[0] >= until):
             empty += 1
             if empty == _TRIES:
-                return
-        elif len(records) >= _START.size and _START.unpack_from(records)[0] >= until:
-            return  # compaction removed the rest
+                return  # compaction removed the rest
         elif most_bytes >= _LARGEST:
             raise OSError(f"{partition.folder}: no whole batch at offset {before}")
         else:
@@ -187,7 +206,13 @@ def knows_topics_by_id(client: Client, partition: Partition) -> bool:
 
 
 def _next_records(
-    client: Client, partition: Partition, log: FetchedLog, most_bytes: int, most_wait_ms: int = _MOST_WAIT_MS
+    client: Client,
+    partition: Partition,
+    log: FetchedLog,
+    most_bytes: int,
+    start: int,
+    until: int,
+    most_wait_ms: int = _MOST_WAIT_MS,
 ) -> bytes | None:
     """What the leader has from the next offset on; None if a quota made it answer with nothing. Raises as `fetch`."""
     from kafka.protocol.consumer import FetchRequest
@@ -220,9 +245,12 @@ def _next_records(
     answer = client.ask(request, partition.leader)
     check(answer.error_code, partition.folder)
     if answer.throttle_time_ms:
-        client.pause(answer.throttle_time_ms / 1000)  # the broker does not read from this connection until then (KIP-219)
-    answered = (each for of_topic in answer.responses for each in of_topic.partitions)
-    said = next((each for each in answered if each.partition_index == partition.partition), None)
+        client.pause(
+            min(answer.throttle_time_ms / 1000, _MOST_THROTTLE_SECONDS)
+        )  # the broker does not read from this connection until then (KIP-219)
+    with reading(partition.folder):
+        answered = (each for of_topic in answer.responses for each in of_topic.partitions)
+        said = next((each for each in answered if each.partition_index == partition.partition), None)
     if said is None:
         if answer.throttle_time_ms:
             return None
@@ -237,4 +265,8 @@ def _next_records(
         raise TruncatedError(
             f"epoch {diverging.epoch} ends at {diverging.end_offset} on the leader: offsets from there on were truncated"
         )
+    # Neither ever falls. So one of two answers is damaged, or the leader is too new to know: both are asked for again.
+    if said.log_start_offset < start or said.high_watermark < until:
+        now = f"{said.log_start_offset} to {said.high_watermark}"
+        raise MovedError(f"{partition.folder}: its leader said that the log has offsets {start} to {until}, then {now}")
     return bytes(said.records or b"")

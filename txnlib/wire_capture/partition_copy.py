@@ -39,6 +39,14 @@ class Copier:
         if taken.partition not in marks or taken.partition not in starts:
             raise MovedError(f"broker {taken.partition.leader} does not say where {taken.partition.folder} begins and ends")
         until, start = marks[taken.partition], starts[taken.partition]
+        if not 0 <= start <= until:
+            raise MovedError(f"{taken.partition.folder} begins at {start}, its leader says, and ends at {until}")
+        if taken.log_start is not None and taken.log_start > start:
+            begin = start  # one of the two answers is damaged: from the lower one on, nothing is missing
+        if taken.high_watermark is not None and until < taken.high_watermark:
+            said = f"{taken.partition.folder} ended at {taken.high_watermark}, now at {until}"
+            taken.high_watermark = None  # the next answer decides
+            raise MovedError(said)
         if folder.exists() and files.read_topic_id(folder) != taken.partition.topic_id:
             taken.notes.append("its topic was created again since an earlier fetch: fetched from the start")
             files.remove(folder)
@@ -63,7 +71,7 @@ class Copier:
             self.pace(count)
 
         try:
-            fetch(self.client, taken.partition, log, until, pace=count_and_wait)
+            fetch(self.client, taken.partition, log, until, start=start, pace=count_and_wait)
         finally:
             note()
             self.progress.add(taken.partition, log.next_offset - done, log.total - counted)
