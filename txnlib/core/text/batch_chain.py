@@ -316,11 +316,9 @@ class Chain:
         self._judged_until = candidates[settled].position if settled < len(candidates) else candidates[-1].position + 1
 
     def goes_on_in(self, file: DumpedFile) -> bool:
-        """Whether a file continues this log at its very end, but in a folder whose path differs in one letter.
+        """Whether a file begins where this log ends, but in a folder whose path differs in one letter.
 
-        A wrong letter in a `Dumping` line moves a segment to another partition. The tool prints a partition's segments one after
-        the other, and another partition hardly begins where this one ends. A copy of one segment shows no such thing: a broker
-        may well have only one of two partitions with like names.
+        A wrong letter in a `Dumping` line moves a segment to another partition, which hardly begins there by itself.
         """
         folders = self.folder, file.folder
         is_next = self.has_records and file.kind == self.kind == "log" and file.base_offset == self.last_offset + 1
