@@ -336,11 +336,10 @@ class Chain:
         """
         if position < self._goes_on_at:
             return FileLine.PAYLOAD
-        end, last_offset, going_on = self.next_position, self.last_offset, 0
-        others = OtherChains()
+        end, last_offset = self.next_position, self.last_offset
+        others, has_twin = OtherChains(), False
         is_first = is_straight = has_header = True
-        has_twin, files = False, 0
-        straight = 0
+        going_on = files = straight = 0
         with closing(lines.ahead()) as ahead:
             for other_position, line in ahead:
                 if is_first and file.kind == "log":
