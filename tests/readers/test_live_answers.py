@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from txnlib.readers import arrow_schemas, live_answers
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.table_readers import read_table
 
@@ -93,3 +94,26 @@ def test_many_bad_lines_are_one_stretch_behind_the_first_ones(tmp_path, kind):
     _, bad = read(tmp_path / "a", kind, b"{}\n" * 1_000)
     assert len(bad) == 100
     assert bad[-1][:2] == (99 * 3, 901 * 3)
+
+
+def test_of_many_bad_lines_only_the_first_ones_are_looked_at(tmp_path, monkeypatch):
+    path, kept = tmp_path / "a", []
+    path.write_bytes(b"\n" * 1_000)
+    real = live_answers._lines
+    monkeypatch.setattr(live_answers, "_lines", lambda *given: (kept.append(line) or line for line in real(*given)))
+    (row,) = [
+        row
+        for batch in read_table("segments", CaptureFile(str(path), FileKind.LIVE_PRODUCERS, "raw:1", 1_000))
+        for row in batch.to_pylist()
+    ]
+    assert (len(kept), len(row["unreadable"])) == (101, 100)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_answers_come_in_batches_of_bounded_size(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(arrow_schemas, "DECODED_ROWS_PER_BATCH", 2)
+    path = tmp_path / "a"
+    path.write_bytes(b"".join(lines(kind)[:2] * 10))
+    sizes = [batch.num_rows for batch in read_table(TABLES[kind], CaptureFile(str(path), kind, "raw:1", path.stat().st_size))]
+    assert len(sizes) >= 10
+    assert max(sizes) <= 3

@@ -9,7 +9,7 @@ from typing import Final
 import google_crc32c
 import pyarrow as pa
 
-from txnlib.core.kafka.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, Checkpoint, read_checkpoint, read_topic_id
+from txnlib.core.kafka.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, CheckpointEntries, read_topic_id
 from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
 from txnlib.core.kafka.transaction_index import ENTRY, read_transaction_index
 from txnlib.core.kafka.wire import CorruptRecordError, optional
@@ -147,42 +147,47 @@ def segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.Re
 
 
 def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.CHECKPOINTS` per complete entry of a checkpoint file.
+    """One row of `arrow_schemas.CHECKPOINTS` per complete entry of a checkpoint file. Opens the file once.
 
     `read_checkpoint_problem` names what is wrong with the other entries.
     """
     name = CHECKPOINTS[PurePosixPath(file.path).name]
+    content = files.read_all(file.path, MOST_BYTES)
     rows: list[dict[str, object]] = []
-    if (
-        name == TOPIC_ID
-        and file.topic is not None
-        and (topic_id := read_topic_id(files.read_all(file.path, MOST_BYTES))) is not None
-    ):
-        place = {"topic": file.topic, "partition": file.partition}
-        rows.append({"source": file.source, "path": file.path, "name": name, **place, "topic_id": topic_id})
-    for topic, number, offset in _checkpoint_of(file).entries:
-        row: dict[str, object] = {"source": file.source, "path": file.path, "name": name}
-        if name == LEADER_EPOCH:
-            row |= {"topic": file.topic, "partition": file.partition, "value": number, "start_offset": offset}
-        else:
-            row |= {"topic": topic, "partition": number, "value": offset, "start_offset": None}
-        rows.append(row)
+    common: dict[str, object] = {"source": file.source, "path": file.path, "name": name}
+    place = {"topic": file.topic, "partition": file.partition}
+    if name == TOPIC_ID:
+        topic_id = None if file.topic is None else read_topic_id(content)
+        rows += [] if topic_id is None else [common | place | {"topic_id": topic_id}]
+    else:
+        for topic, number, offset in _entries(content, name):
+            if len(rows) == arrow_schemas.DECODED_ROWS_PER_BATCH:
+                yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.CHECKPOINTS)
+                rows = []
+            if name == LEADER_EPOCH:
+                rows.append(common | place | {"value": number, "start_offset": offset})
+            else:
+                rows.append(common | {"topic": topic, "partition": number, "value": offset, "start_offset": None})
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.CHECKPOINTS)
 
 
 def read_checkpoint_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.SEGMENTS` for a truncated or corrupt checkpoint file; none for a complete one."""
-    _, problem, position = _checkpoint_of(file)
+    """One row of `arrow_schemas.SEGMENTS` for a truncated or corrupt checkpoint file; none for a complete one. Opens it once."""
+    name = CHECKPOINTS[PurePosixPath(file.path).name]
+    content = files.read_all(file.path, MOST_BYTES)
+    if name == TOPIC_ID:
+        problem, position = (None if read_topic_id(content) is not None else "no topic id of version 0"), 0
+    else:
+        entries = _entries(content, name)
+        for _entry in entries:
+            pass
+        problem, position = entries.problem, entries.position
     if problem is not None:
-        sample = files.read_range(file.path, position, SAMPLE_BYTES).hex()
+        sample = content[position : position + SAMPLE_BYTES].hex()
         yield from read_unreadable_file(file, f"CORRUPT_CHECKPOINT: {problem}", sample, position)
 
 
-def _checkpoint_of(file: CaptureFile) -> Checkpoint:
-    """The entries with two or three numbers; a topic id has none."""
-    if CHECKPOINTS[PurePosixPath(file.path).name] == TOPIC_ID:
-        is_whole = read_topic_id(files.read_all(file.path, MOST_BYTES)) is not None
-        return Checkpoint([], None if is_whole else "no topic id of version 0")
-    is_of_epochs = CHECKPOINTS[PurePosixPath(file.path).name] == LEADER_EPOCH
-    return read_checkpoint(files.read_all(file.path, MOST_BYTES), fields=EPOCH_FIELDS if is_of_epochs else OFFSET_FIELDS)
+def _entries(content: bytes, name: str) -> CheckpointEntries:
+    """The entries with two or three numbers."""
+    return CheckpointEntries(content, fields=EPOCH_FIELDS if name == LEADER_EPOCH else OFFSET_FIELDS)

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Any, Final
 
 import pyarrow as pa
@@ -76,6 +78,9 @@ def read_live_producers(file: CaptureFile) -> Iterator[pa.RecordBatch]:
         if isinstance(answer, _Producers):
             where = answer.model_dump(exclude={"producers"})
             rows += [where, *(where | producer.model_dump() for producer in answer.producers)]
+        if len(rows) >= arrow_schemas.DECODED_ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.LIVE_PRODUCERS)
+            rows = []
     yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.LIVE_PRODUCERS)
 
 
@@ -106,14 +111,16 @@ def read_answered_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 def read_live_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row per transactional id. Columns: `arrow_schemas.LIVE_TRANSACTIONS`. Raises OSError if the file cannot be read."""
     lines = _lines(file, files.read_all(file.path, MOST_BYTES))
-    rows = [answer.model_dump() for _, _, answer in lines if answer is not None]
-    yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.LIVE_TRANSACTIONS)
+    rows = (answer.model_dump() for _, _, answer in lines if answer is not None)
+    while some := list(islice(rows, arrow_schemas.DECODED_ROWS_PER_BATCH)):
+        yield pa.RecordBatch.from_pylist(some, schema=arrow_schemas.LIVE_TRANSACTIONS)
 
 
 def read_live_answer_problems(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     """One row of `arrow_schemas.SEGMENTS` if a line is no answer; none for a sound file. Raises OSError if it cannot be read."""
     content = files.read_all(file.path, MOST_BYTES)
-    bad = [(position, length) for position, length, answer in _lines(file, content) if answer is None]
+    lines = ((position, length) for position, length, answer in _lines(file, content) if answer is None)
+    bad = list(islice(lines, _BAD_LINES + 1))
     if len(bad) > _BAD_LINES:
         position = bad[_BAD_LINES - 1][0]
         bad[_BAD_LINES - 1 :] = [(position, len(content) - position)]
@@ -133,11 +140,11 @@ def read_live_answer_problems(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 
 def _lines(file: CaptureFile, content: bytes) -> Iterator[tuple[int, int, _Producers | _Transaction | None]]:
-    """Position, length and answer of each line; None for a line that is no answer."""
+    """Position, length and answer of each line; None for a line that is no answer. Keeps one: there may be millions."""
     position = 0
-    for line in content.splitlines(keepends=True):
+    for line in io.BytesIO(content):
         try:
-            answer = _KINDS[file.kind].model_validate_json(line)
+            answer = None if line.isspace() else _KINDS[file.kind].model_validate_json(line)
         except ValidationError:
             answer = None
         yield position, len(line), answer

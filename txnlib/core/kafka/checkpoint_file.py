@@ -5,7 +5,9 @@ Kafka: `CheckpointFile`; formats.md 3.12. Brokers replace the file atomically, s
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64
@@ -19,47 +21,71 @@ _DIGITS: Final = len(str(MAX_INT64))
 _SHOWN: Final = 20
 
 
+Entry = tuple[str | None, int, int]
+
+
 class Checkpoint(NamedTuple):
     """The complete entries, the reason why there are not more (None if there are none missing), and the byte where that shows."""
 
-    entries: list[tuple[str | None, int, int]]
+    entries: list[Entry]
     problem: str | None
     position: int = 0
 
 
-def read_checkpoint(content: bytes, *, fields: int) -> Checkpoint:
-    """The entries of a checkpoint file: (topic, partition, offset), or, with two fields, (None, leader epoch, first offset).
+class CheckpointEntries:
+    """The entries of a checkpoint file, one after the other: (topic, partition, offset), or (None, leader epoch, first offset).
+
+    `fields`: EPOCH_FIELDS or OFFSET_FIELDS. `problem`, after the last entry: why there are not more; None if none are missing.
+    `position`: the byte where that shows.
 
     A line without a line end may have lost digits, so it is not an entry; nor is a line with numbers outside of Kafka's types
     (int32 for partitions and epochs, int64 for offsets). An empty file has no entries and no problem.
     """
-    if not content:
-        return Checkpoint([], None)
-    version, *lines = content.split(b"\n")
-    if version.strip() != VERSION or not lines:
-        return Checkpoint([], f"version {version[:_SHOWN]!r} of a checkpoint is not known")
-    count, *lines = lines
-    # After the last line end is a truncated line, or nothing.
-    cut = lines.pop() if lines else b""
-    counted_at = len(version) + 1
-    position = counted_at + len(count) + 1
-    entries: list[tuple[str | None, int, int]] = []
-    odd: tuple[bytes, int] | None = None
-    for line in lines:
-        entry = _entry(line, fields)
-        if entry is not None:
-            entries.append(entry)
-        elif odd is None:
-            odd = line, position
-        position += len(line) + 1
-    if odd is None and cut.strip():
-        odd = cut, position
-    if odd is None and number(count, MAX_INT32) == len(entries):
-        return Checkpoint(entries, None)
-    expected = f"{len(entries)} whole entries, and {count[:_SHOWN]!r} are expected"
-    if odd is None:
-        return Checkpoint(entries, expected, counted_at)
-    return Checkpoint(entries, f"{expected}; {odd[0][:_SHOWN]!r} at byte {odd[1]} is none", odd[1])
+
+    def __init__(self, content: bytes, *, fields: int) -> None:
+        self._content, self._fields = content, fields
+        self.problem: str | None = None
+        self.position = 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        # Line by line, because a file may have millions.
+        lines = io.BytesIO(self._content)
+        version = lines.readline()
+        if version and (version.strip() != VERSION or not version.endswith(b"\n")):
+            self.problem = f"version {_line(version)!r} of a checkpoint is not known"
+        if not version or self.problem is not None:
+            return
+        count = lines.readline()
+        position, entries = len(version) + len(count), 0
+        odd: tuple[bytes, int] | None = None
+        for line in lines:
+            # After the last line end is a truncated line, or nothing.
+            entry = _entry(line, self._fields) if line.endswith(b"\n") else None
+            if entry is not None:
+                entries += 1
+                yield entry
+            elif odd is None and (line.endswith(b"\n") or line.strip()):
+                odd = line, position
+            position += len(line)
+        if odd is None and number(count, MAX_INT32) == entries:
+            return
+        self.problem = f"{entries} whole entries, and {_line(count)!r} are expected"
+        self.position = len(version)
+        if odd is not None:
+            self.problem += f"; {_line(odd[0])!r} at byte {odd[1]} is none"
+            self.position = odd[1]
+
+
+def _line(line: bytes) -> bytes:
+    """The beginning of a line, without its end."""
+    return line.removesuffix(b"\n")[:_SHOWN]
+
+
+def read_checkpoint(content: bytes, *, fields: int) -> Checkpoint:
+    """All entries of a checkpoint file, and what is wrong with it: see `CheckpointEntries`."""
+    lines = CheckpointEntries(content, fields=fields)
+    entries = list(lines)
+    return Checkpoint(entries, lines.problem, lines.position)
 
 
 _PARTITION_METADATA: Final = re.compile(rb"version: ?0\r?\ntopic_id: ?([A-Za-z0-9_-]{22})\s*")
@@ -81,7 +107,7 @@ def number(word: bytes, most: int) -> int | None:
     return value if value <= most else None
 
 
-def _entry(line: bytes, fields: int) -> tuple[str | None, int, int] | None:
+def _entry(line: bytes, fields: int) -> Entry | None:
     words = line.split()
     if len(words) != fields:
         return None
