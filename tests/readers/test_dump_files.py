@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.support.dumps import Batch, Record, marker, print_dump, rows
+from txnlib.core.text.dump_reader import DumpReader
 
 Line = bytes
 DIRECTORY: Final = "/var/lib/kafka/data"
@@ -199,3 +200,19 @@ def test_partitions_of_like_names_are_in_no_doubt() -> None:
     )
     assert batches_of(text).total() == 2 * len(paths)
     assert not [row for row in rows("segments", text) if row["unreadable"]]
+
+
+def test_empty_lines_are_skipped_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes of .gz may hold hundreds of millions. They mean nothing, so the same is read."""
+    seen: list[int] = []
+    real = DumpReader.read
+    monkeypatch.setattr(DumpReader, "read", lambda self, position, line: (seen.append(position), real(self, position, line))[1])
+    parts = [print_dump(Batch(), Batch(), path=f"{DIRECTORY}/orders-{number}/{0:020}.log") for number in range(2)]
+    empty, bad = b"\n" * 100_000, b"Dumping core\n"
+    text = empty + parts[0] + empty + bad + parts[1] + empty
+
+    found = rows("segments", text, chunk=1_000)
+
+    assert len(seen) < 5_000
+    assert [(row["partition"], row["batches"], row["tail"]) for row in found] == [(0, 2, "CLEAN"), (1, 2, "CLEAN")]
+    assert [(bad["position"], bad["length"]) for bad in found[0]["unreadable"]] == [(text.index(bad), len(bad))]

@@ -42,6 +42,8 @@ class DumpStream:
                 reader.skip_batches(block.chained, block.size)
                 yield from reader.take_events()
                 yield block
+            elif self._text is not None and not reader.lines.held and reader.skips_empty and (count := self._text.skip_empty()):
+                reader.skip_empty(count)
             elif not reader.read_line():
                 break
             elif reader.out.values:

@@ -69,6 +69,19 @@ class TextLines:
         piece = self._next_piece()
         return piece is not None and piece.startswith(word)
 
+    def skip_empty(self) -> int:
+        """Skips empty lines that were read from the stream but not split yet, and returns their number. There may be millions."""
+        piece = None if self._lines.__length_hint__() else self._next_piece()  # type: ignore[attr-defined]
+        if piece is None or not piece.startswith(b"\n\n"):
+            return 0
+        rest = piece.lstrip(b"\n")
+        count = len(piece) - len(rest)
+        self._pieces.popleft()
+        if rest:
+            self._pieces.appendleft(rest)
+        self._position += count
+        return count
+
     def take_block(self, held: deque[Line]) -> bytes | None:
         """Takes all lines that were read from the stream but not finally yielded, `held` first.
 

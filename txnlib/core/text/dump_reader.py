@@ -98,6 +98,16 @@ class DumpReader:
         self.out.read += size
         self.out.end += size
 
+    @property
+    def skips_empty(self) -> bool:
+        """Whether empty lines mean nothing here: in any tool they do, except in text. There may be millions."""
+        return self.chain is None or (not self.chain.has_open_text and self.chain.doubted is None)
+
+    def skip_empty(self, count: int) -> None:
+        """Continues after so many empty lines, where `skips_empty`."""
+        self.out.read += count
+        self.out.end += count
+
     def end_text(self, problem: UnreadableReason | None) -> None:
         """Ends the last file. `problem`: why the text is incomplete; None if it is complete."""
         self.close_text(self.out.end)
@@ -113,8 +123,7 @@ class DumpReader:
     def read(self, position: int, line: bytes) -> None:
         out = self.out
         out.end = position + size_of(line)
-        if line == b"\n" and (self.chain is None or (not self.chain.has_open_text and self.chain.doubted is None)):
-            # Empty lines mean nothing in any tool, and there may be millions.
+        if line == b"\n" and self.skips_empty:
             out.read += 1
             return
         if type(line) is LongLine:
