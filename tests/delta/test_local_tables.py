@@ -15,6 +15,7 @@ from tests.support.frames import empty
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Array, Scalar, Struct
 from txnlib.delta import local_tables
+from txnlib.delta import store as store_module
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
 from txnlib.readers.arrow_schemas import arrow_schema
@@ -140,6 +141,16 @@ def test_rows_that_do_not_fit_in_the_driver_are_written_by_spark(spark, local, m
     engines = [commit["engineInfo"].partition("/")[0] for commit in DeltaTable(f"{local.output}/quarantine").history(2)]
     assert engines[0].startswith("Apache-Spark")
     assert engines[1].startswith("delta-rs")
+
+
+def test_rows_that_are_too_many_to_keep_in_plans_are_read_from_the_table(spark, local, monkeypatch):
+    monkeypatch.setattr(store_module, "KEPT_ROWS", 2)
+    run = RunStore(local, "eu", "eu-1")
+    for few_or_many in ((1, 2), (1, 2, 3), (4,)):
+        run.write("quarantine", stretches(spark, *few_or_many))
+        assert positions(run) == list(few_or_many)
+        assert bool(run.read("quarantine").inputFiles()) == (len(few_or_many) > 2)
+        assert not run.is_empty("quarantine")
 
 
 def test_a_large_table_is_read_by_spark(spark, local, monkeypatch):

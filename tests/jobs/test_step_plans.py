@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from txnlib.delta import store
 from txnlib.delta.tuning import Plans, settings_kept
 from txnlib.jobs import options
 from txnlib.jobs.options import parse, request_of
@@ -20,16 +21,17 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize(
-    ("size", "of_topics", "scale"),
+    ("size", "of_topics", "files", "scale"),
     [
-        (31 * MIB, {"__transaction_state": 31 * MIB}, Scale.ALL_FIT),
-        (32 * MIB, {"orders": 32 * MIB}, Scale.BATCHES_DO_NOT),
-        (1 << 50, {"orders": 1 << 50, "__transaction_state": 16 * MIB, "__consumer_offsets": 15 * MIB}, Scale.BATCHES_DO_NOT),
-        (1 << 50, {"__transaction_state": 16 * MIB, "__consumer_offsets": 16 * MIB}, Scale.NONE_NEED),
+        (31 * MIB, {"__transaction_state": 31 * MIB}, 20_000, Scale.ALL_FIT),
+        (31 * MIB, {"__transaction_state": 31 * MIB}, 20_001, Scale.BATCHES_DO_NOT),
+        (32 * MIB, {"orders": 32 * MIB}, 1, Scale.BATCHES_DO_NOT),
+        (1 << 50, {"orders": 1 << 50, "__transaction_state": 16 * MIB, "__consumer_offsets": 15 * MIB}, 1, Scale.BATCHES_DO_NOT),
+        (1 << 50, {"__transaction_state": 16 * MIB, "__consumer_offsets": 16 * MIB}, 1, Scale.NONE_NEED),
     ],
 )
-def test_the_logs_of_coordinators_and_groups_decide_what_fits(size, of_topics, scale):
-    assert scale_of(size, of_topics) is scale
+def test_the_logs_of_coordinators_and_groups_and_the_number_of_files_decide_what_fits(size, of_topics, files, scale):
+    assert scale_of(size, of_topics, files) is scale
 
 
 @pytest.mark.parametrize(
@@ -48,20 +50,38 @@ def test_the_logs_of_coordinators_and_groups_decide_what_fits(size, of_topics, s
 )
 def test_the_rows_of_batches_decide_how_a_step_is_planned(scale, step, new_rows, rows, plans):
     assert step in {each.name for each in AUDIT}
-    assert plans_of(SimpleNamespace(scale=scale, new_batch_rows=new_rows, batch_rows=rows), step) is plans
+    assert plans_of(SimpleNamespace(scale=scale, new_batch_rows=new_rows, batch_rows=rows, segments=10_000), step) is plans
+
+
+@pytest.mark.parametrize(
+    ("scale", "rows", "plans"),
+    [
+        (Scale.ALL_FIT, 0, Plans.SMALL),
+        (Scale.BATCHES_DO_NOT, 1_000_000, Plans.MANY_PARTITIONS),
+        (Scale.BATCHES_DO_NOT, 1_000_001, Plans.MANY_ROWS),
+    ],
+)
+def test_of_many_segments_few_rows_are_not_broadcast(scale, rows, plans):
+    assert plans_of(SimpleNamespace(scale=scale, new_batch_rows=0, batch_rows=rows, segments=10_001), "findings") is plans
 
 
 @pytest.mark.slow
 def test_tables_are_the_same_however_steps_are_planned(spark, captures, tmp_path, monkeypatch):
     monkeypatch.setattr(step_plans, "MAX_SORTED_ROWS", 100)
     made = {}
-    for scale in Scale:
-        monkeypatch.setattr(pipeline_run, "scale_of", lambda size, of_topics, scale=scale: scale)
-        argv = ["--input", str(captures / "old-disk-4.1" / "brokers"), "--output", str(tmp_path / scale.name)]
+    # The last: of a capture of many partitions, with tables too large to keep.
+    for scale, most in (*((scale, 10_000) for scale in Scale), (Scale.BATCHES_DO_NOT, 10)):
+        monkeypatch.setattr(pipeline_run, "scale_of", lambda size, of_topics, files, scale=scale: scale)
+        monkeypatch.setattr(step_plans, "MAX_BROADCAST_SEGMENTS", most)
+        monkeypatch.setattr(store, "KEPT_ROWS", most)
+        output = tmp_path / f"{scale.name}-{most}"
+        argv = ["--input", str(captures / "old-disk-4.1" / "brokers"), "--output", str(output)]
         with settings_kept(spark):
             run = pipeline_run.open_run(request_of(parse(options.AUDIT, "", argv)))
             carry_out(run, AUDIT)
-            made[scale] = {name: sorted(map(repr, run.tables.read(name).collect())) for name in TABLES.keys() - {"audit_runs"}}
-    assert len(made[Scale.ALL_FIT]["record_batches"]) > 100
-    for scale in Scale:
-        assert made[scale] == made[Scale.ALL_FIT], scale
+            rows = {name: sorted(map(repr, run.tables.read(name).collect())) for name in TABLES.keys() - {"audit_runs"}}
+        made[output.name] = rows
+    whole = made["ALL_FIT-10000"]
+    assert len(whole["record_batches"]) > 100
+    for name, rows in made.items():
+        assert rows == whole, name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from txnlib.delta.constraints import options_of
 from txnlib.delta.session import is_driver_local
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.joins import broadcast
-from txnlib.spark.local_rows import collect, local_relation
+from txnlib.spark.local_rows import KEPT_ROWS, collect, local_relation
 from txnlib.spark.schemas import CHAIN_COLUMNS, RUN_COLUMNS, TABLES, conform
 
 #: Error conditions of Delta if another writer changed or created the table since a write began.
@@ -198,7 +198,7 @@ class RunStore:
         if name not in OF_LOG or self.chain is None or self.chain.night == 0:
             return written
         copies = self._copies[name] if name in self._copies else self.read("coverage")
-        stored = self.store.read_all(name).where((F.col("chain") == self.chain.name) & (F.col("night") < self.chain.night))
+        stored = self._read_all(name).where((F.col("chain") == self.chain.name) & (F.col("night") < self.chain.night))
         counted = self.store.spark.sql(earlier_rows(name), stored=stored, copies=broadcast(copies))
         return written.unionByName(counted.select(*TABLES[name].names))
 
@@ -206,10 +206,15 @@ class RunStore:
         """The rows that this run wrote: of a table with rows of the log, only what was new."""
         if name in self._held:
             return self._held[name]
-        own = self.store.read_all(name).where(F.col("run_id") == self.run_id)
+        own = self._read_all(name).where(F.col("run_id") == self.run_id)
         if name in OF_LOG and self.chain is not None:
             own = own.where(F.col("chain") == self.chain.name)
         return own.select(*TABLES[name].names)
+
+    def _read_all(self, name: str) -> DataFrame:
+        """The rows of all runs, read by Spark if this run wrote too many to keep."""
+        rows = self._commits[name].rows if name in self._commits else None
+        return (replace(self.store, is_small=False) if (rows or 0) > KEPT_ROWS else self.store).read_all(name)
 
     def is_empty(self, name: str) -> bool:
         """Whether this run has no rows in a table. Known without a look at the rows if the driver holds them."""
@@ -254,7 +259,8 @@ class RunStore:
         if not self._commit_rows(name, rows, self._replaced(name)):
             self._save(name, held, "overwrite")
         self._commits[name] = Commit(rows.num_rows, 1, rows.nbytes)
-        self._held[name] = held
+        if rows.num_rows <= KEPT_ROWS:
+            self._held[name] = held
 
     def _replaced(self, name: str) -> str:
         """The condition on rows that a write of this run replaces."""

@@ -32,6 +32,7 @@ class Plans(Enum):
 
     SMALL = "a capture whose tables all fit in the driver, each in one partition"
     FEW_ROWS = "few rows, made of batches that need more than one task"
+    MANY_PARTITIONS = "few rows, of which too many are about partitions to send them to every task"
     MANY_ROWS = "rows that grow with the log"
 
 
@@ -44,6 +45,8 @@ _SETTINGS: Final[Mapping[Plans, Mapping[str, str]]] = {
         "spark.sql.leafNodeDefaultParallelism": "1",
     },
     Plans.FEW_ROWS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2"},
+    # The heap holds a broadcast until its query ends, and a query may have 20 of them. What is sorted can spill to disk.
+    Plans.MANY_PARTITIONS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2", BROADCAST_LIMIT: NEVER},
     Plans.MANY_ROWS: {
         "spark.sql.codegen.wholeStage": "true",
         CODEGEN: "FALLBACK",

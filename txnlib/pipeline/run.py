@@ -26,7 +26,7 @@ from txnlib.pipeline.run_owner import this_process
 from txnlib.pipeline.step_plans import OF_BATCHES, Scale, scale_of
 from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries.run_result import Written
-from txnlib.readers.capture import Capture, list_capture
+from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import read_capture
@@ -70,6 +70,8 @@ class Run:
     #: The settings of the session; None for a run without steps.
     tuning: Tuning | None = None
     scale: Scale = Scale.NONE_NEED
+    #: Number of segments, or files with text, of the capture.
+    segments: int = 0
     _batch_rows: int | None = None
 
     @property
@@ -125,7 +127,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     if request.start == SNAPSHOT:
         capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
-    scale, tuning = scale_of(capture.size, capture.size_of_topics), Tuning(spark)
+    scale, tuning = scale_of(capture.size, capture.size_of_topics, len(capture.files)), Tuning(spark)
     tuning.tune(Plans.SMALL if scale is Scale.ALL_FIT else Plans.FEW_ROWS)
     store = _store(request, spark, scale)
     history = history_of(store, _cluster(request, given, capture))
@@ -148,6 +150,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
         say=say,
         tuning=tuning,
         scale=scale,
+        segments=len(capture.of_kind(FileKind.SEGMENT, FileKind.DUMP)),
     )
 
 
@@ -280,9 +283,11 @@ def reopen_run(
 
 def tune_again(run: Run) -> None:
     """Tunes the session of a reopened run, and how its tables are stored, for the size of its input."""
-    sizes = run.tables.read("segments").groupBy("topic").agg(F.sum("bytes").alias("bytes")).collect()
-    of_topics = {row["topic"]: row["bytes"] or 0 for row in sizes}
-    run.scale, run.tuning = scale_of(sum(of_topics.values()), of_topics), Tuning(run.spark)
+    counts = F.sum("bytes").alias("bytes"), F.count("*").alias("segments")
+    topics = run.tables.read("segments").groupBy("topic").agg(*counts).collect()
+    of_topics = {row["topic"]: row["bytes"] or 0 for row in topics}
+    run.segments = sum(row["segments"] for row in topics)
+    run.scale, run.tuning = scale_of(sum(of_topics.values()), of_topics, run.segments), Tuning(run.spark)
     assert isinstance(run.tables, RunStore)
     run.tables = replace(run.tables, store=_of_scale(run.tables.store, run.scale))
 

@@ -23,6 +23,10 @@ MAX_SORTED_ROWS: Final = 200_000
 #: The most rows of batches for which other steps, which only look some of them up, interpret their plans. With 560,000 rows of
 #: 10,000,000 batches, an audit took 161 s with plans that were all interpreted, and 195 s with plans that were all compiled.
 MAX_SCANNED_ROWS: Final = 1_000_000
+#: The most files whose tables are all expected to fit in the driver: each partition has a row in several of them.
+MAX_SMALL_FILES: Final = 20_000
+#: The most segments for which frames about partitions are small enough for broadcasts.
+MAX_BROADCAST_SEGMENTS: Final = 10_000
 
 
 class Scale(Enum):
@@ -33,9 +37,9 @@ class Scale(Enum):
     NONE_NEED = "no table"
 
 
-def scale_of(size: int, of_topics: Mapping[str, int]) -> Scale:
-    """The scale of a capture. `size`: its bytes. `of_topics`: the bytes of each of Kafka's own topics."""
-    if size < SMALL_CAPTURE_BYTES:
+def scale_of(size: int, of_topics: Mapping[str, int], files: int) -> Scale:
+    """The scale of a capture. `size`: its bytes. `of_topics`: the bytes of each of Kafka's own topics. `files`: their number."""
+    if size < SMALL_CAPTURE_BYTES and files <= MAX_SMALL_FILES:
         return Scale.ALL_FIT
     is_few = sum(of_topics.get(topic, 0) for topic in (TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC)) < SMALL_CAPTURE_BYTES
     return Scale.BATCHES_DO_NOT if is_few else Scale.NONE_NEED
@@ -52,4 +56,6 @@ def plans_of(run: Run, step: str) -> Plans:
         return Plans.SMALL if run.scale is Scale.ALL_FIT else Plans.MANY_ROWS
     rows = run.new_batch_rows if SORTING.get(step) else run.batch_rows
     limit = MAX_SORTED_ROWS if step in SORTING else MAX_SCANNED_ROWS
-    return Plans.FEW_ROWS if rows <= limit else Plans.MANY_ROWS
+    if rows > limit:
+        return Plans.MANY_ROWS
+    return Plans.FEW_ROWS if run.segments <= MAX_BROADCAST_SEGMENTS else Plans.MANY_PARTITIONS

@@ -19,6 +19,8 @@ from txnlib.spark.session_settings import setting
 #: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32 << 20
+#: Most rows to keep in plans until the run ends. Spark holds each as objects, and sends all of them to the task of each query.
+KEPT_ROWS: Final = 10_000
 #: Error condition of Spark if a result has more bytes than `spark.driver.maxResultSize`.
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
 #: The setting that says how expressions are carried out, and its value when a session is tuned for few rows (`delta.tuning`).
