@@ -47,6 +47,7 @@ DAMAGE = [
     ((replace(COPY, log_start_offset=5000),), None, False),
     ((replace(COPY, read_from_offset=5000),), None, False),
     ((replace(COPY, is_decoded=False),), None, False),
+    ((replace(COPY, tail="EMPTY_OR_CUT"),), None, False),
 ]
 
 

@@ -15,7 +15,7 @@ from txnlib.render.collect_plan_text import commands
 def copy(topic: str, partition: int, status: str = "COMPLETE", **more: Any) -> dict[str, Any]:
     known = {"topic": topic, "partition": partition, "status": status, "source": "raw:1", "broker": "1", "leader": "1"}
     judged = {"is_leader": True, "is_judged": True, "is_decoded": True, "damaged_offset": None, "high_watermark": 5, "detail": None}
-    return {**known, **judged, **more}
+    return {**known, **judged, "tail": "CLEAN", **more}
 
 
 def missing(topic: str, partition: int, leader: str | None = None) -> dict[str, Any]:
@@ -45,6 +45,9 @@ def test_of_a_whole_capture_nothing_is_to_be_collected():
         pytest.param(missing(STATE, 7, "3"), {}, ("COORDINATOR_MISSING", STATE, 7, "3", 0), id="a coordinator, from its leader"),
         pytest.param(missing(STATE, 7), {}, ("COORDINATOR_MISSING", STATE, 7, None, 0), id="whose leader is not noted"),
         pytest.param(copy(STATE, 7, damaged_offset=9), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="a damaged coordinator"),
+        pytest.param(
+            copy(STATE, 7, "PARTIAL", tail="EMPTY_OR_CUT"), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="perhaps cut"
+        ),
         pytest.param(
             copy(STATE, 7, "PARTIAL", source="console:x"),
             {},

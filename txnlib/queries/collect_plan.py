@@ -34,6 +34,7 @@ _COVERAGE: Final = (
     "is_judged",
     "is_decoded",
     "damaged_offset",
+    "tail",
     "high_watermark",
     "is_nothing_open",
     "status",
@@ -131,6 +132,7 @@ def shows_absence(rows: Sequence[Row]) -> bool:
         row["status"] != "MISSING"
         and row["is_decoded"]
         and row["damaged_offset"] is None
+        and row["tail"] != "EMPTY_OR_CUT"
         and not row["source"].startswith("console:")
         for row in rows
     )

@@ -113,7 +113,7 @@ def _decisions(run: Run, opened: Sequence[Row], timeout_ms: int, audited_ms: int
 
 def _are_coordinators_complete(run: Run) -> bool:
     """Whether every coordinator partition has a copy that proves which ids it does not contain."""
-    columns = ("partition", "status", "is_decoded", "damaged_offset", "source")
+    columns = ("partition", "status", "is_decoded", "damaged_offset", "tail", "source")
     copies: dict[int, list[Row]] = {}
     for row in run.rows("coverage", columns, [("topic", "=", TRANSACTION_STATE_TOPIC)]):
         copies.setdefault(row["partition"], []).append(row)

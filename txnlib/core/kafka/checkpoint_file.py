@@ -5,7 +5,6 @@ Kafka: `CheckpointFile`; formats.md 3.12. Brokers replace the file atomically, s
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -49,13 +48,13 @@ class CheckpointEntries:
 
     def __iter__(self) -> Iterator[Entry]:
         # Line by line, because a file may have millions.
-        lines = io.BytesIO(self._content)
-        version = lines.readline()
+        lines = _lines(self._content)
+        version = next(lines, b"")
         if version and (version.strip() != VERSION or not version.endswith(b"\n")):
             self.problem = f"version {_line(version)!r} of a checkpoint is not known"
         if not version or self.problem is not None:
             return
-        count = lines.readline()
+        count = next(lines, b"")
         position, entries = len(version) + len(count), 0
         odd: tuple[bytes, int] | None = None
         for line in lines:
@@ -74,6 +73,15 @@ class CheckpointEntries:
         if odd is not None:
             self.problem += f"; {_line(odd[0])!r} at byte {odd[1]} is none"
             self.position = odd[1]
+
+
+def _lines(content: bytes) -> Iterator[bytes]:
+    """The lines with their ends."""
+    start = 0
+    while start < len(content):
+        end = content.find(b"\n", start) + 1 or len(content)
+        yield content[start:end]
+        start = end
 
 
 def _line(line: bytes) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import closing
-from operator import ne
 from typing import Final, NamedTuple
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -28,6 +27,8 @@ BATCHES_AHEAD: Final = 32
 #: to settle.
 _BATCHES_TOGETHER: Final = 2 * BATCHES_AHEAD
 _BATCHES_SETTLED: Final = BATCHES_AHEAD
+#: Number of likely payloads in a file to judge one by one. Text of nothing but `Dumping` lines would take time squared.
+_LIKELY_IN_A_FILE: Final = 16
 
 #: Score of a chain for each line, and penalty for missing lines or offsets: two forged lines further on gain nothing, and three
 #: genuine lines outweigh damage.
@@ -315,15 +316,6 @@ class Chain:
         settled = next((index for index in range(1, settled) if straight[index] >= BATCHES_AHEAD), settled)
         self._judged_until = candidates[settled].position if settled < len(candidates) else candidates[-1].position + 1
 
-    def goes_on_in(self, file: DumpedFile) -> bool:
-        """Whether a file begins where this log ends, but in a folder whose path differs in one letter.
-
-        A wrong letter in a `Dumping` line moves a segment to another partition, which hardly begins there by itself.
-        """
-        folders = self.folder, file.folder
-        is_next = self.has_records and file.kind == self.kind == "log" and file.base_offset == self.last_offset + 1
-        return is_next and len(folders[0]) == len(folders[1]) and sum(map(ne, *folders)) == 1
-
     def is_whole(self, *, is_cut: bool) -> bool:
         """Whether all records are printed, if any are. `is_cut`: damage directly before explains missing records."""
         return self.batch is not self.first or self.batch is None if not self.is_deep else is_cut or not self._lacks_record
@@ -360,10 +352,8 @@ class Chain:
                     # In another file, one batch may match by chance, but hardly two, nor one with the next offset.
                     going_on += 2 if batch.base_offset == last_offset + 1 else 1
                     if going_on >= 2:
-                        if files:
-                            return FileLine.LIKELY_PAYLOAD
                         self._goes_on_at = other_position
-                        return FileLine.PAYLOAD
+                        return FileLine.LIKELY_PAYLOAD if files else FileLine.PAYLOAD
                 if is_own:
                     end, last_offset = batch.position + batch.size, batch.last_offset
         return FileLine.GENUINE if self.may_end and has_header else FileLine.DOUBTFUL

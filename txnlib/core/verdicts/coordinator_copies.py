@@ -65,9 +65,12 @@ def _trust(copy: CapturedCopy) -> tuple[bool, bool, bool, int]:
 
 
 def _shows_absence(copy: CapturedCopy) -> bool:
-    """Whether a copy by itself proves which ids have no record in it. It is not known where console text began."""
-    is_console = (copy.source or "").startswith("console:")
-    return copy.is_decoded and not is_console and begins_at_start(copy) and damage_ends_at(copy) is None
+    """Whether a copy by itself proves which ids have no record in it.
+
+    It is not known where console text began, nor whether a text of nothing but first lines was cut.
+    """
+    is_unclear = (copy.source or "").startswith("console:") or copy.tail == "EMPTY_OR_CUT"
+    return copy.is_decoded and not is_unclear and begins_at_start(copy) and damage_ends_at(copy) is None
 
 
 def begins_at_start(copy: CapturedCopy) -> bool:

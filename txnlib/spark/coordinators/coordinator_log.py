@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
-from txnlib.spark.coverage.coverage import shows_absence, survives
+from txnlib.spark.coverage.coverage import survives
+from txnlib.spark.coverage.sound_copies import shows_absence
 from txnlib.spark.joins import broadcast
 
 

@@ -20,6 +20,7 @@ from txnlib.spark.coverage.contradicted_batches import contradicted_batches, epo
 from txnlib.spark.coverage.deleted_topics import with_gone
 from txnlib.spark.coverage.leaders import NO_LEADER, broker
 from txnlib.spark.coverage.roles import with_leader_in_force, with_role
+from txnlib.spark.coverage.sound_copies import with_empty_logs
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
@@ -67,7 +68,7 @@ def coverage(
     copies = _with_contradictions(copies, contradicted)
     copies = settled(_with_leader_epochs(copies, _without_refuted(epochs, contradicted), checkpoints))
     copies = _with_noted_high_watermark(copies, checkpoints, instants)
-    copies = _with_empty_logs(copies)
+    copies = with_empty_logs(copies)
     copies = with_role(with_leader_in_force(copies, metadata_reach_ms, metadata_basis, hides_leaders=hides_leaders))
     copies = _with_known_until(copies)
     copies = settled(_with_judged(_with_status(copies)))
@@ -184,17 +185,6 @@ def paths_of_segments(segments: DataFrame) -> DataFrame:
 def begins_at_snapshot() -> Column:
     """Whether a copy was read only from above its log start on: by scope, or from a snapshot (`readers.snapshot_start`)."""
     return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
-
-
-def shows_absence() -> Column:
-    """Whether a copy of a coordinator partition also proves which ids have no record in it."""
-    is_console = F.col("source").startswith("console:")
-    # A compacted log keeps the name of its first segment.
-    begins = F.coalesce(F.greatest("log_start_offset", "read_from_offset"), F.lit(0)) == 0
-    is_sound = (
-        F.col("is_decoded") & F.col("damaged_offset").isNull() & ~F.coalesce("tail", F.lit("")).isin("CORRUPT", "EMPTY_OR_CUT")
-    )
-    return F.coalesce((F.col("status") != "MISSING") & is_sound & begins & ~is_console, F.lit(False))
 
 
 def survives() -> Column:
@@ -395,12 +385,6 @@ def _with_noted_high_watermark(copies: DataFrame, checkpoints: DataFrame, instan
         .agg(F.max(F.when(is_earlier, F.col("noted_offset"))).alias("noted_high_watermark"))
     )
     return copies.join(highest, on=list(COPY), how="left")
-
-
-def _with_empty_logs(copies: DataFrame) -> DataFrame:
-    """Each copy; a text of nothing but first lines is whole where a high watermark confirms that the log is empty."""
-    is_confirmed = (F.col("tail") == "EMPTY_OR_CUT") & (F.col("noted_high_watermark") == F.col("survives_until"))
-    return copies.withColumn("tail", F.when(is_confirmed, "CLEAN").otherwise(F.col("tail")))
 
 
 def _with_known_until(copies: DataFrame) -> DataFrame:

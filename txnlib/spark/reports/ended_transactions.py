@@ -11,7 +11,7 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.evidence import Owner
 from txnlib.core.verdicts.reason import Reason
-from txnlib.spark.coverage.coverage import shows_absence
+from txnlib.spark.coverage.sound_copies import shows_absence
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
 from txnlib.spark.reports.abort_plan import needs_somebody
