@@ -27,8 +27,6 @@ BATCHES_AHEAD: Final = 32
 #: to settle.
 _BATCHES_TOGETHER: Final = 2 * BATCHES_AHEAD
 _BATCHES_SETTLED: Final = BATCHES_AHEAD
-#: Number of likely payloads in a file to judge one by one. Text of nothing but `Dumping` lines would take time squared.
-_LIKELY_IN_A_FILE: Final = 16
 
 #: Score of a chain for each line, and penalty for missing lines or offsets: two forged lines further on gain nothing, and three
 #: genuine lines outweigh damage.
