@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -234,6 +235,20 @@ def test_no_cell_of_csv_is_a_formula_and_numbers_stay_numbers():
         assert row["names"].lstrip()[0] in "'\\"
         assert row["name"].removeprefix("'").endswith(text.strip())
         assert row["number"] == "-7"
+
+
+@pytest.mark.parametrize(
+    "place", ["late_transactions/*/*.parquet", "late_transactions/_delta_log/*.json", "audit_runs/_delta_log/*.json"]
+)
+def test_a_pipe_in_place_of_a_file_is_named_and_not_waited_for(tmp_path, place):
+    write_run(tmp_path)
+    a_late(tmp_path, "a")
+    file = next(tmp_path.glob(place))
+    file.unlink()
+    os.mkfifo(file)
+    code, out, err = txn_audit(tmp_path, "find-late")
+    assert (code, out) == (2, "")
+    assert f"{file}: it is no regular file" in err
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ class Tables:
 
     def _open(self, name: str) -> DeltaTable:
         if name not in self._opened:
+            _check_regular(f"{self.root}/{name}")
             try:
                 self._opened[name] = DeltaTable(f"{self.root}/{name}", storage_options=_store_options(self.root))
             except TableNotFoundError as error:
@@ -128,6 +129,17 @@ class Tables:
         began_ms = ms(newest["started_at"])
         assert began_ms is not None
         return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
+
+
+def _check_regular(folder: str) -> None:
+    """Raises UnreadableInputError for a named pipe, a device or a socket in the folder of a table: reading it would never end."""
+    waiting = [folder] if os.path.isdir(folder) else []
+    while waiting:
+        for entry in os.scandir(waiting.pop()):
+            if entry.is_dir():
+                waiting.append(entry.path)
+            elif not entry.is_file():
+                raise UnreadableInputError(entry.path, "it is no regular file", "Remove it, and audit the same capture again")
 
 
 #: The environment variable that names the tables.
