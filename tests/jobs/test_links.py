@@ -64,7 +64,7 @@ def test_what_was_not_opened_is_in_quarantine(spark, capture):
 def test_links_are_followed_if_that_is_asked_for(capture, monkeypatch, options, is_read):
     opened = []
 
-    def read(inputs: Sequence[str], *, follow_links: bool) -> None:
+    def read(inputs: Sequence[str], *, follow_links: bool, **_: object) -> None:
         opened.extend(list_capture(inputs, follow_links=follow_links).of_kind(FileKind.SEGMENT))
         raise UsageError("that is all")
 

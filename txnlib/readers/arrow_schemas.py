@@ -65,6 +65,8 @@ TABLES: Final[Mapping[str, Any]] = {
     "producer_snapshots": PRODUCER_SNAPSHOTS,
     "aborted_transactions": ABORTED_TRANSACTIONS,
     "checkpoints": CHECKPOINTS,
+    "live_producers": LIVE_PRODUCERS,
+    "live_transactions": LIVE_TRANSACTIONS,
 }
 
 #: Rows per Arrow batch handed to Spark: enough to amortise the hand-over, little enough to keep a task small.
