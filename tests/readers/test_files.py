@@ -109,3 +109,34 @@ def test_a_torn_packed_file_does_not_stop_the_listing(tmp_path):
         "CUT_LINE",
         "CANNOT_UNPACK",
     ]
+
+
+def test_a_link_put_in_place_of_a_listed_file_is_not_followed(tmp_path):
+    """Neither by an audit that another user's folder deceives, nor if the target looks like a log."""
+    folder, secret = tmp_path / "capture" / "orders-0", tmp_path / "secret"
+    folder.mkdir(parents=True)
+    for offset in (0, 1):
+        (folder / f"{offset:020}.log").write_bytes(to_bytes(T(1, 0, offset, at=offset)))
+    (folder / f"{2:020}.log").symlink_to(folder / f"{1:020}.log")
+    listed = list_capture([str(tmp_path / "capture")]).files
+    secret.write_bytes(to_bytes(T(1, 0, 0, at=0)))
+    (folder / f"{0:020}.log").unlink()
+    (folder / f"{0:020}.log").symlink_to(secret)
+    found = {file.offset: rows("record_batches", file) for file in listed}
+    assert {offset: len(batches) for offset, batches in found.items()} == {0: 0, 1: 1}
+    (segment,) = [row for file in listed if file.offset == 0 for row in rows("segments", file)]
+    assert [each["reason"] for each in segment["unreadable"]] == ["CANNOT_OPEN: it became a link after it was listed"]
+
+
+def test_a_link_that_is_an_input_is_followed(tmp_path):
+    file, link = tmp_path / "orders-0" / f"{0:020}.log", tmp_path / "orders-1" / f"{0:020}.log"
+    for each in (file, link):
+        each.parent.mkdir()
+    file.write_bytes(to_bytes(T(1, 0, 0, at=0)))
+    link.symlink_to(file)
+    (listed,) = list_capture([str(link)]).files
+    assert len(rows("record_batches", listed)) == 1
+
+
+def rows(table, file):
+    return [row for batch in read_table(table, file) for row in batch.to_pylist()]

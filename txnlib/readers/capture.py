@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -66,7 +66,9 @@ class CaptureFile:
     part: Part | None = None
     #: For a REFUSED file, why it is not opened.
     problem: str = ""
-    #: Reached through a link that leads out of the input: no sample of its content is kept.
+    #: Reached through a link; nobody may put one in its place later. And through one that leads out of the input: no sample of its
+    #: content is kept.
+    is_linked: bool = False
     is_outside: bool = False
 
     @property
@@ -239,6 +241,8 @@ class _Found:
         if file is None:
             return
         key = (entry.root, entry.path)
+        if entry.is_linked or entry.path == entry.root:
+            file = replace(file, is_linked=True, is_outside=entry.is_outside)
         if entry.identity is not None:
             other = self._unnamed.get(entry.identity) if entry.is_linked else None
             if file.kind is not FileKind.UNKNOWN:
@@ -271,7 +275,7 @@ def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
     if name in _SILENT_NAMES or (name.endswith(_SILENT_ENDINGS) and not is_metadata_snapshot):
         return None
     if name in LIVE_ANSWERS:
-        return CaptureFile(path, LIVE_ANSWERS[name], _source("raw", folder, base), size, is_outside=entry.is_outside)
+        return CaptureFile(path, LIVE_ANSWERS[name], _source("raw", folder, base), size)
     if name in CHECKPOINTS:
         return _checkpoint(entry, base)
     for pattern, kind in _NUMBERED.items():
@@ -283,19 +287,19 @@ def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
             source = _source("raw", folder.parent, base)
             if int(match[1]) > MAX_INT64:
                 return _refused(entry, base, f"NAME_OUT_OF_RANGE: {match[1]} is above those that Kafka has (int64)")
-            return CaptureFile(path, kind, source, size, topic, partition, int(match[1]), is_outside=entry.is_outside)
+            return CaptureFile(path, kind, source, size, topic, partition, int(match[1]))
         if match and _PARTITION_FOLDER.fullmatch(folder.name):
             return _refused(entry, base, "NAME_OUT_OF_RANGE: the number of its folder is above those that Kafka has (int32)")
     kind_of_text = _kind_of_text(_head(path))
     if kind_of_text is FileKind.DUMP:
         topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
         source = _source("text", folder, base)
-        return CaptureFile(path, FileKind.DUMP, source, size, topic, partition, is_outside=entry.is_outside)
+        return CaptureFile(path, FileKind.DUMP, source, size, topic, partition)
     if kind_of_text is FileKind.CONSOLE:
         partition = partition_in_name(name)
         where = (_source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
-        return CaptureFile(path, FileKind.CONSOLE, *where, is_outside=entry.is_outside)
-    return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size, is_outside=entry.is_outside)
+        return CaptureFile(path, FileKind.CONSOLE, *where)
+    return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
 
 
 def _checkpoint(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
@@ -307,7 +311,7 @@ def _checkpoint(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
     log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name in _OF_PARTITION else folder
     topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
     source = _source("raw", log_dir, base)
-    return CaptureFile(entry.path, FileKind.CHECKPOINT, source, entry.size, topic, partition, is_outside=entry.is_outside)
+    return CaptureFile(entry.path, FileKind.CHECKPOINT, source, entry.size, topic, partition)
 
 
 def _kind_of_text(head: bytes) -> FileKind | None:

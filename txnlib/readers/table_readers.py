@@ -16,6 +16,7 @@ from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.reader_state import AT_START
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 from txnlib.readers.storage import files
+from txnlib.readers.storage.local_files import is_link
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
 
@@ -70,6 +71,8 @@ def read_table(table: str, file: CaptureFile) -> Batches:
     if not may_hold(table, file):
         return
     try:
+        if not file.is_linked and is_link(file.path):
+            raise OSError("it became a link after it was listed")
         batches = READERS[table, file.kind](file)
         yield from map(_without_samples, batches) if file.is_outside else batches
     except READ_ERRORS as error:

@@ -25,7 +25,17 @@ from pyarrow import fs
 
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer, Buffer
-from txnlib.readers.storage.local_files import FOLDER, Entry, FileShrunk, Walk, kind_of, native, open_regular, read_at_most, shown
+from txnlib.readers.storage.local_files import (
+    FOLDER,
+    Entry,
+    FileShrunk,
+    Walk,
+    kind_of,
+    native,
+    open_regular,
+    read_at_most,
+    shown,
+)
 from txnlib.readers.storage.object_stores import CREDENTIALS, SCHEMES, URI, as_os_error, is_remote, remote_file, said, scheme_of
 
 #: Number of bytes of a local file to read at once: few, so that large batches are skipped and the bytes stay in the CPU's cache.

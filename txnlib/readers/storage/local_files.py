@@ -75,6 +75,11 @@ def _byte(value: int) -> str:
 # ---- Opening
 
 
+def is_link(path: str) -> bool:
+    """Whether a local path is a symbolic link; False for a URI."""
+    return os.path.islink(native(path))
+
+
 def open_regular(path: str) -> io.FileIO:
     """A regular file, unbuffered. Raises OSError if it cannot be opened or is not a regular file."""
     name = native(path)
