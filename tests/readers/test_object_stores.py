@@ -102,7 +102,8 @@ def test_a_capture_in_a_store_has_the_same_files_and_notes(uploaded, quickstart)
     }
 
 
-@pytest.mark.parametrize("table", arrow_schemas.TABLES)
+# The sample has no answers of brokers.
+@pytest.mark.parametrize("table", [name for name in arrow_schemas.TABLES if not name.startswith("live_")])
 def test_every_table_reads_the_same_from_a_store(table, uploaded, quickstart):
     here = rows(table, list_capture([str(quickstart)]).files, str(quickstart))
     assert rows(table, list_capture([uploaded]).files, uploaded) == here
