@@ -33,6 +33,8 @@ class FileReader:
         self.lines, self.topic, self.looks_ahead = Lines(lines), topic, looks_ahead
         self.out = Output()
         self.chain: Chain | None = None
+        #: The chain of the file before.
+        self.before: Chain | None = None
         #: The end of the last `Dumping` line, and the log directories of files that are not in doubt.
         self.file_line_end = -1
         self.log_directories: set[str] = set()
@@ -179,9 +181,13 @@ class FileReader:
             self.out.payload -= position - start
             self.out.unreadable(start, text.first_line, UnreadableReason.SIZE_MISMATCH, position - start)
 
+    def returns_to_file_before(self, batch: DumpedBatch) -> bool:
+        """Whether a batch line after a gap continues the file before: the `Dumping` line between them may be of its payload."""
+        return self.before is not None and self.before.has_text and self.before.continues(batch)
+
     def start_file(self, position: int, file: DumpedFile) -> Chain:
         self.out.end_file(self.chain, position)
-        self.chain = Chain(file, self.topic)
+        self.before, self.chain = self.chain, Chain(file, self.topic)
         self.out.values.append(FileStart(position, file))
         return self.chain
 

@@ -139,6 +139,9 @@ class DumpReader(FileReader):
                 return False
             chain = self.start_file(position, DumpedFile())
             is_next = True
+        elif not is_next and self.returns_to_file_before(batch):
+            chain = self.start_file(position, DumpedFile())
+            is_next = False
         elif chain.has_open_text and chain.is_rivalled_at(batch):
             # Either the `Dumping` line of another file is lost, or a payload leads here.
             self.doubt_file(position, line, DumpedFile(), chain)
@@ -170,7 +173,9 @@ class DumpReader(FileReader):
         has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
         if chain.open is not None and chain.open.size is not None and not chain.open.may_end and not chain.open.is_damage:
             return False
-        if chain.batch.is_control or not has_no_contents:
+        if has_no_contents and chain.expects_decoded and not chain.batch.is_control:
+            self.out.unreadable(position, line, UnreadableReason.UNDECODABLE_RECORD)
+        elif chain.batch.is_control or not has_no_contents:
             record = read_record_line(line)
             if record is None or record.timestamp_type != chain.batch.timestamp_type:
                 return False
@@ -249,6 +254,9 @@ class DumpReader(FileReader):
             elif record.text.startswith(b"]") or not record.has_header_keys:
                 # No header keys, so that no other text is possible here.
                 return not contents.strip()
+        if chain.expects_decoded and not batch.is_control:
+            self.out.unreadable(position, record.text, UnreadableReason.UNDECODABLE_RECORD)
+            text_open = OpenText(self.out.end, is_damage=True)
         # Header keys are free text, too, and their size is not printed.
         if text_open is None:
             text_open = OpenText(self.out.end, is_list=record.has_header_keys)
