@@ -5,8 +5,8 @@
 
 Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw_segments.py) and Kafka's own dump tool
 (dump_tool.py), reading text against Polars (dump_text.py), two cores against one (scaling.py), whole audits against the dump tool,
-and their memory (whole_audits.py), judging against the windows alone (judging.py), and a night against a full audit, in a folder
-and in S3 (nights.py).
+and their memory (whole_audits.py), judging against the windows alone (judging.py), a night against a full audit, in a folder
+and in S3 (nights.py), and many partitions against a tenth of them (many_partitions.py).
 `--slopes` measures what docs/scale.md calculates with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
@@ -27,6 +27,7 @@ from textwrap import fill
 import dump_text
 import dump_tool
 import judging
+import many_partitions
 import nights
 import raw_segments
 import scaling
@@ -41,7 +42,7 @@ from ratio_table import Table
 BATCHES = {16_384: 500_000, 500: 4_000_000}
 #: Bytes of a batch -> batches to audit, with a realistic mix of producers.
 AUDITED = {500: 10_000_000, 16_384: 500_000}
-PARTS = ("read", "audits", "judging", "nights")
+PARTS = ("read", "audits", "judging", "nights", "partitions")
 FACTS = (
     "on {machine}; generated captures of {partitions} partitions. The load average was {before:.1f} at the start "
     "and {after:.1f} at the end: the load at the start came from other work, and distorts ratios too."
@@ -104,6 +105,10 @@ def measure(folder: Path, given: argparse.Namespace, tables: list[Table]) -> Non
         sizes = {size: given.batches or batches for size, batches in BATCHES.items()}
         for table in reading(folder, sizes, given.partitions):
             show(table)
+    if "partitions" in parts:
+        show(many_partitions.measure(folder))
+    if set(parts) <= {"read", "partitions"}:
+        return
     small, *audited = mixed(folder, given.audited_batches, given.partitions)
     if "audits" in parts:
         for table in whole_audits.measure(small, audited):

@@ -2,8 +2,9 @@
 
 Damages are digits, cut lines, lost line ends, doubled and lost lines. What no reader can know is left out of the laws by what
 the damage touched: a wrong digit in a batch line changes that batch itself, a lost or cut line at the end of a file looks like
-a file that is shorter, and a payload that imitates the very line that is lost, in contents that cannot be measured, is it. Where damage hides the record line above it, a
-payload that imitates a whole file may be read as a file of its own, but never with the batches of another one.
+a file that is shorter, and a payload that imitates the very line that is lost, in contents that cannot be measured, is it. Where
+damage hides the record line above it, a payload that imitates a whole file may be read as a file of its own, but never with the
+batches of another one.
 """
 
 from __future__ import annotations

@@ -235,10 +235,8 @@ class DumpReader(FileReader):
                 self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, batch)
                 return True
             size = contents_size(record, contents)
-            if size >= 0 and chain.expects_decoded:
-                self.out.unreadable(position, record.text, UnreadableReason.UNDECODABLE_RECORD)
-                chain.open_text(OpenText(self.out.end, is_damage=True))
-                return True
+            if chain.expects_decoded and (size >= 0 or not contents.strip()):
+                break
             if size >= 0:
                 chain.has_text = True
                 passed = pass_over(self.lines, contents, size)
@@ -254,15 +252,17 @@ class DumpReader(FileReader):
             elif record.text.startswith(b"]") or not record.has_header_keys:
                 # No header keys, so that no other text is possible here.
                 return not contents.strip()
-        if chain.expects_decoded and not batch.is_control:
-            self.out.unreadable(position, record.text, UnreadableReason.UNDECODABLE_RECORD)
-            text_open = OpenText(self.out.end, is_damage=True)
-        # Header keys are free text, too, and their size is not printed.
-        if text_open is None:
-            text_open = OpenText(self.out.end, is_list=record.has_header_keys)
-            text_open.add(record.text)
-        chain.open_text(text_open)
+        chain.open_text(text_open or self.text_after(record, chain))
         return True
+
+    def text_after(self, record: RecordLine, chain: Chain) -> OpenText:
+        """The text after a record line without contents to measure. Header keys are free text, too, without a printed size."""
+        if chain.expects_decoded:
+            self.out.unreadable(self.out.end - len(record.text), record.text, UnreadableReason.UNDECODABLE_RECORD)
+            return OpenText(self.out.end, is_damage=True)
+        text = OpenText(self.out.end, is_list=record.has_header_keys)
+        text.add(record.text)
+        return text
 
     def read_marker(self, contents: bytes) -> bool:
         marker = read_marker(contents)
