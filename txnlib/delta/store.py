@@ -7,7 +7,7 @@ was interrupted, and never duplicates rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -29,7 +29,7 @@ from txnlib.delta.constraints import options_of
 from txnlib.delta.session import is_driver_local
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.joins import broadcast
-from txnlib.spark.local_rows import KEPT_ROWS, collect, local_relation
+from txnlib.spark.local_rows import KEPT_ROWS, MAX_BYTES, collect, local_relation
 from txnlib.spark.schemas import CHAIN_COLUMNS, RUN_COLUMNS, TABLES, conform
 
 #: Error conditions of Delta if another writer changed or created the table since a write began.
@@ -184,6 +184,8 @@ class RunStore:
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
     #: The rows that this run wrote, of small tables.
     _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    #: The same, as Arrow.
+    _rows: dict[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
     #: Copies of which earlier rows count, of tables with rows of the log, before `coverage` says it.
     _copies: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
@@ -192,6 +194,12 @@ class RunStore:
         if name not in self._opened:
             self._opened[name] = self._read(name)
         return self._opened[name]
+
+    def rows(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """The rows of this run in a table, in the driver. Only for tables that grow with the cluster."""
+        if name in self._rows and name not in OF_LOG:
+            return self._rows[name].select(columns)
+        return self.read(name).select(*columns).toArrow()
 
     def _read(self, name: str) -> DataFrame:
         written = self.read_written(name)
@@ -248,12 +256,12 @@ class RunStore:
         """The notes on the newest commits to a table, of all runs, newest first."""
         return commit_notes(self.store.spark, self.store.sql_name(name), folder=self._folder_of(name))
 
-    def write(self, name: str, frame: DataFrame) -> None:
+    def write(self, name: str, made: DataFrame | pa.Table) -> None:
         """Replaces the rows of this run in a table in one commit. Creates the table, with comments, if necessary."""
         self._forget(name)
-        rows = self._collected(name, frame)
+        rows = self._collected(name, made) if isinstance(made, DataFrame) else made
         if rows is None:
-            self._save(name, frame, "overwrite")
+            self._save(name, made, "overwrite")
             return
         held = local_relation(self.store.spark, rows, TABLES[name])
         if not self._commit_rows(name, rows, self._replaced(name)):
@@ -261,6 +269,8 @@ class RunStore:
         self._commits[name] = Commit(rows.num_rows, 1, rows.nbytes)
         if rows.num_rows <= KEPT_ROWS:
             self._held[name] = held
+        if rows.nbytes <= MAX_BYTES:
+            self._rows[name] = rows
 
     def _replaced(self, name: str) -> str:
         """The condition on rows that a write of this run replaces."""
@@ -310,7 +320,7 @@ class RunStore:
 
     def _forget(self, name: str) -> None:
         """Clears the caches for a table that is written."""
-        for known in (self._opened, self._commits, self._held):
+        for known in (self._opened, self._commits, self._held, self._rows):
             known.pop(name, None)
 
     def _save(self, name: str, frame: DataFrame, mode: str, *, commit_note: str = "") -> None:

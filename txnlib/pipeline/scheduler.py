@@ -6,13 +6,14 @@ small machine does four at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
-from typing import Final
+from typing import Final, get_args, get_type_hints
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from txnlib.errors import StepError, TxnlibError
@@ -21,6 +22,7 @@ from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
+from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
 from txnlib.spark.schemas import TABLES
 
 #: Steps at a time: enough to keep two cores busy while commits wait for the file system.
@@ -33,7 +35,7 @@ class Table:
 
     name: str
     reads: tuple[str, ...]
-    transform: Callable[[Run], DataFrame]
+    transform: Callable[[Run], DataFrame | pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,33 @@ def table_of(transform: Callable[..., DataFrame], *, after: tuple[str, ...] = ()
         return run.tables.read(name) if name in reads else getattr(run.settings, name)
 
     return Table(transform.__name__, (*reads, *after), lambda run: transform(**{name: argument(run, name) for name in names}))
+
+
+def of_cluster(
+    make: Callable[..., Iterable[object]], *, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]
+) -> Table:
+    """The table of the function's name, which grows with the cluster: a function of the core makes its rows in the driver.
+
+    Each parameter gets the rows of the table of its name, as the dataclass that its type names: `Sequence[Copy]`. Other parameters
+    get the setting of their name. `arguments`: what parameters get instead; of a frame, its rows. `after`: other steps to wait for.
+    """
+    hints, names = get_type_hints(make), signature(make).parameters.keys()
+    reads = tuple(name for name in names if name in TABLES and name not in arguments)
+
+    def argument(run: Run, name: str) -> object:
+        if name in reads:
+            (of,) = get_args(hints[name])
+            return typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
+        given = arguments[name](run) if name in arguments else getattr(run.settings, name)
+        if not isinstance(given, DataFrame):
+            return given
+        (of,) = get_args(hints[name])
+        return typed_rows(given.select(*columns_read(of, given.columns)).toArrow(), of)
+
+    def made(run: Run) -> pa.Table:
+        return arrow_rows(make.__name__, make(**{name: argument(run, name) for name in names}))
+
+    return Table(make.__name__, (*reads, *after), made)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

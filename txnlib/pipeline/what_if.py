@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.delta.commits import Commit
 from txnlib.delta.store import RunStore, Store
+from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import RUN_COLUMNS, TABLES, conform
 
 
@@ -31,6 +34,10 @@ class UnwrittenTables:
         """The rows of this run in a table, without the columns that name the run."""
         return self.frames[name] if name in self.frames else self.written.read(name)
 
+    def rows(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """The same rows, in the driver."""
+        return self.frames[name].select(*columns).toArrow() if name in self.frames else self.written.rows(name, columns)
+
     def is_empty(self, name: str) -> bool:
         """Whether the table has no rows."""
         return self.frames[name].isEmpty() if name in self.frames else self.written.is_empty(name)
@@ -42,9 +49,10 @@ class UnwrittenTables:
         stamps = {"cluster": F.lit(self.written.cluster), "run_id": F.lit(self.run_id)}
         return self.frames[name].withColumns(stamps).select(*RUN_COLUMNS.names, *TABLES[name].names)
 
-    def write(self, name: str, frame: DataFrame) -> None:
-        """Replaces a table by a frame."""
-        self.frames[name] = conform(frame, TABLES[name])
+    def write(self, name: str, made: DataFrame | pa.Table) -> None:
+        """Replaces a table."""
+        is_frame = isinstance(made, DataFrame)
+        self.frames[name] = conform(made, TABLES[name]) if is_frame else local_relation(self.store.spark, made, TABLES[name])
 
     def commit(self, name: str) -> Commit:
         """An unknown number of rows, and no files."""

@@ -8,15 +8,18 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
 
 Typed = TypeVar("Typed")
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @lru_cache
@@ -64,9 +67,23 @@ def typed(of: type[Typed], row: Mapping[str, Any]) -> Typed:
     """A row, as a dictionary, as a dataclass. NULL is None where a field may be None, and else its default."""
     kind: Any = of
     readers = _readers(kind)
-    values = {name: read(value) for name, value in row.items() if (read := readers.get(name)) and value is not None}
+    values = {name: read(value) for name, read in readers.items() if (value := _value(row, name)) is not None}
     absent = {name for name, hint in _hints(kind).items() if name not in values and _is_optional(hint)}
     return of(**values | dict.fromkeys(absent))
+
+
+def _value(row: Mapping[str, Any], name: str) -> Any:
+    """The value of a field: that of its name, or, of `…_ms`, the milliseconds of a timestamp."""
+    if name in row or not name.endswith("_ms"):
+        return row.get(name)
+    at = row.get(name.removesuffix("_ms"))
+    return None if at is None else (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def reader_of(of: Any, name: str) -> Callable[[Any], Any] | None:
+    """What makes a value of a field of a dataclass; None if it is stored as it is."""
+    hint = _of_optional(_hints(of)[name])
+    return _readers(of)[name] if get_origin(hint) is tuple or is_dataclass(hint) or issubclass(hint, Enum) else None
 
 
 @lru_cache

@@ -7,7 +7,6 @@ from txnlib.spark.reports.ended_transactions import ended_transactions
 from txnlib.spark.reports.abort_plan import abort_plan
 from txnlib.spark.reports.partitions import partitions
 from txnlib.spark.reports.blocked_groups import blocked_groups
-from txnlib.spark.reports.brokers import brokers
 from txnlib.spark.reports.broker_clocks import broker_clocks
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.reports.marker_repairs import marker_repairs
@@ -21,7 +20,6 @@ __all__ = [
     "abort_plan",
     "partitions",
     "blocked_groups",
-    "brokers",
     "broker_clocks",
     "transaction_outcomes",
     "marker_repairs",

@@ -1,0 +1,53 @@
+"""Rows of tables as dataclasses of the core, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import pytest
+
+from txnlib.core.instants import NO_INSTANT_MS
+from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
+
+
+class Kind(Enum):
+    ONE = "one"
+
+
+@dataclass(frozen=True)
+class Truncated:
+    leader_epoch: int
+    from_offset: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    topic: str
+    captured_at_ms: int | None
+    truncated: tuple[Truncated, ...] | None
+    status: Kind | None
+
+
+COPIES = [Copy("a", 1_700_000_000_123, (Truncated(1, 2),), Kind.ONE), Copy("b", None, None, None)]
+
+
+def test_rows_come_back_as_they_were() -> None:
+    assert typed_rows(arrow_rows("coverage", COPIES), Copy) == COPIES
+
+
+def test_a_time_that_no_clock_shows_is_null() -> None:
+    (copy,) = typed_rows(arrow_rows("coverage", [Copy("a", NO_INSTANT_MS, None, None)]), Copy)
+    assert copy.captured_at_ms is None
+
+
+def test_a_column_without_a_field_is_null() -> None:
+    assert arrow_rows("coverage", COPIES)["bytes"].to_pylist() == [None, None]
+    assert arrow_rows("coverage", []).num_rows == 0
+
+
+def test_a_field_without_a_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="captured_at_ms"):
+        columns_read(Copy, ["topic", "truncated", "status"])
+    with pytest.raises(ValueError, match="leader_epoch"):
+        arrow_rows("quarantine", [Truncated(1, 2)])

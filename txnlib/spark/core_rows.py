@@ -1,0 +1,100 @@
+"""Rows of tables as dataclasses of the core, and back.
+
+A table that grows with the cluster is made by a function of the core from such rows. A dataclass lists the columns that its
+function reads or writes. In the core, time is in epoch ms: the field of a TIMESTAMP `known_until` is `known_until_ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar, cast
+
+import pyarrow as pa
+
+from txnlib.core.instants import clock_ms
+from txnlib.core.schema import TABLES as CATALOGUE
+from txnlib.core.schema import Array, Column, Scalar, Struct, Type
+from txnlib.readers.arrow_schemas import commented_schema
+from txnlib.spark.typed_rows import reader_of
+
+Typed = TypeVar("Typed")
+
+MS: Final = "_ms"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def columns_read(of: Any, known: Sequence[str]) -> list[str]:
+    """The columns that a dataclass reads, among those of a table. Raises ValueError for a field without a column."""
+    return [_column_of(field.name, known) for field in fields(of)]
+
+
+def _column_of(field: str, known: Sequence[str]) -> str:
+    if field in known:
+        return field
+    if field.endswith(MS) and field.removesuffix(MS) in known:
+        return field.removesuffix(MS)
+    raise ValueError(f"no column for the field {field}")
+
+
+def typed_rows(rows: pa.Table, of: Callable[..., Typed]) -> list[Typed]:
+    """The rows of a table as dataclasses, each field from the column of its name."""
+    names = [field.name for field in fields(cast(Any, of))]
+    values = [_values(rows[_column_of(name, rows.column_names)], reader_of(of, name)) for name in names]
+    return [of(*row) for row in zip(*values, strict=True)]
+
+
+def _values(column: pa.ChunkedArray, read: Callable[[Any], Any] | None) -> list[Any]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
+    values = column.to_pylist()
+    return values if read is None else [None if value is None else read(value) for value in values]
+
+
+def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
+    """Rows of the core as rows of a table of the catalogue. A column without a field is NULL.
+
+    Raises ValueError for a field without a column.
+    """
+    columns, made = CATALOGUE[name].columns, list(rows)
+    getters = _getters(columns, type(made[0])) if made else {}
+    schema = commented_schema(columns)
+    arrays = [
+        pa.array([_stored(column.type, get(row)) for row in made], schema.field(column.name).type)
+        if (get := getters.get(column.name))
+        else pa.nulls(len(made), schema.field(column.name).type)
+        for column in columns
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _getters(columns: Sequence[Column], of: Any) -> Mapping[str, Callable[[Any], Any]]:
+    known = [column.name for column in columns]
+    return {_column_of(field.name, known): _getter(field.name) for field in fields(of)}
+
+
+def _getter(name: str) -> Callable[[Any], Any]:
+    return lambda row: getattr(row, name)
+
+
+def _stored(kind: Type, value: Any) -> Any:
+    """A value of the core as Arrow takes it. A time that no clock shows is NULL."""
+    if value is None:
+        return None
+    match kind:
+        case Scalar.TIMESTAMP:
+            ms = clock_ms(value)
+            return None if ms is None else _EPOCH + timedelta(milliseconds=ms)
+        case Scalar.STRING:
+            return str(getattr(value, "value", value))
+        case Scalar():
+            return value
+        case Array(element):
+            return [_stored(element, each) for each in value]
+        case Struct(members):
+            return {member.name: _stored(member.type, _member(value, member.name)) for member in members}
+
+
+def _member(value: Any, name: str) -> Any:
+    return getattr(value, name) if hasattr(value, name) else getattr(value, f"{name}{MS}")
