@@ -113,8 +113,8 @@ def test_only_what_is_decoded_shows_up_to_when_a_coordinator_is_known():
     shallow = replace(COPY, is_decoded=False, known_until_ms=ONE + 5)
     assert standing_of(of(FOLLOWER, shallow)).known_until_ms == NOON
     assert standing_of(of(replace(COPY, known_until_ms=None))).known_until_ms is None
-    assert standing_of(of(replace(FOLLOWER, captured_ms=ONE - 5), shallow)).captured_ms == ONE - 5
-    assert standing_of(of(replace(COPY, captured_ms=None))).captured_ms is None
+    assert standing_of(of(replace(FOLLOWER, captured_at_ms=ONE - 5), shallow)).captured_ms == ONE - 5
+    assert standing_of(of(replace(COPY, captured_at_ms=None))).captured_ms is None
     assert standing_of(of(replace(COPY, is_instant_assumed=True), FOLLOWER)).is_assumed is False
 
 

@@ -137,7 +137,7 @@ def test_the_time_of_an_end_may_be_as_late_as_its_copy():
 
 def test_an_untimed_end_is_as_late_as_the_newest_copy_that_shows_it():
     untimed = replace(LOST, completed_ms=None, prepared_ms=None)
-    facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, captured_ms=NOON),)),))
+    facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, captured_at_ms=NOON),)),))
     assert evidence(replace(DOSSIER, decisions=(untimed,)), facts).at_coordinator.ended_ms == NOON
     gone = replace(FACTS, coordinators=())
     assert evidence(replace(DOSSIER, decisions=(untimed,)), gone).at_coordinator.ended_ms == NO_INSTANT_MS
@@ -405,9 +405,9 @@ def test_a_topic_with_the_same_partition_number_is_another_place():
     ],
 )
 def test_a_write_after_the_coordinators_copy_is_one_between_the_copies(written, taken, expected):
-    older = replace(COPY, captured_ms=ONE - 10 * MINUTE, known_until_ms=ONE - 10 * MINUTE)
+    older = replace(COPY, captured_at_ms=ONE - 10 * MINUTE, known_until_ms=ONE - 10 * MINUTE)
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(older,)),))
-    copies = (replace(COPY, captured_ms=taken, newest_stamp_ms=None),)
+    copies = (replace(COPY, captured_at_ms=taken, newest_stamp_ms=None),)
     found = evidence(DOSSIER, facts, last_timestamp_ms=written, copies=copies).on_partition
     assert found.is_written_after_coordinator is expected
 

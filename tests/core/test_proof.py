@@ -24,7 +24,7 @@ from tests.support.dossier_samples import (
     failing,
     judged,
 )
-from txnlib.core.verdicts.dossier import SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.dossier import SiblingMarkers, TruncatedEpoch, TruncatedMarker
 from txnlib.core.verdicts.evidence import Election, Thresholds
 from txnlib.core.verdicts.proof import STATEMENTS, Statement
 
@@ -97,7 +97,7 @@ def test_it_is_open_now_only_by_the_whole_copy_of_a_certain_leader(copy, span, s
 @pytest.mark.parametrize(
     ("copy", "reason"),
     [
-        ({"answered_stable_offset": 51, "answered_ms": ONE}, "BROKER_ANSWERED_OTHERWISE"),
+        ({"answered_stable_offset": 51, "answered_at_ms": ONE}, "BROKER_ANSWERED_OTHERWISE"),
         ({"gap_offset": 60}, "PARTITION_LOG_INCOMPLETE"),
         ({"damaged_offset": 60}, "PARTITION_LOG_INCOMPLETE"),
         ({"ends": "SHORT"}, "PARTITION_LOG_INCOMPLETE"),
@@ -110,7 +110,7 @@ def test_what_contradicts_that_it_is_open_makes_it_unknown(copy, reason):
 
 
 def test_an_answer_below_its_first_batch_is_a_witness():
-    row = judged(copy={"answered_stable_offset": 50, "answered_ms": ONE})
+    row = judged(copy={"answered_stable_offset": 50, "answered_at_ms": ONE})
     assert row.safe_to_abort
     assert "answered a last stable offset of 50" in row.safety[0].witnesses[-1]
 
@@ -160,7 +160,7 @@ def test_before_3_0_only_an_id_that_is_gone_for_good_is_safe():
 
 
 def test_the_last_write_precedes_the_coordinators_copy():
-    older = {"captured_ms": ONE - 10 * MINUTE, "known_until_ms": ONE - 10 * MINUTE, "newest_stamp_ms": NOON}
+    older = {"captured_at_ms": ONE - 10 * MINUTE, "known_until_ms": ONE - 10 * MINUTE, "newest_stamp_ms": NOON}
     row = judged(coordinator_copy=older)
     assert row.safe_to_abort  # a stamp behind the last batch is older than that copy
     late = replace(SPAN.stamps[0], behind_last_ms=ONE - MINUTE)
@@ -222,7 +222,8 @@ def compacted(**changes):
     return judged(**changes)
 
 
-TAIL = replace(COPY, source="raw:2", broker="2", is_judged=False, truncated_from=60, end_offset=70)
+CUT = (TruncatedEpoch(leader_epoch=3, from_offset=60),)
+TAIL = replace(COPY, source="raw:2", broker="2", is_judged=False, truncated=CUT, end_offset=70)
 #: Changes beside a compacted history -> what is said.
 LOSS = [
     ({"copy": {"leader_epoch": 4}}, "leaders changed since"),
@@ -495,15 +496,15 @@ def test_a_verdict_other_than_hanging_fails_the_second_statement_without_a_witne
 
 @pytest.mark.parametrize(("written", "is_safe"), [(ONE - 10 * MINUTE, True), (ONE - 10 * MINUTE + 1, False), (None, False)])
 def test_a_write_is_older_than_a_copy_of_the_same_instant(written, is_safe):
-    older = {"captured_ms": ONE - 10 * MINUTE, "known_until_ms": ONE - 10 * MINUTE, "newest_stamp_ms": NOON}
+    older = {"captured_at_ms": ONE - 10 * MINUTE, "known_until_ms": ONE - 10 * MINUTE, "newest_stamp_ms": NOON}
     row = judged(coordinator_copy=older, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=written),)})
     assert row.safety[1].holds is is_safe
 
 
 def test_without_the_instant_of_a_coordinators_copy_nothing_precedes_it():
-    assert not judged(coordinator_copy={"captured_ms": None}).safety[1].holds
+    assert not judged(coordinator_copy={"captured_at_ms": None}).safety[1].holds
     assert (
-        judged(coordinator_copy={"captured_ms": ONE}, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)})
+        judged(coordinator_copy={"captured_at_ms": ONE}, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)})
         .safety[1]
         .holds
     )
@@ -576,7 +577,7 @@ def test_a_promise_counts_from_the_last_write(written):
 def test_a_copy_that_was_taken_after_its_noted_instant_promises_no_time(stamp, is_promised):
     """What it shows may have begun after that instant."""
     unproven = {"stamps": (replace(SPAN.stamps[0], behind_ms=None),)}
-    later = {"captured_ms": stamp, "known_until_ms": stamp}
+    later = {"captured_at_ms": stamp, "known_until_ms": stamp}
     row = judged(span=unproven, copy={"newest_stamp_ms": stamp}, coordinator_copy=later)
     assert (row.safe_from_ms is not None) is is_promised
     assert failing(row) == ["IS_OLD_ENOUGH"]

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 from tests.support.dossier_samples import CLAIM, COPY, DECISION, DOSSIER, FACTS, FOO, LOST, MARKER, MINUTE, NOON, ORPHAN, SPAN
 from tests.support.frames import frame
 from txnlib.core.instants import clock_ms
-from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, SiblingMarkers, TruncatedMarker
-from txnlib.core.verdicts.evidence import Election, ProducerIdBlock
+from txnlib.core.verdicts.cluster_facts import with_cluster
+from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, PartitionFacts, SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.evidence import Election
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.spark import offset_buckets
 from txnlib.spark.local_rows import arrow_schema, local_relation
@@ -100,11 +101,10 @@ FULL = replace(
     open=(
         replace(
             SPAN,
-            elections=(Election(offset=4, at_ms=NOON, leader=None, leader_epoch=2, is_unclean=True),),
+            copies=(),
             siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
             truncated_markers=(TruncatedMarker(broker="2", offset=7, type="COMMIT"),),
             earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
-            block=ProducerIdBlock(first_producer_id=1, last_producer_id=2, broker_id=3),
         ),
     ),
     decisions=(DECISION, replace(LOST, partitions=None)),
@@ -118,7 +118,7 @@ def frame_of(spark, dossiers: list[Dossier]):
 
 
 def test_a_dossier_survives_the_way_through_a_frame(spark):
-    given = [FULL, ORPHAN, Dossier(producer_id=1, open=())]
+    given = [FULL, replace(ORPHAN, open=()), Dossier(producer_id=1, open=())]
     rows = frame_of(spark, given).toArrow().to_pylist()
     assert [typed(Dossier, row) for row in rows] == given
 
@@ -137,6 +137,10 @@ def test_a_field_that_no_class_has_is_refused():
 # ---- Two runners
 
 
+#: Of each partition: offset of a gap, and alarms.
+OF_PARTITIONS = [(None, ()), (90, ("X",))]
+
+
 def random_dossier(random: Random, producer_id: int) -> Dossier:
     spans = tuple(
         replace(
@@ -145,8 +149,7 @@ def random_dossier(random: Random, producer_id: int) -> Dossier:
             start_offset=random.randrange(30, 80),
             markers=(MARKER,) if random.random() < 0.5 else (),
             last_timestamp_ms=random.choice([NOON, NOON + 59 * MINUTE, -1, None]),
-            alarms=("X",) if random.random() < 0.2 else (),
-            copies=(replace(COPY, gap_offset=random.choice([None, None, 90])),),
+            copies=(),
         )
         for partition in range(1, random.randrange(2, 4))
     )
@@ -161,12 +164,14 @@ def test_the_driver_and_tasks_judge_alike(spark):
     random = Random(5)
     given = [random_dossier(random, producer_id) for producer_id in range(60)]
     gathered = frame_of(spark, given)
+    of_partitions = [PartitionFacts(copies=(replace(COPY, gap_offset=gap),), alarms=alarms) for gap, alarms in OF_PARTITIONS]
+    facts = replace(FACTS, partitions={("foo", number): of for number, of in enumerate(of_partitions, 1)})
     found = [
-        sorted(judged_rows(gathered, FACTS, most_on_driver=most).collect(), key=lambda row: (row["producer_id"], row["partition"]))
+        sorted(judged_rows(gathered, facts, most_on_driver=most).collect(), key=lambda row: (row["producer_id"], row["partition"]))
         for most in (60, 59)
     ]
     assert found[0] == found[1]
-    judged = [row for dossier in given for row in judge_dossier(dossier, FACTS)]
+    judged = [row for dossier in given for row in judge_dossier(with_cluster(dossier, facts), facts)]
     assert {(row.producer_id, row.partition, row.verdict, row.reason, row.safe_to_abort) for row in judged} == {
         (row["producer_id"], row["partition"], row["verdict"], row["reason"], row["safe_to_abort"]) for row in found[0]
     }

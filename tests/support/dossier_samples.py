@@ -30,6 +30,8 @@ ONE = NOON + 60 * MINUTE
 FOO = Place(topic="foo", partition=5)
 
 COPY = CapturedCopy(
+    topic="foo",
+    partition=5,
     source="raw:1",
     broker="1",
     topic_id="AAAA",
@@ -47,8 +49,8 @@ COPY = CapturedCopy(
     read_from_offset=0,
     high_watermark=100,
     noted_high_watermark=100,
-    checkpointed_ms=ONE,
-    captured_ms=ONE,
+    checkpointed_at_ms=ONE,
+    captured_at_ms=ONE,
     newest_stamp_ms=ONE - MINUTE,
     known_until_ms=ONE,
     is_instant_assumed=False,

@@ -6,12 +6,12 @@ small machine does four at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
-from typing import Final, get_args, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -50,47 +50,32 @@ class Decision:
 Step = Table | Decision
 
 
-def table_of(transform: Callable[..., DataFrame], *, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]) -> Table:
-    """The table of the transform's name. Each parameter of the transform gets the table, or else the setting, of its name.
+def table_of(transform: Callable[..., Any], *, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]) -> Table:
+    """The table of the transform's name. Each parameter gets the table of its name, or else the setting of its name.
 
-    `arguments`: what other parameters get. `after`: other steps to wait for, because they change the settings or a table.
+    Its type says how it gets a table: as DataFrame, or, if the table grows with the cluster, as rows in the driver
+    (`Sequence[Copy]`, where Copy is a dataclass of the columns that are needed). It returns a frame, or rows as dataclasses.
+    `arguments`: what parameters get instead; rows may be given as frame. `after`: other steps to wait for.
     """
-    names = signature(transform).parameters.keys()
+    hints, names = get_type_hints(transform), signature(transform).parameters.keys()
+    kinds = {name: get_args(hints[name])[0] for name in names if get_origin(hints[name]) is Sequence}
     reads = tuple(name for name in names if name in TABLES and name not in arguments)
 
     def argument(run: Run, name: str) -> object:
-        if name in arguments:
-            return arguments[name](run)
-        return run.tables.read(name) if name in reads else getattr(run.settings, name)
-
-    return Table(transform.__name__, (*reads, *after), lambda run: transform(**{name: argument(run, name) for name in names}))
-
-
-def of_cluster(
-    make: Callable[..., Iterable[object]], *, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]
-) -> Table:
-    """The table of the function's name, which grows with the cluster: a function of the core makes its rows in the driver.
-
-    Each parameter gets the rows of the table of its name, as the dataclass that its type names: `Sequence[Copy]`. Other parameters
-    get the setting of their name. `arguments`: what parameters get instead; of a frame, its rows. `after`: other steps to wait for.
-    """
-    hints, names = get_type_hints(make), signature(make).parameters.keys()
-    reads = tuple(name for name in names if name in TABLES and name not in arguments)
-
-    def argument(run: Run, name: str) -> object:
+        if name in reads and name not in kinds:
+            return run.tables.read(name)
         if name in reads:
-            (of,) = get_args(hints[name])
-            return typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
+            return typed_rows(run.tables.rows(name, columns_read(kinds[name], TABLES[name].names)), kinds[name])
         given = arguments[name](run) if name in arguments else getattr(run.settings, name)
-        if not isinstance(given, DataFrame):
+        if name not in kinds or not isinstance(given, DataFrame):
             return given
-        (of,) = get_args(hints[name])
-        return typed_rows(given.select(*columns_read(of, given.columns)).toArrow(), of)
+        return typed_rows(given.select(*columns_read(kinds[name], given.columns)).toArrow(), kinds[name])
 
-    def made(run: Run) -> pa.Table:
-        return arrow_rows(make.__name__, make(**{name: argument(run, name) for name in names}))
+    def made(run: Run) -> DataFrame | pa.Table:
+        rows = transform(**{name: argument(run, name) for name in names})
+        return rows if isinstance(rows, DataFrame) else arrow_rows(transform.__name__, rows)
 
-    return Table(make.__name__, (*reads, *after), made)
+    return Table(transform.__name__, (*reads, *after), made)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

@@ -19,7 +19,7 @@ from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Decision, Step, Table, of_cluster, table_of
+from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
 from txnlib.readers.capture import Capture, FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.readers.table_readers import may_hold
@@ -305,7 +305,7 @@ def _unless_none(table: Table, read: str, wanted: Callable[[DataFrame], DataFram
 REPORT: Final[tuple[Step, ...]] = (
     table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=earlier_rows_of("open_transactions")),
     table_of(partitions),
-    of_cluster(brokers),
+    table_of(brokers),
     table_of(broker_clocks),
     table_of(transaction_outcomes),
     _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),

@@ -7,7 +7,7 @@ function reads or writes. In the core, time is in epoch ms: the field of a TIMES
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar, cast
 
@@ -39,17 +39,25 @@ def _column_of(field: str, known: Sequence[str]) -> str:
 
 
 def typed_rows(rows: pa.Table, of: Callable[..., Typed]) -> list[Typed]:
-    """The rows of a table as dataclasses, each field from the column of its name."""
-    names = [field.name for field in fields(cast(Any, of))]
-    values = [_values(rows[_column_of(name, rows.column_names)], reader_of(of, name)) for name in names]
-    return [of(*row) for row in zip(*values, strict=True)]
+    """The rows of a table as dataclasses, each field from the column of its name. NULL is the field's default, or else None."""
+    each = fields(cast(Any, of))
+    columns = [rows[_column_of(field.name, rows.column_names)] for field in each]
+    values = [_values(column, reader_of(of, field.name), _default(field)) for column, field in zip(columns, each, strict=True)]
+    names = [field.name for field in each]
+    return [of(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
 
 
-def _values(column: pa.ChunkedArray, read: Callable[[Any], Any] | None) -> list[Any]:
+def _default(field: Field[Any]) -> Any:
+    return None if field.default is MISSING else field.default
+
+
+def _values(column: pa.ChunkedArray, read: Callable[[Any], Any] | None, default: Any) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
     values = column.to_pylist()
-    return values if read is None else [None if value is None else read(value) for value in values]
+    if read is not None:
+        return [default if value is None else read(value) for value in values]
+    return values if default is None else [default if value is None else value for value in values]
 
 
 def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:

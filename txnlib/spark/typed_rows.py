@@ -17,6 +17,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
 
+from txnlib.core.verdicts.dossier import OF_CLUSTER
+
 Typed = TypeVar("Typed")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +26,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @lru_cache
 def struct_of(of: Any) -> StructType:
-    """The Spark type of a dataclass: int is LONG, an enum is its value, a tuple is an array. Everything may be NULL."""
+    """The Spark type of a dataclass: int is LONG, an enum is its value, a tuple is an array. Everything may be NULL.
+
+    Fields that tables of the cluster show (`dossier.OF_CLUSTER`) are no part of it.
+    """
     return StructType([StructField(name, _data_type(hint)) for name, hint in _hints(of).items()])
 
 
@@ -42,7 +47,7 @@ def _data_type(hint: Any) -> DataType:
 @lru_cache
 def _hints(of: Any) -> dict[str, Any]:
     hints = get_type_hints(of)
-    return {field.name: hints[field.name] for field in fields(of)}
+    return {field.name: hints[field.name] for field in fields(of) if field.metadata != OF_CLUSTER}
 
 
 def _of_optional(hint: Any) -> Any:
@@ -111,5 +116,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [plain(each) for each in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {name: plain(getattr(value, name)) for name in _hints(type(value))}
     return value

@@ -52,7 +52,7 @@ def standing_of(coordinator: CoordinatorPartition) -> Standing:
             (copy.known_until_ms for copy in copies if copy.is_decoded and copy.known_until_ms is not None), default=None
         ),
         captured_ms=max(
-            (copy.captured_ms for copy in copies if _shows_absence(copy) and copy.captured_ms is not None), default=None
+            (copy.captured_at_ms for copy in copies if _shows_absence(copy) and copy.captured_at_ms is not None), default=None
         ),
         is_assumed=all(copy.is_instant_assumed for copy in copies),
         damaged_offset=damaged,

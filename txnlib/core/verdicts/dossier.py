@@ -7,11 +7,14 @@ Times are epoch ms.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, ProducerIdBlock, Thresholds
 
+#: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).
+OF_CLUSTER: Final[Mapping[str, bool]] = {"is_of_cluster": True}
 #: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has millions.
 MOST_MARKERS: Final = 200
 
@@ -25,9 +28,19 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TruncatedEpoch:
+    """A leader epoch, and the first offset that a newer leader truncated."""
+
+    leader_epoch: int | None
+    from_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedCopy:
     """A row of `coverage`: a copy of a partition, with the names of its columns."""
 
+    topic: str = ""
+    partition: int = 0
     source: str | None = None
     broker: str | None = None
     topic_id: str | None = None
@@ -39,16 +52,15 @@ class CapturedCopy:
     leader_basis: str | None = None
     leader_epoch: int | None = None
     checkpoint_leader_epoch: int | None = None
-    #: The lowest offset that a newer leader truncated.
-    truncated_from: int | None = None
+    truncated: tuple[TruncatedEpoch, ...] | None = None
     end_offset: int | None = None
     survives_until: int | None = None
     log_start_offset: int | None = None
     read_from_offset: int | None = None
     high_watermark: int | None = None
     noted_high_watermark: int | None = None
-    checkpointed_ms: int | None = None
-    captured_ms: int | None = None
+    checkpointed_at_ms: int | None = None
+    captured_at_ms: int | None = None
     newest_stamp_ms: int | None = None
     known_until_ms: int | None = None
     is_instant_assumed: bool = True
@@ -56,9 +68,15 @@ class CapturedCopy:
     damaged_offset: int | None = None
     tail: str | None = None
     is_decoded: bool = False
+    is_deleted: bool | None = None
     status: str = "MISSING"
-    answered_ms: int | None = None
+    answered_at_ms: int | None = None
     answered_stable_offset: int | None = None
+
+    @property
+    def truncated_from(self) -> int | None:
+        """The lowest offset that a newer leader truncated."""
+        return min((each.from_offset for each in self.truncated or ()), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,17 +191,18 @@ class OpenSpan:
     markers: tuple[WrittenMarker, ...] = ()
     checks: tuple[CheckedBatch, ...] = ()
     stamps: tuple[EpochStamps, ...] = ()
-    copies: tuple[CapturedCopy, ...] = ()
     truncated_markers: tuple[TruncatedMarker, ...] = ()
     siblings: tuple[SiblingMarkers, ...] = ()
     clocks: tuple[ClockDifference, ...] = ()
     #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is behind.
     clock_lag_ms: int | None = None
-    elections: tuple[Election, ...] = ()
-    block: ProducerIdBlock | None = None
     earlier: tuple[EarlierAudit, ...] = ()
+    copies: tuple[CapturedCopy, ...] = field(default=(), metadata=OF_CLUSTER)
+    elections: tuple[Election, ...] = field(default=(), metadata=OF_CLUSTER)
+    #: The newest block of producer ids that contains the producer id.
+    block: ProducerIdBlock | None = field(default=None, metadata=OF_CLUSTER)
     #: Names of findings of severity ERROR or CRITICAL about the partition.
-    alarms: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = field(default=(), metadata=OF_CLUSTER)
 
     @property
     def judged_copy(self) -> CapturedCopy:
@@ -265,6 +284,16 @@ class Dossier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFacts:
+    """What the tables of the cluster show about a partition."""
+
+    copies: tuple[CapturedCopy, ...] = ()
+    elections: tuple[Election, ...] = ()
+    #: Names of findings of severity ERROR or CRITICAL about the partition.
+    alarms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorPartition:
     """A partition of `__transaction_state`: its copies, and what compaction left of its log."""
 
@@ -298,6 +327,8 @@ class ClusterFacts:
     coordinators: tuple[CoordinatorPartition, ...] = field(default=())
     fenced: tuple[FencedBroker, ...] = ()
     lowered: tuple[LoweredFeature, ...] = ()
+    partitions: Mapping[tuple[str, int], PartitionFacts] = field(default_factory=dict)
+    blocks: tuple[ProducerIdBlock, ...] = ()
 
     def coordinator(self, partition: int | None) -> CoordinatorPartition | None:
         """A partition of `__transaction_state`; None if it is not known."""

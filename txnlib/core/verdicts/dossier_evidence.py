@@ -112,7 +112,7 @@ def _coordinator_side(
     holes = [each.hole_ms for each in facts.coordinators if each.hole_ms is not None]
     state = None if claim is None or claim.state is None else BY_KAFKA_NAME[claim.state]
     high_watermark = None if best is None else best.high_watermark
-    captures = [each.best.captured_ms if each.best else None for each in wanted]
+    captures = [each.best.captured_at_ms if each.best else None for each in wanted]
     side = CoordinatorSide(
         owner=Owner.NOBODY if claim is None else Owner(claim.owner),
         transactional_id=None if claim is None else claim.transactional_id,

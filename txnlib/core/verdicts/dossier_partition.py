@@ -73,7 +73,7 @@ def partition_side(
         stamped_before_ms=stamped_before,
         stamped_after_ms=stamped_after,
         hides_stamps=snapshot_from is not None and stamped_before is None,
-        checkpointed_ms=copy.checkpointed_ms if _is_above(copy.high_watermark, span.start_offset) else None,
+        checkpointed_ms=copy.checkpointed_at_ms if _is_above(copy.high_watermark, span.start_offset) else None,
         gap_offset=copy.gap_offset if _is_above(copy.gap_offset, span.start_offset) else None,
         known_until_ms=copy.known_until_ms,
         captured_at_ms=_captured_by(copy),
@@ -94,12 +94,12 @@ def partition_side(
         newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
         clocks_differ_ms=max(CLOCKS_DIFFER_MS, clocks.differ_ms) if matches else CLOCKS_DIFFER_MS,
         written_after_ms=before_last,
-        written_checkpointed_ms=copy.checkpointed_ms if _is_above(copy.high_watermark, last_offset) else None,
+        written_checkpointed_ms=copy.checkpointed_at_ms if _is_above(copy.high_watermark, last_offset) else None,
         is_written_again=last_offset > span.start_offset,
         written_before_ms=latest_bound_ms((each.behind_last_ms for each in span.stamps), floor_last, lag),
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
         answered_stable_offset=copy.answered_stable_offset,
-        answered_ms=copy.answered_ms,
+        answered_ms=copy.answered_at_ms,
         is_stable_offset_raised=not _is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=first.partition_leader_epoch if first else None,
         newest_leader_epoch=max((epoch for epoch in epochs if epoch is not None), default=None),
@@ -138,8 +138,8 @@ def _is_between(written: int | None, copied: int | None, captured: int | None) -
 def _captured_by(copy: CapturedCopy) -> int | None:
     """The latest instant at which a copy can have been taken: it is not older than its newest broker stamp."""
     stamp = clock_ms(copy.newest_stamp_ms)
-    if copy.captured_ms is None or stamp is None or stamp <= copy.captured_ms + CLOCKS_DIFFER_MS:
-        return copy.captured_ms
+    if copy.captured_at_ms is None or stamp is None or stamp <= copy.captured_at_ms + CLOCKS_DIFFER_MS:
+        return copy.captured_at_ms
     return stamp
 
 

@@ -5,6 +5,7 @@ Here is only what selects rows and sums them up, because logs are large. What fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -14,8 +15,10 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
+    CapturedCopy,
     CheckedBatch,
     Claim,
     ClockDifference,
@@ -28,7 +31,6 @@ from txnlib.core.verdicts.dossier import (
     TruncatedMarker,
     WrittenMarker,
 )
-from txnlib.core.verdicts.evidence import ProducerIdBlock
 from txnlib.readers.header_columns import PAGE
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, packed, single_batches
@@ -37,14 +39,14 @@ from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.coverage.coverage import survives
 from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast
-from txnlib.spark.local_rows import settled
+from txnlib.spark.local_rows import local_rows, settled
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import open_spans
-from txnlib.spark.reports.cluster_facts import alarms_of, copies_of_partitions, elections_of, is_alarming
-from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION
-from txnlib.spark.typed_rows import struct, struct_of
+from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, TRUNCATED
+from txnlib.spark.typed_rows import plain, struct, struct_of
 
 _SPAN: Final = list(OPEN_TRANSACTION)
+_COPY: Final = "topic string, partition int, source string"
 
 
 def dossiers(
@@ -53,37 +55,29 @@ def dossiers(
     coordinator_states: DataFrame,
     transactions: DataFrame,
     producer_id_owners: DataFrame,
-    coverage: DataFrame,
     checked_batches: DataFrame,
     findings: DataFrame,
-    partition_assignments: DataFrame,
-    producer_id_blocks: DataFrame,
+    copies: Sequence[CapturedCopy],
     earlier: DataFrame | None = None,
 ) -> DataFrame:
-    """One row per producer id with an open transaction. Columns: those of Dossier.
+    """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster show.
 
     `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
     opened = settled(_opened(producer_spans))
     places = settled(opened.groupBy("producer_id").agg(F.collect_set(F.struct(*TOPIC_PARTITION)).alias("places")))
     here = settled(opened.select(*TOPIC_PARTITION).distinct())
-    judged = coverage.where("is_judged").select(*TOPIC_PARTITION, "source")
+    spark = producer_spans.sparkSession
+    judged = local_rows(spark, [(each.topic, each.partition, each.source) for each in copies if each.is_judged], _COPY)
     located = opened.join(broadcast(judged), on=list(TOPIC_PARTITION), how="left")
     of_spans = (
         _checks(located, checked_batches),
         stamps_around(located, record_batches),
-        _truncated_markers(opened, record_batches, coverage),
+        _truncated_markers(opened, record_batches, copies),
         _siblings(opened, producer_spans, transactions),
-        _blocks(opened, producer_id_blocks),
         _earlier(opened, earlier),
     )
-    of_partitions = (
-        copies_of_partitions(coverage.join(broadcast(here), on=list(TOPIC_PARTITION), how="left_semi")),
-        elections_of(partition_assignments.join(broadcast(here), on=list(TOPIC_PARTITION), how="left_semi")),
-        _clocks(here, transactions),
-        _clock_lags(here, transactions, producer_spans),
-        alarms_of(findings, *TOPIC_PARTITION),
-    )
+    of_partitions = (_clocks(here, transactions), _clock_lags(here, transactions, producer_spans))
     spans = opened.join(broadcast(_markers(opened, producer_spans)), on=list(PRODUCER), how="left")
     for part in of_spans:
         spans = spans.join(broadcast(part), on=_SPAN, how="left")
@@ -225,10 +219,14 @@ def _around_points(points: DataFrame, record_batches: DataFrame) -> DataFrame:
     ).where(F.col("at").isNotNull())
 
 
-def _truncated_markers(opened: DataFrame, record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
+def _truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CapturedCopy]) -> DataFrame:
     """The markers of the producers in what a newer leader truncated, above each start, in any copy. Columns: _SPAN, ..."""
-    cut = coverage.where(F.col("truncated").isNotNull() & ~F.coalesce("is_deleted", F.lit(False)))
-    cut = cut.select(*COPY, "broker", "truncated")
+    rows = [
+        (copy.topic, copy.partition, copy.source, copy.broker, [plain(each) for each in copy.truncated])
+        for copy in copies
+        if copy.truncated is not None and not copy.is_deleted
+    ]
+    cut = local_rows(opened.sparkSession, rows, f"{_COPY}, broker string, truncated {TRUNCATED.simpleString()}")
     markers = record_batches.where(F.col("is_control") & F.col("control_type").isNotNull())
     lost = (
         markers.join(broadcast(cut), on=list(COPY))
@@ -320,14 +318,6 @@ def _clock_lags(here: DataFrame, transactions: DataFrame, producer_spans: DataFr
     return lags.groupBy(*TOPIC_PARTITION).agg(F.when(is_agreed, quartiles[0]).otherwise(F.min("lag")).alias("clock_lag_ms"))
 
 
-def _blocks(opened: DataFrame, producer_id_blocks: DataFrame) -> DataFrame:
-    """The newest block that contains the producer id. Columns: _SPAN, block."""
-    block = struct(ProducerIdBlock, {"at_ms": F.unix_millis("allocated_at")})
-    is_in = F.col("producer_id").between(F.col("first_producer_id"), F.col("last_producer_id"))
-    joined = opened.select(*_SPAN).join(broadcast(producer_id_blocks), on=is_in)
-    return joined.groupBy(*_SPAN).agg(F.max(block).alias("block"))
-
-
 def _earlier(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
     """The earlier audits that saw each transaction. Columns: _SPAN, earlier."""
     if earlier is None:
@@ -402,6 +392,11 @@ def _decisions(places: DataFrame, transactions: DataFrame) -> DataFrame:
     }
     kept = newest.where(F.col("rank") <= MOST_MARKERS).groupBy("producer_id")
     return kept.agg(F.collect_list(struct(CoordinatorDecision, fields)).alias("decisions"))
+
+
+def is_alarming() -> Column:
+    """Whether a finding forbids an abort of what it names."""
+    return F.col("severity").isin(*ALARMING) | (F.col("name") == ALARMING_FINDING)
 
 
 def _named_in_findings(places: DataFrame, ids: DataFrame, findings: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ are few, else in Python tasks. Both run the same function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,17 +15,27 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.findings.application import application_of, compiled
+from txnlib.core.verdicts.cluster_facts import (
+    AssignmentRow,
+    BlockRow,
+    BrokerSessionRow,
+    CoordinatorLog,
+    PartitionAlarm,
+    SettingRow,
+    cluster_facts,
+    with_cluster,
+)
 from txnlib.core.verdicts.coordinator_copies import Coordinators
-from txnlib.core.verdicts.dossier import ClusterFacts, Dossier
+from txnlib.core.verdicts.dossier import CapturedCopy, ClusterFacts, Dossier
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.core.verdicts.reason import Verdict
-from txnlib.spark.instants import instant
+from txnlib.spark.core_rows import typed_rows
+from txnlib.spark.instants import instant, latest_ms
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.reports.cluster_facts import cluster_facts
-from txnlib.spark.reports.dossiers import dossiers
-from txnlib.spark.schemas import HANGING_TRANSACTIONS, LATE_TRANSACTIONS, OPEN_TRANSACTIONS, conform
+from txnlib.spark.reports.dossiers import dossiers, is_alarming
+from txnlib.spark.schemas import HANGING_TRANSACTIONS, LATE_TRANSACTIONS, OPEN_TRANSACTIONS, TOPIC_PARTITION, conform
 from txnlib.spark.typed_rows import plain, struct_of, typed
 
 #: Most dossiers that the driver judges by itself, at about a millisecond each. A damaged log may leave a million producers open.
@@ -38,13 +48,13 @@ def open_transactions(
     coordinator_states: DataFrame,
     transactions: DataFrame,
     producer_id_owners: DataFrame,
-    coverage: DataFrame,
+    coverage: Sequence[CapturedCopy],
     checked_batches: DataFrame,
     findings: DataFrame,
-    partition_assignments: DataFrame,
-    broker_sessions: DataFrame,
-    cluster_settings: DataFrame,
-    producer_id_blocks: DataFrame,
+    partition_assignments: Sequence[AssignmentRow],
+    broker_sessions: Sequence[BrokerSessionRow],
+    cluster_settings: Sequence[SettingRow],
+    producer_id_blocks: Sequence[BlockRow],
     *,
     thresholds: Thresholds,
     kafka_version: str | None,
@@ -66,20 +76,20 @@ def open_transactions(
         coordinator_states,
         transactions,
         producer_id_owners,
-        coverage,
         checked_batches,
         findings,
-        partition_assignments,
-        producer_id_blocks,
+        coverage,
         earlier,
     )
+    alarms = findings.where(is_alarming()).select("name", *TOPIC_PARTITION).distinct()
     facts = cluster_facts(
         coverage,
-        coordinator_states,
-        findings,
+        typed_rows(_coordinator_logs(coordinator_states).toArrow(), CoordinatorLog),
+        typed_rows(alarms.toArrow(), PartitionAlarm),
         partition_assignments,
         broker_sessions,
         cluster_settings,
+        producer_id_blocks,
         thresholds=thresholds,
         kafka_version=kafka_version,
         transaction_version=transaction_version,
@@ -88,6 +98,16 @@ def open_transactions(
         hides_elections=hides_elections,
     )
     return conform(_as_table(judged_rows(gathered, facts, application_patterns)), OPEN_TRANSACTIONS)
+
+
+def _coordinator_logs(coordinator_states: DataFrame) -> DataFrame:
+    """One row per coordinator partition with records. Columns: those of CoordinatorLog."""
+    return coordinator_states.groupBy(F.col("coordinator_partition").alias("partition")).agg(
+        F.max("coordinator_epoch").alias("newest_coordinator_epoch"),
+        F.max("offset").alias("last_offset"),
+        F.max("hole_offset").alias("hole_offset"),
+        F.max(latest_ms("hole_ms")).alias("hole_ms"),
+    )
 
 
 def judged_rows(
@@ -111,7 +131,8 @@ def _judge(
         begin_task()
         coordinators, patterns = Coordinators.of(facts), compiled(application_patterns)
         for batch in batches:
-            judged = [each for row in batch.to_pylist() for each in judge_dossier(typed(Dossier, row), facts, coordinators)]
+            gathered = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
+            judged = [each for dossier in gathered for each in judge_dossier(dossier, facts, coordinators)]
             rows = [plain(replace(each, application=_application(each.transactional_id, patterns))) for each in judged]
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 

@@ -1,0 +1,130 @@
+"""What the tables of the cluster show about partitions, coordinators and producer ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from tests.support.dossier_samples import COPY, DOSSIER, FACTS, SPAN
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.cluster_facts import (
+    MOST_EVENTS,
+    AssignmentRow,
+    BlockRow,
+    BrokerSessionRow,
+    CoordinatorLog,
+    PartitionAlarm,
+    SettingRow,
+    cluster_facts,
+    with_cluster,
+)
+from txnlib.core.verdicts.dossier import ClusterFacts, PartitionFacts, TruncatedEpoch
+from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature
+
+STATE = AssignmentRow(
+    topic="foo",
+    partition=5,
+    topic_id="AAAA",
+    leader=1,
+    leader_epoch=0,
+    is_unclean=False,
+    since_offset=None,
+    since_ms=None,
+    until_ms=None,
+)
+FENCED = BrokerSessionRow(broker_id=1, is_fenced=True, since_offset=9, since_ms=90)
+LEVEL = SettingRow(scope="FEATURE", name="transaction.version", value="2", since_offset=None, since_ms=None)
+
+
+def facts(copies=(), logs=(), alarms=(), states=(), sessions=(), settings=(), blocks=()) -> ClusterFacts:
+    return cluster_facts(
+        copies,
+        logs,
+        alarms,
+        states,
+        sessions,
+        settings,
+        blocks,
+        thresholds=FACTS.thresholds,
+        kafka_version=None,
+        transaction_version=None,
+        count_basis="GIVEN",
+        is_metadata_confirmed=False,
+    )
+
+
+def elections(*states: AssignmentRow) -> list[Election]:
+    return list(facts(states=states).partitions["foo", 5].elections)
+
+
+def test_only_another_leader_or_leader_epoch_is_an_election() -> None:
+    same = replace(STATE, since_offset=4, since_ms=40)
+    lost = replace(STATE, since_offset=6, since_ms=60, leader=None)
+    found = elections(lost, same, STATE)
+    assert [(each.offset, each.leader, each.is_first) for each in found] == [(None, 1, True), (6, None, False)]
+    assert [each.until_ms for each in found] == [40, None]
+
+
+def test_a_state_ends_with_the_next_one_else_when_its_row_says() -> None:
+    after = replace(STATE, since_offset=6, since_ms=60, leader=2, until_ms=90)
+    assert [each.until_ms for each in elections(replace(STATE, until_ms=50), after)] == [60, 90]
+
+
+def test_a_topic_that_was_created_again_has_a_first_leader_again() -> None:
+    again = replace(STATE, topic_id="BBBB", since_offset=6, since_ms=60)
+    assert [(each.topic_id, each.is_first) for each in elections(STATE, again)] == [("AAAA", True), ("BBBB", True)]
+
+
+def test_the_newest_elections_are_kept_in_order_whatever_the_order_of_rows() -> None:
+    states = [replace(STATE, since_offset=number, leader_epoch=number) for number in range(MOST_EVENTS + 20)]
+    Random(3).shuffle(states)
+    assert [each.offset for each in elections(*states)] == list(range(20, MOST_EVENTS + 20))
+
+
+def test_a_broker_is_fenced_if_it_was_not_before() -> None:
+    alive, again = replace(FENCED, is_fenced=False, since_offset=3), replace(FENCED, since_offset=12)
+    assert facts(sessions=[again, FENCED, alive]).fenced == (FencedBroker(offset=9, at_ms=90, broker=1),)
+    assert facts(sessions=[FENCED, replace(alive, broker_id=2)]).fenced == ()
+    assert facts(sessions=[replace(alive, is_fenced=None), FENCED]).fenced == ()
+
+
+def test_a_feature_is_lowered_if_its_level_was_higher_before() -> None:
+    lowered, raised = (replace(LEVEL, value=level, since_offset=offset, since_ms=70) for level, offset in (("1", 7), ("2", 8)))
+    assert facts(settings=[raised, lowered, LEVEL]).lowered == (LoweredFeature(offset=7, at_ms=70, level_before=2, level=1),)
+    assert facts(settings=[LEVEL, replace(lowered, name="group.version")]).lowered == ()
+
+
+def test_copies_of_deleted_topics_show_nothing() -> None:
+    known = facts(copies=[COPY, replace(COPY, source="raw:2", is_deleted=True)])
+    assert known.partitions == {("foo", 5): PartitionFacts(copies=(COPY,))}
+
+
+def test_a_checkpoint_is_lost_where_most_copies_have_theirs() -> None:
+    without = replace(COPY, checkpoint_leader_epoch=None)
+    text = replace(without, source="text:1")
+    assert facts(copies=[COPY, COPY, without, text, text]).has_epoch_checkpoints
+    assert not facts(copies=[COPY, without]).has_epoch_checkpoints
+
+
+def test_a_coordinator_has_its_copies_its_log_and_its_alarms() -> None:
+    copy = replace(COPY, topic=TRANSACTION_STATE_TOPIC, partition=7)
+    log = CoordinatorLog(partition=7, newest_coordinator_epoch=3, last_offset=80)
+    alarms = [PartitionAlarm(name=name, topic=TRANSACTION_STATE_TOPIC, partition=7) for name in ("B", "A", "B")]
+    (found,) = facts(copies=[copy, COPY], logs=[log, CoordinatorLog(partition=8)], alarms=alarms).coordinators
+    assert (found.partition, found.copies, found.newest_coordinator_epoch, found.alarms) == (7, (copy,), 3, ("A", "B"))
+
+
+def test_a_span_gets_the_facts_of_its_partition_and_the_newest_block_of_its_producer_id() -> None:
+    producer_id = DOSSIER.producer_id
+    old = BlockRow(offset=3, allocated_at_ms=30, first_producer_id=0, last_producer_id=producer_id, broker_id=1)
+    new = replace(old, offset=5, first_producer_id=producer_id, broker_id=2)
+    other = replace(old, offset=9, first_producer_id=producer_id + 1, last_producer_id=producer_id + 9)
+    bare = replace(DOSSIER, open=(replace(SPAN, copies=()), replace(SPAN, copies=(), partition=6)))
+    here, elsewhere = with_cluster(bare, facts(copies=[COPY], blocks=[other, new, old])).open
+    assert (here.copies, here.block) == ((COPY,), new.block)
+    assert (elsewhere.copies, elsewhere.block) == ((), new.block)
+
+
+def test_the_lowest_truncated_offset_of_a_copy_counts() -> None:
+    cut = tuple(TruncatedEpoch(leader_epoch=epoch, from_offset=offset) for epoch, offset in ((3, 60), (2, 40)))
+    assert [replace(COPY, truncated=each).truncated_from for each in (cut, (), None)] == [40, None, None]
