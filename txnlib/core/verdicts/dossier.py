@@ -1,8 +1,8 @@
 """The dossier of a producer id: the facts on its open transactions.
 
-Spark gathers the facts (`spark.reports.dossiers`), the core judges them (`judge_dossier`). Each fact is listed once, here: schemas
-are derived from these classes. Facts are what tables show; what follows from them is decided elsewhere. None means "not known".
-Times are epoch ms.
+Spark gathers the facts of logs (`spark.reports.dossiers`), the core adds those of the cluster (`cluster_facts`) and judges them
+(`judge_dossier`). Each fact is listed once, here: schemas are derived from these classes. Facts are what tables show; what follows
+from them is decided elsewhere. None means "not known". Times are epoch ms.
 """
 
 from __future__ import annotations
