@@ -62,7 +62,7 @@ def test_only_another_leader_or_leader_epoch_is_an_election() -> None:
     lost = replace(STATE, since_offset=6, since_ms=60, leader=None)
     found = elections(lost, same, STATE)
     assert [(each.offset, each.leader, each.is_first) for each in found] == [(None, 1, True), (6, None, False)]
-    assert [each.until_ms for each in found] == [40, None]
+    assert [each.until_ms for each in found] == [60, None]
 
 
 def test_a_state_ends_with_the_next_one_else_when_its_row_says() -> None:

@@ -68,6 +68,16 @@ def struct(of: Any, given: Mapping[str, Column | str] | None = None) -> Column:
     return F.struct(*[value.cast(kind).alias(name) for name, value, kind in zip(columns, each, kinds, strict=True)])
 
 
+def struct_sql(of: Any, given: Mapping[str, str] | None = None) -> str:
+    """`struct` as SQL: the fields of a dataclass as one struct, each an expression. One not given is the column of its name."""
+    unknown = (given or {}).keys() - _hints(of).keys()
+    if unknown:
+        raise ValueError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
+    columns = {name: name for name in _hints(of)} | dict(given or {})
+    values = [f"'{field.name}', CAST({columns[field.name]} AS {field.dataType.simpleString()})" for field in struct_of(of)]
+    return f"named_struct({', '.join(values)})"
+
+
 def typed(of: type[Typed], row: Mapping[str, Any]) -> Typed:
     """A row, as a dictionary, as a dataclass. NULL is None where a field may be None, and else its default."""
     kind: Any = of

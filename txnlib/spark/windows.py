@@ -36,16 +36,6 @@ def before_now(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, -1)
 
 
-def markers_of_producer_downwards() -> WindowSpec:
-    """The markers of one producer on one partition, the newest first."""
-    return Window.partitionBy(*TOPIC_PARTITION, "producer_id").orderBy(F.desc("marker_offset"))
-
-
-def decisions_of_producer_downwards() -> WindowSpec:
-    """The decided transactions of one producer id, the newest first."""
-    return Window.partitionBy("producer_id").orderBy(F.desc("last_record_offset"), "transactional_id")
-
-
 def pieces() -> WindowSpec:
     """The pieces of one leader epoch of a partition in offset order: ranges of offsets, split at points."""
     return Window.partitionBy(*TOPIC_PARTITION, "leader_epoch").orderBy("bucket", "cut")
@@ -202,21 +192,6 @@ def states_of_assignment() -> WindowSpec:
 def changes_of_setting() -> WindowSpec:
     """The values of one setting, in order."""
     return Window.partitionBy("scope", "scope_name", "name").orderBy("at_offset", "is_in_snapshot")
-
-
-def assignments_of_partition() -> WindowSpec:
-    """The stored states of one partition of one topic id, in order; what only a snapshot shows comes first."""
-    return Window.partitionBy("topic_id", *TOPIC_PARTITION).orderBy(F.col("since_offset").asc_nulls_first())
-
-
-def sessions_of_broker() -> WindowSpec:
-    """The stored states of one broker, in order; what only a snapshot shows comes first."""
-    return Window.partitionBy("broker_id").orderBy(F.col("since_offset").asc_nulls_first())
-
-
-def values_of_setting() -> WindowSpec:
-    """The stored values of one setting, in order; what only a snapshot shows comes first."""
-    return Window.partitionBy("scope", "scope_name", "name").orderBy(F.col("since_offset").asc_nulls_first())
 
 
 def changes_of_broker() -> WindowSpec:

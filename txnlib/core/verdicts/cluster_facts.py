@@ -192,22 +192,24 @@ def _elections(partition_assignments: Sequence[AssignmentRow]) -> dict[tuple[str
     found: dict[tuple[str, int], list[Election]] = defaultdict(list)
     of_topics = grouped(partition_assignments, lambda each: (each.topic_id, each.topic, each.partition))
     for (topic_id, topic, partition), states in of_topics.items():
-        before: AssignmentRow | None = None
         states.sort(key=_since)
-        for state, after in zip(states, [*states[1:], None], strict=True):
-            if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch):
-                election = Election(
-                    offset=state.since_offset,
-                    at_ms=state.since_ms,
-                    leader=state.leader,
-                    leader_epoch=state.leader_epoch,
-                    is_unclean=bool(state.is_unclean),
-                    until_ms=after.since_ms if after and after.since_ms is not None else state.until_ms,
-                    topic_id=topic_id,
-                    is_first=before is None,
-                )
-                found[topic, partition].append(election)
-            before = state
+        changes = [
+            state
+            for before, state in zip([None, *states], states, strict=False)
+            if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)
+        ]
+        for state, after in zip(changes, [*changes[1:], None], strict=True):
+            election = Election(
+                offset=state.since_offset,
+                at_ms=state.since_ms,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                is_unclean=bool(state.is_unclean),
+                until_ms=after.since_ms if after and after.since_ms is not None else state.until_ms,
+                topic_id=topic_id,
+                is_first=state is changes[0],
+            )
+            found[topic, partition].append(election)
     return found
 
 

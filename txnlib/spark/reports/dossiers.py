@@ -6,15 +6,15 @@ Here is only what selects rows and sums them up, because logs are large. What fo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.instants import NO_INSTANT_MS
+from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
-from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -37,16 +37,21 @@ from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divide
 from txnlib.spark.coordinators.clock_differences import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.coverage.coverage import survives
-from txnlib.spark.instants import clock_ms, latest_ms
-from txnlib.spark.joins import broadcast
+from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import broadcast, broadcasting
 from txnlib.spark.local_rows import local_rows, settled
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, TRUNCATED
-from txnlib.spark.typed_rows import plain, struct, struct_of
+from txnlib.spark.typed_rows import plain, struct, struct_sql
 
 _SPAN: Final = list(OPEN_TRANSACTION)
 _COPY: Final = "topic string, partition int, source string"
+#: The columns of the `open_transactions` of earlier audits.
+_EARLIER: Final = (
+    "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at timestamp, "
+    "topic_id string, first_batch_crc long"
+)
 
 
 def dossiers(
@@ -64,75 +69,272 @@ def dossiers(
 
     `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
-    opened = settled(_opened(producer_spans))
-    places = settled(opened.groupBy("producer_id").agg(F.collect_set(F.struct(*TOPIC_PARTITION)).alias("places")))
-    here = settled(opened.select(*TOPIC_PARTITION).distinct())
     spark = producer_spans.sparkSession
+    opened = settled(spark.sql(OPENED, spans=open_spans(producer_spans)))
     judged = local_rows(spark, [(each.topic, each.partition, each.source) for each in copies if each.is_judged], _COPY)
     located = opened.join(broadcast(judged), on=list(TOPIC_PARTITION), how="left")
-    of_spans = (
-        _checks(located, checked_batches),
-        stamps_around(located, record_batches),
-        _truncated_markers(opened, record_batches, copies),
-        _siblings(opened, producer_spans, transactions),
-        _earlier(opened, earlier),
-    )
-    of_partitions = (_clocks(here, transactions), _clock_lags(here, transactions, producer_spans))
-    spans = opened.join(broadcast(_markers(opened, producer_spans)), on=list(PRODUCER), how="left")
-    for part in of_spans:
-        spans = spans.join(broadcast(part), on=_SPAN, how="left")
-    for part in of_partitions:
-        spans = spans.join(broadcast(part), on=list(TOPIC_PARTITION), how="left")
-    # A marker of the part of a log that earlier runs read, or that text does not show as a span of its own.
-    before = F.col("marker_before")
-    lone = F.array(struct(WrittenMarker, {name: before[name] for name in _MARKER_BEFORE} | {"first_offset": F.lit(None)}))
-    markers = F.coalesce("markers", F.when(before.isNotNull(), lone))
-    gathered = spans.groupBy("producer_id").agg(F.collect_list(struct(OpenSpan, {"markers": markers})).alias("open"))
-    claims = settled(_claims(places, producer_id_owners, coordinator_states))
-    ids = claims.select("producer_id", F.explode("claims.transactional_id").alias("transactional_id"))
-    for part in (claims, _decisions(places, transactions), _named_in_findings(places, ids, findings)):
-        gathered = gathered.join(broadcast(part), on="producer_id", how="left")
-    return gathered.select(struct(Dossier).alias("dossier")).select("dossier.*")
-
-
-_MARKER_BEFORE: Final = ("offset", "type", "epoch", "coordinator_epoch", "ms")
-
-
-def _opened(producer_spans: DataFrame) -> DataFrame:
-    return open_spans(producer_spans).select(
-        *PRODUCER,
-        F.col("first_offset").alias("start_offset"),
-        "last_offset",
-        F.col("producer_epoch").alias("first_epoch"),
-        "state.producer_epoch",
-        "state.coordinator_epoch",
-        "first_timestamp_ms",
-        F.col("state.last_timestamp").alias("last_timestamp_ms"),
-        "is_broker_clock",
-        "is_start_exact",
-        "records",
-        "marker_before",
+    hints = {"/* of spans */": broadcasting(spark, *_OF_SPANS), "/* of producers */": broadcasting(spark, *_OF_PRODUCERS)}
+    return spark.sql(
+        reduce(lambda text, place: text.replace(place, hints[place]), hints, GATHERED),
+        opened=broadcast(opened),
+        located=broadcast(located),
+        stamps=stamps_around(located, record_batches),
+        truncated_markers=_truncated_markers(opened, record_batches, copies),
+        producer_spans=producer_spans,
+        checked_batches=checked_batches,
+        transactions=transactions,
+        producer_id_owners=producer_id_owners,
+        coordinator_states=coordinator_states,
+        last_records=last_records(coordinator_states),
+        findings=findings,
+        earlier=local_rows(spark, (), _EARLIER) if earlier is None else earlier,
     )
 
 
-# ---- On the partition
+OPENED: Final = """
+SELECT topic, partition, producer_id, first_offset AS start_offset, last_offset, producer_epoch AS first_epoch,
+  state.producer_epoch AS producer_epoch, state.coordinator_epoch AS coordinator_epoch, first_timestamp_ms,
+  state.last_timestamp AS last_timestamp_ms, is_broker_clock, is_start_exact, records, marker_before
+FROM {spans}
+"""
 
 
-def _markers(opened: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """The newest markers of each producer on the partitions where it has something open. Columns: PRODUCER, markers."""
-    own = opened.select(*PRODUCER).distinct()
-    written = producer_spans.where(F.col("marker_offset").isNotNull()).join(broadcast(own), on=list(PRODUCER), how="left_semi")
-    newest = written.withColumn("rank", F.row_number().over(windows.markers_of_producer_downwards()))
-    fields = {name: F.col(f"marker_{name}") for name in _MARKER_BEFORE}
-    marker = struct(WrittenMarker, fields)
-    kept = newest.where(F.col("rank") <= MOST_MARKERS).groupBy(*PRODUCER)
-    return kept.agg(F.sort_array(F.collect_list(marker)).alias("markers"))
+def _clock_ms(ms: str) -> str:
+    """`core.instants.clock_ms` as SQL."""
+    return f"CASE WHEN {ms} BETWEEN {FIRST_MS} AND {LAST_MS} THEN {ms} END"
 
 
-def _checks(located: DataFrame, checked_batches: DataFrame) -> DataFrame:
-    key = [*_SPAN, "source"]
-    own = checked_batches.join(broadcast(located.select(*key)), on=key, how="left_semi")
-    return own.groupBy(*_SPAN).agg(F.collect_list(struct(CheckedBatch)).alias("checks"))
+def _latest_ms(ms: str) -> str:
+    """`core.instants.latest_ms` as SQL."""
+    return f"CASE WHEN NOT ({ms} BETWEEN {FIRST_MS} AND {LAST_MS}) THEN {NO_INSTANT_MS} ELSE {ms} END"
+
+
+def _among_places(partitions: str) -> str:
+    """The partitions on which the producer has something open, as SQL; a transaction may have thousands of others."""
+    return f"filter({partitions}, place -> array_contains(places, place))"
+
+
+_MARKER: Final = {name: f"marker_{name}" for name in ("offset", "type", "epoch", "coordinator_epoch", "ms")}
+_MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in _MARKER} | {"first_offset": "NULL"}
+#: The condition on findings that forbid an abort of what they name.
+ALARMING_FINDINGS: Final = f"(severity IN {ALARMING} OR name = '{ALARMING_FINDING}')"
+_LAG: Final = f"{_clock_ms('marker.marker_ms')} - unix_millis(decision.decided)"
+_SIBLING: Final = {
+    "topic": "of_topic",
+    "partition": "of_partition",
+    "newest_unexplained_commit_ms": "commit.ms",
+    "newest_unexplained_commit_coordinator_epoch": "commit.coordinator_epoch",
+}
+_EARLIER_AUDIT: Final = {"as_of_ms": "unix_millis(as_of)", "copied_ms": "unix_millis(copied_at)"}
+_DECISION: Final = {
+    "first_epoch": "producer_epoch",
+    "coordinator_epoch": "decided_coordinator_epoch",
+    "partitions": _among_places("partitions"),
+    "start_ms": "unix_millis(start)",
+    "said_ms": "unix_millis(decided)",
+    "prepared_ms": "unix_millis(prepared)",
+    "completed_ms": "unix_millis(completed)",
+}
+#: A marker of the part of a log that earlier runs read, or that text does not show as a span of its own.
+_LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct_sql(WrittenMarker, _MARKER_BEFORE)}) END"
+
+_OPEN: Final = {"markers": f"coalesce(markers.markers, {_LONE_MARKER})"}
+
+#: What is gathered about each span and its partition, and about each producer id.
+_OF_SPANS: Final = ("markers", "checks", "stamps", "truncated_markers", "siblings", "seen", "clocks", "lags")
+_OF_PRODUCERS: Final = ("claims", "decisions", "named")
+
+GATHERED: Final = f"""
+WITH places AS (SELECT producer_id, collect_set(struct(topic, partition)) AS places FROM {{opened}} GROUP BY producer_id),
+here AS (SELECT DISTINCT topic, partition FROM {{opened}}),
+
+-- The newest markers of each producer on the partitions where it has something open.
+markers AS (
+  SELECT topic, partition, producer_id, sort_array(collect_list({struct_sql(WrittenMarker, _MARKER)})) AS markers
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY topic, partition, producer_id ORDER BY marker_offset DESC) AS rank
+    FROM {{producer_spans}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id)
+    WHERE marker_offset IS NOT NULL
+  )
+  WHERE rank <= {MOST_MARKERS}
+  GROUP BY topic, partition, producer_id
+),
+checks AS (
+  SELECT topic, partition, producer_id, start_offset, collect_list({struct_sql(CheckedBatch)}) AS checks
+  FROM {{checked_batches}} LEFT SEMI JOIN {{located}} USING (topic, partition, producer_id, start_offset, source)
+  GROUP BY topic, partition, producer_id, start_offset
+),
+
+-- What the markers of each producer on each other partition show. A marker is explained if a coordinator's transaction has it.
+explained AS (
+  SELECT DISTINCT producer_id, marker.topic AS of_topic, marker.partition AS of_partition, marker.marker_offset,
+    true AS is_explained
+  FROM (
+    SELECT producer_id, explode(markers) AS marker
+    FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id)
+    WHERE partitions IS NOT NULL
+  )
+  WHERE marker.marker_offset IS NOT NULL
+),
+elsewhere AS (
+  SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition, marker_type,
+    marker_coordinator_epoch, is_explained IS NULL AS is_unexplained, {_latest_ms("marker_ms")} AS ms,
+    coalesce({_clock_ms("marker_ms")}, {NO_INSTANT_MS}) AS committed_ms,
+    (of_topic != opened.topic OR of_partition != opened.partition) AND marker_type = 'COMMIT'
+      AND marker_epoch >= opened.producer_epoch AS is_commit
+  FROM (
+    SELECT producer_id, topic AS of_topic, partition AS of_partition, marker_offset, marker_type, marker_epoch,
+      marker_coordinator_epoch, marker_ms
+    FROM {{producer_spans}} WHERE marker_offset IS NOT NULL
+  )
+  JOIN {{opened}} AS opened USING (producer_id)
+  LEFT JOIN explained USING (producer_id, of_topic, of_partition, marker_offset)
+),
+siblings AS (
+  SELECT topic, partition, producer_id, start_offset, collect_list({struct_sql(SiblingMarkers, _SIBLING)}) AS siblings
+  FROM (
+    SELECT topic, partition, producer_id, start_offset, of_topic, of_partition,
+      max(CASE WHEN is_unexplained THEN ms END) AS newest_unexplained_ms,
+      max(CASE WHEN is_unexplained AND marker_type = 'COMMIT'
+        THEN struct(ms, marker_coordinator_epoch AS coordinator_epoch) END) AS commit,
+      bool_or(is_commit) AS is_committed,
+      max(CASE WHEN is_commit THEN committed_ms END) AS committed_ms,
+      max(CASE WHEN is_commit AND is_unexplained THEN ms END) AS unexplained_commit_ms
+    FROM elsewhere
+    GROUP BY topic, partition, producer_id, start_offset, of_topic, of_partition
+  )
+  GROUP BY topic, partition, producer_id, start_offset
+),
+
+-- The earlier audits that saw each transaction.
+seen AS (
+  SELECT topic, partition, producer_id, start_offset,
+    collect_set({struct_sql(EarlierAudit, _EARLIER_AUDIT)}) AS earlier
+  FROM {{earlier}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id, start_offset)
+  GROUP BY topic, partition, producer_id, start_offset
+),
+
+-- How the clock of each partition's leader compares with those of coordinators.
+clocks AS (
+  SELECT topic, partition, collect_list({struct_sql(ClockDifference, {"offset_ms": "coalesce(offset_ms, 0)"})}) AS clocks
+  FROM (
+    SELECT topic, partition, coordinator_partition, max(clock_offset_ms) AS offset_ms, max(clocks_differ_ms) AS differ_ms
+    FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}}) LEFT SEMI JOIN here USING (topic, partition)
+    GROUP BY topic, partition, coordinator_partition
+  )
+  WHERE differ_ms IS NOT NULL
+  GROUP BY topic, partition
+),
+
+-- How far the newest marker of each producer is behind its newest decision. With few samples, or if they do not agree, the worst
+-- of them. A lost marker makes a clock look further behind than it is.
+lags AS (
+  SELECT topic, partition,
+    CASE WHEN count({_LAG}) >= {SAMPLES}
+      AND percentile_approx({_LAG}, 0.75) - percentile_approx({_LAG}, 0.25) <= {CLOCKS_DIFFER_MS}
+      THEN percentile_approx({_LAG}, 0.25) ELSE min({_LAG}) END AS clock_lag_ms
+  FROM (
+    SELECT topic, partition, producer_id, max_by(struct(decided, outcome, decided_epoch), last_record_offset) AS decision
+    FROM (
+      SELECT producer_id, last_record_offset, decided, outcome, decided_epoch, inline(partitions)
+      FROM {{transactions}} WHERE completed IS NOT NULL
+    )
+    LEFT SEMI JOIN here USING (topic, partition)
+    GROUP BY topic, partition, producer_id
+  )
+  JOIN (
+    SELECT topic, partition, producer_id, max_by(struct(marker_ms, marker_type, marker_epoch), marker_offset) AS marker
+    FROM {{producer_spans}} LEFT SEMI JOIN here USING (topic, partition)
+    WHERE marker_offset IS NOT NULL
+    GROUP BY topic, partition, producer_id
+  ) USING (topic, partition, producer_id)
+  WHERE marker.marker_epoch = decision.decided_epoch AND coalesce(marker.marker_type = decision.outcome, true)
+  GROUP BY topic, partition
+),
+
+-- The transactional ids of each producer id, with their last records.
+claimed AS (
+  SELECT *
+  FROM (
+    SELECT producer_id, transactional_id, coordinator_partition, owner, first_record_offset, last_record_offset
+    FROM {{producer_id_owners}}
+  )
+  JOIN places USING (producer_id)
+),
+claims AS (
+  SELECT producer_id, collect_list({struct_sql(Claim, {"partitions": _among_places("partitions")})}) AS claims
+  FROM claimed
+  LEFT JOIN (
+    SELECT transactional_id, coordinator_partition, producer_id, offset AS first_record_offset,
+      state = 'Empty' AND producer_epoch = 0 AS is_first_assigned
+    FROM {{coordinator_states}}
+  ) USING (transactional_id, coordinator_partition, producer_id, first_record_offset)
+  LEFT JOIN (
+    SELECT transactional_id, coordinator_partition, state, producer_epoch, transaction_timeout_ms, start_ms, last_update_ms,
+      record_ms, coordinator_epoch AS record_coordinator_epoch, record_offset, is_superseded, hole_ms,
+      client_transaction_version, partitions
+    FROM {{last_records}}
+  ) USING (transactional_id, coordinator_partition)
+  GROUP BY producer_id
+),
+
+-- The newest decisions of each producer id that list, or may list, a partition where it has something open.
+decisions AS (
+  SELECT producer_id, collect_list({struct_sql(CoordinatorDecision, _DECISION)}) AS decisions
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY producer_id ORDER BY last_record_offset DESC, transactional_id) AS rank
+    FROM {{transactions}} JOIN places USING (producer_id)
+    WHERE outcome != 'OPEN' AND coalesce(arrays_overlap(partitions, places), true)
+  )
+  WHERE rank <= {MOST_MARKERS}
+  GROUP BY producer_id
+),
+
+-- What findings say of each producer id, or of its ids.
+told AS (
+  SELECT name, {ALARMING_FINDINGS} AS is_alarming, producer_id AS of_producer, transactional_id
+  FROM {{findings}}
+  WHERE {ALARMING_FINDINGS} OR name IN ('{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}', '{Finding.LIVE_OWNER_UNKNOWN.name}')
+),
+named AS (
+  SELECT producer_id,
+    sort_array(collect_set(CASE WHEN is_alarming THEN name END)) AS alarms,
+    bool_or(name = '{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}' AND of_producer <=> producer_id) AS is_never_allocated,
+    sort_array(collect_set(CASE WHEN name = '{Finding.LIVE_OWNER_UNKNOWN.name}' AND of_producer <=> producer_id
+      THEN transactional_id END)) AS answered_owners
+  FROM (
+    SELECT places.producer_id, told.* FROM told JOIN places ON of_producer = places.producer_id
+    UNION ALL
+    SELECT claimed.producer_id, told.* FROM told JOIN claimed ON told.transactional_id = claimed.transactional_id
+  )
+  GROUP BY producer_id
+),
+
+spans AS (
+  SELECT /* of spans */ producer_id, collect_list({struct_sql(OpenSpan, _OPEN)}) AS open
+  FROM {{opened}}
+  LEFT JOIN markers USING (topic, partition, producer_id)
+  LEFT JOIN checks USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN {{stamps}} AS stamps USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN {{truncated_markers}} AS truncated_markers USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN siblings USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN seen USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN clocks USING (topic, partition)
+  LEFT JOIN lags USING (topic, partition)
+  GROUP BY producer_id
+)
+SELECT dossier.*
+FROM (
+  SELECT /* of producers */ {struct_sql(Dossier)} AS dossier
+  FROM spans
+  LEFT JOIN claims USING (producer_id)
+  LEFT JOIN decisions USING (producer_id)
+  LEFT JOIN named USING (producer_id)
+)
+"""
+
+
+# ---- From batches
 
 
 def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
@@ -237,183 +439,3 @@ def _truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Seq
     )
     fields = {"offset": "base_offset", "type": "control_type", "epoch": "producer_epoch", "ms": "max_timestamp_ms"}
     return lost.groupBy(*_SPAN).agg(F.sort_array(F.collect_set(struct(TruncatedMarker, fields))).alias("truncated_markers"))
-
-
-def _siblings(opened: DataFrame, producer_spans: DataFrame, transactions: DataFrame) -> DataFrame:
-    """Per open transaction, what the markers of its producer on each other partition show. Columns: _SPAN, siblings."""
-    of_sibling = {"topic": "of_topic", "partition": "of_partition"}
-    names = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms")
-    place = [F.col(name).alias(alias) for name, alias in of_sibling.items()]
-    written = producer_spans.where(F.col("marker_offset").isNotNull()).select("producer_id", *place, *names)
-    explained = (
-        transactions.join(broadcast(opened.select("producer_id").distinct()), on="producer_id", how="left_semi")
-        .where(F.col("partitions").isNotNull())
-        .select("producer_id", F.inline("markers"))
-        .where(F.col("marker_offset").isNotNull())
-        .select("producer_id", *place, "marker_offset", F.lit(True).alias("is_explained"))
-        .distinct()
-    )
-    keys = broadcast(opened.select(*_SPAN, F.col("producer_epoch").alias("epoch")))
-    joined = written.join(keys, on="producer_id").join(
-        broadcast(explained), on=["producer_id", *of_sibling.values(), "marker_offset"], how="left"
-    )
-    is_elsewhere = (F.col("of_topic") != F.col("topic")) | (F.col("of_partition") != F.col("partition"))
-    is_commit = is_elsewhere & (F.col("marker_type") == "COMMIT") & (F.col("marker_epoch") >= F.col("epoch"))
-    is_unexplained, ms = F.col("is_explained").isNull(), latest_ms("marker_ms")
-    commit = F.struct(ms.alias("ms"), F.col("marker_coordinator_epoch").alias("coordinator_epoch"))
-    summed = joined.groupBy(*_SPAN, *of_sibling.values()).agg(
-        F.max(F.when(is_unexplained, ms)).alias("newest_unexplained_ms"),
-        F.max(F.when(is_unexplained & (F.col("marker_type") == "COMMIT"), commit)).alias("commit"),
-        F.bool_or(is_commit).alias("is_committed"),
-        F.max(F.when(is_commit, F.coalesce(clock_ms("marker_ms"), F.lit(NO_INSTANT_MS)))).alias("committed_ms"),
-        F.max(F.when(is_commit & is_unexplained, ms)).alias("unexplained_commit_ms"),
-    )
-    fields = {
-        **of_sibling,
-        "newest_unexplained_commit_ms": "commit.ms",
-        "newest_unexplained_commit_coordinator_epoch": "commit.coordinator_epoch",
-    }
-    return summed.groupBy(*_SPAN).agg(F.collect_list(struct(SiblingMarkers, fields)).alias("siblings"))
-
-
-def _clocks(here: DataFrame, transactions: DataFrame) -> DataFrame:
-    """How the clock of each partition's leader compares with those of coordinators. Columns: TOPIC_PARTITION, clocks."""
-    pairs = transactions.select("coordinator_partition", F.inline("markers")).join(
-        broadcast(here), on=list(TOPIC_PARTITION), how="left_semi"
-    )
-    each = pairs.groupBy(*TOPIC_PARTITION, "coordinator_partition").agg(
-        F.max("clock_offset_ms").alias("offset_ms"), F.max("clocks_differ_ms").alias("differ_ms")
-    )
-    known = each.where(F.col("differ_ms").isNotNull())
-    fields = {"offset_ms": F.coalesce("offset_ms", F.lit(0))}
-    return known.groupBy(*TOPIC_PARTITION).agg(F.collect_list(struct(ClockDifference, fields)).alias("clocks"))
-
-
-def _clock_lags(here: DataFrame, transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """How far the newest marker of each producer is behind its newest decision: one number per partition.
-
-    With few samples, or if they do not agree, the worst of them. A lost marker makes a clock look further behind than it is.
-    Columns: TOPIC_PARTITION, clock_lag_ms.
-    """
-    decided = (
-        transactions.where(F.col("completed").isNotNull())
-        .select("producer_id", "last_record_offset", "decided", "outcome", "decided_epoch", F.inline("partitions"))
-        .join(broadcast(here), on=list(TOPIC_PARTITION), how="left_semi")
-        .groupBy(*PRODUCER)
-        .agg(F.max_by(F.struct("decided", "outcome", "decided_epoch"), "last_record_offset").alias("decision"))
-    )
-    written = (
-        producer_spans.where(F.col("marker_offset").isNotNull())
-        .join(broadcast(here), on=list(TOPIC_PARTITION), how="left_semi")
-        .groupBy(*PRODUCER)
-        .agg(F.max_by(F.struct("marker_ms", "marker_type", "marker_epoch"), "marker_offset").alias("marker"))
-    )
-    agrees = (F.col("marker.marker_epoch") == F.col("decision.decided_epoch")) & F.coalesce(
-        F.col("marker.marker_type") == F.col("decision.outcome"), F.lit(True)
-    )
-    lag = clock_ms("marker.marker_ms") - F.unix_millis("decision.decided")
-    lags = decided.join(written, on=list(PRODUCER)).where(agrees).withColumn("lag", lag)
-    quartiles = [F.percentile_approx("lag", F.lit(part)) for part in (0.25, 0.75)]
-    is_agreed = (F.count("lag") >= SAMPLES) & (quartiles[1] - quartiles[0] <= CLOCKS_DIFFER_MS)
-    return lags.groupBy(*TOPIC_PARTITION).agg(F.when(is_agreed, quartiles[0]).otherwise(F.min("lag")).alias("clock_lag_ms"))
-
-
-def _earlier(opened: DataFrame, earlier: DataFrame | None) -> DataFrame:
-    """The earlier audits that saw each transaction. Columns: _SPAN, earlier."""
-    if earlier is None:
-        kind = struct_of(EarlierAudit).simpleString()
-        return opened.select(*_SPAN, F.array().cast(f"array<{kind}>").alias("earlier"))
-
-    def stored(name: str, kind: str) -> Column:
-        """A column that tables of older versions do not have."""
-        return F.col(name) if name in earlier.columns else F.lit(None).cast(kind)
-
-    fields = {
-        "as_of_ms": F.unix_millis("as_of"),
-        "copied_ms": F.unix_millis(stored("copied_at", "timestamp")),
-        "topic_id": stored("topic_id", "string"),
-        "first_batch_crc": stored("first_batch_crc", "long"),
-    }
-    seen = earlier.join(broadcast(opened.select(*_SPAN)), on=_SPAN, how="left_semi")
-    return seen.groupBy(*_SPAN).agg(F.collect_set(struct(EarlierAudit, fields)).alias("earlier"))
-
-
-# ---- At the coordinators
-
-
-def _claims(places: DataFrame, producer_id_owners: DataFrame, coordinator_states: DataFrame) -> DataFrame:
-    """The transactional ids of each producer id, with their last records. Columns: producer_id, claims."""
-    ids = ["transactional_id", "coordinator_partition"]
-    last = last_records(coordinator_states).select(
-        *ids,
-        "state",
-        "producer_epoch",
-        "transaction_timeout_ms",
-        "start_ms",
-        "last_update_ms",
-        "record_ms",
-        F.col("coordinator_epoch").alias("record_coordinator_epoch"),
-        "record_offset",
-        "is_superseded",
-        "hole_ms",
-        "client_transaction_version",
-        "partitions",
-    )
-    claims = producer_id_owners.select("producer_id", *ids, "owner", "first_record_offset", "last_record_offset").join(
-        broadcast(places), on="producer_id"
-    )
-    is_assigned = (F.col("state") == TransactionState.EMPTY.kafka_name) & (F.col("producer_epoch") == 0)
-    first = coordinator_states.select(
-        *ids, "producer_id", F.col("offset").alias("first_record_offset"), is_assigned.alias("is_first_assigned")
-    )
-    joined = claims.join(first, on=[*ids, "producer_id", "first_record_offset"], how="left").join(last, on=ids, how="left")
-    claim = struct(Claim, {"partitions": _among_places("partitions")})
-    return joined.groupBy("producer_id").agg(F.collect_list(claim).alias("claims"))
-
-
-def _among_places(partitions: str) -> Column:
-    """The partitions on which the producer has something open; a transaction may have thousands of others."""
-    return F.filter(partitions, lambda place: F.array_contains("places", place))
-
-
-def _decisions(places: DataFrame, transactions: DataFrame) -> DataFrame:
-    """The newest decisions of each producer id that list, or may list, a partition where it has something open."""
-    joined = transactions.where(F.col("outcome") != "OPEN").join(broadcast(places), on="producer_id")
-    about = joined.where(F.coalesce(F.arrays_overlap("partitions", "places"), F.lit(True)))
-    newest = about.withColumn("rank", F.row_number().over(windows.decisions_of_producer_downwards()))
-    fields: dict[str, Column | str] = {
-        "first_epoch": "producer_epoch",
-        "coordinator_epoch": "decided_coordinator_epoch",
-        "partitions": _among_places("partitions"),
-        "start_ms": F.unix_millis("start"),
-        "said_ms": F.unix_millis("decided"),
-        "prepared_ms": F.unix_millis("prepared"),
-        "completed_ms": F.unix_millis("completed"),
-    }
-    kept = newest.where(F.col("rank") <= MOST_MARKERS).groupBy("producer_id")
-    return kept.agg(F.collect_list(struct(CoordinatorDecision, fields)).alias("decisions"))
-
-
-def is_alarming() -> Column:
-    """Whether a finding forbids an abort of what it names."""
-    return F.col("severity").isin(*ALARMING) | (F.col("name") == ALARMING_FINDING)
-
-
-def _named_in_findings(places: DataFrame, ids: DataFrame, findings: DataFrame) -> DataFrame:
-    """What findings say of each producer id, or of its ids. Columns: producer_id, alarms, is_never_allocated, answered_owners."""
-    is_unallocated = F.col("name") == Finding.PRODUCER_ID_NEVER_ALLOCATED.name
-    is_answered = F.col("name") == Finding.LIVE_OWNER_UNKNOWN.name
-    named = findings.where(is_alarming() | is_unallocated | is_answered).select(
-        "name", is_alarming().alias("is_alarming"), F.col("producer_id").alias("of_producer"), "transactional_id"
-    )
-    by_producer = named.join(broadcast(places.select("producer_id")), on=F.col("of_producer") == F.col("producer_id"))
-    by_id = named.where(F.col("transactional_id").isNotNull()).join(broadcast(ids), on="transactional_id")
-    columns = ("producer_id", "of_producer", "name", "is_alarming", "transactional_id")
-    both = by_producer.select(*columns).unionByName(by_id.select(*columns))
-    is_of_producer = F.coalesce(F.col("of_producer") == F.col("producer_id"), F.lit(False))
-    owner = F.when(is_answered & is_of_producer, F.col("transactional_id"))
-    return both.groupBy("producer_id").agg(
-        F.sort_array(F.collect_set(F.when(F.col("is_alarming"), F.col("name")))).alias("alarms"),
-        F.bool_or(is_unallocated & is_of_producer).alias("is_never_allocated"),
-        F.sort_array(F.collect_set(owner)).alias("answered_owners"),
-    )

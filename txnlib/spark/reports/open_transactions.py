@@ -34,7 +34,7 @@ from txnlib.spark.core_rows import typed_rows
 from txnlib.spark.instants import instant, latest_ms
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.reports.dossiers import dossiers, is_alarming
+from txnlib.spark.reports.dossiers import ALARMING_FINDINGS, dossiers
 from txnlib.spark.schemas import HANGING_TRANSACTIONS, LATE_TRANSACTIONS, OPEN_TRANSACTIONS, TOPIC_PARTITION, conform
 from txnlib.spark.typed_rows import plain, struct_of, typed
 
@@ -81,7 +81,7 @@ def open_transactions(
         coverage,
         earlier,
     )
-    alarms = findings.where(is_alarming()).select("name", *TOPIC_PARTITION).distinct()
+    alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
     facts = cluster_facts(
         coverage,
         typed_rows(_coordinator_logs(coordinator_states).toArrow(), CoordinatorLog),
