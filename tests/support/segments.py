@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from txnlib.readers.capture import FileKind
 from txnlib.readers.one_pass import only
-from txnlib.readers.segment import BatchRows, MetadataLogRows, Segment, SegmentRow, committed_offsets_rows, transaction_log_rows
+from txnlib.readers.segment import (
+    MetadataLogRows,
+    Segment,
+    SegmentBatchRows,
+    SegmentRow,
+    committed_offsets_rows,
+    transaction_log_rows,
+)
 from txnlib.readers.table_readers import KINDS
 
 
@@ -23,7 +30,7 @@ def read_rows(table: str, segment: Segment) -> list[dict[str, Any]]:
     return [row for batch in _read(KINDS[FileKind.SEGMENT][1][table], segment) for row in batch.to_pylist()]
 
 
-read_record_batches = partial(_read, BatchRows)
+read_record_batches = partial(_read, SegmentBatchRows)
 read_segments = partial(_read, SegmentRow)
 read_transaction_log = partial(_read, transaction_log_rows)
 read_committed_offsets = partial(_read, committed_offsets_rows)

@@ -118,7 +118,7 @@ class Segment:
 SegmentEvent = Block | UnreadableRange | Tail | ReaderState
 
 
-class BatchRows:
+class SegmentBatchRows:
     """The batches of a segment, one row each or one row per run. Columns: `arrow_schemas.RECORD_BATCHES`."""
 
     def __init__(self, segment: Segment, *, has_runs: bool = False) -> None:

@@ -179,8 +179,8 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
     FileKind.SEGMENT: (
         _read_segment,
         {
-            "record_batches": segment.BatchRows,
-            BATCH_RUNS_TABLE: partial(segment.BatchRows, has_runs=True),
+            "record_batches": segment.SegmentBatchRows,
+            BATCH_RUNS_TABLE: partial(segment.SegmentBatchRows, has_runs=True),
             "transaction_log": segment.transaction_log_rows,
             "committed_offsets": segment.committed_offsets_rows,
             "metadata_log": segment.MetadataLogRows,
