@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.metadata import broker_sessions, cluster_settings, partition_assignments, producer_id_blocks
 from txnlib.core.reports.brokers import brokers
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.errors import MissingTableError
@@ -32,7 +34,7 @@ from txnlib.spark.coverage.coverage import lowered
 from txnlib.spark.coverage.leaders import leaders
 from txnlib.spark.findings import findings
 from txnlib.spark.local_rows import local_rows, no_rows
-from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
+from txnlib.spark.metadata_log import effective, metadata_log
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
     abort_plan,
@@ -76,15 +78,13 @@ def _metadata_log(run: Run) -> DataFrame:
     return metadata_log(_source(run).frame("metadata_log"))
 
 
-def _of_metadata(transform: Callable[[DataFrame], DataFrame]) -> Table:
-    """A table of the cluster's metadata log; empty, without its windows, if no metadata log was captured."""
+def _of_metadata(make: Callable[..., Iterable[object]], types: Collection[MetadataType]) -> Table:
+    """A table made of the records of some types in the metadata log; empty, without a query, if none was captured."""
 
-    def made(run: Run) -> DataFrame:
-        if run.tables.is_empty("metadata_log"):
-            return no_rows(run.spark, TABLES[transform.__name__])
-        return transform(run.tables.read("metadata_log"))
+    def records(run: Run) -> DataFrame | Sequence[object]:
+        return () if run.tables.is_empty("metadata_log") else effective(run.tables.read("metadata_log"), types)
 
-    return Table(transform.__name__, ("metadata_log",), made)
+    return of_cluster(make, metadata_log=records, after=("metadata_log",))
 
 
 def _transaction_log(run: Run) -> DataFrame | pa.Table:
@@ -200,10 +200,10 @@ INGEST: Final[tuple[Step, ...]] = (
     _read("live_producers"),
     _read("live_transactions"),
     Table("metadata_log", (), _metadata_log),
-    _of_metadata(partition_assignments),
-    _of_metadata(cluster_settings),
-    _of_metadata(broker_sessions),
-    _of_metadata(producer_id_blocks),
+    _of_metadata(partition_assignments.partition_assignments, partition_assignments.TYPES),
+    _of_metadata(cluster_settings.cluster_settings, cluster_settings.TYPES),
+    _of_metadata(broker_sessions.broker_sessions, broker_sessions.TYPES),
+    _of_metadata(producer_id_blocks.producer_id_blocks, producer_id_blocks.TYPES),
     Decision("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
     Decision("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     replace(COVERAGE, transform=_coverage),

@@ -14,7 +14,7 @@ Event = TypeVar("Event", contravariant=True)
 TableBatches = Iterator[tuple[str, pa.RecordBatch]]
 
 
-class Rows(Protocol[Event]):
+class TableRows(Protocol[Event]):
     """The rows that the events of a file give one table. Each call returns the Arrow batches that are full, if any."""
 
     def add(self, event: Event, /) -> Iterable[pa.RecordBatch]:
@@ -26,7 +26,7 @@ class Rows(Protocol[Event]):
         ...
 
 
-def one_pass(events: Iterable[Event], tables: Mapping[str, Rows[Event]]) -> TableBatches:
+def one_pass(events: Iterable[Event], tables: Mapping[str, TableRows[Event]]) -> TableBatches:
     """Yields the rows of all tables while it passes through the events once."""
     for event in events:
         for table, rows in tables.items():
@@ -37,7 +37,7 @@ def one_pass(events: Iterable[Event], tables: Mapping[str, Rows[Event]]) -> Tabl
             yield table, batch
 
 
-def only(events: Iterable[Event], rows: Rows[Event]) -> Iterator[pa.RecordBatch]:
+def only(events: Iterable[Event], rows: TableRows[Event]) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a single table."""
     return (batch for _, batch in one_pass(events, {"": rows}))
 

@@ -6,6 +6,7 @@ first record that is missing. Records before that snapshot count as history if t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -41,15 +42,9 @@ def metadata_log(records: DataFrame) -> DataFrame:
     return conform(of_log.unionByName(of_snapshots, allowMissingColumns=True), METADATA_LOG)
 
 
-def effective(metadata_log: DataFrame, *types: MetadataType) -> DataFrame:
-    """The records of these types that count, each with `at_offset`, its place in the log, and `is_in_snapshot`.
-
-    A snapshot shows the state before its offset, so its records come after all records of lower offsets.
-    """
-    is_in_snapshot = F.col("snapshot_offset").isNotNull()
-    at_offset = F.when(is_in_snapshot, F.col("snapshot_offset") - 1).otherwise(F.col("offset"))
-    counted = metadata_log.where(F.col("is_effective") & F.col("type").isin(*(each.value for each in types)))
-    return counted.withColumns({"at_offset": at_offset, "is_in_snapshot": is_in_snapshot})
+def effective(metadata_log: DataFrame, types: Collection[MetadataType]) -> DataFrame:
+    """The records of these types that count."""
+    return metadata_log.where(F.col("is_effective") & F.col("type").isin(*(each.value for each in types)))
 
 
 def _newest_snapshot(records: DataFrame) -> DataFrame:
