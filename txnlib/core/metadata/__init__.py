@@ -1,4 +1,4 @@
-"""The tables of the cluster's metadata log, each as a function over those of its records that count.
+"""The tables of the cluster's metadata log, as functions over its records.
 
-Which records count, of several copies, is decided before (`spark.metadata.metadata_log`). The functions take them in any order.
+They take those that count, in any order. Which ones do, of several copies, is decided before (`spark.metadata_log`).
 """
