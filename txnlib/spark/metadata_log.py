@@ -13,7 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.verdicts.known_metadata import MetadataReach
 from txnlib.spark import windows
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import METADATA_LOG, conform
 
@@ -45,6 +47,20 @@ def metadata_log(records: DataFrame) -> DataFrame:
 def effective(metadata_log: DataFrame, types: Collection[MetadataType]) -> DataFrame:
     """The records of these types that count."""
     return metadata_log.where(F.col("is_effective") & F.col("type").isin(*(each.value for each in types)))
+
+
+def reach(metadata_log: DataFrame) -> MetadataReach:
+    """How far the records reach that count, and those of any copy."""
+    counts, is_in_snapshot = F.col("is_effective"), F.col("snapshot_offset").isNotNull()
+    at_offset = F.coalesce(F.col("snapshot_offset") - 1, F.col("last_offset"))
+    found = metadata_log.agg(
+        F.max(F.when(counts, clock_ms("timestamp_ms"))).alias("known_ms"),
+        F.max(F.when(counts, at_offset)).alias("last_offset"),
+        F.bool_or(counts & (F.col("type") == MetadataType.NO_OP.value)).alias("has_no_ops"),
+        F.bool_or(counts & (is_in_snapshot | (F.col("offset") == 0))).alias("is_complete"),
+        F.max(F.when(~is_in_snapshot, F.col("last_offset"))).alias("end"),
+    ).first()
+    return MetadataReach() if found is None else MetadataReach(**found.asDict())
 
 
 def _newest_snapshot(records: DataFrame) -> DataFrame:
