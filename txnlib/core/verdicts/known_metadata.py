@@ -1,4 +1,4 @@
-"""How far the captured metadata log reaches, and whether it was still growing when it was copied."""
+"""The end of the captured metadata log: how far it reaches, and what it proves."""
 
 from __future__ import annotations
 
