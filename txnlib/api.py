@@ -270,7 +270,7 @@ def audit(
         run = open_run(request, _say_to(progress))
         carry_out_steps(run, AUDIT, take_over=take_over)
         summary = close(run)
-    return _audit(replace(run, capture=None, resumption=None, tuning=None), summary, folder)
+    return _audit(replace(run, source=None, resumption=None, tuning=None), summary, folder)
 
 
 def open_audit(

@@ -160,6 +160,14 @@ def test_a_large_table_is_read_by_spark(spark, local, monkeypatch):
     assert positions(RunStore(local, "eu", "eu-1")) == [1, 2]
 
 
+def test_rows_of_the_driver_are_written_by_spark_to_a_table_that_may_be_large(spark, local):
+    run = RunStore(replace(local, large=frozenset({"quarantine"})), "eu", "run-1")
+    run.write("quarantine", stretches(spark, 1, 2).toArrow())
+    assert positions(run) == [1, 2]
+    (commit, *_) = DeltaTable(f"{local.output}/quarantine").history(1)
+    assert commit["engineInfo"].startswith("Apache-Spark")
+
+
 def test_names_that_are_escaped_in_paths_are_written_by_spark(spark, local):
     cluster = "o'brien's \\ 50% of \"é/ü\""
     run, other = RunStore(local, cluster, f"{cluster}-1"), RunStore(local, cluster, f"{cluster}-2")

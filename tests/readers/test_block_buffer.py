@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.log_bytes import encode_batch, encode_legacy, segment, to_bytes
 from tests.support.log_notation import TS, A, C, D, N, T
+from tests.support.segments import read_record_batches, read_segments, read_transaction_log
 from txnlib.core.kafka.record_batch import Record
-from txnlib.readers.segment import Segment, read_record_batches, read_segments, read_transaction_log
+from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 
 READERS = (read_record_batches, read_transaction_log, read_segments)

@@ -15,9 +15,12 @@ from tests.support.consoles import FILES, Record, as_json, as_line, console_text
 from tests.support.dumps import dumped
 from tests.support.dumps import rows as dump_rows
 from tests.support.samples import START, sample
+from tests.support.segments import read_transaction_log
+from txnlib.core.text.console_reader import read_console_text
 from txnlib.errors import UnreadableInputError
-from txnlib.readers import console, segment
+from txnlib.readers import console
 from txnlib.readers.capture import FileKind, list_capture
+from txnlib.readers.one_pass import only
 from txnlib.readers.segment import Segment
 from txnlib.readers.table_readers import read_table
 
@@ -45,14 +48,14 @@ HOSTILE = {
 
 
 def rows(table: str, text: bytes, partition: int | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
-    read = getattr(console, f"read_{table}")
-    chunks = console.iter_chunks(io.BytesIO(text), chunk)
-    return [row for batch in read(chunks, "text:1", "console.txt", partition) for row in batch.to_pylist()]
+    chunks, where = console.iter_chunks(io.BytesIO(text), chunk), ("text:1", "console.txt", partition)
+    read = console.ConsoleLogRows(*where) if table == "transaction_log" else console.ConsoleSegmentRow(chunks, *where)
+    return [row for batch in only(read_console_text(chunks), read) for row in batch.to_pylist()]
 
 
 def raw_rows(content: bytes) -> list[dict[str, Any]]:
     opened = Segment("x.log", "raw:1", TOPIC, 0, 0, content, len(content), lambda position: None)
-    return [row for batch in segment.read_transaction_log(opened) for row in batch.to_pylist()]
+    return [row for batch in read_transaction_log(opened) for row in batch.to_pylist()]
 
 
 def as_printed(row: dict[str, Any], not_printed: tuple[str, ...] = ()) -> dict[str, Any]:

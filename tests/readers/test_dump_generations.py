@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.dumps import dumped, rows
 from tests.support.samples import START, sample
-from txnlib.readers import segment
+from tests.support.segments import read_rows
 from txnlib.readers.segment import Segment
 
 #: Copies differ in these, and batches in memory from text in the order of a list.
@@ -19,7 +19,7 @@ def raw_rows(table: str, name: str, topic: str, partition: int) -> list[dict[str
     """What the raw reader makes of the bytes that the samples are dumps of."""
     content = sample(name)
     opened = Segment("x.log", "raw:1", topic, partition, 0, content, len(content), lambda position: None)
-    return [row for batch in getattr(segment, f"read_{table}")(opened) for row in batch.to_pylist()]
+    return read_rows(table, opened)
 
 
 def without(row: dict[str, Any], *names: str) -> dict[str, Any]:

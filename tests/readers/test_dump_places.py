@@ -16,11 +16,12 @@ from tests.support.dumps import (
     dumped,
     marker,
     print_dump,
+    read_lines,
     rows,
     unreadable,
 )
 from tests.support.samples import sample
-from txnlib.readers import arrow_schemas, dump
+from txnlib.readers import arrow_schemas
 from txnlib.readers.dump import iter_lines, looks_like_dump
 
 LOG = (Batch(), marker("COMMIT"))
@@ -205,7 +206,7 @@ def test_rows_come_in_batches_of_the_declared_columns(monkeypatch: pytest.Monkey
     text += dumped("4.3-txnstate") + dumped("3.9-snapshot") + b"noise\n"
 
     for table in ("record_batches", "transaction_log", "segments", "producer_snapshots"):
-        batches = list(getattr(dump, f"read_{table}")(iter_lines(io.BytesIO(text)), "text:1", "dump.txt"))
+        batches = list(read_lines(table, iter_lines(io.BytesIO(text))))
         assert {batch.schema for batch in batches} == {arrow_schemas.TABLES[table]}
         assert [batch.num_rows for batch in batches[:-1]] == [3] * (len(batches) - 1)
         assert 1 <= batches[-1].num_rows <= 3

@@ -171,7 +171,7 @@ def test_text_that_is_not_for_blocks_is_looked_at_as_one_only_now_and_then(monke
     monkeypatch.setattr(dump_stream, "_read_block", lambda block, *_: looked_at.append(len(block)))
     record = Record(header_keys=(b"trace",), value=b"ab\n" * 10 if contents else b"v")
     text = print_dump(*[Batch((record,) * 3_000)] * 30, contents=contents)
-    list(dump.read_record_batches(dump.iter_lines(io.BytesIO(text)), "text:1", "dump.txt", ("orders", 0)))
+    list(dump.read_located(dump.iter_lines(io.BytesIO(text)), "text:1", ("orders", 0)))
     assert 0 < sum(looked_at) < 2 * len(text)
 
 

@@ -16,12 +16,13 @@ import pytest
 
 from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, to_bytes, uvarint
 from tests.support.log_notation import TS, C, T, rec
+from tests.support.segments import read_segments
 from txnlib.core.kafka.record_batch import CompressionType, Record
 from txnlib.core.kafka.wire import CorruptRecordError
 from txnlib.readers import decoded_records
 from txnlib.readers.range_crc import RangeCrcs
 from txnlib.readers.resume_after_damage import find_boundary
-from txnlib.readers.segment import Segment, read_segments
+from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer
 
 MIB = 1 << 20
@@ -65,7 +66,8 @@ def batch_of(codec: CompressionType, body: bytes, **fields: Any) -> bytes:
 CHILD = """
 import json, resource, sys
 from pathlib import Path
-from txnlib.readers.segment import Segment, read_record_batches, read_segments, read_transaction_log
+from tests.support.segments import read_record_batches, read_segments, read_transaction_log
+from txnlib.readers.segment import Segment
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)
 for path in sys.argv[1:]:

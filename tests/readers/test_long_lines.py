@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import consoles
-from tests.support.dumps import COORDINATOR_PATH, Batch, Record, marker, print_dump
+from tests.support.dumps import COORDINATOR_PATH, Batch, Record, marker, print_dump, read_lines
 from txnlib.core.text.long_line import HEAD_BYTES, LONGEST_LINE, LongLine, size_of
-from txnlib.readers import dump
 from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import read_table
 from txnlib.readers.text_lines import TextLines
@@ -31,11 +30,7 @@ def rows(text: bytes, longest: int, chunk: int = 1 << 20) -> dict[str, list[dict
     """The rows of all readers, where no longer line is read."""
     return {
         table: [
-            row
-            for batch in getattr(dump, f"read_{table}")(
-                TextLines(io.BytesIO(text), chunk, longest=longest), "text:1", "d.txt", None
-            )
-            for row in batch.to_pylist()
+            row for batch in read_lines(table, TextLines(io.BytesIO(text), chunk, longest=longest)) for row in batch.to_pylist()
         ]
         for table in TABLES
     }

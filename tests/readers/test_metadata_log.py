@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.log_bytes import encode_batch
+from tests.support.segments import read_metadata_log, read_segments
 from txnlib.core.kafka.metadata_records import NO_OP_VALUE
 from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.batch_headers import Block
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
 from txnlib.readers.metadata_log import iter_metadata_records
-from txnlib.readers.segment import Segment, read_metadata_log, read_segments
+from txnlib.readers.segment import Segment
 from txnlib.readers.table_readers import read_table
 
 TOPIC_VALUE = b"\x01\x02\x00\x07orders" + bytes(16) + b"\x00"

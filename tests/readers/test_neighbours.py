@@ -10,9 +10,10 @@ import pytest
 
 from tests.support.log_bytes import encode_legacy, to_bytes
 from tests.support.log_notation import TS, N
+from tests.support.segments import read_record_batches, read_segments
 from txnlib.readers import batch_headers
 from txnlib.readers.reader_state import ReaderState
-from txnlib.readers.segment import Segment, read_record_batches, read_segments
+from txnlib.readers.segment import Segment
 from txnlib.readers.segment_fingerprint import resume_position
 
 

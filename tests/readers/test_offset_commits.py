@@ -13,11 +13,12 @@ from tests.support.log_bytes import (
     encode_records,
 )
 from tests.support.log_notation import TS
+from tests.support.segments import read_committed_offsets, read_segments
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import CompressionType, Record
 from txnlib.readers import arrow_schemas, batch_headers
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.segment import Segment, read_committed_offsets, read_segments
+from txnlib.readers.segment import Segment
 from txnlib.readers.table_readers import read_table
 
 AT = OffsetCommitKey("audit", "orders", 7)

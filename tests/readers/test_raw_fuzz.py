@@ -28,15 +28,16 @@ from tests.support.log_bytes import (
     to_bytes,
 )
 from tests.support.log_notation import TS, A, C, N, T, rec
+from tests.support.segments import read_committed_offsets, read_record_batches, read_segments, read_transaction_log
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import CRC_STARTS_AT, HEADER, MAGIC_POSITION, CompressionType, Record
 from txnlib.core.kafka.transaction_index import ENTRY
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.segment import Segment, read_committed_offsets, read_record_batches, read_segments, read_transaction_log
+from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer
-from txnlib.readers.table_readers import READERS, read_table
+from txnlib.readers.table_readers import KINDS, read_table
 
 #: Damages of each kind of file.
 FEW, MANY = 60, 1_500
@@ -213,7 +214,7 @@ def check_helper_file(kind: FileKind, path: Path, seed: int) -> None:
             content[2:6] = struct.pack(">I", google_crc32c.value(bytes(content[SNAPSHOT_CRC_STARTS_AT:])))
     path.write_bytes(content)
     file = CaptureFile(str(path), kind, "raw:1", len(content), "orders", 0, 0)
-    tables = {table: [row for found in read_table(table, file) for row in found.to_pylist()] for table, of in READERS if of is kind}
+    tables = {table: [row for found in read_table(table, file) for row in found.to_pylist()] for table in KINDS[kind][1]}
     unreadable = [bad for row in tables.pop("segments") for bad in row["unreadable"]]
     (rows,) = tables.values()
     whole = [(bad["position"], bad["length"]) for bad in unreadable]

@@ -20,9 +20,10 @@ from tests.support.log_bytes import (
     to_bytes,
 )
 from tests.support.log_notation import TS, A, C, D, N, T, rec
+from tests.support.segments import read_record_batches, read_segments, read_transaction_log
 from txnlib.core.kafka.record_batch import CompressionType, Record, RecordBatch, TimestampType
 from txnlib.readers import batch_headers
-from txnlib.readers.segment import Segment, read_record_batches, read_segments, read_transaction_log
+from txnlib.readers.segment import Segment
 
 STORY = [
     T(1, 0, 0, 4, at=0, ts=TS),

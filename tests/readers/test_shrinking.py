@@ -23,7 +23,7 @@ from txnlib.readers.file_parts import Part, put_together
 from txnlib.readers.file_splits import Chunk, reach
 from txnlib.readers.segment import FILE_SHRANK
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table, read_tables
 
 COUNT = 60
 BATCHES = [to_bytes(C(1, 0, at=n) if n % 3 == 2 else T(1, 0, n, at=n)) for n in range(COUNT)]
@@ -112,6 +112,17 @@ def test_a_cut_between_two_tables_is_in_the_one_that_is_read_last(listed):
     assert len(rows("record_batches", listed)) == COUNT
     os.truncate(listed.path, ENDS[9])
     assert lost(rows("segments", listed)[0]) == [(ENDS[9], SIZE - ENDS[9])]
+
+
+@pytest.mark.parametrize("size", CUTS)
+@pytest.mark.parametrize("after", [0, 3, 8, 9])
+def test_what_one_pass_read_of_a_file_that_is_cut_meanwhile_is_what_it_tells(listed, size, after):
+    with cut_during_reads(listed.path, size, after):
+        found = list(read_tables(("record_batches", "segments"), listed))
+    batches = [row for table, batch in found if table == "record_batches" for row in batch.to_pylist()]
+    ((row,),) = [batch.to_pylist() for table, batch in found if table == "segments"]
+    assert row["batches"] == len(batches) >= len(whole_batches(size))
+    assert bool(lost(row)) == (len(batches) < COUNT)
 
 
 def in_three_parts(tmp_path: Path) -> tuple[CaptureFile, list[Part]]:

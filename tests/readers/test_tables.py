@@ -8,7 +8,8 @@ import pytest
 
 from txnlib.readers import table_readers
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
-from txnlib.readers.table_readers import READERS, may_hold, read_files, read_table
+from txnlib.readers.storage import files
+from txnlib.readers.table_readers import READ_TABLES, may_hold, read_files, read_table, read_tables
 
 #: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself.
 FILES = """
@@ -18,6 +19,7 @@ transaction_log       SEGMENT(__transaction_state) DUMP
 committed_offsets     SEGMENT(__consumer_offsets)
 metadata_log          SEGMENT(__cluster_metadata) DUMP METADATA_SNAPSHOT
 console_log           CONSOLE
+console_texts         CONSOLE
 segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED SKIPPED_SEGMENT
 segments              METADATA_SNAPSHOT LIVE_PRODUCERS LIVE_TRANSACTIONS
 live_producers        LIVE_PRODUCERS
@@ -39,7 +41,7 @@ def held() -> set[tuple[str, str, str | None]]:
 def test_each_table_is_read_from_its_files_and_from_no_others():
     found = {
         (table, kind.name, topic)
-        for table, kind, topic in product({table for table, _ in READERS}, FileKind, TOPICS)
+        for table, kind, topic in product(READ_TABLES, FileKind, TOPICS)
         if may_hold(table, CaptureFile("a", kind, "raw", 1, topic, 0))
     }
     assert found == held()
@@ -52,7 +54,7 @@ def test_files_together_have_the_rows_of_each_file_in_order_and_no_batch_grows_w
     monkeypatch.setattr(table_readers, "JOINED_ROWS", most_rows)
     monkeypatch.setattr(table_readers, "JOINED_BYTES", most_bytes)
     files = list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files
-    for table in {table for table, _ in READERS}:
+    for table in READ_TABLES:
         alone = [batch for file in files for batch in read_table(table, file)]
         together = list(read_files(table, files))
         assert [row for batch in together for row in batch.to_pylist()] == [row for batch in alone for row in batch.to_pylist()]
@@ -64,3 +66,17 @@ def test_many_small_files_are_few_batches(repository):
     files = list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files
     for table in ("record_batches", "batch_runs", "segments", "checkpoints", "transaction_log"):
         assert len(list(read_files(table, files))) == 1, table
+
+
+def test_one_pass_gives_every_table_its_rows_and_opens_each_file_once(repository, monkeypatch):
+    opened: list[str] = []
+    real = files.open_regular
+    monkeypatch.setattr(files, "open_regular", lambda path: opened.append(str(path)) or real(path))
+    for file in list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files:
+        alone = {table: [row for batch in read_table(table, file) for row in batch.to_pylist()] for table in READ_TABLES}
+        opened.clear()
+        together: dict[str, list[dict[str, object]]] = {table: [] for table in READ_TABLES}
+        for table, batch in read_tables(READ_TABLES, file):
+            together[table] += batch.to_pylist()
+        assert together == alone
+        assert opened == [file.path]

@@ -1,10 +1,12 @@
-"""Laws of a capture split among tasks: the rows of the whole."""
+"""Laws of a capture split among tasks, or read in the driver: the rows of the whole."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tests.support.dumps import Batch, print_dump
@@ -13,8 +15,10 @@ from tests.support.log_bytes import segment
 from tests.support.log_notation import TS, C, T
 from txnlib.core.batch_runs import DETAILS
 from txnlib.readers.capture import list_capture
+from txnlib.readers.table_readers import BATCH_RUNS_TABLE, READ_TABLES, SEGMENT_PARTS_TABLE
+from txnlib.spark import capture_source
 from txnlib.spark.batch_runs import single_batches
-from txnlib.spark.capture_source import read_capture
+from txnlib.spark.capture_source import CaptureSource, read_capture
 from txnlib.spark.capture_splits import split_large_files
 
 FIRST = f"{0:020d}.log"
@@ -46,3 +50,17 @@ def _read(spark, capture, table):
     """The rows of a table; of `record_batches`, the single batches, because a run ends where the reader does."""
     rows = read_capture(spark, capture, table)
     return single_batches(rows, F.lit(True)) if table == "record_batches" else rows
+
+
+@pytest.mark.parametrize("most_rows", [100_000, 10], ids=["driver", "tasks after all"])
+def test_the_driver_reads_the_rows_that_tasks_read(spark, repository, tmp_path, monkeypatch, most_rows):
+    monkeypatch.setattr(capture_source, "MAX_ROWS", most_rows)
+    (tmp_path / "console.txt").write_bytes(b'{"key":{"type":0,"data":{"transactionalId":"a"}},"value":null}\n' * 30)
+    capture = list_capture([*capture_in(tmp_path), str(repository / "examples" / "quickstart" / "brokers")])
+    for detail in DETAILS:
+        source = CaptureSource(spark, replace(capture, detail=detail), is_small=True)
+        for table in READ_TABLES:
+            if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE):
+                assert isinstance(source.read(table), DataFrame) == (most_rows == 10)
+                assert_same(source.frame(table), read_capture(spark, source.capture, table))
+                assert source.may_have(table) >= (source.frame(table).count() > 0)

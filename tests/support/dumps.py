@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from txnlib.core.text.batch_chain import Chain
+from txnlib.core.text.batch_chain import Chain, Line
 from txnlib.core.text.dump_lines import DumpedFile
 from txnlib.readers import arrow_schemas, dump
+from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.dump import iter_lines
+from txnlib.readers.one_pass import only
+from txnlib.readers.table_readers import KINDS
 
 FILES = Path(__file__).parent / "dump_files"
 PATH = "/var/lib/kafka/data/orders-0/00000000000000000000.log"
@@ -134,16 +137,21 @@ def with_forgeries(forged: int, *places: int, count: int) -> bytes:
 
 def rows(table: str, text: bytes, topic_partition: tuple[str, int] | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
     """The rows of one reader."""
-    read = getattr(dump, f"read_{table}")
     lines = dump.iter_lines(io.BytesIO(text), chunk)
-    return [row for batch in read(lines, "text:1", "dump.txt", topic_partition) for row in batch.to_pylist()]
+    return [row for batch in read_lines(table, lines, topic_partition) for row in batch.to_pylist()]
+
+
+def read_lines(table: str, lines: Iterable[Line], topic_partition: tuple[str, int] | None = None) -> Iterator[pa.RecordBatch]:
+    """What one reader makes of the lines of a text."""
+    file = CaptureFile("dump.txt", FileKind.DUMP, "text:1", 0)
+    return only(dump.read_located(lines, file.source, topic_partition), KINDS[file.kind][1][table](file))
 
 
 def read_in_blocks(name: str, text: bytes, chunk: int | None) -> pa.Table:
     """A table of the text of a dump of orders-0; without a chunk size, line by line."""
     lines = iter_lines(io.BytesIO(text), chunk or 1 << 20)
     source = lines if chunk else iter(list(lines))
-    batches = list(getattr(dump, f"read_{name}")(source, "text:1", "dump.txt", ("orders", 0)))
+    batches = list(read_lines(name, source, ("orders", 0)))
     return pa.Table.from_batches(batches, schema=arrow_schemas.TABLES[name]).combine_chunks()
 
 

@@ -22,6 +22,8 @@ class MetadataHistory:
     rows: list[Row] = field(default_factory=list)
     states: list[Row] = field(default_factory=list)
     settings: list[Row] = field(default_factory=list)
+    #: Offsets of records that do not count, because their controller transaction was aborted.
+    aborted: set[int] = field(default_factory=set)
     _open: dict[tuple[str, int], Row] = field(default_factory=dict)
     _values: dict[tuple[str, str], Row] = field(default_factory=dict)
     _topics: dict[str, str] = field(default_factory=dict)
@@ -33,6 +35,11 @@ class MetadataHistory:
         for _ in range(self.random.randrange(60, 120)):
             leading, others = [self._elect, self._shrink], [self._set, self._idle, self._abort, self._commit]
             self.random.choice([self._create, self._remove, self._elect, *leading, *others])()
+
+    @property
+    def counted(self) -> list[Row]:
+        """The rows that count."""
+        return [row for row in self.rows if row["offset"] not in self.aborted]
 
     @property
     def end(self) -> int:
@@ -127,14 +134,14 @@ class MetadataHistory:
 
     def _abort(self) -> None:
         """A controller transaction that does not count."""
-        self._append("BEGIN_TRANSACTION_RECORD")
+        begin = self._append("BEGIN_TRANSACTION_RECORD")
         self._append("TOPIC_RECORD", name="never", topic_id=f"never-{self.end}")
         if self._open and self.random.random() < 0.5:
             (name, number), _ = self.random.choice(sorted(self._open.items(), key=lambda item: item[0]))
             self._append("PARTITION_CHANGE_RECORD", topic_id=self._topics[name], partition_id=number, sets_leader=True, leader=None)
         if self.random.random() < 0.5:
             self._epoch += 1  # a new controller aborts what its predecessor began
-        self._append("ABORT_TRANSACTION_RECORD")
+        self.aborted.update(range(begin + 1, self._append("ABORT_TRANSACTION_RECORD")))
 
     def _commit(self) -> None:
         self._append("BEGIN_TRANSACTION_RECORD")

@@ -9,10 +9,11 @@ from typing import Any
 
 from tests.support.log_bytes import encode_batch, encode_marker
 from tests.support.log_notation import TS
+from tests.support.segments import read_record_batches
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
 from txnlib.readers.reader_state import ReaderState
-from txnlib.readers.segment import Segment, read_record_batches
+from txnlib.readers.segment import Segment
 
 #: Producer id -> what it writes: n without id, d idempotent, t transactional, m both.
 PRODUCERS = {-1: "n", 7: "d", 8: "t", 9: "m", 7 + (1 << 16): "t", 11: "t"}

@@ -286,7 +286,8 @@ class RunStore:
     def _commit_rows(self, name: str, rows: pa.Table, replaced: str | None, note: str = "") -> bool:
         """Commits rows without Spark. Returns False, without writing, if that is impossible."""
         folder = self.store.driver_folder_of(name)
-        if folder is None or not local_tables.is_plain(self.run_id):
+        # Earlier runs may have written more than delta-rs should look through for the rows that these replace.
+        if folder is None or name in self.store.large or not local_tables.is_plain(self.run_id):
             return False
         stamped = local_tables.stamped(rows, name, self._stamps(name))
         return local_tables.commit(folder, name, stamped, replaced=replaced, statistics=_statistics_of(name), note=note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,9 +13,9 @@ from txnlib.core.chains import Chain, FinishedRun, History
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
 from txnlib.incremental.resumed_segments import resume_segments, resumed_frame, resumed_parts
-from txnlib.readers.capture import Capture
+from txnlib.readers.capture import Capture, FileKind
 from txnlib.readers.snapshot_start import BEGINNING
-from txnlib.spark.capture_source import read_capture
+from txnlib.spark.capture_source import CaptureSource
 from txnlib.version import __version__
 
 
@@ -62,17 +62,22 @@ def runs_to_continue(store: Store, cluster: str, history: History, before_ms: in
     return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]
 
 
-def resume_from(spark: SparkSession, capture: Capture, earlier: RunTables) -> Capture | None:
-    """The capture, with the segments that an earlier run has already read; None if its tables cannot be used."""
+def resume_from(spark: SparkSession, capture: Capture, earlier: RunTables, *, in_driver: bool) -> Capture | None:
+    """The capture, with the segments that an earlier run has already read; None if its tables cannot be used.
+
+    `in_driver`: whether the driver looks at the files, which are few; else tasks do.
+    """
     try:
         segments = earlier.read("segments")
     except MissingTableError:
         return None
-    return resume_segments(spark, capture, segments, read_capture(spark, capture, "checkpoints"))
+    checkpoints = CaptureSource(spark, replace(capture, files=capture.of_kind(FileKind.CHECKPOINT)), in_driver)
+    return resume_segments(spark, capture, segments, checkpoints.frame("checkpoints"), in_driver=in_driver)
 
 
-def read_segments(spark: SparkSession, capture: Capture, earlier: RunTables) -> DataFrame:
-    """`segments` of a capture, including what an earlier run has already read."""
+def resumed_source(spark: SparkSession, capture: Capture, earlier: RunTables, *, is_small: bool) -> CaptureSource:
+    """The rows of a capture, with what an earlier run has already read of its segments."""
     if not capture.resumed:
-        return read_capture(spark, capture, "segments")
-    return read_capture(spark, capture, "segments", resumed_parts(earlier.read("segments"), resumed_frame(spark, capture)))
+        return CaptureSource(spark, capture, is_small)
+    parts = resumed_parts(earlier.read("segments"), resumed_frame(spark, capture), in_driver=is_small)
+    return CaptureSource(spark, capture, is_small, parts)

@@ -20,7 +20,7 @@ from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.resumed_copies import first_segments, read_before, resumed_copies, unchanged_until
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
-from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.python_tasks import mapped
 from txnlib.spark.schemas import COPY, SEGMENT_PARTS, SEGMENTS
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
@@ -32,11 +32,13 @@ RESUMED: Final = (
 )
 
 
-def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame) -> Capture:
+def resume_segments(
+    spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame, *, in_driver: bool
+) -> Capture:
     """The capture, with the segments of resumed copies; only what was appended to them is to be read.
 
     `segments`: of the earlier run. `checkpoints`: of this capture. A partition with a cleaner's offset is compacted, so it is read
-    in full.
+    in full. `in_driver`: whether the driver looks at the segments; else tasks do.
     """
     listed = [(file.topic, file.partition, file.source, file.offset, file.path) for file in capture.of_kind(FileKind.SEGMENT)]
     if not listed:
@@ -45,8 +47,8 @@ def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, 
     raw = segments.where(F.col("kind") == "raw")
     cleaned = checkpoints.where(F.col("name") == "cleaner_offset").select(*COPY)
     candidates = raw.join(cleaned, on=list(COPY), how="left_anti").join(now, on=list(_SEGMENT), how="inner")
-    tasks = candidates.repartition(-(-len(listed) // _FILES_PER_TASK))
-    found = tasks.select(*SEGMENTS.names, "path_now").mapInArrow(_unchanged, RESUMED).collect()
+    tasks = candidates.select(*SEGMENTS.names, "path_now").repartition(-(-len(listed) // _FILES_PER_TASK))
+    found = mapped(tasks, _unchanged, RESUMED, in_driver=in_driver).collect()
     read = raw.select(*_SEGMENT, (F.size("landmarks") > 0).alias("has_batches")).collect()
     resumed = resumed_copies(
         [ResumedSegment(*row) for row in found],
@@ -60,7 +62,6 @@ def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, 
 
 
 def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    begin_task()
     for batch in batches:
         found = []
         for row in batch.to_pylist():
@@ -84,15 +85,14 @@ def resumed_frame(spark: SparkSession, capture: Capture) -> DataFrame:
     return local_rows(spark, map(astuple, capture.resumed), RESUMED)
 
 
-def resumed_parts(segments: DataFrame, resumed: DataFrame) -> DataFrame:
+def resumed_parts(segments: DataFrame, resumed: DataFrame, *, in_driver: bool) -> DataFrame:
     """What the earlier run has read of each resumed segment, as the first part of it. Columns: SEGMENT_PARTS."""
     now = resumed.select(*_SEGMENT, F.struct("path", "position", "last_offset").alias("now"))
     raw = segments.where(F.col("kind") == "raw").join(broadcast(now), on=list(_SEGMENT), how="inner")
-    return raw.select(*SEGMENTS.names, "now").mapInArrow(_read_before, SEGMENT_PARTS)
+    return mapped(raw.select(*SEGMENTS.names, "now"), _read_before, SEGMENT_PARTS, in_driver=in_driver)
 
 
 def _read_before(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    begin_task()
     for batch in batches:
         rows = [read_before(row, **row.pop("now")) for row in batch.to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.SEGMENT_PARTS)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.incremental.appended_partitions import APPENDED, AppendedPartition, appended_partitions
-from txnlib.incremental.earlier_run import EarlierRun, read_segments
+from txnlib.incremental.earlier_run import EarlierRun
 from txnlib.incremental.resumed_segments import resumed_frame
 from txnlib.incremental.resumed_spans import not_ended_before, resumed_spans
 from txnlib.readers.capture import Capture
@@ -56,10 +56,6 @@ class Resumption:
     def __post_init__(self) -> None:
         self.copies = self._resumed_copies()
         self.tables.count_earlier_rows("record_batches", self.copies)
-
-    def read_segments(self) -> DataFrame:
-        """`segments` of the capture, including what the earlier run has already read."""
-        return read_segments(self.spark, self.capture, self.earlier.tables)
 
     def _resumed_copies(self) -> DataFrame:
         first = first_segments(self.capture)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -15,8 +16,9 @@ from txnlib.core.verdicts.metadata_proof import Conclusion, holds
 from txnlib.pipeline.deleted_copies import find_deleted_copies
 from txnlib.pipeline.run import Run
 from txnlib.settings import BROKER_SETTINGS, default_of
+from txnlib.spark.core_rows import columns_read, typed_rows
 from txnlib.spark.joins import broadcast
-from txnlib.spark.schemas import COPY
+from txnlib.spark.schemas import CLUSTER_SETTINGS, COPY
 
 #: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
 INFERRED_FROM_IDS: Final = 200
@@ -34,12 +36,12 @@ def infer_settings(run: Run) -> None:
 
 def _take_dynamic_settings(run: Run) -> None:
     """Sets what was not given to its dynamic value: if brokers have different ones, to the largest."""
-    current = run.tables.read("cluster_settings").where("is_current")
-    named = current.where(
-        ((F.col("scope") == "BROKER") & F.col("name").isin(*run.settings.assumed))
-        | ((F.col("scope") == "FEATURE") & (F.col("name") == TRANSACTION_VERSION))
-    )
-    rows = [(row["name"], row["scope_name"], number((row["value"] or "").encode(), MAX_INT32)) for row in named.collect()]
+    named = {("BROKER", name) for name in run.settings.assumed} | {("FEATURE", TRANSACTION_VERSION)}
+    rows = [
+        (each.name, each.scope_name, number((each.value or "").encode(), MAX_INT32))
+        for each in _dynamic_settings(run)
+        if (each.scope, each.name) in named
+    ]
     changes: dict[str, object] = {}
     extent = run.settings.metadata_extent
     for setting, name in BROKER_SETTINGS.items():
@@ -60,16 +62,33 @@ def _take_dynamic_settings(run: Run) -> None:
     run.settings = run.settings.model_copy(update={**changes, "assumed": still_assumed})
 
 
+@dataclass(frozen=True, slots=True)
+class DynamicSetting:
+    """A row of `cluster_settings`."""
+
+    scope: str
+    scope_name: str | None
+    name: str
+    value: str
+    is_current: bool
+
+
+def _dynamic_settings(run: Run) -> list[DynamicSetting]:
+    """The settings in force at the end of the metadata log."""
+    rows = run.tables.rows("cluster_settings", columns_read(DynamicSetting, CLUSTER_SETTINGS.names))
+    return [each for each in typed_rows(rows, DynamicSetting) if each.is_current]
+
+
 def note_contradictions(run: Run) -> None:
     """Notes what capture.json says otherwise than the metadata log. What is noted stays in force."""
     extent = run.settings.metadata_extent
     if run.capture is None or extent is None or not holds(Conclusion.NOTED_SETTING_CONTRADICTED, extent):
         return
-    current = run.tables.read("cluster_settings").where("is_current AND scope IN ('BROKER', 'FEATURE')")
     dynamic: dict[str, set[str]] = {}
-    for row in current.where(F.col("name").isin(*_NOTED)).select("name", "value").collect():
-        dynamic.setdefault(row["name"], set()).add(row["value"])
-    if _counts_coordinators(run) and (count := _count_assigned(run.tables.read("partition_assignments"))) is not None:
+    for each in _dynamic_settings(run):
+        if each.scope in ("BROKER", "FEATURE") and each.name in _NOTED:
+            dynamic.setdefault(each.name, set()).add(each.value)
+    if _counts_coordinators(run) and (count := _count_assigned(run)) is not None:
         dynamic[COUNT] = {str(count)}
     noted = {name: getattr(run.capture.notes, field) for name, field in _NOTED.items()}
     found = [
@@ -116,7 +135,7 @@ def _infer_coordinator_partitions(run: Run) -> None:
         return
     found = segments.agg(F.max("partition")).first()
     highest = None if found is None else found[0]
-    assigned = _count_assigned(run.tables.read("partition_assignments")) if _counts_coordinators(run) else None
+    assigned = _count_assigned(run) if _counts_coordinators(run) else None
     if assigned is not None and (highest is None or highest < assigned) and _fits(owners, assigned):
         known = {"coordinator_partitions": assigned, "coordinator_partitions_basis": CountBasis.GIVEN.value}
         run.settings = run.settings.model_copy(update=known)
@@ -139,10 +158,10 @@ def _counts_coordinators(run: Run) -> bool:
     return run.settings.names_every_topic and holds(Conclusion.COORDINATOR_COUNT, run.settings.metadata_extent)
 
 
-def _count_assigned(partition_assignments: DataFrame) -> int | None:
-    """The number of coordinator partitions in a metadata log; None if it has none yet."""
-    is_coordinator = F.col("is_current") & (F.col("topic") == TRANSACTION_STATE_TOPIC)
-    return partition_assignments.where(is_coordinator).count() or None
+def _count_assigned(run: Run) -> int | None:
+    """The number of coordinator partitions in the metadata log; None if it has none yet."""
+    assigned = run.tables.rows("partition_assignments", ["topic", "is_current"]).to_pylist()
+    return sum(row["is_current"] and row["topic"] == TRANSACTION_STATE_TOPIC for row in assigned) or None
 
 
 def _owners(records: DataFrame, most: int) -> list[tuple[str, int]]:

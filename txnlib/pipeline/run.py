@@ -19,17 +19,17 @@ from txnlib.delta.session import delta_session
 from txnlib.delta.store import RunStore, Store
 from txnlib.delta.tuning import Plans, Tuning
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.incremental import EarlierRun, Resumption, history_of, read_segments, resume_from, runs_to_continue
+from txnlib.incremental import EarlierRun, Resumption, history_of, resume_from, resumed_source, runs_to_continue
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
-from txnlib.pipeline.step_plans import OF_BATCHES, Scale, scale_of
+from txnlib.pipeline.step_plans import OF_BATCHES, Scale, is_small, scale_of
 from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries.run_result import Written
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
-from txnlib.spark.capture_source import read_capture
+from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.capture_splits import split_large_files
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.local_rows import local_rows
@@ -50,7 +50,8 @@ class Run:
     settings: Settings
     started_at: datetime
     inputs: tuple[str, ...] = ()
-    capture: Capture | None = None
+    #: The rows of its capture; None for a run that was opened again.
+    source: CaptureSource | None = None
     #: How an incremental run resumes from an earlier one.
     resumption: Resumption | None = None
     #: The finished runs of the cluster when the run was opened.
@@ -73,6 +74,11 @@ class Run:
     #: Number of segments, or files with text, of the capture.
     segments: int = 0
     _batch_rows: int | None = None
+
+    @property
+    def capture(self) -> Capture | None:
+        """The capture that is read; None for a run that was opened again."""
+        return None if self.source is None else self.source.capture
 
     @property
     def thresholds(self) -> Thresholds:
@@ -131,9 +137,11 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     tuning.tune(Plans.SMALL if scale is Scale.ALL_FIT else Plans.FEW_ROWS)
     store = _store(request, spark, scale)
     history = history_of(store, _cluster(request, given, capture))
-    capture, earlier, newest_ms = _continue(request, given, capture, store, history, say)
-    capture = split_large_files(spark, capture)
-    settings = _decide(request, given, capture, spark, earlier, newest_ms)
+    source, earlier, newest_ms = _continue(request, given, capture, store, history, say)
+    capture = split_large_files(spark, source.capture)
+    if capture is not source.capture:
+        source = replace(source, capture=capture)
+    settings = _decide(request, given, source, earlier, newest_ms)
     chain, night = history.next_place(settings.run_id, None if earlier is None else earlier.run)
     settings = settings.model_copy(update={"chain": chain, "night": night})
     tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
@@ -144,7 +152,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
         settings,
         started_at,
         capture.inputs,
-        capture,
+        source,
         resumption,
         history,
         say=say,
@@ -156,26 +164,29 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
 
 def _continue(
     request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, history: History, say: Callable[[str], object]
-) -> tuple[Capture, EarlierRun | None, int | None]:
-    """The part of the capture to read, the run to continue, and the newest broker-stamped time, if it was searched for."""
+) -> tuple[CaptureSource, EarlierRun | None, int | None]:
+    """What to read of the capture, the run to continue, and the newest broker-stamped time, if it was searched for."""
+    whole = CaptureSource(store.spark, capture, is_small(capture.size, len(capture.files)))
     if request.mode != INCREMENTAL:
-        return capture, None, None
+        return whole, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
     for earlier in runs_to_continue(store, _cluster(request, given, capture), history, known_ms, request.detail):
-        found = resume_from(store.spark, capture, earlier.tables)
+        found = resume_from(store.spark, capture, earlier.tables, in_driver=whole.is_small)
         if found is None:
             continue
-        newest_ms = _newest_stamp(found, read_segments(store.spark, found, earlier.tables)) if known_ms is None else None
+        is_few = is_small(found.size_to_read, len(found.files))
+        source = resumed_source(store.spark, found, earlier.tables, is_small=is_few)
+        newest_ms = _newest_stamp(source) if known_ms is None else None
         if newest_ms is not None and newest_ms <= earlier.run.as_of_ms:
             continue  # this is an audit of the same capture
         if history.is_continued(earlier.run, but_at=(known_ms, newest_ms)):
             say(f"later audits continue {earlier.run.run_id} already: reading everything, as the first run of a new chain")
             break
         say(f"resuming from {earlier.run.run_id}: reading only what was appended to {len(found.resumed)} segments")
-        return found, earlier, newest_ms
+        return source, earlier, newest_ms
     else:
         say("no earlier audit to resume from: reading everything")
-    return capture, None, None
+    return whole, None, None
 
 
 def _chain_of(settings: Settings, history: History) -> Chain | None:
@@ -207,15 +218,14 @@ def _cluster(request: AuditRequest, given: SettingsFile, capture: Capture) -> st
 def _decide(
     request: AuditRequest,
     given: SettingsFile,
-    capture: Capture,
-    spark: SparkSession,
+    source: CaptureSource,
     earlier: EarlierRun | None,
     newest_ms: int | None,
 ) -> Settings:
     """The effective settings: options over settings file over capture.json over defaults."""
-    notes = capture.notes
+    capture, notes = source.capture, source.capture.notes
     decided = decide(request.settings, given, {**notes.model_dump(), "broker_settings": notes.timeout_scan_interval_ms})
-    as_of_ms, basis = _as_of(request, capture, spark, newest_ms)
+    as_of_ms, basis = _as_of(request, source, newest_ms)
     is_counted = "coordinator_partitions" in decided
     return Settings(
         **decided
@@ -234,23 +244,23 @@ def _decide(
     )
 
 
-def _as_of(request: AuditRequest, capture: Capture, spark: SparkSession, newest_ms: int | None) -> tuple[int, str]:
+def _as_of(request: AuditRequest, source: CaptureSource, newest_ms: int | None) -> tuple[int, str]:
     """The instant of the audit and its source. Without a capture instant, it is the newest broker-stamped time."""
     if request.as_of_ms is not None:
         return request.as_of_ms, "given"
-    noted = capture.notes.newest_instant_ms
+    noted = source.capture.notes.newest_instant_ms
     if noted is not None:
         return noted, "newest capture instant"
-    found = _newest_stamp(capture, read_capture(spark, capture, "segments")) if newest_ms is None else newest_ms
+    found = _newest_stamp(source) if newest_ms is None else newest_ms
     return found, "newest broker-stamped time in the capture (no capture.json)"
 
 
-def _newest_stamp(capture: Capture, segments: DataFrame) -> int:
+def _newest_stamp(source: CaptureSource) -> int:
     """The newest broker-stamped time in the segments of a capture. Raises UnreadableInputError if there is none."""
-    newest = segments.agg(F.max(clock_ms("newest_broker_ms")).alias("newest")).first()
+    newest = source.frame("segments").agg(F.max(clock_ms("newest_broker_ms")).alias("newest")).first()
     if newest is None or newest["newest"] is None:
         raise UnreadableInputError(
-            ", ".join(capture.inputs), "contains no time at which it was taken", "Give --as-of, or add a capture.json"
+            ", ".join(source.capture.inputs), "contains no time at which it was taken", "Give --as-of, or add a capture.json"
         )
     return int(newest["newest"])
 

@@ -37,9 +37,14 @@ class Scale(Enum):
     NONE_NEED = "no table"
 
 
+def is_small(size: int, files: int) -> bool:
+    """Whether what is read of a capture is expected to fit in the driver. `size`: its bytes. `files`: their number."""
+    return size < SMALL_CAPTURE_BYTES and files <= MAX_SMALL_FILES
+
+
 def scale_of(size: int, of_topics: Mapping[str, int], files: int) -> Scale:
     """The scale of a capture. `size`: its bytes. `of_topics`: the bytes of each of Kafka's own topics. `files`: their number."""
-    if size < SMALL_CAPTURE_BYTES and files <= MAX_SMALL_FILES:
+    if is_small(size, files):
         return Scale.ALL_FIT
     is_few = sum(of_topics.get(topic, 0) for topic in (TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC)) < SMALL_CAPTURE_BYTES
     return Scale.BATCHES_DO_NOT if is_few else Scale.NONE_NEED

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.metadata import broker_sessions, cluster_settings, partition_assignments, producer_id_blocks
 from txnlib.core.reports.brokers import brokers
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.errors import MissingTableError
@@ -20,10 +23,10 @@ from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infe
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
-from txnlib.readers.capture import Capture, FileKind, topic_partition_of
+from txnlib.readers.capture import Capture, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
-from txnlib.readers.table_readers import may_hold
-from txnlib.spark.capture_source import read_capture
+from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE
+from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coverage import coverage, quarantine
@@ -31,7 +34,7 @@ from txnlib.spark.coverage.coverage import lowered
 from txnlib.spark.coverage.leaders import leaders
 from txnlib.spark.findings import findings
 from txnlib.spark.local_rows import local_rows, no_rows
-from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
+from txnlib.spark.metadata_log import effective, metadata_log
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
     abort_plan,
@@ -59,55 +62,48 @@ def _capture(run: Run) -> Capture:
     return run.capture
 
 
-def _read(table: str) -> Table:
-    def transform(run: Run) -> DataFrame:
-        return read_capture(run.spark, _capture(run), table)
+def _source(run: Run) -> CaptureSource:
+    assert run.source is not None
+    return run.source
 
-    return Table(table, (), transform)
+
+def _read(table: str) -> Table:
+    return Table(table, (), lambda run: _source(run).read(table))
 
 
 def _metadata_log(run: Run) -> DataFrame:
     """The records of the metadata log; empty, without its windows, if no file may contain any."""
-    if not any(may_hold("metadata_log", file) for file in _capture(run).files):
+    if not _source(run).may_have("metadata_log"):
         return no_rows(run.spark, TABLES["metadata_log"])
-    return metadata_log(read_capture(run.spark, _capture(run), "metadata_log"))
+    return metadata_log(_source(run).frame("metadata_log"))
 
 
-def _of_metadata(transform: Callable[[DataFrame], DataFrame]) -> Table:
-    """A table of the cluster's metadata log; empty, without its windows, if no metadata log was captured."""
+def _of_metadata(make: Callable[..., Iterable[object]], types: Collection[MetadataType]) -> Table:
+    """A table made of the records of some types in the metadata log; empty, without a query, if none was captured."""
 
-    def made(run: Run) -> DataFrame:
-        if run.tables.is_empty("metadata_log"):
-            return no_rows(run.spark, TABLES[transform.__name__])
-        return transform(run.tables.read("metadata_log"))
+    def records(run: Run) -> DataFrame | Sequence[object]:
+        return () if run.tables.is_empty("metadata_log") else effective(run.tables.read("metadata_log"), types)
 
-    return Table(transform.__name__, ("metadata_log",), made)
+    return table_of(make, metadata_log=records, after=("metadata_log",))
 
 
-def _transaction_log(run: Run) -> DataFrame:
+def _transaction_log(run: Run) -> DataFrame | pa.Table:
     """The coordinators' records: of segments, of their dumps, and of console text, which prints no partition."""
-    records = read_capture(run.spark, _capture(run), "transaction_log")
-    if not _capture(run).of_kind(FileKind.CONSOLE):
-        return records
-    printed = read_capture(run.spark, _capture(run), "console_log")
+    source = _source(run)
+    if not source.may_have("console_log"):
+        return source.read("transaction_log")
+    records, printed = source.frame("transaction_log"), source.frame("console_log")
     return records.unionByName(console_records(printed, records, count_coordinator_partitions(run, records)))
 
 
-def _segments(run: Run) -> DataFrame:
+def _segments(run: Run) -> DataFrame | pa.Table:
     """What was read of each file, and, of console text, of each coordinator partition."""
-    segments = read_capture(run.spark, _capture(run), "segments") if run.resumption is None else run.resumption.read_segments()
-    texts = _capture(run).of_kind(FileKind.CONSOLE)
-    if not texts:
-        return segments
-    of_texts = read_capture(run.spark, replace(_capture(run), files=texts, parts={}), "segments")
+    source = _source(run)
+    if not source.may_have(CONSOLE_TEXTS_TABLE):
+        return source.read("segments")
+    segments, of_texts = source.frame("segments"), source.frame(CONSOLE_TEXTS_TABLE)
     records = run.tables.read("transaction_log").where(F.col("source").startswith("console:"))
     return segments.unionByName(console_segments(of_texts, records))
-
-
-def _committed_offsets(run: Run) -> DataFrame:
-    """Reads only `__consumer_offsets`, so it costs nothing if that was not captured."""
-    files = tuple(file for file in _capture(run).files if file.topic == GROUP_METADATA_TOPIC)
-    return read_capture(run.spark, replace(_capture(run), files=files), "committed_offsets")
 
 
 def _instants(run: Run) -> DataFrame:
@@ -195,7 +191,7 @@ FIND_APPENDED_PARTITIONS: Final = Decision(
 INGEST: Final[tuple[Step, ...]] = (
     _read("record_batches"),  # first, because it takes longest
     Table("transaction_log", (), _transaction_log),
-    Table("committed_offsets", (), _committed_offsets),
+    _read("committed_offsets"),
     _read("checkpoints"),
     # After the tables of the same files, so that it shows those that shrank meanwhile.
     Table("segments", ("record_batches", "transaction_log", "committed_offsets"), _segments),
@@ -204,10 +200,10 @@ INGEST: Final[tuple[Step, ...]] = (
     _read("live_producers"),
     _read("live_transactions"),
     Table("metadata_log", (), _metadata_log),
-    _of_metadata(partition_assignments),
-    _of_metadata(cluster_settings),
-    _of_metadata(broker_sessions),
-    _of_metadata(producer_id_blocks),
+    _of_metadata(partition_assignments.partition_assignments, partition_assignments.TYPES),
+    _of_metadata(cluster_settings.cluster_settings, cluster_settings.TYPES),
+    _of_metadata(broker_sessions.broker_sessions, broker_sessions.TYPES),
+    _of_metadata(producer_id_blocks.producer_id_blocks, producer_id_blocks.TYPES),
     Decision("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
     Decision("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     replace(COVERAGE, transform=_coverage),

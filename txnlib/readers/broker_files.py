@@ -16,20 +16,18 @@ from txnlib.core.kafka.wire import CorruptRecordError, optional
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, TOPIC_ID, CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES
-from txnlib.readers.storage import files
 
 #: Size limit for a snapshot, index or checkpoint: 1.5 million producers, 1.9 million aborted transactions, or 200 000 partitions
 #: with the longest possible names. Files that brokers write are far smaller.
 MOST_BYTES: Final = 64 << 20
 
 
-def read_producer_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+def read_producer_snapshots(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
     """One row per producer, and one row with a null producer id to record that the snapshot was read (it may be empty).
 
     Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`. A corrupt snapshot has no rows: Kafka skips it and loads an older one.
-    `snapshot_problem` names the problem. Raises OSError if the file cannot be read.
+    `snapshot_problem` names the problem.
     """
-    content = files.read_all(file.path, MOST_BYTES)
     if snapshot_problem(content) is not None:
         return
     where = _place_of(file) | {"snapshot_offset": file.offset}
@@ -69,13 +67,11 @@ def snapshot_problem(content: bytes) -> str | None:
     return None if computed == stored else f"CORRUPT_SNAPSHOT: CRC is {computed}, {stored} is stored"
 
 
-def read_aborted_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+def read_aborted_transactions(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
     """One row per entry of a `.txnindex`, and one row with a null producer id to record that the index was read (it may be empty).
 
     Columns: `arrow_schemas.ABORTED_TRANSACTIONS`. A corrupt index has no rows; `transaction_index_problem` names the problem.
-    Raises OSError if the file cannot be read.
     """
-    content = files.read_all(file.path, MOST_BYTES)
     if transaction_index_problem(content) is not None:
         return
     where = _place_of(file) | {"segment_base_offset": file.offset}
@@ -92,9 +88,8 @@ def transaction_index_problem(content: bytes) -> str | None:
     return None
 
 
-def read_transaction_index_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+def read_transaction_index_problem(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
     """One row of `arrow_schemas.SEGMENTS` for an index that cannot be used or ends inside an entry; none for a complete one."""
-    content = files.read_all(file.path, MOST_BYTES)
     problem = transaction_index_problem(content)
     rest = len(content) % ENTRY.size
     if problem is not None:
@@ -121,16 +116,22 @@ def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: 
     yield segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
 
 
-def read_metadata_snapshot_problems(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def read_metadata_snapshot_problems(read: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The row of `segments` for a snapshot of `__cluster_metadata` if something in it is unreadable.
 
-    `batches`: what `segment.read_segments` says about it. The kind is the file's, so that it is no segment of the log.
+    `read`: the row of `segment.SegmentRow`. The kind is the file's, so that it is no segment of the log.
     """
-    for batch in batches:
-        for row in batch.to_pylist():
-            if row["unreadable"]:
-                kind = {"kind": FileKind.METADATA_SNAPSHOT.value, "segment_base_offset": None, "landmarks": None}
-                yield pa.RecordBatch.from_pylist([row | kind], schema=arrow_schemas.SEGMENTS)
+    for row in read.to_pylist():
+        if row["unreadable"]:
+            kind = {"kind": FileKind.METADATA_SNAPSHOT.value, "segment_base_offset": None, "landmarks": None}
+            yield pa.RecordBatch.from_pylist([row | kind], schema=arrow_schemas.SEGMENTS)
+
+
+def read_snapshot_problem(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row of `arrow_schemas.SEGMENTS` for a producer snapshot that cannot be used; none for any other."""
+    problem = snapshot_problem(content)
+    if problem is not None:
+        yield from read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
 
 
 def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
@@ -146,13 +147,12 @@ def segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.Re
     return pa.RecordBatch.from_pylist([row | {"part_position": file.part.start}], schema=arrow_schemas.SEGMENT_PARTS)
 
 
-def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.CHECKPOINTS` per complete entry of a checkpoint file. Opens the file once.
+def read_checkpoints(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row of `arrow_schemas.CHECKPOINTS` per complete entry of a checkpoint file.
 
     `read_checkpoint_problem` names what is wrong with the other entries.
     """
     name = CHECKPOINTS[PurePosixPath(file.path).name]
-    content = files.read_all(file.path, MOST_BYTES)
     rows: list[dict[str, object]] = []
     common: dict[str, object] = {"source": file.source, "path": file.path, "name": name}
     place = {"topic": file.topic, "partition": file.partition}
@@ -172,10 +172,9 @@ def read_checkpoints(file: CaptureFile) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.CHECKPOINTS)
 
 
-def read_checkpoint_problem(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.SEGMENTS` for a truncated or corrupt checkpoint file; none for a complete one. Opens it once."""
+def read_checkpoint_problem(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row of `arrow_schemas.SEGMENTS` for a truncated or corrupt checkpoint file; none for a complete one."""
     name = CHECKPOINTS[PurePosixPath(file.path).name]
-    content = files.read_all(file.path, MOST_BYTES)
     if name == TOPIC_ID:
         problem, position = (None if read_topic_id(content) is not None else "no topic id of version 0"), 0
     else:

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.text.console_events import ConsoleEnd, ConsoleRecord
-from txnlib.core.text.console_reader import read_console_text
+from txnlib.core.text.console_events import ConsoleEnd, ConsoleRecord, Printed
 from txnlib.core.text.dump_events import Unreadable
 from txnlib.core.text.tool_messages import Tail, UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
+from txnlib.readers.one_pass import RowList
 from txnlib.readers.text_files import problem_of
 from txnlib.readers.text_lines import CHUNK_BYTES
 
@@ -54,61 +54,64 @@ def partition_in_name(path: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def read_transaction_log(chunks: Iterable[bytes], source: str, path: str, partition: int | None = None) -> Iterator[pa.RecordBatch]:
+class ConsoleLogRows:
     """The coordinator records in console consumer text. Columns: `arrow_schemas.TRANSACTION_LOG`; null if not printed.
 
     `partition` is the partition of all records in the text, if known. Kafka: `TransactionLogMessageFormatter`; formats.md 2.3.
     """
-    where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path}
-    rows: list[dict[str, Any]] = []
-    ordinal = 0
-    for printed in read_console_text(chunks):
+
+    def __init__(self, source: str, path: str, partition: int | None = None) -> None:
+        self._where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path}
+        self._rows, self._ordinal = RowList(arrow_schemas.TRANSACTION_LOG), 0
+
+    def add(self, printed: Printed) -> Iterable[pa.RecordBatch]:
         if type(printed) is not ConsoleRecord:
-            continue
-        row = {**where, "position": ordinal, "transactional_id": printed.transactional_id, **entry_row(printed.entry)}
+            return ()
+        row = {**self._where, "position": self._ordinal, "transactional_id": printed.transactional_id, **entry_row(printed.entry)}
+        self._ordinal += 1
         # Tools print only the tags that they know.
-        rows.append({**row, "unknown_tags": None})
-        ordinal += 1
-        if len(rows) == arrow_schemas.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
-            rows = []
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
+        return self._rows.add([{**row, "unknown_tags": None}])
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return self._rows.end()
 
 
-def read_segments(chunks: Iterable[bytes], source: str, path: str, partition: int | None = None) -> Iterator[pa.RecordBatch]:
+class ConsoleSegmentRow:
     """One row for the text. Columns: `arrow_schemas.SEGMENTS`; offsets are null, `bytes` is the size of the text.
 
     `batches` counts records, because a coordinator writes nearly every record in a batch of its own. `newest_broker_ms` is the
-    newest `txnLastUpdateTimestamp`, which is on the coordinator's clock.
+    newest `txnLastUpdateTimestamp`, which is on the coordinator's clock. `chunks`: what the text is read from.
     """
-    unreadable: list[dict[str, Any]] = []
-    newest_ms: int | None = None
-    records = size = 0
-    tail = ""
-    for printed in read_console_text(chunks):
+
+    def __init__(self, chunks: Chunks, source: str, path: str, partition: int | None = None) -> None:
+        self._chunks = chunks
+        self._where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path, "kind": "console"}
+        self._unreadable: list[dict[str, Any]] = []
+        self._newest_ms: int | None = None
+        self._records = self._size = 0
+        self._tail = ""
+
+    def add(self, printed: Printed) -> Iterable[pa.RecordBatch]:
         if type(printed) is ConsoleRecord:
-            records += 1
+            self._records += 1
             updated_ms = None if printed.entry is None else clock_ms(printed.entry.last_update_timestamp_ms)
-            newest_ms = newest_ms if updated_ms is None else max(updated_ms, newest_ms or 0)
+            self._newest_ms = self._newest_ms if updated_ms is None else max(updated_ms, self._newest_ms or 0)
         elif isinstance(printed, ConsoleEnd):
-            size, tail = printed.position, str(printed.tail)
+            self._size, self._tail = printed.position, str(printed.tail)
         elif isinstance(printed, Unreadable):
-            unreadable.append({**printed._asdict(), "reason": str(printed.reason)})
-    if isinstance(chunks, Chunks) and (problem := chunks.problem) is not None:
-        unreadable.append({"position": size, "length": 0, "reason": str(problem), "sample": ""})
-        tail = str(Tail.CORRUPT)
-    row = {
-        "topic": TRANSACTION_STATE_TOPIC,
-        "partition": partition,
-        "source": source,
-        "path": path,
-        "kind": "console",
-        "bytes": size,
-        "batches": records,
-        "tail": tail,
-        "is_decoded": True,
-        "newest_broker_ms": newest_ms,
-        "unreadable": unreadable,
-    }
-    yield pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)
+            self._unreadable.append({**printed._asdict(), "reason": str(printed.reason)})
+        return ()
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        if (problem := self._chunks.problem) is not None:
+            self._unreadable.append({"position": self._size, "length": 0, "reason": str(problem), "sample": ""})
+            self._tail = str(Tail.CORRUPT)
+        seen = {
+            "bytes": self._size,
+            "batches": self._records,
+            "tail": self._tail,
+            "is_decoded": True,
+            "newest_broker_ms": self._newest_ms,
+            "unreadable": self._unreadable,
+        }
+        yield pa.RecordBatch.from_pylist([self._where | seen], schema=arrow_schemas.SEGMENTS)

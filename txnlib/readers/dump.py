@@ -1,6 +1,6 @@
 """Text of `kafka-dump-log.sh` as Arrow batches, for all tool versions.
 
-Each reader passes through the text once and keeps at most one Arrow batch of rows. Columns: `arrow_schemas.py`.
+One pass through the text fills all tables, and keeps at most one Arrow batch of rows for each. Columns: `arrow_schemas.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from txnlib.readers.dump_blocks import BatchBlock
 from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
 from txnlib.readers.dump_stream import DumpStream, Event
 from txnlib.readers.metadata_log import MetadataRows
+from txnlib.readers.one_pass import RowList
 from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
 
 
@@ -43,10 +44,12 @@ def _is_record_line(line: bytes) -> bool:
     return line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line) is not None
 
 
-def _read_located(
-    lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None
-) -> Iterator[tuple[Place | None, Event]]:
-    """Yields the events of the text, each with its place; None for text outside any file.
+#: An event of the text with its place; None for text outside any file.
+Located = tuple[Place | None, Event]
+
+
+def read_located(lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None) -> Iterator[Located]:
+    """Yields the events of the text. `topic_partition` applies to files whose path does not contain it.
 
     Folders that Kafka is deleting are left out. The first log directory belongs to the source itself; further ones become sources
     of their own, named `<source>:<log directory>`.
@@ -74,62 +77,62 @@ def _read_located(
             place = None
 
 
-def read_record_batches(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
-) -> Iterator[pa.RecordBatch]:
+class DumpBatchRows:
     """The batches in a dump. Columns: `arrow_schemas.RECORD_BATCHES`.
 
-    `topic_partition` applies to files whose path does not contain it. Batches without any partition are left out here and reported
-    by `read_segments`.
+    Batches without any partition are left out here and reported by `DumpSegmentRows`.
     """
-    rows = BatchRows()
-    for place, value in _read_located(lines, source, topic_partition):
+
+    def __init__(self) -> None:
+        self._rows = BatchRows()
+
+    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
+        place, value = located
         if type(value) is DumpedBatch:
-            rows.add(value)
-            if len(rows) >= arrow_schemas.ROWS_PER_BATCH:
-                yield rows.take()
+            self._rows.add(value)
         elif type(value) is BatchBlock:
-            rows.add_block(value)
-            if len(rows) >= arrow_schemas.ROWS_PER_BATCH:
-                yield rows.take()
+            self._rows.add_block(value)
         elif type(value) is FileStart and place is not None:
-            rows.start(place)
-    if len(rows):
-        yield rows.take()
+            self._rows.start(place)
+        return (self._rows.take(),) if len(self._rows) >= arrow_schemas.ROWS_PER_BATCH else ()
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return (self._rows.take(),) if len(self._rows) else ()
 
 
-def read_transaction_log(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
-) -> Iterator[pa.RecordBatch]:
+class DumpTransactionLogRows:
     """The coordinator records in a dump. Columns: `arrow_schemas.TRANSACTION_LOG`; fields that the tool does not print are null."""
-    rows: list[dict[str, Any]] = []
-    for place, value in _read_located(lines, source, topic_partition):
+
+    def __init__(self, path: str) -> None:
+        self._path, self._rows = path, RowList(arrow_schemas.TRANSACTION_LOG)
+
+    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
+        place, value = located
         if type(value) is not DumpedTransactionLogRecord or place is None or not place.is_known:
-            continue
-        rows.append(transaction_log_row(place, path, value))
-        if len(rows) == arrow_schemas.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
-            rows = []
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.TRANSACTION_LOG)
+            return ()
+        return self._rows.add([transaction_log_row(place, self._path, value)])
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return self._rows.end()
 
 
-def read_metadata_log(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
-) -> Iterator[pa.RecordBatch]:
+class DumpMetadataLogRows:
     """The records of `__cluster_metadata` in a dump with `--cluster-metadata-decoder`. Columns: `arrow_schemas.METADATA_LOG`."""
-    rows = MetadataRows()
-    for place, value in _read_located(lines, source, topic_partition):
-        if type(value) is DumpedMetadataRecord and place is not None and _is_metadata(place):
-            where = {
-                "source": place.source,
-                "path": path,
-                "snapshot_offset": place.file.snapshot_offset,
-                "position": value.position,
-            }
-            rows.add(where, value.offset, value.timestamp, value.partition_leader_epoch, value.record)
-            yield from rows.take()
-    yield from rows.take(is_last=True)
+
+    def __init__(self, path: str) -> None:
+        self._path, self._rows = path, MetadataRows()
+
+    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
+        place, value = located
+        if type(value) is not DumpedMetadataRecord or place is None or not _is_metadata(place):
+            return ()
+        where = {"source": place.source, "path": self._path, "snapshot_offset": place.file.snapshot_offset}
+        where["position"] = value.position
+        self._rows.add(where, value.offset, value.timestamp, value.partition_leader_epoch, value.record)
+        return self._rows.take()
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return self._rows.take(is_last=True)
 
 
 def _is_metadata(place: Place) -> bool:
@@ -137,67 +140,71 @@ def _is_metadata(place: Place) -> bool:
     return place.file.kind == "log" or place.file.snapshot_offset is not None
 
 
-def read_producer_snapshots(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
-) -> Iterator[pa.RecordBatch]:
+class DumpSnapshotRows:
     """The producers in snapshots, and one row without a producer per complete snapshot.
 
     Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`. A snapshot without producers has no row at all, because the tool prints nothing for
     a corrupt snapshot either.
     """
-    rows: list[dict[str, Any]] = []
-    has_producers = is_broken = False
-    for place, value in _read_located(lines, source, topic_partition):
+
+    def __init__(self, path: str) -> None:
+        self._path, self._rows = path, RowList(arrow_schemas.PRODUCER_SNAPSHOTS)
+        self._has_producers = self._is_broken = False
+
+    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
+        place, value = located
         if place is None or not place.is_known or place.file.kind != "snapshot":
-            continue
-        where = {
+            return ()
+        if type(value) is FileStart:
+            self._has_producers = self._is_broken = False
+        elif type(value) is DumpedSnapshotEntry:
+            self._has_producers = True
+            return self._rows.add([{**self._where(place), **snapshot_row(value)}])
+        elif type(value) is Unreadable:
+            self._is_broken = True
+        elif type(value) is FileEnd and self._has_producers and not self._is_broken and value.tail is Tail.CLEAN:
+            return self._rows.add([self._where(place)])
+        return ()
+
+    def _where(self, place: Place) -> dict[str, Any]:
+        return {
             "topic": place.topic,
             "partition": place.partition,
             "source": place.source,
-            "path": path,
+            "path": self._path,
             "snapshot_offset": place.file.base_offset,
         }
-        if type(value) is FileStart:
-            has_producers = is_broken = False
-        elif type(value) is DumpedSnapshotEntry:
-            has_producers = True
-            rows.append({**where, **snapshot_row(value)})
-        elif type(value) is Unreadable:
-            is_broken = True
-        elif type(value) is FileEnd and has_producers and not is_broken and value.tail is Tail.CLEAN:
-            rows.append(where)
-        if len(rows) == arrow_schemas.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
-            rows = []
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return self._rows.end()
 
 
-def read_segments(
-    lines: Iterable[Line], source: str, path: str, topic_partition: tuple[str, int] | None = None
-) -> Iterator[pa.RecordBatch]:
+class DumpSegmentRows:
     """One row per dumped `.log` file, and one without topic for unreadable text outside any file.
 
     Columns: `arrow_schemas.SEGMENTS`.
     """
-    rows: list[dict[str, Any]] = []
-    elsewhere = Seen(Place(None, None, source, DumpedFile()), -1)
-    seen = elsewhere
-    for place, value in _read_located(lines, source, topic_partition):
+
+    def __init__(self, source: str, path: str) -> None:
+        self._path, self._rows = path, RowList(arrow_schemas.SEGMENTS)
+        self._elsewhere = self._seen = Seen(Place(None, None, source, DumpedFile()), -1)
+
+    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
+        place, value = located
         if type(value) is FileStart:
-            seen = Seen(place, value.position) if place is not None and _has_row(place) else elsewhere
-        if seen is not elsewhere or type(value) is Unreadable:
+            self._seen = Seen(place, value.position) if place is not None and _has_row(place) else self._elsewhere
+        seen = self._seen
+        if seen is not self._elsewhere or type(value) is Unreadable:
             seen.add(value)
-        if type(value) is FileEnd and seen is not elsewhere:
-            rows.append(seen.row(path, value))
-            seen = elsewhere
-        if len(rows) == arrow_schemas.ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.SEGMENTS)
-            rows = []
-    if elsewhere.unreadable:
-        rows.append(elsewhere.row(path, FileEnd(0, Tail.CLEAN, True)))
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.SEGMENTS)
+        if type(value) is not FileEnd or seen is self._elsewhere:
+            return ()
+        self._seen = self._elsewhere
+        return self._rows.add([seen.row(self._path, value)])
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        if self._elsewhere.unreadable:
+            yield from self._rows.add([self._elsewhere.row(self._path, FileEnd(0, Tail.CLEAN, True))])
+        yield from self._rows.end()
 
 
 def _has_row(place: Place) -> bool:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from txnlib.readers.batch_headers import Block
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import Part
 from txnlib.readers.reader_state import AT_START, ReaderState
@@ -124,6 +123,4 @@ def _pause(segment: Segment) -> ReaderState | None:
     for block in segment.blocks():
         if isinstance(block, ReaderState):
             return block
-        if isinstance(block, Block):
-            segment.forget(int(block.positions[-1]))
     return None

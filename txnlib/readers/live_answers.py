@@ -15,10 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
 from txnlib.readers import arrow_schemas
-from txnlib.readers.broker_files import MOST_BYTES, segment_without_batches
+from txnlib.readers.broker_files import segment_without_batches
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES
-from txnlib.readers.storage import files
 
 #: Number of bad lines of a file that are quarantined one by one; the rest of the file is one stretch.
 _BAD_LINES: Final = 100
@@ -68,13 +67,13 @@ _KINDS: Final[dict[FileKind, type[_Producers | _Transaction]]] = {
 }
 
 
-def read_live_producers(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+def read_live_producers(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
     """One row per producer, and one with a null producer id per partition whose leader answered.
 
-    Columns: `arrow_schemas.LIVE_PRODUCERS`. Raises OSError if the file cannot be read.
+    Columns: `arrow_schemas.LIVE_PRODUCERS`.
     """
     rows: list[dict[str, Any]] = []
-    for _, _, answer in _lines(file, files.read_all(file.path, MOST_BYTES)):
+    for _, _, answer in _lines(file, content):
         if isinstance(answer, _Producers):
             where = answer.model_dump(exclude={"producers"})
             rows += [where, *(where | producer.model_dump() for producer in answer.producers)]
@@ -84,10 +83,10 @@ def read_live_producers(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.LIVE_PRODUCERS)
 
 
-def read_answered_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
+def read_answered_snapshots(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
     """One row per producer with an open transaction, as a snapshot of the state at or above the answered high watermark.
 
-    Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`. Raises OSError if the file cannot be read.
+    Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`.
     """
     rows = [
         {
@@ -100,7 +99,7 @@ def read_answered_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
             "current_txn_first_offset": producer.current_transaction_start_offset,
             **producer.model_dump(exclude={"current_transaction_start_offset"}),
         }
-        for _, _, answer in _lines(file, files.read_all(file.path, MOST_BYTES))
+        for _, _, answer in _lines(file, content)
         if isinstance(answer, _Producers)
         for producer in answer.producers
         if producer.current_transaction_start_offset is not None
@@ -108,17 +107,16 @@ def read_answered_snapshots(file: CaptureFile) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
 
 
-def read_live_transactions(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row per transactional id. Columns: `arrow_schemas.LIVE_TRANSACTIONS`. Raises OSError if the file cannot be read."""
-    lines = _lines(file, files.read_all(file.path, MOST_BYTES))
+def read_live_transactions(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row per transactional id. Columns: `arrow_schemas.LIVE_TRANSACTIONS`."""
+    lines = _lines(file, content)
     rows = (answer.model_dump() for _, _, answer in lines if answer is not None)
     while some := list(islice(rows, arrow_schemas.DECODED_ROWS_PER_BATCH)):
         yield pa.RecordBatch.from_pylist(some, schema=arrow_schemas.LIVE_TRANSACTIONS)
 
 
-def read_live_answer_problems(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.SEGMENTS` if a line is no answer; none for a sound file. Raises OSError if it cannot be read."""
-    content = files.read_all(file.path, MOST_BYTES)
+def read_live_answer_problems(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row of `arrow_schemas.SEGMENTS` if a line is no answer; none for a sound file."""
     lines = ((position, length) for position, length, answer in _lines(file, content) if answer is None)
     bad = list(islice(lines, _BAD_LINES + 1))
     if len(bad) > _BAD_LINES:

@@ -1,12 +1,12 @@
 """Raw segments as Arrow batches: the bytes of a `.log` file to the columns of `arrow_schemas.py`.
 
-Four readers of the same bytes: batches, coordinator records, offset commits, and a summary of what was read and what was not. For
-data batches only the headers are read. Markers, coordinator records and commits are decoded.
+One pass through the bytes fills up to three tables: batches, decoded records, and a summary of what was read and what was not. For
+data batches only the headers are read. Markers, and the records of coordinators, groups and the controller, are decoded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from txnlib.readers.header_columns import leader_epochs
 from txnlib.readers.markers import batches_at, marker_problems, unusual_markers
 from txnlib.readers.metadata_log import MetadataRows, are_no_ops, block_rows, iter_metadata_records
 from txnlib.readers.offset_commits import commit_rows, iter_commits
+from txnlib.readers.one_pass import RowList
 from txnlib.readers.reader_state import AT_START, ReaderState
 from txnlib.readers.segment_fingerprint import Landmarks
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
@@ -69,6 +70,8 @@ class Segment:
     def blocks(self) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
         """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
 
+        Only the bytes of the last event that was yielded are surely still in memory.
+
         If the file shrinks meanwhile: what is left of it, and an unreadable range for the rest.
         """
         start, size = self.start, self.size
@@ -81,6 +84,7 @@ class Segment:
                     else:
                         yield event
                     if isinstance(event, Block):
+                        self.forget(int(event.positions[-1]))
                         end = int(event.positions[-1]) + int(event.headers["batch_length"][-1]) + LOG_OVERHEAD
                         start = ReaderState(end, int(event.last_offsets[-1]), int(leader_epochs(event.headers)[-1]))
                     elif isinstance(event, UnreadableRange):
@@ -111,76 +115,91 @@ class Segment:
         yield Tail("CORRUPT", position)
 
 
-def read_record_batches(segment: Segment, *, has_runs: bool = False) -> Iterator[pa.RecordBatch]:
+SegmentEvent = Block | UnreadableRange | Tail | ReaderState
+
+
+class SegmentBatchRows:
     """The batches of a segment, one row each or one row per run. Columns: `arrow_schemas.RECORD_BATCHES`."""
-    constants = {"topic": segment.topic, "partition": segment.partition, "source": segment.source}
-    constants |= {"segment_base_offset": segment.base_offset}
-    for block in segment.blocks():
-        if isinstance(block, Block):
-            yield batch_rows(constants, segment.buffer, segment.size, block, has_runs=has_runs)
-            segment.forget(int(block.positions[-1]))
+
+    def __init__(self, segment: Segment, *, has_runs: bool = False) -> None:
+        self._segment, self._has_runs = segment, has_runs
+        self._constants = {"topic": segment.topic, "partition": segment.partition, "source": segment.source}
+        self._constants |= {"segment_base_offset": segment.base_offset}
+
+    def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
+        if not isinstance(event, Block):
+            return ()
+        segment = self._segment
+        return (batch_rows(self._constants, segment.buffer, segment.size, event, has_runs=self._has_runs),)
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return ()
 
 
-def read_transaction_log(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The coordinator records in a segment of `__transaction_state`. Columns: `arrow_schemas.TRANSACTION_LOG`."""
-    yield from _decoded(segment, TRANSACTION_STATE_TOPIC, entry_rows, arrow_schemas.TRANSACTION_LOG, arrow_schemas.ROWS_PER_BATCH)
+class DecodedRows:
+    """The rows that `rows_of` makes of the records of each batch. `where`: the columns that are the same in all of them."""
+
+    def __init__(self, segment: Segment, rows_of: Callable[[Mapping[str, Any], bytes], Iterator[dict[str, Any]]], rows: RowList):
+        self._segment, self._rows_of, self._rows = segment, rows_of, rows
+        self._where = {"topic": segment.topic, "partition": segment.partition, "source": segment.source, "path": segment.path}
+
+    def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
+        return self._rows.add(self._decoded(event)) if isinstance(event, Block) else ()
+
+    def _decoded(self, block: Block) -> Iterator[dict[str, Any]]:
+        for position, _size, batch in _data_batches(self._segment, block):
+            yield from self._rows_of(self._where | {"position": position}, batch)
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return self._rows.end()
 
 
-def read_committed_offsets(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The offset commits in a segment of `__consumer_offsets`, transactional or not. Columns: `arrow_schemas.COMMITTED_OFFSETS`."""
-    rows_per_batch = arrow_schemas.DECODED_ROWS_PER_BATCH
-    yield from _decoded(segment, GROUP_METADATA_TOPIC, commit_rows, arrow_schemas.COMMITTED_OFFSETS, rows_per_batch)
-
-
-def read_metadata_log(segment: Segment, snapshot_offset: int | None = None) -> Iterator[pa.RecordBatch]:
+class MetadataLogRows:
     """The records in a segment of `__cluster_metadata`, or in its snapshot. Columns: `arrow_schemas.METADATA_LOG`."""
-    where = {"source": segment.source, "path": segment.path, "snapshot_offset": snapshot_offset}
-    rows = MetadataRows()
-    for block in segment.blocks():
-        if isinstance(block, Block):
-            yield from block_rows(rows, where, segment.buffer, segment.size, block)
-            segment.forget(int(block.positions[-1]))
-    yield from rows.take(is_last=True)
+
+    def __init__(self, segment: Segment, snapshot_offset: int | None = None) -> None:
+        self._segment, self._rows = segment, MetadataRows()
+        self._where = {"source": segment.source, "path": segment.path, "snapshot_offset": snapshot_offset}
+
+    def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
+        if not isinstance(event, Block):
+            return ()
+        return block_rows(self._rows, self._where, self._segment.buffer, self._segment.size, event)
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return self._rows.take(is_last=True)
 
 
-def _decoded(
-    segment: Segment,
-    topic: str,
-    rows_of: Callable[[Mapping[str, Any], bytes], Iterator[dict[str, Any]]],
-    schema: pa.Schema,
-    rows_per_batch: int,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of the records of each batch, yielded as soon as they fill an Arrow batch."""
-    where = {"topic": topic, "partition": segment.partition, "source": segment.source, "path": segment.path}
-    rows: list[dict[str, Any]] = []
-    for block in segment.blocks():
-        if isinstance(block, Block):
-            for position, _size, batch in _data_batches(segment, block):
-                for row in rows_of(where | {"position": position}, batch):
-                    rows.append(row)
-                    if len(rows) >= rows_per_batch:
-                        yield pa.RecordBatch.from_pylist(rows, schema=schema)
-                        rows = []
-            segment.forget(int(block.positions[-1]))
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=schema)
-
-
-def read_segments(segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) -> Iterator[pa.RecordBatch]:
+class SegmentRow:
     """One row: what of the segment was read and what was not. Columns: `arrow_schemas.SEGMENTS`.
 
     For a part of a segment, one row of `arrow_schemas.SEGMENT_PARTS`; `file_parts.put_together` combines them.
     """
-    seen = _Seen()
-    for part in segment.blocks():
-        if isinstance(part, Block):
-            seen.add_block(segment, part)
-            segment.forget(int(part.positions[-1]))
-        elif isinstance(part, UnreadableRange):
-            seen.add_unreadable(segment, part)
-        elif isinstance(part, Tail):
-            seen.tail = part.how
-    yield pa.RecordBatch.from_pylist([seen.row(segment)], schema=schema)
+
+    def __init__(self, segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) -> None:
+        self._segment, self._schema, self._seen = segment, schema, _Seen()
+
+    def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
+        if isinstance(event, Block):
+            self._seen.add_block(self._segment, event)
+        elif isinstance(event, UnreadableRange):
+            self._seen.add_unreadable(self._segment, event)
+        elif isinstance(event, Tail):
+            self._seen.tail = event.how
+        return ()
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return (pa.RecordBatch.from_pylist([self._seen.row(self._segment)], schema=self._schema),)
+
+
+def transaction_log_rows(segment: Segment) -> DecodedRows:
+    """The coordinator records in a segment of `__transaction_state`. Columns: `arrow_schemas.TRANSACTION_LOG`."""
+    return DecodedRows(segment, entry_rows, RowList(arrow_schemas.TRANSACTION_LOG))
+
+
+def committed_offsets_rows(segment: Segment) -> DecodedRows:
+    """The offset commits in a segment of `__consumer_offsets`, transactional or not. Columns: `arrow_schemas.COMMITTED_OFFSETS`."""
+    return DecodedRows(segment, commit_rows, RowList(arrow_schemas.COMMITTED_OFFSETS, arrow_schemas.DECODED_ROWS_PER_BATCH))
 
 
 def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, int, bytes]]:

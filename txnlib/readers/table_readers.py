@@ -1,18 +1,20 @@
-"""Readers by table and kind of file. The only module that opens files inside tasks."""
+"""Readers by kind of file and by table. The only module that opens files inside tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.text.console_reader import read_console_text
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas, broker_files, console, dump, live_answers, segment
 from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.one_pass import TableBatches, one_pass
 from txnlib.readers.reader_state import AT_START
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 from txnlib.readers.storage import files
@@ -26,6 +28,9 @@ SEGMENT_PARTS_TABLE: Final = "segment_parts"
 #: The rows of `record_batches`, with runs of batches. Text is read batch by batch: it may print a batch twice, and only single
 #: batches show that.
 BATCH_RUNS_TABLE: Final = "batch_runs"
+#: The rows of `segments` for console text, whose records are rows of `console_log`.
+CONSOLE_TEXTS_TABLE: Final = "console_texts"
+_OF_SEGMENTS: Final = ("segments", SEGMENT_PARTS_TABLE, CONSOLE_TEXTS_TABLE)
 #: Rows, or bytes, of small files that are enough for an Arrow batch.
 JOINED_ROWS: Final = 10_000
 JOINED_BYTES: Final = 4 << 20
@@ -33,7 +38,7 @@ JOINED_BYTES: Final = 4 << 20
 
 def may_hold(table: str, file: CaptureFile) -> bool:
     """Whether a file may have rows of a table, by its kind and, for a segment, by its topic."""
-    if (table, file.kind) not in READERS:
+    if table not in KINDS[file.kind][1]:
         return False
     return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
 
@@ -61,26 +66,36 @@ def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def read_table(table: str, file: CaptureFile) -> Batches:
-    """Yields Arrow batches of `arrow_schemas.TABLES[table]` from one file; none if the file has no rows of that table.
+    """Yields Arrow batches of one table from one file; see `read_tables`."""
+    return (batch for _, batch in read_tables((table,), file))
+
+
+def read_tables(tables: Collection[str], file: CaptureFile) -> TableBatches:
+    """Yields Arrow batches of `arrow_schemas.TABLES[table]`, each with its table, from one pass through a file.
 
     A file that cannot be opened becomes one row of `segments`, never an exception. Rows read before the file ended early are kept.
 
     Raises UnreadableInputError if a store fails in the middle of a file, or if it temporarily refuses a file that it may have
     delivered for `segments`: otherwise rows would be missing without notice.
     """
-    if not may_hold(table, file):
+    wanted = [table for table in tables if may_hold(table, file)]
+    if not wanted:
         return
     try:
         if not file.is_linked and is_link(file.path):
             raise OSError("it became a link after it was listed")
-        batches = READERS[table, file.kind](file)
-        yield from map(_without_samples, batches) if file.is_outside else batches
+        read, readers = KINDS[file.kind]
+        for table, batch in read(file, {table: readers[table] for table in wanted}):
+            yield table, _without_samples(batch) if file.is_outside else batch
     except READ_ERRORS as error:
         problem = str(getattr(error, "strerror", None) or error)
-        if table in ("segments", SEGMENT_PARTS_TABLE):
-            yield from broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", "")
-        elif isinstance(error, OSError) and may_pass(file.path, error):
-            raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
+        is_passing = isinstance(error, OSError) and may_pass(file.path, error)
+        for table in wanted:
+            if table in _OF_SEGMENTS:
+                for batch in broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", ""):
+                    yield table, batch
+            elif is_passing:
+                raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
 
 
 def _without_samples(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -91,9 +106,14 @@ def _without_samples(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
 
-def _from_segment(read: Callable[[Segment], Batches], file: CaptureFile) -> Batches:
+#: Table -> what makes its rows. What is passed to it depends on the kind of file.
+Readers = Mapping[str, Callable[..., Any]]
+
+
+def _read_segment(file: CaptureFile, readers: Readers) -> TableBatches:
     with files.open_buffer(file.path) as opened:
-        yield from read(open_segment(file, opened))
+        read = open_segment(file, opened)
+        yield from one_pass(read.blocks(), {table: rows(read) for table, rows in readers.items()})
 
 
 def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
@@ -105,23 +125,37 @@ def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
     return Segment(*where, opened.buffer, opened.size, opened.forget, start, until, file.size)
 
 
-def _from_dump(read: Callable[..., Batches], file: CaptureFile) -> Batches:
+def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches:
+    of_file: Readers = {**readers, "metadata_log": partial(segment.MetadataLogRows, snapshot_offset=file.offset)}
+    for table, batch in _read_segment(replace(file, offset=0), {table: of_file[table] for table in readers}):
+        rows = broker_files.read_metadata_snapshot_problems(batch) if table == "segments" else (batch,)
+        yield from ((table, each) for each in rows)
+
+
+def _read_dump(file: CaptureFile, readers: Readers) -> TableBatches:
     from_name = None if file.topic is None or file.partition is None else (file.topic, file.partition)
     with open_text(file.path, file.size) as stream:
-        yield from read(dump.iter_lines(stream), file.source, file.path, topic_partition=from_name)
+        events = dump.read_located(dump.iter_lines(stream), file.source, from_name)
+        yield from one_pass(events, {table: rows(file) for table, rows in readers.items()})
 
 
-def _from_console(read: Callable[..., Batches], file: CaptureFile) -> Batches:
+def _read_console(file: CaptureFile, readers: Readers) -> TableBatches:
     with open_text(file.path, file.size) as stream:
-        yield from read(console.iter_chunks(stream), file.source, file.path, file.partition)
+        chunks = console.iter_chunks(stream)
+        yield from one_pass(read_console_text(chunks), {table: rows(file, chunks) for table, rows in readers.items()})
 
 
-def _from_metadata_snapshot(file: CaptureFile) -> Batches:
-    yield from _from_segment(partial(segment.read_metadata_log, snapshot_offset=file.offset), replace(file, offset=0))
+def _console_row(file: CaptureFile, chunks: console.Chunks) -> console.ConsoleSegmentRow:
+    return console.ConsoleSegmentRow(chunks, file.source, file.path, file.partition)
 
 
-def _metadata_snapshot_problems(file: CaptureFile) -> Batches:
-    yield from broker_files.read_metadata_snapshot_problems(_from_segment(segment.read_segments, replace(file, offset=0)))
+def _read_content(file: CaptureFile, readers: Readers) -> TableBatches:
+    content = files.read_all(file.path, broker_files.MOST_BYTES)
+    return ((table, batch) for table, rows in readers.items() for batch in rows(file, content))
+
+
+def _read_no_content(file: CaptureFile, readers: Readers) -> TableBatches:
+    return ((table, batch) for table, rows in readers.items() for batch in rows(file))
 
 
 def _unknown_file(file: CaptureFile) -> Batches:
@@ -134,52 +168,79 @@ def _refused(file: CaptureFile) -> Batches:
     yield from broker_files.read_unreadable_file(file, file.problem, "")
 
 
-def _corrupt(problem_of: Callable[[bytes], str | None], file: CaptureFile) -> Batches:
-    content = files.read_all(file.path, broker_files.MOST_BYTES)
-    problem = problem_of(content)
-    if problem is not None:
-        yield from broker_files.read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
-
-
 #: Table -> the only topic that has its records.
 ONLY_IN: Final[Mapping[str, str]] = {
     "transaction_log": TRANSACTION_STATE_TOPIC,
     "committed_offsets": GROUP_METADATA_TOPIC,
     "metadata_log": CLUSTER_METADATA_TOPIC,
 }
-#: (table, kind of file) -> reader. Files of any other kind have no rows of that table.
-READERS: Final[Mapping[tuple[str, FileKind], Callable[[CaptureFile], Batches]]] = {
-    ("record_batches", FileKind.SEGMENT): partial(_from_segment, segment.read_record_batches),
-    ("record_batches", FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
-    (BATCH_RUNS_TABLE, FileKind.SEGMENT): partial(_from_segment, partial(segment.read_record_batches, has_runs=True)),
-    (BATCH_RUNS_TABLE, FileKind.DUMP): partial(_from_dump, dump.read_record_batches),
-    ("transaction_log", FileKind.SEGMENT): partial(_from_segment, segment.read_transaction_log),
-    ("transaction_log", FileKind.DUMP): partial(_from_dump, dump.read_transaction_log),
-    ("committed_offsets", FileKind.SEGMENT): partial(_from_segment, segment.read_committed_offsets),
-    ("metadata_log", FileKind.SEGMENT): partial(_from_segment, segment.read_metadata_log),
-    ("metadata_log", FileKind.METADATA_SNAPSHOT): _from_metadata_snapshot,
-    ("metadata_log", FileKind.DUMP): partial(_from_dump, dump.read_metadata_log),
-    ("segments", FileKind.METADATA_SNAPSHOT): _metadata_snapshot_problems,
-    ("console_log", FileKind.CONSOLE): partial(_from_console, console.read_transaction_log),
-    ("segments", FileKind.SEGMENT): partial(_from_segment, segment.read_segments),
-    ("segments", FileKind.DUMP): partial(_from_dump, dump.read_segments),
-    (SEGMENT_PARTS_TABLE, FileKind.SEGMENT): partial(
-        _from_segment, partial(segment.read_segments, schema=arrow_schemas.SEGMENT_PARTS)
+#: Kind of file -> how it is read, and the tables for which it may have rows.
+KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatches], Readers]]] = {
+    FileKind.SEGMENT: (
+        _read_segment,
+        {
+            "record_batches": segment.SegmentBatchRows,
+            BATCH_RUNS_TABLE: partial(segment.SegmentBatchRows, has_runs=True),
+            "transaction_log": segment.transaction_log_rows,
+            "committed_offsets": segment.committed_offsets_rows,
+            "metadata_log": segment.MetadataLogRows,
+            "segments": segment.SegmentRow,
+            SEGMENT_PARTS_TABLE: partial(segment.SegmentRow, schema=arrow_schemas.SEGMENT_PARTS),
+        },
     ),
-    ("segments", FileKind.PRODUCER_SNAPSHOT): partial(_corrupt, broker_files.snapshot_problem),
-    ("segments", FileKind.TRANSACTION_INDEX): broker_files.read_transaction_index_problem,
-    ("segments", FileKind.CONSOLE): partial(_from_console, console.read_segments),
-    ("segments", FileKind.CHECKPOINT): broker_files.read_checkpoint_problem,
-    ("segments", FileKind.UNKNOWN): _unknown_file,
-    ("segments", FileKind.REFUSED): _refused,
-    ("segments", FileKind.SKIPPED_SEGMENT): broker_files.read_skipped_segment,
-    ("producer_snapshots", FileKind.PRODUCER_SNAPSHOT): broker_files.read_producer_snapshots,
-    ("producer_snapshots", FileKind.DUMP): partial(_from_dump, dump.read_producer_snapshots),
-    ("producer_snapshots", FileKind.LIVE_PRODUCERS): live_answers.read_answered_snapshots,
-    ("aborted_transactions", FileKind.TRANSACTION_INDEX): broker_files.read_aborted_transactions,
-    ("checkpoints", FileKind.CHECKPOINT): broker_files.read_checkpoints,
-    ("live_producers", FileKind.LIVE_PRODUCERS): live_answers.read_live_producers,
-    ("live_transactions", FileKind.LIVE_TRANSACTIONS): live_answers.read_live_transactions,
-    ("segments", FileKind.LIVE_PRODUCERS): live_answers.read_live_answer_problems,
-    ("segments", FileKind.LIVE_TRANSACTIONS): live_answers.read_live_answer_problems,
+    FileKind.METADATA_SNAPSHOT: (
+        _read_metadata_snapshot,
+        {"metadata_log": segment.MetadataLogRows, "segments": segment.SegmentRow},
+    ),
+    FileKind.DUMP: (
+        _read_dump,
+        {
+            "record_batches": lambda file: dump.DumpBatchRows(),
+            BATCH_RUNS_TABLE: lambda file: dump.DumpBatchRows(),
+            "transaction_log": lambda file: dump.DumpTransactionLogRows(file.path),
+            "metadata_log": lambda file: dump.DumpMetadataLogRows(file.path),
+            "producer_snapshots": lambda file: dump.DumpSnapshotRows(file.path),
+            "segments": lambda file: dump.DumpSegmentRows(file.source, file.path),
+        },
+    ),
+    FileKind.CONSOLE: (
+        _read_console,
+        {
+            "console_log": lambda file, chunks: console.ConsoleLogRows(file.source, file.path, file.partition),
+            "segments": _console_row,
+            CONSOLE_TEXTS_TABLE: _console_row,
+        },
+    ),
+    FileKind.PRODUCER_SNAPSHOT: (
+        _read_content,
+        {"producer_snapshots": broker_files.read_producer_snapshots, "segments": broker_files.read_snapshot_problem},
+    ),
+    FileKind.TRANSACTION_INDEX: (
+        _read_content,
+        {
+            "aborted_transactions": broker_files.read_aborted_transactions,
+            "segments": broker_files.read_transaction_index_problem,
+        },
+    ),
+    FileKind.CHECKPOINT: (
+        _read_content,
+        {"checkpoints": broker_files.read_checkpoints, "segments": broker_files.read_checkpoint_problem},
+    ),
+    FileKind.LIVE_PRODUCERS: (
+        _read_content,
+        {
+            "live_producers": live_answers.read_live_producers,
+            "producer_snapshots": live_answers.read_answered_snapshots,
+            "segments": live_answers.read_live_answer_problems,
+        },
+    ),
+    FileKind.LIVE_TRANSACTIONS: (
+        _read_content,
+        {"live_transactions": live_answers.read_live_transactions, "segments": live_answers.read_live_answer_problems},
+    ),
+    FileKind.UNKNOWN: (_read_no_content, {"segments": _unknown_file}),
+    FileKind.REFUSED: (_read_no_content, {"segments": _refused}),
+    FileKind.SKIPPED_SEGMENT: (_read_no_content, {"segments": broker_files.read_skipped_segment}),
 }
+#: Every table that files fill.
+READ_TABLES: Final = tuple(dict.fromkeys(table for _, readers in KINDS.values() for table in readers))

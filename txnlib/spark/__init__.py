@@ -3,7 +3,8 @@
 In reading order:
 
 * `schemas`, `windows`, `core_udfs`: the columns of every table, every window, and the core inside Spark
-* `capture_source`: the files of a capture as DataFrames
+* `capture_source`: the rows of a capture
+* `metadata_log`: which records of the cluster's own log count
 * `coverage`: what each copy proves
 * `producers`: the partitions' side
 * `coordinators`: the coordinators' side

@@ -7,13 +7,13 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from txnlib.spark.local_rows import no_rows
+from txnlib.spark.local_rows import local_relation, no_rows
 from txnlib.spark.worker_daemon import quieten
 
 Work = TypeVar("Work")
@@ -54,6 +54,33 @@ def _reader(
                 yield from read(pickle.loads(sent) if listed is None else listed[sent])
 
     return read_pieces
+
+
+def mapped(
+    frame: DataFrame,
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: StructType | str,
+    *,
+    in_driver: bool,
+) -> DataFrame:
+    """What `read` makes of the rows of a frame: in Python tasks, or in the driver, if there are few."""
+    if not in_driver:
+        return frame.mapInArrow(_begun(read), schema)
+    columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
+    rows = list(read(iter(frame.toArrow().to_batches())))
+    return (
+        local_relation(frame.sparkSession, pa.Table.from_batches(rows), columns) if rows else no_rows(frame.sparkSession, columns)
+    )
+
+
+def _begun(
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def begin_and_read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
+        yield from read(batches)
+
+    return begin_and_read
 
 
 @lru_cache

@@ -172,33 +172,3 @@ def metadata_records_of_run_downwards() -> WindowSpec:
 def copies_of_metadata_record() -> WindowSpec:
     """The copies of one metadata record, the one to use first. Raw files come before text, which an old tool may have printed."""
     return Window.partitionBy("snapshot_offset", "offset").orderBy(F.desc("survives"), F.desc("last_offset"), "source", "path")
-
-
-def changes_of_partition() -> WindowSpec:
-    """The metadata records of one partition, in order; the state in a snapshot comes after the records that led to it."""
-    return Window.partitionBy("topic_id", "partition_id").orderBy("at_offset", "is_in_snapshot")
-
-
-def changes_since_partition_record() -> WindowSpec:
-    """The changes of one partition since the last record that contains all of its state."""
-    return Window.partitionBy("topic_id", "partition_id", "base").orderBy("at_offset", "is_in_snapshot")
-
-
-def states_of_assignment() -> WindowSpec:
-    """The states of one partition, in order."""
-    return Window.partitionBy("topic_id", "partition").orderBy("at_offset")
-
-
-def changes_of_setting() -> WindowSpec:
-    """The values of one setting, in order."""
-    return Window.partitionBy("scope", "scope_name", "name").orderBy("at_offset", "is_in_snapshot")
-
-
-def changes_of_broker() -> WindowSpec:
-    """The metadata records of one broker, in order."""
-    return Window.partitionBy("broker_id").orderBy("at_offset", "is_in_snapshot")
-
-
-def blocks_of_producer_ids() -> WindowSpec:
-    """The blocks of producer ids, in the order in which they were given out. Few rows."""
-    return Window.partitionBy("type").orderBy("at_offset", "is_in_snapshot")

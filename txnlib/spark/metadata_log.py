@@ -6,13 +6,16 @@ first record that is missing. Records before that snapshot count as history if t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.verdicts.known_metadata import MetadataReach
 from txnlib.spark import windows
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import METADATA_LOG, conform
 
@@ -41,15 +44,23 @@ def metadata_log(records: DataFrame) -> DataFrame:
     return conform(of_log.unionByName(of_snapshots, allowMissingColumns=True), METADATA_LOG)
 
 
-def effective(metadata_log: DataFrame, *types: MetadataType) -> DataFrame:
-    """The records of these types that count, each with `at_offset`, its place in the log, and `is_in_snapshot`.
+def effective(metadata_log: DataFrame, types: Collection[MetadataType]) -> DataFrame:
+    """The records of these types that count."""
+    return metadata_log.where(F.col("is_effective") & F.col("type").isin(*(each.value for each in types)))
 
-    A snapshot shows the state before its offset, so its records come after all records of lower offsets.
-    """
-    is_in_snapshot = F.col("snapshot_offset").isNotNull()
-    at_offset = F.when(is_in_snapshot, F.col("snapshot_offset") - 1).otherwise(F.col("offset"))
-    counted = metadata_log.where(F.col("is_effective") & F.col("type").isin(*(each.value for each in types)))
-    return counted.withColumns({"at_offset": at_offset, "is_in_snapshot": is_in_snapshot})
+
+def reach(metadata_log: DataFrame) -> MetadataReach:
+    """How far the records reach that count, and those of any copy."""
+    counts, is_in_snapshot = F.col("is_effective"), F.col("snapshot_offset").isNotNull()
+    at_offset = F.coalesce(F.col("snapshot_offset") - 1, F.col("last_offset"))
+    found = metadata_log.agg(
+        F.max(F.when(counts, clock_ms("timestamp_ms"))).alias("known_ms"),
+        F.max(F.when(counts, at_offset)).alias("last_offset"),
+        F.bool_or(counts & (F.col("type") == MetadataType.NO_OP.value)).alias("has_no_ops"),
+        F.bool_or(counts & (is_in_snapshot | (F.col("offset") == 0))).alias("is_complete"),
+        F.max(F.when(~is_in_snapshot, F.col("last_offset"))).alias("end"),
+    ).first()
+    return MetadataReach() if found is None else MetadataReach(**found.asDict())
 
 
 def _newest_snapshot(records: DataFrame) -> DataFrame:

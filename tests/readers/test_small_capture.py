@@ -1,0 +1,71 @@
+"""A small capture in one pass: the rows of each file, as long as they are few."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from txnlib.core.batch_runs import DETAILS
+from txnlib.readers.capture import Capture, FileKind, list_capture
+from txnlib.readers.file_parts import Part
+from txnlib.readers.file_splits import chunks_of, parts_of, reach
+from txnlib.readers.small_capture import read_small_capture
+from txnlib.readers.storage import files
+from txnlib.readers.table_readers import BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE, read_table
+
+MUCH = {"most_rows": 1 << 40, "most_bytes": 1 << 40}
+
+
+@pytest.fixture
+def capture(repository) -> Capture:
+    return list_capture([str(repository / "examples" / "quickstart" / "brokers")])
+
+
+def rows_of(capture: Capture, table: str) -> list[dict]:
+    return [row for file in capture.files for batch in read_table(table, file) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("detail", DETAILS)
+def test_each_table_has_the_rows_of_its_files_in_the_detail_of_the_capture(capture, detail):
+    found = read_small_capture(Capture(capture.files, capture.notes, capture.inputs, detail=detail), **MUCH)
+    assert found is not None
+    assert not {BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE} & found.keys()
+    of_batches = BATCH_RUNS_TABLE if detail == "runs" else "record_batches"
+    for table, rows in found.items():
+        assert rows.to_pylist() == rows_of(capture, of_batches if table == "record_batches" else table), table
+
+
+def test_each_file_is_opened_once(capture, monkeypatch):
+    opened: list[str] = []
+    real = files.open_regular
+    monkeypatch.setattr(files, "open_regular", lambda path: opened.append(str(path)) or real(path))
+    read_small_capture(capture, **MUCH)
+    assert opened == [file.path for file in capture.files]
+
+
+@pytest.mark.parametrize("limit", [{"most_rows": 700}, {"most_bytes": 100_000}])
+def test_reading_ends_as_soon_as_a_table_has_too_many_rows(capture, monkeypatch, limit):
+    opened: list[str] = []
+    real = files.open_regular
+    monkeypatch.setattr(files, "open_regular", lambda path: opened.append(str(path)) or real(path))
+    assert read_small_capture(capture, **{**MUCH, **limit}) is None
+    assert len(opened) < len(capture.files)
+
+
+def test_a_file_in_parts_has_one_row_with_what_was_read_of_it_before(capture):
+    file = max(capture.of_kind(FileKind.SEGMENT), key=lambda file: file.size)
+    (whole,) = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
+    one = Capture((file,), capture.notes, capture.inputs)
+    reached = {chunk.number: found for chunk in chunks_of(one, 5_000) if (found := reach(chunk)) is not None}
+    parts = parts_of(reached)
+    assert len(parts) > 2
+    for earlier in range(len(parts)):
+        before = [row for part in parts[:earlier] for row in part_rows(file, part)]
+        found = read_small_capture(Capture((file,), capture.notes, capture.inputs, {file.path: parts[earlier:]}), before, **MUCH)
+        assert found is not None
+        assert found["segments"].to_pylist() == [whole]
+
+
+def part_rows(file, part: Part) -> list[dict]:
+    return [row for batch in read_table(SEGMENT_PARTS_TABLE, replace(file, part=part)) for row in batch.to_pylist()]

@@ -1,0 +1,37 @@
+"""The rows of one table of an open segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from txnlib.readers.capture import FileKind
+from txnlib.readers.one_pass import only
+from txnlib.readers.segment import (
+    MetadataLogRows,
+    Segment,
+    SegmentBatchRows,
+    SegmentRow,
+    committed_offsets_rows,
+    transaction_log_rows,
+)
+from txnlib.readers.table_readers import KINDS
+
+
+def _read(rows: Callable[..., Any], segment: Segment, **options: Any) -> Iterator[pa.RecordBatch]:
+    return only(segment.blocks(), rows(segment, **options))
+
+
+def read_rows(table: str, segment: Segment) -> list[dict[str, Any]]:
+    """The rows of a table, by its name."""
+    return [row for batch in _read(KINDS[FileKind.SEGMENT][1][table], segment) for row in batch.to_pylist()]
+
+
+read_record_batches = partial(_read, SegmentBatchRows)
+read_segments = partial(_read, SegmentRow)
+read_transaction_log = partial(_read, transaction_log_rows)
+read_committed_offsets = partial(_read, committed_offsets_rows)
+read_metadata_log = partial(_read, MetadataLogRows)

@@ -1,0 +1,120 @@
+"""The end of the captured metadata log: how far it reaches, and what it proves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
+from txnlib.core.verdicts.copies import CONFIRMED_WITHIN_MS, LeaderBasis, leader_basis
+from txnlib.core.verdicts.metadata_proof import Conclusion, MetadataExtent, holds
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataReach:
+    """What the records of `metadata_log` show together: those that count, and `end`, the last offset in any copy."""
+
+    #: The newest time.
+    known_ms: int | None = None
+    last_offset: int | None = None
+    #: Whether the controller writes NoOpRecords.
+    has_no_ops: bool | None = None
+    #: Whether they begin with a snapshot or at offset 0.
+    is_complete: bool | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRange:
+    """An unreadable range of a segment; the offset of the batch behind it, None if there is none."""
+
+    reason: str
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StampedSegment:
+    """A row of `segments`."""
+
+    topic: str | None
+    source: str
+    end_offset: int | None
+    newest_broker_ms: int | None
+    unreadable: tuple[UnreadRange, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMetadata:
+    """The settings of a run that say what its metadata log proves. None: not known."""
+
+    metadata_basis: LeaderBasis
+    has_metadata_end: bool
+    metadata_known_ms: int | None = None
+    metadata_reach_ms: int | None = None
+    is_metadata_complete: bool | None = None
+    is_metadata_whole: bool | None = None
+
+
+def known_metadata(
+    log: MetadataReach,
+    segments: Sequence[StampedSegment],
+    *,
+    copied_at: Callable[[str], int | None],
+    captured_at_ms: Iterable[int],
+    cut_reasons: Collection[str],
+) -> KnownMetadata | None:
+    """What is known of the metadata log; None if it is empty.
+
+    `copied_at`: when the log of a source was copied, if that is noted. `captured_at_ms`: the noted instants of all copies.
+    `cut_reasons`: why a range is unreadable if the log was being written when it was copied.
+    """
+    copies = [each for each in segments if each.topic == CLUSTER_METADATA_TOPIC]
+    last_offset = -1 if log.known_ms is None or log.last_offset is None else log.last_offset
+    has_end = _has_end(log, copies, last_offset, cut_reasons)
+    if log.known_ms is None:
+        return None if has_end else KnownMetadata(LeaderBasis.METADATA_LOG_DAMAGED, has_metadata_end=False)
+    has_no_ops, is_complete = bool(log.has_no_ops), bool(log.is_complete)
+    copied_ms = _copied_ms(copies, last_offset, copied_at)
+    stamped_ms = _newest_stamp_ms(segments)
+    basis = leader_basis(
+        None if copied_ms is None else copied_ms - log.known_ms,
+        has_no_ops=has_no_ops,
+        newer_ms=None if stamped_ms is None else stamped_ms - log.known_ms,
+    )
+    if not holds(Conclusion.LEADER, MetadataExtent(has_begin=is_complete, has_end=has_end)):
+        basis = LeaderBasis.METADATA_LOG_DAMAGED
+    reach_ms = log.known_ms + CONFIRMED_WITHIN_MS[has_no_ops]
+    is_last = all(instant <= reach_ms for instant in captured_at_ms)
+    is_torn = any(each.reason in cut_reasons for each in _behind_all(copies, last_offset))
+    return KnownMetadata(basis, has_end, log.known_ms, reach_ms, is_complete, is_last and has_end and not is_torn)
+
+
+def _has_end(log: MetadataReach, copies: Sequence[StampedSegment], last_offset: int, cut_reasons: Collection[str]) -> bool:
+    """Whether no copy has records beyond the end of the log that counts, nor lost any there.
+
+    A dead broker's copy may end in damage below that. A log that was being written when it was copied may end inside a batch.
+    """
+    is_beyond = log.end is not None and log.end > last_offset
+    is_undecoded = any(each.end_offset is not None and each.end_offset > last_offset + 1 for each in copies)
+    is_lost = any(each.reason not in cut_reasons for each in _behind_all(copies, last_offset))
+    return not (is_beyond or is_undecoded or is_lost)
+
+
+def _behind_all(copies: Sequence[StampedSegment], last_offset: int) -> list[UnreadRange]:
+    """The unreadable ranges with nothing readable behind them, in copies that reach the end of the log that counts."""
+    reaching = [each for each in copies if (each.end_offset or 0) > last_offset]
+    return [unread for each in reaching for unread in each.unreadable or () if unread.next_offset is None]
+
+
+def _copied_ms(copies: Sequence[StampedSegment], last_offset: int, copied_at: Callable[[str], int | None]) -> int | None:
+    """When the log was copied: the earliest of the copies that contain all of it. A later one may be a dead broker's."""
+    whole = {each.source for each in copies if each.end_offset is not None and each.end_offset > last_offset}
+    return min((instant for instant in map(copied_at, whole) if instant is not None), default=None)
+
+
+def _newest_stamp_ms(segments: Sequence[StampedSegment]) -> int | None:
+    """The newest broker-stamped time in the copies of all other partitions."""
+    others = (each for each in segments if each.topic not in (None, CLUSTER_METADATA_TOPIC))
+    stamps = (clock_ms(each.newest_broker_ms) for each in others if each.newest_broker_ms is not None)
+    return max((stamp for stamp in stamps if stamp is not None), default=None)
