@@ -22,7 +22,7 @@ from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
-from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
+from txnlib.spark.core_rows import answers, arrow_rows, columns_read, rows_of, typed_rows
 from txnlib.spark.schemas import TABLES
 
 #: Steps at a time: enough to keep two cores busy while commits wait for the file system.
@@ -72,7 +72,8 @@ def of_cluster(
     """The table of the function's name, which grows with the cluster: a function of the core makes its rows in the driver.
 
     Each parameter gets the rows of the table of its name, as the dataclass that its type names: `Sequence[Copy]`. Other parameters
-    get the setting of their name. `arguments`: what parameters get instead; of a frame, its rows. `after`: other steps to wait for.
+    get the setting of their name. `arguments`: what parameters get instead; of a frame, its rows; of a transform, what it answers
+    to rows of questions (`core_rows.answers`). `after`: other steps to wait for.
     """
     hints, names = get_type_hints(make), signature(make).parameters.keys()
     reads = tuple(name for name in names if name in TABLES and name not in arguments)
@@ -82,10 +83,12 @@ def of_cluster(
             (of,) = get_args(hints[name])
             return typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
         given = arguments[name](run) if name in arguments else getattr(run.settings, name)
-        if not isinstance(given, DataFrame):
-            return given
-        (of,) = get_args(hints[name])
-        return typed_rows(given.select(*columns_read(of, given.columns)).toArrow(), of)
+        if isinstance(given, DataFrame | pa.Table):
+            (of,) = get_args(hints[name])
+            return rows_of(given, of)
+        if callable(given):
+            return answers(run.spark, given, hints[name])
+        return given
 
     def made(run: Run) -> pa.Table:
         return arrow_rows(make.__name__, make(**{name: argument(run, name) for name in names}))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import reduce
+from inspect import signature
+from operator import and_
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.reports.brokers import brokers
+from txnlib.core.reports.partitions import partitions
 from txnlib.core.verdicts.copies import LeaderBasis
+from txnlib.core.verdicts.reason import Verdict
 from txnlib.errors import MissingTableError
 from txnlib.incremental import with_resumed_copies
 from txnlib.pipeline.deleted_copies import find_deleted_copies, partition_notes
@@ -38,17 +46,16 @@ from txnlib.spark.reports import (
     blocked_groups,
     broker_clocks,
     ended_transactions,
-    hanging_transactions,
     in_doubt_transactions,
-    late_transactions,
     marker_repairs,
     open_transactions,
-    partitions,
     transaction_outcomes,
 )
 from txnlib.spark.reports.ended_transactions import warned_of
 from txnlib.spark.reports.in_doubt_transactions import undecided
 from txnlib.spark.reports.marker_repairs import lacking
+from txnlib.spark.reports.open_transactions import foremost
+from txnlib.spark.reports.partitions import unstable_batches, unstable_offsets
 from txnlib.spark.schemas import TABLES
 
 # Ingest
@@ -246,6 +253,35 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
 # Report
 
 
+def _having(name: str, /, **values: Collection[object]) -> Callable[[Run], DataFrame | pa.Table]:
+    """The rows of a table that have one of the values in each of these columns; without Spark if the driver holds the table."""
+
+    def found(run: Run) -> DataFrame | pa.Table:
+        rows = run.tables.held_rows(name)
+        if rows is None:
+            return run.tables.read(name).where(reduce(and_, [F.col(column).isin(*each) for column, each in values.items()]))
+        return rows.filter(reduce(and_, [pc.field(column).isin(list(each)) for column, each in values.items()]))
+
+    return found
+
+
+def _foremost(run: Run) -> DataFrame | pa.Table:
+    """The open transactions, or those that count of more than the driver holds."""
+    rows = run.tables.held_rows("open_transactions")
+    return foremost(run.tables.read("open_transactions")) if rows is None else rows
+
+
+def _select(transform: Callable[..., DataFrame]) -> Callable[[Run], DataFrame]:
+    """What a transform selects from the tables that its parameters name."""
+    return lambda run: transform(*map(run.tables.read, signature(transform).parameters))
+
+
+def _ask(transform: Callable[..., DataFrame]) -> Callable[[Run], Callable[[DataFrame], DataFrame]]:
+    """What a transform answers to questions, its first parameter, from the tables that its others name."""
+    _questions, *names = signature(transform).parameters
+    return lambda run: lambda questions: transform(questions, *map(run.tables.read, names))
+
+
 def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
     """The rows of a table that earlier finished runs of the cluster have; None if there is no such run."""
 
@@ -304,7 +340,14 @@ def _unless_none(table: Table, read: str, wanted: Callable[[DataFrame], DataFram
 
 REPORT: Final[tuple[Step, ...]] = (
     table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=earlier_rows_of("open_transactions")),
-    table_of(partitions),
+    of_cluster(
+        partitions,
+        unstable_offsets=_select(unstable_offsets),
+        open_transactions=_foremost,
+        answered_offsets=_having("findings", name=[Finding.LIVE_STABLE_OFFSET_DISAGREES.name]),
+        unstable_batches=_ask(unstable_batches),
+        after=("producer_spans", "open_transactions", "findings"),
+    ),
     of_cluster(brokers),
     table_of(broker_clocks),
     table_of(transaction_outcomes),
@@ -315,8 +358,8 @@ REPORT: Final[tuple[Step, ...]] = (
     table_of(abort_plan),
     replace(BLOCKED_GROUPS, transform=_blocked_groups),
     Table("ended_transactions", ENDED_BY, _ended_transactions),
-    table_of(hanging_transactions),
-    table_of(late_transactions),
+    Table("hanging_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.HANGING.value])),
+    Table("late_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.LATE.value])),
     FORECAST,
 )
 

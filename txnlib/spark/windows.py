@@ -127,6 +127,11 @@ def spans_of_partition() -> WindowSpec:
     return Window.partitionBy(*TOPIC_PARTITION).orderBy("first_offset")
 
 
+def open_on_partition() -> WindowSpec:
+    """The open transactions of one partition, the one that blocks it first."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy("start_offset", "producer_id", "transactional_id")
+
+
 def step_of_plan() -> WindowSpec:
     """The open transactions that one step of a plan ends. Few rows."""
     return Window.partitionBy("as_of", "action", "transactional_id", "producer_id", "step").orderBy("is_waiting")
