@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.reports.abort_plan import abort_plan
 from txnlib.core.reports.brokers import brokers
 from txnlib.core.reports.partitions import partitions
 from txnlib.core.verdicts.copies import LeaderBasis
@@ -42,7 +43,6 @@ from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
-    abort_plan,
     blocked_groups,
     broker_clocks,
     ended_transactions,
@@ -56,6 +56,7 @@ from txnlib.spark.reports.in_doubt_transactions import undecided
 from txnlib.spark.reports.marker_repairs import lacking
 from txnlib.spark.reports.open_transactions import foremost
 from txnlib.spark.reports.partitions import unstable_batches, unstable_offsets
+from txnlib.spark.reports.whole_transactions import whole_transactions
 from txnlib.spark.schemas import TABLES
 
 # Ingest
@@ -355,7 +356,12 @@ REPORT: Final[tuple[Step, ...]] = (
     _unless_none(
         table_of(in_doubt_transactions, earlier_in_doubt=earlier_rows_of("in_doubt_transactions")), "transactions", undecided
     ),
-    table_of(abort_plan),
+    of_cluster(
+        abort_plan,
+        open_transactions=_foremost,
+        whole_transactions=_ask(whole_transactions),
+        after=("open_transactions", "transaction_outcomes"),
+    ),
     replace(BLOCKED_GROUPS, transform=_blocked_groups),
     Table("ended_transactions", ENDED_BY, _ended_transactions),
     Table("hanging_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.HANGING.value])),

@@ -26,8 +26,6 @@ from txnlib.core.kafka.producer_state import ProducerState, append, append_origi
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
-from txnlib.core.verdicts.abort_plan import IDLE, OF_WHOLE_TRANSACTION, OpenTransaction
-from txnlib.core.verdicts.abort_plan import plan as plan_of
 from txnlib.core.verdicts.copies import KNOWN_BY
 from txnlib.core.verdicts.in_doubt import Identity
 from txnlib.core.verdicts.in_doubt import kept_identity as identity_kept
@@ -37,7 +35,6 @@ from txnlib.errors import UnreadableInputError
 from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import STEPS as PLAN_STEPS
 from txnlib.spark.typed_rows import plain
 
 NO_STATE = "none"
@@ -195,43 +192,6 @@ def marker_finding() -> Any:
         return None if found is None else found.name
 
     return _udf(finding, StringType())
-
-
-PLAN = StructType(
-    [
-        StructField("action", StringType()),
-        StructField("action_order", IntegerType()),
-        StructField("command", StringType()),
-        StructField("command_for_old_brokers", StringType()),
-        StructField("before", PLAN_STEPS),
-        StructField("after", PLAN_STEPS),
-        StructField("notes", ArrayType(StringType())),
-        StructField("effect", StringType()),
-        StructField("is_idle", BooleanType()),
-        StructField("is_of_whole_transaction", BooleanType()),
-    ]
-)
-
-
-@lru_cache
-def plan() -> Any:
-    """UDF (the fields of `core.verdicts.abort_plan.OpenTransaction`, Kafka's version) -> PLAN; null if nothing needs to be done."""
-
-    def planned(row: Row, kafka_version: str | None) -> dict[str, Any] | None:
-        fields = row.asDict()
-        fields["committed_siblings"] = tuple(fields["committed_siblings"] or ())
-        found = plan_of(OpenTransaction(**fields), kafka_version)
-        if found is None:
-            return None
-        return {
-            **plain(found),
-            "action": found.action.name,
-            "action_order": int(found.action),
-            "is_idle": found.action in IDLE,
-            "is_of_whole_transaction": found.action in OF_WHOLE_TRANSACTION,
-        }
-
-    return _udf(planned, PLAN)
 
 
 @lru_cache

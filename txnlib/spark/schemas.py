@@ -91,7 +91,6 @@ IN_DOUBT_TRANSACTIONS: Final = TABLES["in_doubt_transactions"]
 OPEN_TRANSACTIONS: Final = TABLES["open_transactions"]
 HANGING_TRANSACTIONS: Final = TABLES["hanging_transactions"]
 LATE_TRANSACTIONS: Final = TABLES["late_transactions"]
-ABORT_PLAN: Final = TABLES["abort_plan"]
 ENDED_TRANSACTIONS: Final = TABLES["ended_transactions"]
 BROKERS: Final = TABLES["brokers"]
 BROKER_CLOCKS: Final = TABLES["broker_clocks"]
@@ -111,7 +110,6 @@ CAUSE: Final = spark_schema(reports.CAUSE.fields)
 EVIDENCE_RECORD: Final = spark_schema(reports.EVIDENCE_RECORD.fields)
 TRUNCATED: Final = spark_type(coverage.TRUNCATED)
 MARKERS: Final = spark_type(coordinators.MARKERS)
-STEPS: Final = spark_type(reports.STEPS)
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:

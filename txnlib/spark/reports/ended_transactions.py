@@ -14,7 +14,6 @@ from txnlib.core.verdicts.reason import Reason
 from txnlib.spark.coverage.sound_copies import shows_absence
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
-from txnlib.spark.reports.abort_plan import needs_somebody
 from txnlib.spark.schemas import ENDED_TRANSACTIONS, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, conform
 
 #: Columns from the run that last saw the transaction -> their names here.
@@ -25,6 +24,13 @@ _UNOWNED: Final = [
     reason.value
     for reason in (Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, Reason.TRANSACTIONAL_ID_EXPIRED, Reason.PRODUCER_ID_ROTATED)
 ]
+
+
+def needs_somebody(transaction_max_timeout_ms: int) -> Column:
+    """`core.verdicts.abort_plan.needs_somebody` over columns."""
+    open_ms = F.unix_millis("as_of") - F.unix_millis(F.coalesce("transaction_start", "blocks_since"))
+    is_forgotten = (F.col("reason") == Reason.TWO_PHASE_COMMIT.value) & (open_ms > transaction_max_timeout_ms)
+    return (F.col("verdict") != "OPEN") | F.coalesce(is_forgotten, F.lit(False))
 
 
 def warned_of(open_transactions: DataFrame, ended_transactions: DataFrame, *, transaction_max_timeout_ms: int) -> DataFrame:
