@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.reports.abort_plan import abort_plan
+from txnlib.core.reports.broker_clocks import broker_clocks
 from txnlib.core.reports.brokers import brokers
 from txnlib.core.reports.partitions import partitions
 from txnlib.core.verdicts.copies import LeaderBasis
@@ -44,7 +45,6 @@ from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_lo
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
     blocked_groups,
-    broker_clocks,
     ended_transactions,
     in_doubt_transactions,
     marker_repairs,
@@ -53,6 +53,7 @@ from txnlib.spark.reports import (
 )
 from txnlib.spark.reports.ended_transactions import warned_of
 from txnlib.spark.reports.in_doubt_transactions import undecided
+from txnlib.spark.reports.marker_delays import marker_delays
 from txnlib.spark.reports.marker_repairs import lacking
 from txnlib.spark.reports.open_transactions import foremost
 from txnlib.spark.reports.partitions import unstable_batches, unstable_offsets
@@ -350,7 +351,7 @@ REPORT: Final[tuple[Step, ...]] = (
         after=("producer_spans", "open_transactions", "findings"),
     ),
     of_cluster(brokers),
-    table_of(broker_clocks),
+    of_cluster(broker_clocks, marker_delays=_select(marker_delays), after=("transactions",)),
     table_of(transaction_outcomes),
     _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),
     _unless_none(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from txnlib.spark.reports.open_transactions import open_transactions
 from txnlib.spark.reports.ended_transactions import ended_transactions
 from txnlib.spark.reports.blocked_groups import blocked_groups
-from txnlib.spark.reports.broker_clocks import broker_clocks
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.reports.marker_repairs import marker_repairs
 from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
@@ -14,7 +13,6 @@ __all__ = [
     "open_transactions",
     "ended_transactions",
     "blocked_groups",
-    "broker_clocks",
     "transaction_outcomes",
     "marker_repairs",
     "in_doubt_transactions",
