@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.reports.abort_plan import abort_plan
+from txnlib.core.reports.blocked_groups import blocked_groups
 from txnlib.core.reports.broker_clocks import broker_clocks
 from txnlib.core.reports.brokers import brokers
 from txnlib.core.reports.partitions import partitions
@@ -44,7 +45,6 @@ from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
-    blocked_groups,
     ended_transactions,
     in_doubt_transactions,
     marker_repairs,
@@ -52,11 +52,13 @@ from txnlib.spark.reports import (
     transaction_outcomes,
 )
 from txnlib.spark.reports.ended_transactions import warned_of
+from txnlib.spark.reports.group_positions import group_positions
 from txnlib.spark.reports.in_doubt_transactions import undecided
 from txnlib.spark.reports.marker_delays import marker_delays
 from txnlib.spark.reports.marker_repairs import lacking
 from txnlib.spark.reports.open_transactions import foremost
 from txnlib.spark.reports.partitions import unstable_batches, unstable_offsets
+from txnlib.spark.reports.read_ends import read_ends
 from txnlib.spark.reports.whole_transactions import whole_transactions
 from txnlib.spark.schemas import TABLES
 
@@ -312,21 +314,17 @@ def _ended_transactions(run: Run) -> DataFrame:
 ENDED_OF: Final = ("open_transactions", "ended_transactions")
 
 
-BLOCKED_GROUPS: Final = table_of(blocked_groups)
+def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
+    """Where groups stand; nowhere if `__consumer_offsets` was not captured, or an older `ingest_dumps` did not read it."""
 
+    def found(places: DataFrame) -> DataFrame | None:
+        try:
+            is_empty = run.tables.is_empty("committed_offsets")
+        except MissingTableError:
+            is_empty = True
+        return None if is_empty else _ask(group_positions)(run)(places)
 
-def _blocked_groups(run: Run) -> DataFrame:
-    """The blocked groups; empty, without a scan, if `__consumer_offsets` was not captured.
-
-    An older `ingest_dumps` did not write `committed_offsets`.
-    """
-    try:
-        is_captured = not run.tables.is_empty("committed_offsets")
-    except MissingTableError:
-        is_captured = False
-    if not is_captured:
-        return no_rows(run.spark, TABLES["blocked_groups"])
-    return BLOCKED_GROUPS.transform(run)
+    return found
 
 
 def _unless_none(table: Table, read: str, wanted: Callable[[DataFrame], DataFrame]) -> Table:
@@ -363,7 +361,12 @@ REPORT: Final[tuple[Step, ...]] = (
         whole_transactions=_ask(whole_transactions),
         after=("open_transactions", "transaction_outcomes"),
     ),
-    replace(BLOCKED_GROUPS, transform=_blocked_groups),
+    of_cluster(
+        blocked_groups,
+        group_positions=_group_positions,
+        read_ends=_ask(read_ends),
+        after=("committed_offsets", "producer_spans", "record_batches"),
+    ),
     Table("ended_transactions", ENDED_BY, _ended_transactions),
     Table("hanging_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.HANGING.value])),
     Table("late_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.LATE.value])),

@@ -61,11 +61,13 @@ def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed
     return typed_rows(chosen.toArrow() if isinstance(chosen, DataFrame) else chosen, of)
 
 
-def answers(spark: SparkSession, transform: Callable[[DataFrame], DataFrame], hint: Any) -> Callable[[Sequence[object]], list[Any]]:
+def answers(
+    spark: SparkSession, transform: Callable[[DataFrame], DataFrame | None], hint: Any
+) -> Callable[[Sequence[object]], list[Any]]:
     """How a function of the core asks about few places in a log: rows of questions in, rows of answers out, in one query.
 
-    `transform`: from the questions, whose columns are the fields of their dataclass. `hint`: the type of the parameter,
-    `Callable[[Sequence[Question]], Sequence[Answer]]`. Without a question, nothing is read.
+    `transform`: from the questions, whose columns are the fields of their dataclass; None if no row can answer. `hint`: the type
+    of the parameter, `Callable[[Sequence[Question]], Sequence[Answer]]`. Without a question, nothing is read.
     """
     (asked,), (of,) = get_args(get_args(hint)[0][0]), get_args(get_args(hint)[1])
     schema = struct_of(asked)
@@ -74,7 +76,8 @@ def answers(spark: SparkSession, transform: Callable[[DataFrame], DataFrame], hi
         if not questions:
             return []
         rows = pa.Table.from_pylist([plain(each) for each in questions], schema=arrow_schema(schema))
-        return rows_of(transform(local_relation(spark, rows, schema)), of)
+        answered = transform(local_relation(spark, rows, schema))
+        return [] if answered is None else rows_of(answered, of)
 
     return answer
 

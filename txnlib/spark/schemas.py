@@ -94,7 +94,6 @@ LATE_TRANSACTIONS: Final = TABLES["late_transactions"]
 ENDED_TRANSACTIONS: Final = TABLES["ended_transactions"]
 BROKERS: Final = TABLES["brokers"]
 PARTITIONS: Final = TABLES["partitions"]
-BLOCKED_GROUPS: Final = TABLES["blocked_groups"]
 FINDINGS: Final = TABLES["findings"]
 AUDIT_RUNS: Final = TABLES["audit_runs"]
 

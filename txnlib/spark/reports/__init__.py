@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from txnlib.spark.reports.open_transactions import open_transactions
 from txnlib.spark.reports.ended_transactions import ended_transactions
-from txnlib.spark.reports.blocked_groups import blocked_groups
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.reports.marker_repairs import marker_repairs
 from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
@@ -12,7 +11,6 @@ from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
 __all__ = [
     "open_transactions",
     "ended_transactions",
-    "blocked_groups",
     "transaction_outcomes",
     "marker_repairs",
     "in_doubt_transactions",
