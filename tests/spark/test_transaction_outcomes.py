@@ -9,18 +9,15 @@ import pytest
 
 from tests.support.frames import frame
 from txnlib.core.kafka.constants import MAX_INT32
-from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
 from txnlib.spark.reports.marker_repairs import marker_repairs
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.schemas import (
     COORDINATOR_STATES,
     COVERAGE,
     FINDINGS,
-    IN_DOUBT_TRANSACTIONS,
     PRODUCER_ID_OWNERS,
     PRODUCER_SPANS,
     RECORD_BATCHES,
-    TRANSACTION_LOG,
     TRANSACTIONS,
 )
 
@@ -253,24 +250,3 @@ def test_every_lost_marker_says_what_would_write_it(spark, told, outcomes):
     (sent,) = json.loads(lost["request"])["markers"]
     assert (sent["producerEpoch"], sent["coordinatorEpoch"], sent["transactionResult"]) == (0, 6, True)
     assert rows[SPLIT, 0]["request"] is None
-
-
-def test_a_prepared_transaction_is_in_doubt(spark, told, outcomes):
-    record = {"topic": "__transaction_state", "partition": 3, "offset": 900 + PREPARED, "transactional_id": name(PREPARED)}
-    record |= {"next_producer_id": 73, "next_producer_epoch": 4, "last_update_ms": BEGAN + 20}
-    seen = {"transactional_id": name(PREPARED), "producer_id": PREPARED, "producer_epoch": 0, "open_since": at(BEGAN)}
-    earlier = frame(spark, IN_DOUBT_TRANSACTIONS, {**seen, "as_of": at(BEGAN + 1_000)})
-    found = in_doubt_transactions(
-        told["transactions"],
-        outcomes[0],
-        frame(spark, TRANSACTION_LOG, record, {**record, "offset": 1, "next_producer_epoch": 9}),
-        as_of_ms=AS_OF,
-        in_doubt_after_ms=900_000,
-        earlier_in_doubt=earlier.selectExpr("*", "'night-1' AS run_id"),
-    )
-    (row,) = (row.asDict() for row in found.collect())
-    assert (row["transactional_id"], row["records"], row["bytes"], len(row["partitions"])) == (name(PREPARED), 10, 1_000, 2)
-    assert (row["open_ms"], row["is_overdue"], row["is_kept"]) == (AS_OF - BEGAN, True, True)
-    assert (row["kept_producer_id"], row["kept_producer_epoch"]) == (73, 5)
-    assert row["runs_seen"] == 2
-    assert row["first_seen"].timestamp() * 1000 == BEGAN + 1_000

@@ -20,6 +20,7 @@ from txnlib.core.reports.abort_plan import abort_plan
 from txnlib.core.reports.blocked_groups import blocked_groups
 from txnlib.core.reports.broker_clocks import broker_clocks
 from txnlib.core.reports.brokers import brokers
+from txnlib.core.reports.in_doubt_transactions import in_doubt_transactions
 from txnlib.core.reports.partitions import partitions
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.reason import Verdict
@@ -41,24 +42,24 @@ from txnlib.spark.coverage import coverage, quarantine
 from txnlib.spark.coverage.coverage import lowered
 from txnlib.spark.coverage.leaders import leaders
 from txnlib.spark.findings import findings
+from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
     ended_transactions,
-    in_doubt_transactions,
     marker_repairs,
     open_transactions,
     transaction_outcomes,
 )
 from txnlib.spark.reports.ended_transactions import warned_of
 from txnlib.spark.reports.group_positions import group_positions
-from txnlib.spark.reports.in_doubt_transactions import undecided
 from txnlib.spark.reports.marker_delays import marker_delays
 from txnlib.spark.reports.marker_repairs import lacking
 from txnlib.spark.reports.open_transactions import foremost
 from txnlib.spark.reports.partitions import unstable_batches, unstable_offsets
 from txnlib.spark.reports.read_ends import read_ends
+from txnlib.spark.reports.undecided_transactions import held_data, last_records
 from txnlib.spark.reports.whole_transactions import whole_transactions
 from txnlib.spark.schemas import TABLES
 
@@ -338,6 +339,16 @@ def _unless_none(table: Table, read: str, wanted: Callable[[DataFrame], DataFram
     return replace(table, transform=made)
 
 
+def _seen_in_doubt(run: Run) -> Callable[[DataFrame], DataFrame | None]:
+    """The rows of earlier runs about transactional ids."""
+
+    def found(transactions: DataFrame) -> DataFrame | None:
+        earlier = earlier_rows_of("in_doubt_transactions")(run)
+        return None if earlier is None else earlier.join(broadcast(transactions), on="transactional_id", how="left_semi")
+
+    return found
+
+
 REPORT: Final[tuple[Step, ...]] = (
     table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=earlier_rows_of("open_transactions")),
     of_cluster(
@@ -352,8 +363,13 @@ REPORT: Final[tuple[Step, ...]] = (
     of_cluster(broker_clocks, marker_delays=_select(marker_delays), after=("transactions",)),
     table_of(transaction_outcomes),
     _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),
-    _unless_none(
-        table_of(in_doubt_transactions, earlier_in_doubt=earlier_rows_of("in_doubt_transactions")), "transactions", undecided
+    of_cluster(
+        in_doubt_transactions,
+        transactions=_having("transactions", is_two_phase_commit=[True], outcome=["OPEN"]),
+        last_records=_ask(last_records),
+        held_data=_ask(held_data),
+        seen_earlier=_seen_in_doubt,
+        after=("transactions", "transaction_log", "transaction_outcomes"),
     ),
     of_cluster(
         abort_plan,

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, StringType, StructField, StructType
 
 from txnlib.core.findings.application import application_of as application_in
 from txnlib.core.findings.application import compiled
@@ -27,8 +27,6 @@ from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatc
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
 from txnlib.core.verdicts.copies import KNOWN_BY
-from txnlib.core.verdicts.in_doubt import Identity
-from txnlib.core.verdicts.in_doubt import kept_identity as identity_kept
 from txnlib.core.verdicts.marker_repair import LostMarker, Repair
 from txnlib.core.verdicts.marker_repair import repair as repair_of
 from txnlib.errors import UnreadableInputError
@@ -202,14 +200,3 @@ def marker_repair() -> Any:
         return cast(dict[str, Any], plain(repair_of(LostMarker(**row.asDict()), kafka_version)))
 
     return _udf(repaired, StructType([StructField(field.name, StringType()) for field in fields(Repair)]))
-
-
-@lru_cache
-def kept_identity() -> Any:
-    """UDF (producer_id, producer_epoch, next_producer_id, next_producer_epoch) -> the Identity of a kept transaction."""
-
-    def kept(producer_id: int, producer_epoch: int, next_producer_id: int | None, next_epoch: int | None) -> dict[str, Any]:
-        return cast(dict[str, Any], plain(identity_kept(producer_id, producer_epoch, next_producer_id, next_epoch)))
-
-    types = {"producer_id": LongType(), "producer_epoch": IntegerType()}
-    return _udf(kept, StructType([StructField(field.name, types[field.name]) for field in fields(Identity)]))

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from txnlib.core.clock_offset import Fastest, OffsetBasis, clock_offset
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-
-#: The leader of a partition without one.
-_NO_LEADER: Final = "-1"
+from txnlib.core.verdicts.coordinator_copies import NO_LEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ def broker_clocks(coverage: Sequence[LedPartition], marker_delays: Sequence[Mark
     leaders = {
         (copy.topic, copy.partition): copy.leader
         for copy in coverage
-        if copy.is_judged and copy.leader is not None and copy.leader != _NO_LEADER
+        if copy.is_judged and copy.leader is not None and copy.leader != NO_LEADER
     }
     ways: dict[tuple[str, str], list[MarkerDelays]] = defaultdict(list)
     for delays in marker_delays:

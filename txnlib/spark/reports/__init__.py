@@ -6,12 +6,10 @@ from txnlib.spark.reports.open_transactions import open_transactions
 from txnlib.spark.reports.ended_transactions import ended_transactions
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.reports.marker_repairs import marker_repairs
-from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
 
 __all__ = [
     "open_transactions",
     "ended_transactions",
     "transaction_outcomes",
     "marker_repairs",
-    "in_doubt_transactions",
 ]

@@ -1,0 +1,23 @@
+"""What questions about tables of the log name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionKey:
+    """A transaction in its coordinator's records."""
+
+    transactional_id: str
+    coordinator_partition: int
+    transaction_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerKey:
+    """A producer on a partition."""
+
+    topic: str
+    partition: int
+    producer_id: int
