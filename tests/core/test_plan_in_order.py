@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from txnlib.core.reports.abort_plan import PlannedStep, TransactionOfId, abort_plan
+from txnlib.core.reports.abort_plan import PlannedStep, abort_plan
+from txnlib.core.reports.keys import IdKey
 from txnlib.core.verdicts.abort_plan import HeldPartition, OpenTransaction, WholeTransaction
 
 AS_OF, MAX_TIMEOUT = 10_000_000, 900_000
@@ -35,7 +36,7 @@ OPEN = replace(LATE, verdict="OPEN", reason="EXPECTED")
 
 
 def steps(*opened: OpenTransaction, wholes: Sequence[WholeTransaction] = (), asked: list[str] | None = None) -> list[PlannedStep]:
-    def answer(ids: Sequence[TransactionOfId]) -> Sequence[WholeTransaction]:
+    def answer(ids: Sequence[IdKey]) -> Sequence[WholeTransaction]:
         if asked is not None:
             asked.extend(each.transactional_id for each in ids)
         return wholes

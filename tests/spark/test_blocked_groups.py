@@ -12,10 +12,8 @@ import pytest
 
 from tests.support.frames import batch_row, empty, frame
 from tests.support.log_notation import A, C, N, T
-from tests.support.memory_audits import MemoryTables
+from tests.support.memory_audits import made_of
 from txnlib.core.kafka.record_batch import RecordBatch
-from txnlib.pipeline.run import Run
-from txnlib.pipeline.tables import REPORT
 from txnlib.readers import arrow_schemas
 from txnlib.settings import Settings
 from txnlib.spark.producers.producer_spans import producer_spans
@@ -90,20 +88,18 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
         for number, scene in enumerate(scenes)
         for offset in range(scene.high_watermark + 3)
     ]
-    tables = MemoryTables(spark)
-    written = {
-        "committed_offsets": spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
-        "producer_spans": producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), coverage),
-        "record_batches": batches,
-        "coverage": coverage,
-        "partitions": frame(spark, PARTITIONS, *ends),
-    }
-    for name, rows in written.items():
-        tables.write(name, rows)
-    step = next(step for step in REPORT if step.name == "blocked_groups")
-    run = Run(spark, tables, Settings(cluster="test", as_of_ms=120_000, as_of_basis="given"), started_at=None)
+    rows = made_of(
+        spark,
+        "blocked_groups",
+        Settings(cluster="test", as_of_ms=120_000, as_of_basis="given"),
+        committed_offsets=spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
+        producer_spans=producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), coverage),
+        record_batches=batches,
+        coverage=coverage,
+        partitions=frame(spark, PARTITIONS, *ends),
+    )
     waiting: list[list[int]] = [[] for _ in scenes]
-    for row in step.transform(run).to_pylist():
+    for row in rows:
         waiting[row["partition"]].append(row["committed_offset"])
     return [sorted(offsets) for offsets in waiting]
 

@@ -21,6 +21,7 @@ from txnlib.core.reports.blocked_groups import blocked_groups
 from txnlib.core.reports.broker_clocks import broker_clocks
 from txnlib.core.reports.brokers import brokers
 from txnlib.core.reports.in_doubt_transactions import in_doubt_transactions
+from txnlib.core.reports.marker_repairs import LACKING, marker_repairs
 from txnlib.core.reports.partitions import partitions
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.reason import Verdict
@@ -48,14 +49,13 @@ from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_lo
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
     ended_transactions,
-    marker_repairs,
     open_transactions,
     transaction_outcomes,
 )
 from txnlib.spark.reports.ended_transactions import warned_of
 from txnlib.spark.reports.group_positions import group_positions
+from txnlib.spark.reports.lost_marker_rows import coordinator_epochs, copies_with_markers, spans_of_producers
 from txnlib.spark.reports.marker_delays import marker_delays
-from txnlib.spark.reports.marker_repairs import lacking
 from txnlib.spark.reports.open_transactions import foremost
 from txnlib.spark.reports.partitions import unstable_batches, unstable_offsets
 from txnlib.spark.reports.read_ends import read_ends
@@ -258,6 +258,19 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
 # Report
 
 
+def _look_up(rows: Callable[[Run], DataFrame | None]) -> Callable[[Run], Callable[[DataFrame], DataFrame | None]]:
+    """The rows with the keys that are asked for; none if there are no rows at all."""
+
+    def of_run(run: Run) -> Callable[[DataFrame], DataFrame | None]:
+        def found(keys: DataFrame) -> DataFrame | None:
+            known = rows(run)
+            return None if known is None else known.join(broadcast(keys), on=keys.columns, how="left_semi")
+
+        return found
+
+    return of_run
+
+
 def _having(name: str, /, **values: Collection[object]) -> Callable[[Run], DataFrame | pa.Table]:
     """The rows of a table that have one of the values in each of these columns; without Spark if the driver holds the table."""
 
@@ -328,27 +341,6 @@ def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
     return found
 
 
-def _unless_none(table: Table, read: str, wanted: Callable[[DataFrame], DataFrame]) -> Table:
-    """A table about some rows of another one: empty, without its joins, if there are none."""
-
-    def made(run: Run) -> DataFrame:
-        if wanted(run.tables.read(read)).isEmpty():
-            return no_rows(run.spark, TABLES[table.name])
-        return table.transform(run)
-
-    return replace(table, transform=made)
-
-
-def _seen_in_doubt(run: Run) -> Callable[[DataFrame], DataFrame | None]:
-    """The rows of earlier runs about transactional ids."""
-
-    def found(transactions: DataFrame) -> DataFrame | None:
-        earlier = earlier_rows_of("in_doubt_transactions")(run)
-        return None if earlier is None else earlier.join(broadcast(transactions), on="transactional_id", how="left_semi")
-
-    return found
-
-
 REPORT: Final[tuple[Step, ...]] = (
     table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=earlier_rows_of("open_transactions")),
     of_cluster(
@@ -362,13 +354,21 @@ REPORT: Final[tuple[Step, ...]] = (
     of_cluster(brokers),
     of_cluster(broker_clocks, marker_delays=_select(marker_delays), after=("transactions",)),
     table_of(transaction_outcomes),
-    _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),
+    of_cluster(
+        marker_repairs,
+        transaction_outcomes=_having("transaction_outcomes", marker=LACKING),
+        transactions=_look_up(lambda run: run.tables.read("transactions")),
+        spans_of_producers=_ask(spans_of_producers),
+        copies_with_markers=_ask(copies_with_markers),
+        coordinator_epochs=_ask(coordinator_epochs),
+        after=("transaction_outcomes", "transactions", "producer_spans", "record_batches", "coordinator_states"),
+    ),
     of_cluster(
         in_doubt_transactions,
         transactions=_having("transactions", is_two_phase_commit=[True], outcome=["OPEN"]),
         last_records=_ask(last_records),
         held_data=_ask(held_data),
-        seen_earlier=_seen_in_doubt,
+        seen_earlier=_look_up(earlier_rows_of("in_doubt_transactions")),
         after=("transactions", "transaction_log", "transaction_outcomes"),
     ),
     of_cluster(

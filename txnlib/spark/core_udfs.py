@@ -6,13 +6,12 @@ UDFs see few rows: those that a native predicate could not clear, and those that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import lru_cache, wraps
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, StringType
 
 from txnlib.core.findings.application import application_of as application_in
 from txnlib.core.findings.application import compiled
@@ -27,13 +26,10 @@ from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatc
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
 from txnlib.core.verdicts.copies import KNOWN_BY
-from txnlib.core.verdicts.marker_repair import LostMarker, Repair
-from txnlib.core.verdicts.marker_repair import repair as repair_of
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.typed_rows import plain
 
 NO_STATE = "none"
 
@@ -190,13 +186,3 @@ def marker_finding() -> Any:
         return None if found is None else found.name
 
     return _udf(finding, StringType())
-
-
-@lru_cache
-def marker_repair() -> Any:
-    """UDF (the fields of `core.verdicts.marker_repair.LostMarker`, Kafka's version) -> its Repair."""
-
-    def repaired(row: Row, kafka_version: str | None) -> dict[str, Any]:
-        return cast(dict[str, Any], plain(repair_of(LostMarker(**row.asDict()), kafka_version)))
-
-    return _udf(repaired, StructType([StructField(field.name, StringType()) for field in fields(Repair)]))

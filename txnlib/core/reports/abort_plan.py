@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from txnlib.core.reports.keys import IdKey
 from txnlib.core.verdicts.abort_plan import (
     IDLE,
     OF_WHOLE_TRANSACTION,
@@ -16,13 +17,6 @@ from txnlib.core.verdicts.abort_plan import (
     needs_somebody,
     plan,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionOfId:
-    """Asked of `transaction_outcomes`: the whole transactions of an id that hold some partition."""
-
-    transactional_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ class _Candidate:
 
 def abort_plan(
     open_transactions: Sequence[OpenTransaction],
-    whole_transactions: Callable[[Sequence[TransactionOfId]], Sequence[WholeTransaction]],
+    whole_transactions: Callable[[Sequence[IdKey]], Sequence[WholeTransaction]],
     *,
     as_of_ms: int,
     transaction_max_timeout_ms: int,
@@ -108,7 +102,7 @@ def abort_plan(
         for each in open_transactions
         if needs_somebody(each.verdict, each.reason, _open_ms(each, as_of_ms), transaction_max_timeout_ms)
     ]
-    wholes = _newest_of_places(whole_transactions([TransactionOfId(name) for name in _ids_of(needy)]))
+    wholes = _newest_of_places(whole_transactions([IdKey(name) for name in _ids_of(needy)]))
     steps: dict[tuple[object, ...], list[_Candidate]] = defaultdict(list)
     for each in needy:
         planned = plan(each, kafka_version, wholes.get((each.transactional_id, each.topic, each.partition, each.producer_id)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.reports.keys import TransactionKey
+from txnlib.core.reports.keys import IdKey, TransactionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def in_doubt_transactions(
     transactions: Sequence[UndecidedTransaction],
     last_records: Callable[[Sequence[RecordKey]], Sequence[LastRecord]],
     held_data: Callable[[Sequence[TransactionKey]], Sequence[HeldData]],
-    seen_earlier: Callable[[Sequence[TransactionKey]], Sequence[SeenInDoubt]],
+    seen_earlier: Callable[[Sequence[IdKey]], Sequence[SeenInDoubt]],
     *,
     as_of_ms: int,
     in_doubt_after_ms: int,
@@ -115,21 +115,23 @@ def in_doubt_transactions(
 ) -> Iterator[TransactionInDoubt]:
     """A row for each undecided two-phase commit."""
     patterns = compiled(application_patterns)
-    keys = [each.key for each in transactions]
     records: dict[tuple[str, int], list[LastRecord]] = defaultdict(list)
     for record in last_records(
         [RecordKey(each.transactional_id, each.coordinator_partition, each.last_record_offset) for each in transactions]
     ):
         records[record.transactional_id, record.coordinator_partition].append(record)
-    held = {(each.transactional_id, each.coordinator_partition, each.transaction_number): each for each in held_data(keys)}
+    held = {
+        TransactionKey(each.transactional_id, each.coordinator_partition, each.transaction_number): each
+        for each in held_data([each.key for each in transactions])
+    }
     seen: dict[tuple[object, ...], list[SeenInDoubt]] = defaultdict(list)
-    for earlier in seen_earlier(keys):
+    for earlier in seen_earlier([IdKey(each.transactional_id) for each in transactions]):
         seen[earlier.transactional_id, earlier.producer_id, earlier.producer_epoch, earlier.open_since_ms].append(earlier)
     for each in transactions:
         copies = records[each.transactional_id, each.coordinator_partition]
         next_epoch = _largest(copy.next_producer_epoch for copy in copies)
         kept = kept_identity(each.producer_id, each.producer_epoch, _largest(copy.next_producer_id for copy in copies), next_epoch)
-        data = held.get((each.transactional_id, each.coordinator_partition, each.transaction_number))
+        data = held.get(each.key)
         before = seen[each.transactional_id, each.producer_id, each.producer_epoch, each.start_ms] if each.start_ms else []
         open_ms = None if each.start_ms is None else max(as_of_ms - each.start_ms, 0)
         yield TransactionInDoubt(

@@ -6,6 +6,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class IdKey:
+    """A transactional id."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TransactionKey:
     """A transaction in its coordinator's records."""
 
