@@ -20,6 +20,7 @@ from txnlib.core.reports.abort_plan import abort_plan
 from txnlib.core.reports.blocked_groups import blocked_groups
 from txnlib.core.reports.broker_clocks import broker_clocks
 from txnlib.core.reports.brokers import brokers
+from txnlib.core.reports.ended_transactions import BY_HAND, NOT_CAPTURED, ended_transactions
 from txnlib.core.reports.in_doubt_transactions import in_doubt_transactions
 from txnlib.core.reports.marker_repairs import LACKING, marker_repairs
 from txnlib.core.reports.partitions import partitions
@@ -48,11 +49,10 @@ from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
-    ended_transactions,
     open_transactions,
     transaction_outcomes,
 )
-from txnlib.spark.reports.ended_transactions import warned_of
+from txnlib.spark.reports.first_markers import decided_markers, first_markers
 from txnlib.spark.reports.group_positions import group_positions
 from txnlib.spark.reports.lost_marker_rows import coordinator_epochs, copies_with_markers, spans_of_producers
 from txnlib.spark.reports.marker_delays import marker_delays
@@ -310,22 +310,16 @@ def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
     return found
 
 
-ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "producer_id_owners", "findings", "coverage")
+def _newest_rows_of(name: str, clear: Callable[[DataFrame], DataFrame]) -> Callable[[Run], DataFrame | tuple[()]]:
+    """The rows of a table that the newest finished run before has, even if it has none."""
 
+    def found(run: Run) -> DataFrame | tuple[()]:
+        store, earlier = run.tables.store, run.history.before(run.settings.as_of_ms)
+        if not earlier or not store.exists(name):
+            return ()
+        return clear(store.read_all(name).where(F.col("run_id") == earlier[0].run_id))
 
-def _ended_transactions(run: Run) -> DataFrame:
-    store, earlier = run.tables.store, run.history.before(run.settings.as_of_ms)
-    if not earlier or not all(map(store.exists, ENDED_OF)):
-        return no_rows(run.spark, TABLES["ended_transactions"])
-    # The newest one counts, even if it found no open transaction.
-    newest = F.col("run_id") == earlier[0].run_id
-    opened, ended = (store.read_all(name).where(newest) for name in ENDED_OF)
-    warned = warned_of(opened, ended, transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms)
-    return ended_transactions(warned, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
-
-
-#: The tables that show what a run warned of.
-ENDED_OF: Final = ("open_transactions", "ended_transactions")
+    return found
 
 
 def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
@@ -383,7 +377,17 @@ REPORT: Final[tuple[Step, ...]] = (
         read_ends=_ask(read_ends),
         after=("committed_offsets", "producer_spans", "record_batches"),
     ),
-    Table("ended_transactions", ENDED_BY, _ended_transactions),
+    of_cluster(
+        ended_transactions,
+        open_then=_newest_rows_of("open_transactions", foremost),
+        ended_then=_newest_rows_of("ended_transactions", lambda rows: rows.where(F.col("how") == NOT_CAPTURED)),
+        odd_markers=_having("findings", name=BY_HAND),
+        open_transactions=_look_up(lambda run: run.tables.read("open_transactions")),
+        first_markers=_ask(first_markers),
+        decided_markers=_ask(decided_markers),
+        producer_id_owners=_look_up(lambda run: run.tables.read("producer_id_owners")),
+        after=("open_transactions", "producer_spans", "transactions", "producer_id_owners", "findings"),
+    ),
     Table("hanging_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.HANGING.value])),
     Table("late_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.LATE.value])),
     FORECAST,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from txnlib.spark.reports.open_transactions import open_transactions
-from txnlib.spark.reports.ended_transactions import ended_transactions
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 
 __all__ = [
     "open_transactions",
-    "ended_transactions",
     "transaction_outcomes",
 ]
