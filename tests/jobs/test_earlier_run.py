@@ -13,8 +13,9 @@ from tests.support.frames import empty
 from tests.support.memory_audits import MemoryTables, audited
 from txnlib.delta.store import stored_schema
 from txnlib.incremental import history_of
+from txnlib.pipeline.given_rows import earlier_rows_of
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.tables import REPORT, earlier_rows_of
+from txnlib.pipeline.tables import REPORT
 from txnlib.settings import Settings
 from txnlib.spark.schemas import TABLES
 

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
+from txnlib.pipeline.given_rows import Given
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
@@ -77,6 +78,7 @@ def of_cluster(
     """
     hints, names = get_type_hints(make), signature(make).parameters.keys()
     reads = tuple(name for name in names if name in TABLES and name not in arguments)
+    also = (name for given in arguments.values() if isinstance(given, Given) for name in given.reads)
 
     def argument(run: Run, name: str) -> object:
         if name in reads:
@@ -93,7 +95,7 @@ def of_cluster(
     def made(run: Run) -> pa.Table:
         return arrow_rows(make.__name__, make(**{name: argument(run, name) for name in names}))
 
-    return Table(make.__name__, (*reads, *after), made)
+    return Table(make.__name__, tuple(dict.fromkeys((*reads, *also, *after))), made)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
-from inspect import signature
-from operator import and_
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -30,6 +25,17 @@ from txnlib.errors import MissingTableError
 from txnlib.incremental import with_resumed_copies
 from txnlib.pipeline.deleted_copies import find_deleted_copies, partition_notes
 from txnlib.pipeline.forecasts import FORECAST
+from txnlib.pipeline.given_rows import (
+    Given,
+    answered,
+    earlier_rows_of,
+    foremost_open,
+    having,
+    looked_up,
+    looked_up_earlier,
+    newest_rows_of,
+    selected,
+)
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
@@ -44,7 +50,6 @@ from txnlib.spark.coverage import coverage, quarantine
 from txnlib.spark.coverage.coverage import lowered
 from txnlib.spark.coverage.leaders import leaders
 from txnlib.spark.findings import findings
-from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata import broker_sessions, cluster_settings, metadata_log, partition_assignments, producer_id_blocks
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
@@ -258,70 +263,6 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
 # Report
 
 
-def _look_up(rows: Callable[[Run], DataFrame | None]) -> Callable[[Run], Callable[[DataFrame], DataFrame | None]]:
-    """The rows with the keys that are asked for; none if there are no rows at all."""
-
-    def of_run(run: Run) -> Callable[[DataFrame], DataFrame | None]:
-        def found(keys: DataFrame) -> DataFrame | None:
-            known = rows(run)
-            return None if known is None else known.join(broadcast(keys), on=keys.columns, how="left_semi")
-
-        return found
-
-    return of_run
-
-
-def _having(name: str, /, **values: Collection[object]) -> Callable[[Run], DataFrame | pa.Table]:
-    """The rows of a table that have one of the values in each of these columns; without Spark if the driver holds the table."""
-
-    def found(run: Run) -> DataFrame | pa.Table:
-        rows = run.tables.held_rows(name)
-        if rows is None:
-            return run.tables.read(name).where(reduce(and_, [F.col(column).isin(*each) for column, each in values.items()]))
-        return rows.filter(reduce(and_, [pc.field(column).isin(list(each)) for column, each in values.items()]))
-
-    return found
-
-
-def _foremost(run: Run) -> DataFrame | pa.Table:
-    """The open transactions, or those that count of more than the driver holds."""
-    rows = run.tables.held_rows("open_transactions")
-    return foremost(run.tables.read("open_transactions")) if rows is None else rows
-
-
-def _select(transform: Callable[..., DataFrame]) -> Callable[[Run], DataFrame]:
-    """What a transform selects from the tables that its parameters name."""
-    return lambda run: transform(*map(run.tables.read, signature(transform).parameters))
-
-
-def _ask(transform: Callable[..., DataFrame]) -> Callable[[Run], Callable[[DataFrame], DataFrame]]:
-    """What a transform answers to questions, its first parameter, from the tables that its others name."""
-    _questions, *names = signature(transform).parameters
-    return lambda run: lambda questions: transform(questions, *map(run.tables.read, names))
-
-
-def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
-    """The rows of a table that earlier finished runs of the cluster have; None if there is no such run."""
-
-    def found(run: Run) -> DataFrame | None:
-        store, earlier = run.tables.store, [each.run_id for each in run.history.before(run.settings.as_of_ms)]
-        return store.read_all(name).where(F.col("run_id").isin(earlier)) if earlier and store.exists(name) else None
-
-    return found
-
-
-def _newest_rows_of(name: str, clear: Callable[[DataFrame], DataFrame]) -> Callable[[Run], DataFrame | tuple[()]]:
-    """The rows of a table that the newest finished run before has, even if it has none."""
-
-    def found(run: Run) -> DataFrame | tuple[()]:
-        store, earlier = run.tables.store, run.history.before(run.settings.as_of_ms)
-        if not earlier or not store.exists(name):
-            return ()
-        return clear(store.read_all(name).where(F.col("run_id") == earlier[0].run_id))
-
-    return found
-
-
 def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
     """Where groups stand; nowhere if `__consumer_offsets` was not captured, or an older `ingest_dumps` did not read it."""
 
@@ -330,7 +271,8 @@ def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
             is_empty = run.tables.is_empty("committed_offsets")
         except MissingTableError:
             is_empty = True
-        return None if is_empty else _ask(group_positions)(run)(places)
+        answer: DataFrame | None = None if is_empty else answered(group_positions)(run)(places)
+        return answer
 
     return found
 
@@ -339,57 +281,51 @@ REPORT: Final[tuple[Step, ...]] = (
     table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=earlier_rows_of("open_transactions")),
     of_cluster(
         partitions,
-        unstable_offsets=_select(unstable_offsets),
-        open_transactions=_foremost,
-        answered_offsets=_having("findings", name=[Finding.LIVE_STABLE_OFFSET_DISAGREES.name]),
-        unstable_batches=_ask(unstable_batches),
-        after=("producer_spans", "open_transactions", "findings"),
+        unstable_offsets=selected(unstable_offsets),
+        open_transactions=foremost_open(),
+        answered_offsets=having("findings", name=[Finding.LIVE_STABLE_OFFSET_DISAGREES.name]),
+        unstable_batches=answered(unstable_batches),
     ),
     of_cluster(brokers),
-    of_cluster(broker_clocks, marker_delays=_select(marker_delays), after=("transactions",)),
+    of_cluster(broker_clocks, marker_delays=selected(marker_delays)),
     table_of(transaction_outcomes),
     of_cluster(
         marker_repairs,
-        transaction_outcomes=_having("transaction_outcomes", marker=LACKING),
-        transactions=_look_up(lambda run: run.tables.read("transactions")),
-        spans_of_producers=_ask(spans_of_producers),
-        copies_with_markers=_ask(copies_with_markers),
-        coordinator_epochs=_ask(coordinator_epochs),
-        after=("transaction_outcomes", "transactions", "producer_spans", "record_batches", "coordinator_states"),
+        transaction_outcomes=having("transaction_outcomes", marker=LACKING),
+        transactions=looked_up("transactions"),
+        spans_of_producers=answered(spans_of_producers),
+        copies_with_markers=answered(copies_with_markers),
+        coordinator_epochs=answered(coordinator_epochs),
     ),
     of_cluster(
         in_doubt_transactions,
-        transactions=_having("transactions", is_two_phase_commit=[True], outcome=["OPEN"]),
-        last_records=_ask(last_records),
-        held_data=_ask(held_data),
-        seen_earlier=_look_up(earlier_rows_of("in_doubt_transactions")),
-        after=("transactions", "transaction_log", "transaction_outcomes"),
+        transactions=having("transactions", is_two_phase_commit=[True], outcome=["OPEN"]),
+        last_records=answered(last_records),
+        held_data=answered(held_data),
+        seen_earlier=looked_up_earlier("in_doubt_transactions"),
     ),
     of_cluster(
         abort_plan,
-        open_transactions=_foremost,
-        whole_transactions=_ask(whole_transactions),
-        after=("open_transactions", "transaction_outcomes"),
+        open_transactions=foremost_open(),
+        whole_transactions=answered(whole_transactions),
     ),
     of_cluster(
         blocked_groups,
-        group_positions=_group_positions,
-        read_ends=_ask(read_ends),
-        after=("committed_offsets", "producer_spans", "record_batches"),
+        group_positions=Given(("committed_offsets", "producer_spans", "coverage"), _group_positions),
+        read_ends=answered(read_ends),
     ),
     of_cluster(
         ended_transactions,
-        open_then=_newest_rows_of("open_transactions", foremost),
-        ended_then=_newest_rows_of("ended_transactions", lambda rows: rows.where(F.col("how") == NOT_CAPTURED)),
-        odd_markers=_having("findings", name=BY_HAND),
-        open_transactions=_look_up(lambda run: run.tables.read("open_transactions")),
-        first_markers=_ask(first_markers),
-        decided_markers=_ask(decided_markers),
-        producer_id_owners=_look_up(lambda run: run.tables.read("producer_id_owners")),
-        after=("open_transactions", "producer_spans", "transactions", "producer_id_owners", "findings"),
+        open_then=newest_rows_of("open_transactions", foremost),
+        ended_then=newest_rows_of("ended_transactions", lambda rows: rows.where(F.col("how") == NOT_CAPTURED)),
+        odd_markers=having("findings", name=BY_HAND),
+        open_transactions=looked_up("open_transactions"),
+        first_markers=answered(first_markers),
+        decided_markers=answered(decided_markers),
+        producer_id_owners=looked_up("producer_id_owners"),
     ),
-    Table("hanging_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.HANGING.value])),
-    Table("late_transactions", ("open_transactions",), _having("open_transactions", verdict=[Verdict.LATE.value])),
+    Table("hanging_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.HANGING.value])),
+    Table("late_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.LATE.value])),
     FORECAST,
 )
 
