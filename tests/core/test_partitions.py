@@ -1,4 +1,4 @@
-"""The last stable offset of each partition, what blocks it, and how far consumers are behind."""
+"""The last stable offset of each partition, and what blocks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The open transactions of a damaged log, which may be too many to judge together."""
+"""The open transactions that count in a damaged log."""
 
 from __future__ import annotations
 

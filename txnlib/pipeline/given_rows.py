@@ -1,4 +1,7 @@
-"""The rows of tables that functions of the core get: all that are needed, or answers to questions about few places in a log."""
+"""The rows of tables that functions of the core get.
+
+These are all rows that can matter, or answers to questions about few places in a log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`abort_plan`: the steps that end the open transactions, in order. What a step is made of is in `core.verdicts.abort_plan`."""
+"""`abort_plan`: the steps that end the open transactions, in order.
+
+`core.verdicts.abort_plan` has the content of a step.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`in_doubt_transactions`: the undecided two-phase commits, and the identity of a client that keeps its prepared transaction.
+"""`in_doubt_transactions`: the undecided two-phase commits.
 
+A client that comes back may keep its prepared transaction, under an identity that its last record determines.
 Source: KIP-939, examples A and B; `TransactionMetadata.isEpochExhausted`. Brokers up to 4.3 refuse `keepPreparedTxn`.
 """
 

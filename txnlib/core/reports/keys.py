@@ -1,4 +1,4 @@
-"""What questions about tables of the log name."""
+"""Keys of questions about tables of the log."""
 
 from __future__ import annotations
 

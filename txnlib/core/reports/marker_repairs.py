@@ -1,4 +1,7 @@
-"""`marker_repairs`: each partition of a decided transaction without its marker. `core.verdicts.marker_repair` has what it needs."""
+"""`marker_repairs`: the partitions of decided transactions without their marker.
+
+`core.verdicts.marker_repair` has what each of them needs.
+"""
 
 from __future__ import annotations
 

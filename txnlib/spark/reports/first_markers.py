@@ -1,4 +1,4 @@
-"""The markers that ended transactions, for `ended_transactions`. The rules are in `core.reports.ended_transactions`."""
+"""The markers that ended transactions. The rules are in `core.reports.ended_transactions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where consumer groups stand, for `blocked_groups`: the last commit of each that took effect."""
+"""Positions of consumer groups: the last commit of each that took effect."""
 
 from __future__ import annotations
 

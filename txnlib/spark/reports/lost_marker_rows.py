@@ -1,4 +1,4 @@
-"""What `marker_repairs` needs of tables of the log. The rules are in `core.reports.marker_repairs`."""
+"""Rows about partitions without a marker. The rules are in `core.reports.marker_repairs`."""
 
 from __future__ import annotations
 

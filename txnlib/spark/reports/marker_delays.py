@@ -1,4 +1,4 @@
-"""Times from decisions to markers, for `broker_clocks`. The rules are in `core.reports.broker_clocks`."""
+"""Times from decisions to markers. The rules are in `core.reports.broker_clocks`."""
 
 from __future__ import annotations
 

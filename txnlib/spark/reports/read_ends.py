@@ -1,4 +1,4 @@
-"""What `read_committed` consumers receive below an offset, for `blocked_groups`. Its rules are in `core.reports.blocked_groups`."""
+"""The last record that consumers receive below an offset. The rules are in `core.reports.blocked_groups`."""
 
 from __future__ import annotations
 

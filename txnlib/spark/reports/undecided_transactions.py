@@ -1,4 +1,4 @@
-"""What `in_doubt_transactions` needs of tables of the log. The rules are in `core.reports.in_doubt_transactions`."""
+"""Rows about undecided transactions. The rules are in `core.reports.in_doubt_transactions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole transactions that hold some partition, for `abort_plan`. The rules are in `core.reports.abort_plan`."""
+"""Whole transactions that hold some partition. The rules are in `core.reports.abort_plan`."""
 
 from __future__ import annotations
 

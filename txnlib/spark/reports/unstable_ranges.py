@@ -1,4 +1,4 @@
-"""What `partitions` needs of the tables that grow with the log. The rules are in `core.reports.partitions`."""
+"""Batches and spans around last stable offsets. The rules are in `core.reports.partitions`."""
 
 from __future__ import annotations
 
