@@ -14,6 +14,7 @@ from txnlib.core.verdicts.abort_plan import (
     OF_WHOLE_TRANSACTION,
     Action,
     OpenTransaction,
+    WholeTransaction,
     effect,
     plan,
 )
@@ -141,8 +142,8 @@ EFFECTS_BY_HAND = {
 
 @pytest.mark.parametrize("action", Action)
 def test_every_action_says_what_it_ends(action):
-    row = replace(HANGING, coordinator_state="PrepareCommit", held_partitions=3, held_records=30)
-    assert effect(replace(row, committed_partitions=1, aborted_partitions=1), action) == EFFECTS_BY_HAND[action]
+    whole = WholeTransaction("pay", 3, 1, held_partitions=3, held_records=30, committed_partitions=1, aborted_partitions=1, held=())
+    assert effect(replace(HANGING, coordinator_state="PrepareCommit"), action, whole) == EFFECTS_BY_HAND[action]
 
 
 def test_a_decided_abort_is_carried_out_and_not_committed():

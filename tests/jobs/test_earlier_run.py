@@ -7,17 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from tests.support import live_output
 from tests.support.frames import empty
-from tests.support.memory_audits import audited
+from tests.support.memory_audits import MemoryTables, audited
 from txnlib.delta.store import stored_schema
 from txnlib.incremental import history_of
+from txnlib.pipeline.given_rows import earlier_rows_of
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.tables import ENDED_BY, REPORT, earlier_rows_of
+from txnlib.pipeline.tables import REPORT
 from txnlib.settings import Settings
-from txnlib.spark.reports.ended_transactions import ended_transactions, warned_of
 from txnlib.spark.schemas import TABLES
 
 NIGHT = datetime(2026, 11, 1, tzinfo=UTC)
@@ -26,25 +25,32 @@ HANGING = {"topic": "orders", "partition": 0, "producer_id": 7, "start_offset": 
 
 @dataclass
 class Nights:
-    """Stands in for `RunStore` and its `Store`: what earlier runs left behind, and nothing of this one."""
+    """Stands in for `RunStore` and its `Store`: what earlier runs left behind, and what this one found, if anything."""
 
     spark: Any
-    rows: dict[str, list[dict[str, Any]]]
+    earlier: dict[str, list[dict[str, Any]]]
     run_id: str = "tonight"
+    found: MemoryTables | None = None
 
     @property
     def store(self):
         return self
 
     def exists(self, name):
-        return name in self.rows
+        return name in self.earlier
 
     def read_all(self, name):
         schema = stored_schema(name)
-        return self.spark.createDataFrame([[row.get(field) for field in schema.names] for row in self.rows[name]], schema)
+        return self.spark.createDataFrame([[row.get(field) for field in schema.names] for row in self.earlier[name]], schema)
 
     def read(self, name):
-        return empty(self.spark, TABLES[name])
+        return empty(self.spark, TABLES[name]) if self.found is None else self.found.frame(name)
+
+    def rows(self, name, columns):
+        return self.read(name).select(columns).toArrow()
+
+    def held_rows(self, name):
+        return None
 
 
 def told(spark, statuses, night_of_warning):
@@ -64,10 +70,13 @@ def told(spark, statuses, night_of_warning):
             "ended_transactions": [],
         },
     )
-    as_of_ms = round((NIGHT + timedelta(days=len(statuses))).timestamp() * 1000)
+    return ended(tables, round((NIGHT + timedelta(days=len(statuses))).timestamp() * 1000))
+
+
+def ended(tables, as_of_ms):
     settings = Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given")
-    run = Run(spark, tables, settings, NIGHT, history=history_of(tables, "eu"))
-    return next(step for step in REPORT if step.name == "ended_transactions").transform(run).collect()
+    run = Run(tables.spark, tables, settings, NIGHT, history=history_of(tables, "eu"))
+    return next(step for step in REPORT if step.name == "ended_transactions").transform(run).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -88,11 +97,19 @@ def test_the_newest_finished_run_counts(spark, statuses, night_of_warning, count
 def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, captures):
     night_2, night_3 = (captures / "nights-3.9" / f"night-{number}" for number in (2, 3))
     before, after = (audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night))) for night in (night_2, night_3))
-    opened = before.frame("open_transactions").withColumn("run_id", F.lit("night-2"))
-    assert opened.count() == len(live_output.truth(night_2)["open"])
-    ended = spark.createDataFrame([], stored_schema("ended_transactions"))
-    warned = warned_of(opened, ended, transaction_max_timeout_ms=900_000)
-    rows = ended_transactions(warned, *map(after.frame, ENDED_BY), as_of_ms=live_output.as_of(night_3)).collect()
+    assert before.frame("open_transactions").count() == len(live_output.truth(night_2)["open"])
+    run = {
+        "cluster": "eu",
+        "run_id": "night-2",
+        "as_of": NIGHT,
+        "settings": "{}",
+        "version": "1",
+        "finished_at": NIGHT,
+        "status": "DONE",
+    }
+    opened = [row | {"run_id": "night-2"} for row in before.rows("open_transactions")]
+    tables = Nights(spark, {"audit_runs": [run], "open_transactions": opened, "ended_transactions": []}, found=after)
+    rows = ended(tables, live_output.as_of(night_3))
     (aborted,) = live_output.truth(night_3)["admin_aborts"]
     names = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
     assert [[row[name] for name in names] for row in rows] == [[aborted[name] for name in names]]

@@ -16,7 +16,7 @@ from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import Record
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.tables import REPORT
-from txnlib.spark.reports.offset_commits import group_offsets
+from txnlib.spark.reports.group_positions import group_positions
 
 #: Where the clients of the capture left their groups: ten commits, all in transactions, three of them aborted.
 STANDS = {
@@ -67,8 +67,8 @@ def audit(spark, capture: Path, offsets) -> MemoryTables:
 
 
 def test_groups_stand_where_the_clients_left_them(audit):
-    tables = [audit.frame(name) for name in ("committed_offsets", "producer_spans", "coverage")]
-    rows = [row for row in group_offsets(*tables).collect() if row["group_id"].startswith("group-")]
+    tables = [audit.frame(name) for name in ("partitions", "committed_offsets", "producer_spans", "coverage")]
+    rows = [row for row in group_positions(*tables).collect() if row["group_id"].startswith("group-")]
     assert {(row["group_id"], row["topic"], row["partition"]): row["committed_offset"] for row in rows} == STANDS
 
 
@@ -91,7 +91,8 @@ def test_a_waiting_group_is_told_who_blocks_it(audit):
         assert blocking["transactional_id"] == row["blocking_transactional_id"]
 
 
-def test_in_tables_from_before_commits_were_read_nobody_waits(spark):
+def test_in_tables_from_before_commits_were_read_nobody_waits(spark, audit):
     step = next(step for step in REPORT if step.name == "blocked_groups")
-    run = Run(spark, MemoryTables(spark), settings=None, started_at=None)
-    assert step.transform(run).collect() == []
+    tables = MemoryTables(spark, {name: audit.made(name) for name in ("partitions", "coverage")})
+    run = Run(spark, tables, audit.run.settings, started_at=None)
+    assert step.transform(run).num_rows == 0

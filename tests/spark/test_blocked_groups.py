@@ -12,10 +12,11 @@ import pytest
 
 from tests.support.frames import batch_row, empty, frame
 from tests.support.log_notation import A, C, N, T
+from tests.support.memory_audits import made_of
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
+from txnlib.settings import Settings
 from txnlib.spark.producers.producer_spans import producer_spans
-from txnlib.spark.reports.blocked_groups import blocked_groups
 from txnlib.spark.schemas import COVERAGE, PARTITIONS, PRODUCER_SNAPSHOTS
 
 
@@ -87,24 +88,20 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
         for number, scene in enumerate(scenes)
         for offset in range(scene.high_watermark + 3)
     ]
-    found = blocked_groups(
-        spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
-        producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), coverage),
-        batches,
-        coverage,
-        frame(spark, PARTITIONS, *ends),
-        as_of_ms=120_000,
-    ).collect()
-    answers: list[list[int]] = [[] for _ in scenes]
-    for row in found:
-        scene = scenes[row["partition"]]
-        assert row["group_id"] == str(row["committed_offset"])
-        assert (row["last_stable_offset"], row["high_watermark"]) == (scene.last_stable_offset, scene.high_watermark)
-        assert row["lag_offsets"] == scene.high_watermark - row["committed_offset"]
-        assert (row["committed_at"].timestamp(), row["as_of"].timestamp()) == (60, 120)
-        assert (row["blocking_producer_id"], row["blocking_transactional_id"]) == (7, "t")
-        answers[row["partition"]].append(row["committed_offset"])
-    return [sorted(offsets) for offsets in answers]
+    rows = made_of(
+        spark,
+        "blocked_groups",
+        Settings(cluster="test", as_of_ms=120_000, as_of_basis="given"),
+        committed_offsets=spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
+        producer_spans=producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), coverage),
+        record_batches=batches,
+        coverage=coverage,
+        partitions=frame(spark, PARTITIONS, *ends),
+    )
+    waiting: list[list[int]] = [[] for _ in scenes]
+    for row in rows:
+        waiting[row["partition"]].append(row["committed_offset"])
+    return [sorted(offsets) for offsets in waiting]
 
 
 DATA, COMMITTED, ABORTED = [N(at=0, to=3)], [T(1, 0, 0, at=4), C(1, 0, at=5)], [T(2, 0, 0, at=6), A(2, 0, at=7)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import pytest
+from pyspark.sql import DataFrame
 
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
+from txnlib.spark.core_rows import answers, arrow_rows, columns_read, rows_of, typed_rows
 
 
 class Kind(Enum):
@@ -51,3 +53,35 @@ def test_a_field_without_a_column_is_refused() -> None:
         columns_read(Copy, ["topic", "truncated", "status"])
     with pytest.raises(ValueError, match="leader_epoch"):
         arrow_rows("quarantine", [Truncated(1, 2)])
+
+
+@dataclass(frozen=True)
+class Question:
+    topic: str
+    since_ms: int | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    topic: str
+    count: int
+
+
+def test_questions_are_answered_in_one_query_and_none_without_a_question(spark):
+    def count(questions: DataFrame) -> DataFrame:
+        asked.append(questions.columns)
+        return questions.groupBy("topic").count()
+
+    asked: list[list[str]] = []
+    ask = answers(spark, count, Callable[[Sequence[Question]], Sequence[Answer]])
+    assert ask([]) == []
+    assert asked == []
+    found = ask([Question("a", None), Question("b", 1 << 62), Question("a", 3)])
+    assert sorted(found, key=lambda each: each.topic) == [Answer("a", 2), Answer("b", 1)]
+    assert asked == [["topic", "since_ms"]]
+
+
+def test_of_a_wide_table_only_the_columns_of_the_class_are_read(spark):
+    rows = arrow_rows("coverage", COPIES)
+    assert rows_of(rows, Copy) == COPIES
+    assert sorted(rows_of(spark.createDataFrame(rows), Copy), key=lambda copy: copy.topic) == COPIES

@@ -17,9 +17,9 @@ from txnlib.spark.coverage.contradicted_batches import epochs_of_segments
 from txnlib.spark.findings.copy_findings import copy_findings
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.producer_spans import open_spans, producer_spans
-from txnlib.spark.reports.blocked_groups import _readable_ends
 from txnlib.spark.reports.dossiers import stamps_around
-from txnlib.spark.reports.partitions import _lags
+from txnlib.spark.reports.read_ends import read_ends
+from txnlib.spark.reports.unstable_ranges import unstable_batches
 from txnlib.spark.schemas import COVERAGE, PRODUCER, PRODUCER_SNAPSHOTS, SEGMENTS, TOPIC_PARTITION, TRANSACTION_LOG
 
 LOGS = 60
@@ -177,7 +177,7 @@ def test_checked_batches_are_the_same(spark, both, spans, coverage, small_pages)
 
 def test_lags_are_the_same(spark, both, coverage):
     lagging = _lagging(coverage)
-    found = {key: _lags(lagging, rows) for key, rows in both.items()}
+    found = {key: unstable_batches(lagging, rows) for key, rows in both.items()}
     assert found[False].count() > 20
     assert_same(found[True], found[False])
 
@@ -192,7 +192,8 @@ def _lagging(coverage):
 
 
 def test_readable_ends_are_the_same(both, spans, coverage):
-    found = {key: _readable_ends(_lagging(coverage), coverage, spans[False], rows) for key, rows in both.items()}
+    ends = _lagging(coverage).drop("high_watermark")
+    found = {key: read_ends(ends, spans[False], rows) for key, rows in both.items()}
     assert_same(found[True], found[False])
 
 

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.frames import frame
+from tests.support.memory_audits import made_of
 from txnlib.core.kafka.constants import MAX_INT32
-from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
-from txnlib.spark.reports.marker_repairs import marker_repairs
+from txnlib.settings import Settings
+from txnlib.spark.reports.lost_marker_rows import spans_of_producers
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.schemas import (
     COORDINATOR_STATES,
     COVERAGE,
     FINDINGS,
-    IN_DOUBT_TRANSACTIONS,
     PRODUCER_ID_OWNERS,
     PRODUCER_SPANS,
     RECORD_BATCHES,
@@ -228,49 +228,67 @@ def test_what_is_not_known_says_which_copy_would_tell(outcomes):
     assert says[COMMITTED, 0] is None
 
 
+SETTINGS = Settings(cluster="test", as_of_ms=AS_OF, as_of_basis="given", kafka_version="3.9.1")
+
+
 def test_every_lost_marker_says_what_would_write_it(spark, told, outcomes):
     marker = {"topic": "orders", "partition": 1, "source": "raw:2", "base_offset": 33, "producer_id": LOST, "producer_epoch": 0}
     marker |= {"control_type": "COMMIT", "is_control": True, "max_timestamp_ms": DECIDED + 5}
     others = [{**marker, "producer_epoch": 1}, {**marker, "control_type": "ABORT"}, {**marker, "max_timestamp_ms": BEGAN}]
-    found = marker_repairs(
-        outcomes[0],
-        told["transactions"],
-        told["producer_spans"],
-        frame(spark, RECORD_BATCHES, marker, *others),
-        frame(spark, COORDINATOR_STATES, {"coordinator_partition": 3, "coordinator_epoch": 4}),
-        told["coverage"],
-        kafka_version="3.9.1",
+    epochs = [{"coordinator_partition": 3, "coordinator_epoch": epoch} for epoch in (7, 4)]
+    found = made_of(
+        spark,
+        "marker_repairs",
+        SETTINGS,
+        transaction_outcomes=outcomes[0],
+        record_batches=frame(spark, RECORD_BATCHES, marker, *others),
+        coordinator_states=frame(spark, COORDINATOR_STATES, *epochs),
+        **told,
     )
-    rows = {(row["producer_id"], row["partition"]): row for row in found.collect()}
+    rows = {(row["producer_id"], row["partition"]): row for row in found}
     assert {key: (row["marker"], row["fate"]) for key, row in rows.items()} == {
         (LOST, 1): ("MISSING", "OPEN"),
         (PENDING, 1): ("PENDING", "OPEN"),
         (SPLIT, 0): ("CONTRADICTING", "ABORT"),
     }
     lost = rows[LOST, 1]
-    assert [copy.asDict() for copy in lost["copies"]] == [{"broker": "2", "source": "raw:2", "offset": 33}]
+    assert lost["copies"] == [{"broker": "2", "source": "raw:2", "offset": 33}]
     assert rows[PENDING, 1]["copies"] is None
+    assert (lost["seen_epoch"], lost["coordinator_epoch"]) == (0, 7)
     (sent,) = json.loads(lost["request"])["markers"]
-    assert (sent["producerEpoch"], sent["coordinatorEpoch"], sent["transactionResult"]) == (0, 6, True)
+    assert (sent["producerEpoch"], sent["coordinatorEpoch"], sent["transactionResult"]) == (0, 7, True)
     assert rows[SPLIT, 0]["request"] is None
+
+
+def test_records_that_a_later_marker_ended_are_found(spark, told):
+    base = {"topic": "orders", "partition": 1, "producer_id": LOST, "state": None, "is_newest": False}
+    later = [
+        # first offset, time of it, marker, its time
+        (20, BEGAN + 10, 30, COMPLETED + 500),
+        (20, BEGAN + 10, 25, DECIDED),
+        (40, COMPLETED + 1, 50, COMPLETED + 600),
+    ]
+    names = ("first_offset", "first_timestamp_ms", "marker_offset", "marker_ms")
+    spans = frame(spark, PRODUCER_SPANS, *[base | dict(zip(names, each, strict=True)) for each in later])
+    asked = spark.createDataFrame(
+        [("orders", 1, LOST, COMPLETED, DECIDED)],
+        "topic string, partition long, producer_id long, began_by_ms long, ended_after_ms long",
+    )
+    (row,) = spans_of_producers(asked, spans).collect()
+    assert (row["marker_offset"], row["began_ms"], row["ended_ms"], row["is_last"]) == (30, BEGAN + 10, COMPLETED + 500, False)
 
 
 def test_a_prepared_transaction_is_in_doubt(spark, told, outcomes):
     record = {"topic": "__transaction_state", "partition": 3, "offset": 900 + PREPARED, "transactional_id": name(PREPARED)}
     record |= {"next_producer_id": 73, "next_producer_epoch": 4, "last_update_ms": BEGAN + 20}
-    seen = {"transactional_id": name(PREPARED), "producer_id": PREPARED, "producer_epoch": 0, "open_since": at(BEGAN)}
-    earlier = frame(spark, IN_DOUBT_TRANSACTIONS, {**seen, "as_of": at(BEGAN + 1_000)})
-    found = in_doubt_transactions(
-        told["transactions"],
-        outcomes[0],
-        frame(spark, TRANSACTION_LOG, record, {**record, "offset": 1, "next_producer_epoch": 9}),
-        as_of_ms=AS_OF,
-        in_doubt_after_ms=900_000,
-        earlier_in_doubt=earlier.selectExpr("*", "'night-1' AS run_id"),
+    records = frame(spark, TRANSACTION_LOG, record, {**record, "offset": 1, "next_producer_epoch": 9})
+    (row,) = made_of(
+        spark,
+        "in_doubt_transactions",
+        SETTINGS,
+        transactions=told["transactions"],
+        transaction_outcomes=outcomes[0],
+        transaction_log=records,
     )
-    (row,) = (row.asDict() for row in found.collect())
     assert (row["transactional_id"], row["records"], row["bytes"], len(row["partitions"])) == (name(PREPARED), 10, 1_000, 2)
-    assert (row["open_ms"], row["is_overdue"], row["is_kept"]) == (AS_OF - BEGAN, True, True)
-    assert (row["kept_producer_id"], row["kept_producer_epoch"]) == (73, 5)
-    assert row["runs_seen"] == 2
-    assert row["first_seen"].timestamp() * 1000 == BEGAN + 1_000
+    assert (row["kept_producer_id"], row["kept_producer_epoch"], row["runs_seen"]) == (73, 5, 1)

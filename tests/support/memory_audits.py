@@ -18,8 +18,9 @@ from txnlib.delta.commits import Commit
 from txnlib.errors import MissingTableError
 from txnlib.jobs.options import AUDIT, parse, request_of
 from txnlib.pipeline.run import Run, open_run
-from txnlib.pipeline.scheduler import carry_out
+from txnlib.pipeline.scheduler import Table, carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
+from txnlib.settings import Settings
 from txnlib.spark.schemas import TABLES, conform
 
 
@@ -47,6 +48,9 @@ class MemoryTables:
 
     def write(self, name: str, made: DataFrame | pa.Table) -> None:
         self.tables[name] = conform(made, TABLES[name]).toArrow() if isinstance(made, DataFrame) else made
+
+    def held_rows(self, name: str) -> pa.Table | None:
+        return self.tables.get(name)
 
     def commit(self, name: str) -> Commit:
         return Commit(self.tables[name].num_rows)
@@ -76,7 +80,7 @@ class MemoryTables:
         return self.read(name)
 
     def rows(self, name: str, columns: Sequence[str] | None = None) -> Any:
-        """The rows of a table, made now if it was not yet; of some columns, as `RunStore` gives them to the core."""
+        """The rows as dictionaries for a test; with columns, as Arrow for a step, as `RunStore` has them."""
         return self.made(name).to_pylist() if columns is None else self.tables[name].select(columns)
 
 
@@ -86,6 +90,18 @@ def needed_for(name: str) -> set[str]:
     found, last = {name}, set[str]()
     while found != last:
         last, found = found, found.union(*(reads[step] for step in found if step in reads))
+    return found
+
+
+def made_of(spark: SparkSession, name: str, settings: Settings, **frames: DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table that its step makes of these tables."""
+    tables = MemoryTables(spark)
+    for each, rows in frames.items():
+        tables.write(each, rows)
+    step = next(step for step in AUDIT_STEPS if step.name == name)
+    assert isinstance(step, Table)
+    made = step.transform(Run(spark, tables, settings, started_at=None))  # type: ignore[arg-type]
+    found: list[dict[str, Any]] = (made.toArrow() if isinstance(made, DataFrame) else made).to_pylist()
     return found
 
 

@@ -197,9 +197,12 @@ class RunStore:
 
     def rows(self, name: str, columns: Sequence[str]) -> pa.Table:
         """The rows of this run in a table, in the driver. Only for tables that grow with the cluster."""
-        if name in self._rows and name not in OF_LOG:
-            return self._rows[name].select(columns)
-        return self.read(name).select(*columns).toArrow()
+        held = self.held_rows(name)
+        return self.read(name).select(*columns).toArrow() if held is None else held.select(columns)
+
+    def held_rows(self, name: str) -> pa.Table | None:
+        """The rows of this run in a table, if the driver holds all of them."""
+        return None if name in OF_LOG else self._rows.get(name)
 
     def _read(self, name: str) -> DataFrame:
         written = self.read_written(name)

@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
+from txnlib.pipeline.given_rows import Given
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
-from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
+from txnlib.spark.core_rows import answers, arrow_rows, columns_read, rows_of, typed_rows
 from txnlib.spark.schemas import TABLES
 
 #: Steps at a time: enough to keep two cores busy while commits wait for the file system.
@@ -55,11 +56,13 @@ def table_of(transform: Callable[..., Any], *, after: tuple[str, ...] = (), **ar
 
     Its type says how it gets a table: as DataFrame, or, if the table grows with the cluster, as rows in the driver
     (`Sequence[Copy]`, where Copy is a dataclass of the columns that are needed). It returns a frame, or rows as dataclasses.
-    `arguments`: what parameters get instead; rows may be given as frame. `after`: other steps to wait for.
+    `arguments`: what parameters get instead; for a sequence, the rows of a frame; for a function, what a transform answers to rows
+    of questions (`core_rows.answers`). `after`: other steps to wait for.
     """
     hints, names = get_type_hints(transform), signature(transform).parameters.keys()
     kinds = {name: get_args(hints[name])[0] for name in names if get_origin(hints[name]) is Sequence}
     reads = tuple(name for name in names if name in TABLES and name not in arguments)
+    also = (name for given in arguments.values() if isinstance(given, Given) for name in given.reads)
 
     def argument(run: Run, name: str) -> object:
         if name in reads and name not in kinds:
@@ -67,15 +70,15 @@ def table_of(transform: Callable[..., Any], *, after: tuple[str, ...] = (), **ar
         if name in reads:
             return typed_rows(run.tables.rows(name, columns_read(kinds[name], TABLES[name].names)), kinds[name])
         given = arguments[name](run) if name in arguments else getattr(run.settings, name)
-        if name not in kinds or not isinstance(given, DataFrame):
-            return given
-        return typed_rows(given.select(*columns_read(kinds[name], given.columns)).toArrow(), kinds[name])
+        if name in kinds and isinstance(given, DataFrame | pa.Table):
+            return rows_of(given, kinds[name])
+        return answers(run.spark, given, hints[name]) if callable(given) else given
 
     def made(run: Run) -> DataFrame | pa.Table:
         rows = transform(**{name: argument(run, name) for name in names})
         return rows if isinstance(rows, DataFrame) else arrow_rows(transform.__name__, rows)
 
-    return Table(transform.__name__, (*reads, *after), made)
+    return Table(transform.__name__, tuple(dict.fromkeys((*reads, *also, *after))), made)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

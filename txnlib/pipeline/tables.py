@@ -10,15 +10,35 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.metadata import broker_sessions, cluster_settings, partition_assignments, producer_id_blocks
+from txnlib.core.reports.abort_plan import abort_plan
+from txnlib.core.reports.blocked_groups import blocked_groups
+from txnlib.core.reports.broker_clocks import broker_clocks
 from txnlib.core.reports.brokers import brokers
+from txnlib.core.reports.ended_transactions import BY_HAND, NOT_CAPTURED, ended_transactions
+from txnlib.core.reports.in_doubt_transactions import in_doubt_transactions
+from txnlib.core.reports.marker_repairs import LACKING, marker_repairs
+from txnlib.core.reports.partitions import partitions
 from txnlib.core.verdicts.copies import LeaderBasis
+from txnlib.core.verdicts.reason import Verdict
 from txnlib.errors import MissingTableError
 from txnlib.incremental import with_resumed_copies
 from txnlib.pipeline.deleted_copies import find_deleted_copies, partition_notes
 from txnlib.pipeline.forecasts import FORECAST
+from txnlib.pipeline.given_rows import (
+    Given,
+    answered,
+    earlier_rows_of,
+    foremost_open,
+    having,
+    looked_up,
+    looked_up_earlier,
+    newest_rows_of,
+    selected,
+)
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
@@ -37,21 +57,18 @@ from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata_log import effective, metadata_log
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
-    abort_plan,
-    blocked_groups,
-    broker_clocks,
-    ended_transactions,
-    hanging_transactions,
-    in_doubt_transactions,
-    late_transactions,
-    marker_repairs,
     open_transactions,
-    partitions,
     transaction_outcomes,
 )
-from txnlib.spark.reports.ended_transactions import warned_of
-from txnlib.spark.reports.in_doubt_transactions import undecided
-from txnlib.spark.reports.marker_repairs import lacking
+from txnlib.spark.reports.first_markers import decided_markers, first_markers
+from txnlib.spark.reports.group_positions import group_positions
+from txnlib.spark.reports.lost_marker_rows import coordinator_epochs, copies_with_markers, spans_of_producers
+from txnlib.spark.reports.marker_delays import marker_delays
+from txnlib.spark.reports.open_transactions import foremost
+from txnlib.spark.reports.read_ends import read_ends
+from txnlib.spark.reports.undecided_transactions import held_data, last_records
+from txnlib.spark.reports.unstable_ranges import unstable_batches, unstable_offsets
+from txnlib.spark.reports.whole_transactions import whole_transactions
 from txnlib.spark.schemas import TABLES
 
 # Ingest
@@ -242,77 +259,69 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
 # Report
 
 
-def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
-    """The rows of a table that earlier finished runs of the cluster have; None if there is no such run."""
+def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
+    """Where groups stand; nowhere if `__consumer_offsets` was not captured, or an older `ingest_dumps` did not read it."""
 
-    def found(run: Run) -> DataFrame | None:
-        store, earlier = run.tables.store, [each.run_id for each in run.history.before(run.settings.as_of_ms)]
-        return store.read_all(name).where(F.col("run_id").isin(earlier)) if earlier and store.exists(name) else None
+    def found(places: DataFrame) -> DataFrame | None:
+        try:
+            is_empty = run.tables.is_empty("committed_offsets")
+        except MissingTableError:
+            is_empty = True
+        answer: DataFrame | None = None if is_empty else answered(group_positions)(run)(places)
+        return answer
 
     return found
 
 
-ENDED_BY: Final = ("open_transactions", "producer_spans", "transactions", "producer_id_owners", "findings", "coverage")
-
-
-def _ended_transactions(run: Run) -> DataFrame:
-    store, earlier = run.tables.store, run.history.before(run.settings.as_of_ms)
-    if not earlier or not all(map(store.exists, ENDED_OF)):
-        return no_rows(run.spark, TABLES["ended_transactions"])
-    # The newest one counts, even if it found no open transaction.
-    newest = F.col("run_id") == earlier[0].run_id
-    opened, ended = (store.read_all(name).where(newest) for name in ENDED_OF)
-    warned = warned_of(opened, ended, transaction_max_timeout_ms=run.settings.transaction_max_timeout_ms)
-    return ended_transactions(warned, *map(run.tables.read, ENDED_BY), as_of_ms=run.settings.as_of_ms)
-
-
-#: The tables that show what a run warned of.
-ENDED_OF: Final = ("open_transactions", "ended_transactions")
-
-
-BLOCKED_GROUPS: Final = table_of(blocked_groups)
-
-
-def _blocked_groups(run: Run) -> DataFrame:
-    """The blocked groups; empty, without a scan, if `__consumer_offsets` was not captured.
-
-    An older `ingest_dumps` did not write `committed_offsets`.
-    """
-    try:
-        is_captured = not run.tables.is_empty("committed_offsets")
-    except MissingTableError:
-        is_captured = False
-    if not is_captured:
-        return no_rows(run.spark, TABLES["blocked_groups"])
-    return BLOCKED_GROUPS.transform(run)
-
-
-def _unless_none(table: Table, read: str, wanted: Callable[[DataFrame], DataFrame]) -> Table:
-    """A table about some rows of another one: empty, without its joins, if there are none."""
-
-    def made(run: Run) -> DataFrame:
-        if wanted(run.tables.read(read)).isEmpty():
-            return no_rows(run.spark, TABLES[table.name])
-        return table.transform(run)
-
-    return replace(table, transform=made)
-
-
 REPORT: Final[tuple[Step, ...]] = (
     table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=earlier_rows_of("open_transactions")),
-    table_of(partitions),
-    table_of(brokers),
-    table_of(broker_clocks),
-    table_of(transaction_outcomes),
-    _unless_none(table_of(marker_repairs), "transaction_outcomes", lacking),
-    _unless_none(
-        table_of(in_doubt_transactions, earlier_in_doubt=earlier_rows_of("in_doubt_transactions")), "transactions", undecided
+    table_of(
+        partitions,
+        unstable_offsets=selected(unstable_offsets),
+        open_transactions=foremost_open(),
+        answered_offsets=having("findings", name=[Finding.LIVE_STABLE_OFFSET_DISAGREES.name]),
+        unstable_batches=answered(unstable_batches),
     ),
-    table_of(abort_plan),
-    replace(BLOCKED_GROUPS, transform=_blocked_groups),
-    Table("ended_transactions", ENDED_BY, _ended_transactions),
-    table_of(hanging_transactions),
-    table_of(late_transactions),
+    table_of(brokers),
+    table_of(broker_clocks, marker_delays=selected(marker_delays)),
+    table_of(transaction_outcomes),
+    table_of(
+        marker_repairs,
+        transaction_outcomes=having("transaction_outcomes", marker=LACKING),
+        transactions=looked_up("transactions"),
+        spans_of_producers=answered(spans_of_producers),
+        copies_with_markers=answered(copies_with_markers),
+        coordinator_epochs=answered(coordinator_epochs),
+    ),
+    table_of(
+        in_doubt_transactions,
+        transactions=having("transactions", is_two_phase_commit=[True], outcome=["OPEN"]),
+        last_records=answered(last_records),
+        held_data=answered(held_data),
+        seen_earlier=looked_up_earlier("in_doubt_transactions"),
+    ),
+    table_of(
+        abort_plan,
+        open_transactions=foremost_open(),
+        whole_transactions=answered(whole_transactions),
+    ),
+    table_of(
+        blocked_groups,
+        group_positions=Given(("committed_offsets", "producer_spans", "coverage"), _group_positions),
+        read_ends=answered(read_ends),
+    ),
+    table_of(
+        ended_transactions,
+        open_then=newest_rows_of("open_transactions", foremost),
+        ended_then=newest_rows_of("ended_transactions", lambda rows: rows.where(F.col("how") == NOT_CAPTURED)),
+        odd_markers=having("findings", name=BY_HAND),
+        open_transactions=looked_up("open_transactions"),
+        first_markers=answered(first_markers),
+        decided_markers=answered(decided_markers),
+        producer_id_owners=looked_up("producer_id_owners"),
+    ),
+    Table("hanging_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.HANGING.value])),
+    Table("late_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.LATE.value])),
     FORECAST,
 )
 

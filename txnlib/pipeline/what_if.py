@@ -38,6 +38,10 @@ class UnwrittenTables:
         """The same rows, in the driver."""
         return self.frames[name].select(*columns).toArrow() if name in self.frames else self.written.rows(name, columns)
 
+    def held_rows(self, name: str) -> pa.Table | None:
+        """The same rows, if the driver holds all of them."""
+        return None if name in self.frames else self.written.held_rows(name)
+
     def is_empty(self, name: str) -> bool:
         """Whether the table has no rows."""
         return self.frames[name].isEmpty() if name in self.frames else self.written.is_empty(name)

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast, get_args
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Array, Column, Scalar, Struct, Type
 from txnlib.readers.arrow_schemas import commented_schema
-from txnlib.spark.typed_rows import reader_of
+from txnlib.spark.local_rows import arrow_schema, local_relation
+from txnlib.spark.typed_rows import plain, reader_of, struct_of
 
 Typed = TypeVar("Typed")
 
@@ -58,6 +60,34 @@ def _values(column: pa.ChunkedArray, read: Callable[[Any], Any] | None, default:
     if read is not None:
         return [default if value is None else read(value) for value in values]
     return values if default is None else [default if value is None else value for value in values]
+
+
+def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed]:
+    """The rows of a frame or of an Arrow table as dataclasses, of which only the columns that they need are read."""
+    known = given.columns if isinstance(given, DataFrame) else given.column_names
+    chosen = given.select(columns_read(of, known))
+    return typed_rows(chosen.toArrow() if isinstance(chosen, DataFrame) else chosen, of)
+
+
+def answers(
+    spark: SparkSession, transform: Callable[[DataFrame], DataFrame | None], hint: Any
+) -> Callable[[Sequence[object]], list[Any]]:
+    """How a function of the core asks about few places in a log: rows of questions in, rows of answers out, in one query.
+
+    `transform`: from the questions, whose columns are the fields of their dataclass; None if no row can answer. `hint`: the type
+    of the parameter, `Callable[[Sequence[Question]], Sequence[Answer]]`. Without a question, nothing is read.
+    """
+    (asked,), (of,) = get_args(get_args(hint)[0][0]), get_args(get_args(hint)[1])
+    schema = struct_of(asked)
+
+    def answer(questions: Sequence[object]) -> list[Any]:
+        if not questions:
+            return []
+        rows = pa.Table.from_pylist([plain(each) for each in questions], schema=arrow_schema(schema))
+        answered = transform(local_relation(spark, rows, schema))
+        return [] if answered is None else rows_of(answered, of)
+
+    return answer
 
 
 def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:

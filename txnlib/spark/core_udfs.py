@@ -6,13 +6,12 @@ UDFs see few rows: those that a native predicate could not clear, and those that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import lru_cache, wraps
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, StringType
 
 from txnlib.core.findings.application import application_of as application_in
 from txnlib.core.findings.application import compiled
@@ -26,19 +25,11 @@ from txnlib.core.kafka.producer_state import ProducerState, append, append_origi
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
-from txnlib.core.verdicts.abort_plan import IDLE, OF_WHOLE_TRANSACTION, OpenTransaction
-from txnlib.core.verdicts.abort_plan import plan as plan_of
 from txnlib.core.verdicts.copies import KNOWN_BY
-from txnlib.core.verdicts.in_doubt import Identity
-from txnlib.core.verdicts.in_doubt import kept_identity as identity_kept
-from txnlib.core.verdicts.marker_repair import LostMarker, Repair
-from txnlib.core.verdicts.marker_repair import repair as repair_of
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import STEPS as PLAN_STEPS
-from txnlib.spark.typed_rows import plain
 
 NO_STATE = "none"
 
@@ -195,61 +186,3 @@ def marker_finding() -> Any:
         return None if found is None else found.name
 
     return _udf(finding, StringType())
-
-
-PLAN = StructType(
-    [
-        StructField("action", StringType()),
-        StructField("action_order", IntegerType()),
-        StructField("command", StringType()),
-        StructField("command_for_old_brokers", StringType()),
-        StructField("before", PLAN_STEPS),
-        StructField("after", PLAN_STEPS),
-        StructField("notes", ArrayType(StringType())),
-        StructField("effect", StringType()),
-        StructField("is_idle", BooleanType()),
-        StructField("is_of_whole_transaction", BooleanType()),
-    ]
-)
-
-
-@lru_cache
-def plan() -> Any:
-    """UDF (the fields of `core.verdicts.abort_plan.OpenTransaction`, Kafka's version) -> PLAN; null if nothing needs to be done."""
-
-    def planned(row: Row, kafka_version: str | None) -> dict[str, Any] | None:
-        fields = row.asDict()
-        fields["committed_siblings"] = tuple(fields["committed_siblings"] or ())
-        found = plan_of(OpenTransaction(**fields), kafka_version)
-        if found is None:
-            return None
-        return {
-            **plain(found),
-            "action": found.action.name,
-            "action_order": int(found.action),
-            "is_idle": found.action in IDLE,
-            "is_of_whole_transaction": found.action in OF_WHOLE_TRANSACTION,
-        }
-
-    return _udf(planned, PLAN)
-
-
-@lru_cache
-def marker_repair() -> Any:
-    """UDF (the fields of `core.verdicts.marker_repair.LostMarker`, Kafka's version) -> its Repair."""
-
-    def repaired(row: Row, kafka_version: str | None) -> dict[str, Any]:
-        return cast(dict[str, Any], plain(repair_of(LostMarker(**row.asDict()), kafka_version)))
-
-    return _udf(repaired, StructType([StructField(field.name, StringType()) for field in fields(Repair)]))
-
-
-@lru_cache
-def kept_identity() -> Any:
-    """UDF (producer_id, producer_epoch, next_producer_id, next_producer_epoch) -> the Identity of a kept transaction."""
-
-    def kept(producer_id: int, producer_epoch: int, next_producer_id: int | None, next_epoch: int | None) -> dict[str, Any]:
-        return cast(dict[str, Any], plain(identity_kept(producer_id, producer_epoch, next_producer_id, next_epoch)))
-
-    types = {"producer_id": LongType(), "producer_epoch": IntegerType()}
-    return _udf(kept, StructType([StructField(field.name, types[field.name]) for field in fields(Identity)]))

@@ -86,17 +86,11 @@ TRANSACTIONAL_IDS: Final = TABLES["transactional_ids"]
 TRANSACTIONS: Final = TABLES["transactions"]
 PRODUCER_ID_OWNERS: Final = TABLES["producer_id_owners"]
 TRANSACTION_OUTCOMES: Final = TABLES["transaction_outcomes"]
-MARKER_REPAIRS: Final = TABLES["marker_repairs"]
-IN_DOUBT_TRANSACTIONS: Final = TABLES["in_doubt_transactions"]
 OPEN_TRANSACTIONS: Final = TABLES["open_transactions"]
 HANGING_TRANSACTIONS: Final = TABLES["hanging_transactions"]
 LATE_TRANSACTIONS: Final = TABLES["late_transactions"]
-ABORT_PLAN: Final = TABLES["abort_plan"]
-ENDED_TRANSACTIONS: Final = TABLES["ended_transactions"]
 BROKERS: Final = TABLES["brokers"]
-BROKER_CLOCKS: Final = TABLES["broker_clocks"]
 PARTITIONS: Final = TABLES["partitions"]
-BLOCKED_GROUPS: Final = TABLES["blocked_groups"]
 FINDINGS: Final = TABLES["findings"]
 AUDIT_RUNS: Final = TABLES["audit_runs"]
 
@@ -111,7 +105,6 @@ CAUSE: Final = spark_schema(reports.CAUSE.fields)
 EVIDENCE_RECORD: Final = spark_schema(reports.EVIDENCE_RECORD.fields)
 TRUNCATED: Final = spark_type(coverage.TRUNCATED)
 MARKERS: Final = spark_type(coordinators.MARKERS)
-STEPS: Final = spark_type(reports.STEPS)
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:

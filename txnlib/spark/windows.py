@@ -117,28 +117,9 @@ def spans_of_partition() -> WindowSpec:
     return Window.partitionBy(*TOPIC_PARTITION).orderBy("first_offset")
 
 
-def step_of_plan() -> WindowSpec:
-    """The open transactions that one step of a plan ends. Few rows."""
-    return Window.partitionBy("as_of", "action", "transactional_id", "producer_id", "step").orderBy("is_waiting")
-
-
-def first_of_step(step: WindowSpec) -> WindowSpec:
-    """The same, ordered: first the transaction that determines the last stable offset of a partition and blocks most."""
-    return step.orderBy("is_waiting", F.desc_nulls_last("blocked_offsets"), *TOPIC_PARTITION, "start_offset")
-
-
-def plan_in_order() -> WindowSpec:
-    """All open transactions that need an operator; those that block consumers most come first. Few rows."""
-    return Window.partitionBy("as_of").orderBy(
-        "is_idle",
-        "is_waiting",
-        "action_order",
-        F.desc_nulls_last("blocked_offsets"),
-        "blocks_since",
-        *TOPIC_PARTITION,
-        "producer_id",
-        "start_offset",
-    )
+def open_on_partition() -> WindowSpec:
+    """The open transactions of one partition, the one that blocks it first."""
+    return Window.partitionBy(*TOPIC_PARTITION).orderBy("start_offset", "producer_id", "transactional_id")
 
 
 def records_of_coordinator() -> WindowSpec:

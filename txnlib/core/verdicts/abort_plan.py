@@ -69,9 +69,9 @@ class Plan:
     effect: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """The fields of an open transaction that a plan needs; names are the columns of `open_transactions`."""
+    """A row of `open_transactions`, with the columns that a plan needs."""
 
     topic: str
     partition: int
@@ -91,13 +91,33 @@ class OpenTransaction:
     coordinator_state: str | None = None
     records: int | None = None
     #: Other partitions on which the producer has committed since these records began.
-    committed_siblings: tuple[str, ...] = ()
-    #: The whole transaction of its coordinator: the partitions that it still holds, their records, and the partitions that have
-    #: their marker already. None if no record of a coordinator explains these records.
-    held_partitions: int | None = None
-    held_records: int | None = None
-    committed_partitions: int | None = None
-    aborted_partitions: int | None = None
+    committed_siblings: tuple[str, ...] | None = None
+    blocked_offsets: int | None = None
+    blocks_since_ms: int | None = None
+    transaction_start_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPartition:
+    """A partition on which a transaction is open."""
+
+    topic: str
+    partition: int
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTransaction:
+    """A transaction of a coordinator: the partitions that it still holds, their records, and those that have their marker."""
+
+    transactional_id: str
+    coordinator_partition: int
+    transaction_number: int
+    held_partitions: int
+    held_records: int | None
+    committed_partitions: int
+    aborted_partitions: int
+    held: tuple[HeldPartition, ...]
 
 
 ACTIONS: Final[Mapping[Verdict, Action | None]] = {
@@ -120,6 +140,16 @@ ACTIONS_OF_REFUSED: Final[Mapping[str, Action]] = {
 }
 
 
+def needs_somebody(verdict: str, reason: str, open_ms: int | None, transaction_max_timeout_ms: int) -> bool:
+    """Whether an open transaction needs an operator. `open_ms`: how long it has been open, if known.
+
+    True for all that are not simply in time, and for two-phase commits older than the maximum timeout of other transactions.
+    """
+    if verdict != Verdict.OPEN:
+        return True
+    return reason == Reason.TWO_PHASE_COMMIT and open_ms is not None and open_ms > transaction_max_timeout_ms
+
+
 def action_for(transaction: OpenTransaction) -> Action | None:
     """The action for a transaction; None if it is in progress. A two-phase commit is ended by its owner or at its coordinator."""
     if transaction.reason == Reason.MARKER_REFUSED:
@@ -130,8 +160,12 @@ def action_for(transaction: OpenTransaction) -> Action | None:
     return Action.DO_NOT_ABORT if transaction.abort_command is None else Action.ABORT_LATER
 
 
-def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan | None:
-    """The steps for one open transaction; None if it is in progress. `kafka_version`: the version of the brokers, if known."""
+def plan(transaction: OpenTransaction, kafka_version: str | None = None, whole: WholeTransaction | None = None) -> Plan | None:
+    """The steps for one open transaction; None if it is in progress.
+
+    `kafka_version`: the version of the brokers, if known. `whole`: its transaction on all partitions, if records of a coordinator
+    explain it.
+    """
     action = action_for(transaction)
     if action is None:
         return None
@@ -143,7 +177,7 @@ def plan(transaction: OpenTransaction, kafka_version: str | None = None) -> Plan
         planned = Plan(action, None, None, (), (), tuple(dict.fromkeys([*([because] if because else []), unnamed])))
     else:
         planned = steps(transaction, action, kafka_version)
-    return replace(planned, effect=effect(transaction, action))
+    return replace(planned, effect=effect(transaction, action, whole))
 
 
 #: Action -> what it does to the records, in words; None if it ends nothing.
@@ -160,22 +194,26 @@ EFFECTS: Final[Mapping[Action, str | None]] = {
 }
 
 
-def effect(transaction: OpenTransaction, action: Action) -> str | None:
+def effect(transaction: OpenTransaction, action: Action, whole: WholeTransaction | None = None) -> str | None:
     """What a step ends, and what stays as it is; None if it ends nothing."""
     form = EFFECTS[action]
     if form is None:
         return None
     here = f"{_count(transaction.records, 'record')} here, from offset {transaction.start_offset} on"
-    partitions, whole = transaction.held_partitions, here
-    if partitions is not None and partitions > 1:
-        whole = f"{_count(transaction.held_records, 'record')} on {_count(partitions, 'partition')}"
-    others = transaction.committed_siblings
+    everywhere = here
+    if whole is not None and whole.held_partitions > 1:
+        everywhere = f"{_count(whole.held_records, 'record')} on {_count(whole.held_partitions, 'partition')}"
+    others = transaction.committed_siblings or ()
     siblings = f"; {_count(len(others), 'sibling')} {_stay(len(others))} committed: {', '.join(others)}" if others else ""
-    of_whole = {"committed": transaction.committed_partitions, "aborted": transaction.aborted_partitions}
+    of_whole = {} if whole is None else {"committed": whole.committed_partitions, "aborted": whole.aborted_partitions}
     marked = "".join(f"; {_count(number, 'sibling')} {_stay(number)} {how}" for how, number in of_whole.items() if number)
     ends = "commits" if transaction.coordinator_state == TransactionState.PREPARE_COMMIT.kafka_name else "drops"
     return form.format(
-        here=here, whole=whole, siblings=siblings, marked="" if siblings and action is Action.DO_NOT_ABORT else marked, ends=ends
+        here=here,
+        whole=everywhere,
+        siblings=siblings,
+        marked="" if siblings and action is Action.DO_NOT_ABORT else marked,
+        ends=ends,
     )
 
 

@@ -52,11 +52,11 @@ def standing_of(coordinator: CoordinatorPartition) -> Standing:
             (copy.known_until_ms for copy in copies if copy.is_decoded and copy.known_until_ms is not None), default=None
         ),
         captured_ms=max(
-            (copy.captured_at_ms for copy in copies if _shows_absence(copy) and copy.captured_at_ms is not None), default=None
+            (copy.captured_at_ms for copy in copies if shows_absence(copy) and copy.captured_at_ms is not None), default=None
         ),
         is_assumed=all(copy.is_instant_assumed for copy in copies),
         damaged_offset=damaged,
-        shows_absence=damaged is None and any(_shows_absence(copy) for copy in copies),
+        shows_absence=damaged is None and any(shows_absence(copy) for copy in copies),
     )
 
 
@@ -64,7 +64,7 @@ def _trust(copy: CapturedCopy) -> tuple[bool, bool, bool, int]:
     return copy.is_current, copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0
 
 
-def _shows_absence(copy: CapturedCopy) -> bool:
+def shows_absence(copy: CapturedCopy) -> bool:
     """Whether a copy by itself proves which ids have no record in it.
 
     It is not known where console text began, nor whether a text of nothing but first lines was cut.
@@ -97,7 +97,7 @@ def _lost_below(copies: Sequence[CapturedCopy]) -> int | None:
 
 def _contains(copy: CapturedCopy, end: int, copies: Iterable[CapturedCopy]) -> bool:
     """Whether a copy is whole up to an offset; for the end of the log, up to all that any copy or checkpoint reaches."""
-    if not _shows_absence(copy) or copy.survives_until is None:
+    if not shows_absence(copy) or copy.survives_until is None:
         return False
     if end < _LOG_END:
         return copy.survives_until >= end

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from txnlib.spark.reports.open_transactions import open_transactions, hanging_transactions, late_transactions
-from txnlib.spark.reports.ended_transactions import ended_transactions
-from txnlib.spark.reports.abort_plan import abort_plan
-from txnlib.spark.reports.partitions import partitions
-from txnlib.spark.reports.blocked_groups import blocked_groups
-from txnlib.spark.reports.broker_clocks import broker_clocks
+from txnlib.spark.reports.open_transactions import open_transactions
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
-from txnlib.spark.reports.marker_repairs import marker_repairs
-from txnlib.spark.reports.in_doubt_transactions import in_doubt_transactions
 
 __all__ = [
     "open_transactions",
-    "hanging_transactions",
-    "late_transactions",
-    "ended_transactions",
-    "abort_plan",
-    "partitions",
-    "blocked_groups",
-    "broker_clocks",
     "transaction_outcomes",
-    "marker_repairs",
-    "in_doubt_transactions",
 ]

@@ -30,12 +30,13 @@ from txnlib.core.verdicts.dossier import CapturedCopy, ClusterFacts, Dossier
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.core.verdicts.reason import Verdict
+from txnlib.spark import windows
 from txnlib.spark.core_rows import typed_rows
 from txnlib.spark.instants import instant, latest_ms
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.reports.dossiers import ALARMING_FINDINGS, dossiers
-from txnlib.spark.schemas import HANGING_TRANSACTIONS, LATE_TRANSACTIONS, OPEN_TRANSACTIONS, TOPIC_PARTITION, conform
+from txnlib.spark.schemas import OPEN_TRANSACTION, OPEN_TRANSACTIONS, TOPIC_PARTITION, conform
 from txnlib.spark.typed_rows import plain, struct_of, typed
 
 #: Most dossiers that the driver judges by itself, at about a millisecond each. A damaged log may leave a million producers open.
@@ -143,6 +144,11 @@ def _application(transactional_id: str | None, patterns: Any) -> str | None:
     return None if transactional_id is None else application_of(transactional_id, patterns)
 
 
+#: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the next audit.
+MOST_TOGETHER: Final = 100_000
+#: Verdicts on which nobody acts before the next audit.
+_NO_ACTION: Final = (Verdict.OPEN.value, Verdict.SUSPECT.value, Verdict.UNKNOWN.value)
+
 #: Column of the table -> field of a judged row, where they differ: instants.
 _INSTANTS: Final = {
     "as_of": "as_of_ms",
@@ -159,11 +165,13 @@ def _as_table(judged: DataFrame) -> DataFrame:
     return judged.withColumns({name: instant(F.col(field)) for name, field in _INSTANTS.items()})
 
 
-def hanging_transactions(open_transactions: DataFrame) -> DataFrame:
-    """The open transactions that no coordinator will end. Columns: HANGING_TRANSACTIONS."""
-    return conform(open_transactions.where(F.col("verdict") == Verdict.HANGING.value), HANGING_TRANSACTIONS)
+def foremost(open_transactions: DataFrame, *, most: int = MOST_TOGETHER) -> DataFrame:
+    """Of more open transactions than a driver should judge together, those that count. Columns: OPEN_TRANSACTIONS.
 
-
-def late_transactions(open_transactions: DataFrame) -> DataFrame:
-    """The open transactions that their coordinator should have ended by now. Columns: LATE_TRANSACTIONS."""
-    return conform(open_transactions.where(F.col("verdict") == Verdict.LATE.value), LATE_TRANSACTIONS)
+    These are the first two of each partition, which determine its last stable offset, and at most `most` others: those with a
+    verdict on which somebody acts come first, then those that block most.
+    """
+    ranked = open_transactions.withColumn("rank", F.row_number().over(windows.open_on_partition()))
+    order = (F.col("verdict").isin(*_NO_ACTION), F.desc_nulls_last("blocked_offsets"), *OPEN_TRANSACTION)
+    others = ranked.where("rank > 2").orderBy(*order)
+    return ranked.where("rank <= 2").unionByName(others.limit(most)).drop("rank")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.frames import frame
 from txnlib.readers import arrow_schemas
-from txnlib.spark.reports.offset_commits import group_offsets
+from txnlib.spark.reports.group_positions import group_positions
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SPANS
 
 TOPIC = "__consumer_offsets"
@@ -57,6 +57,7 @@ def found(spark, logs: list[Log], judged: str = "raw:1") -> list[dict[str, int]]
         for at, (what, producer, group, offset) in enumerate(log)
         if what == "commit"
     ]
+    commits += [commit | {"committed_partition": 1, "committed_offset": 1} for commit in commits]  # not asked for
     spans = [
         {"topic": TOPIC, "partition": number, "producer_id": producer, "marker_offset": at, "marker_type": how}
         for number, log in enumerate(logs)
@@ -64,7 +65,8 @@ def found(spark, logs: list[Log], judged: str = "raw:1") -> list[dict[str, int]]
         if what == "marker"
     ]
     coverage = [{"topic": TOPIC, "partition": number, "source": judged, "is_judged": True} for number in range(len(logs))]
-    answers = group_offsets(
+    answers = group_positions(
+        spark.createDataFrame([("orders", 0)], "topic string, partition long"),
         spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
         frame(spark, PRODUCER_SPANS, *spans),
         frame(spark, COVERAGE, *coverage),

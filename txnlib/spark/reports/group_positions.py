@@ -1,4 +1,4 @@
-"""The last effective commit of each group, per partition."""
+"""Positions of consumer groups: the last commit of each that took effect."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from txnlib.spark.schemas import COPY, PRODUCER
 COMMIT = ("offset", "is_tombstone", "committed_offset", "commit_timestamp_ms")
 
 
-def group_offsets(committed_offsets: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+def group_positions(places: DataFrame, committed_offsets: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per group and partition: group_id, topic, partition, committed_offset, commit_timestamp_ms.
+
+    `places`: the partitions (topic, partition) that are asked about.
 
     A commit takes effect when it is written. A commit inside a transaction takes effect with the COMMIT marker that follows it in
     its own partition of `__consumer_offsets`, and then counts as of its own offset, not the marker's. Pending and aborted commits
@@ -23,7 +25,10 @@ def group_offsets(committed_offsets: DataFrame, producer_spans: DataFrame, cover
     Kafka: `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
     """
     judged = coverage.where(F.col("is_judged") & (F.col("topic") == GROUP_METADATA_TOPIC)).select(*COPY)
-    commits = committed_offsets.join(broadcast(judged), on=list(COPY), how="left_semi")
+    asked = places.select(F.col("topic").alias("committed_topic"), F.col("partition").cast("int").alias("committed_partition"))
+    commits = committed_offsets.join(broadcast(judged), on=list(COPY), how="left_semi").join(
+        broadcast(asked), on=["committed_topic", "committed_partition"], how="left_semi"
+    )
     is_at_once = F.col("producer_id").isNull() | F.col("is_tombstone")
     effective = commits.where(is_at_once).unionByName(_committed(commits.where(~is_at_once), producer_spans))
     newest = effective.groupBy("group_id", "committed_topic", "committed_partition").agg(

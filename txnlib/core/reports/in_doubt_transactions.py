@@ -1,0 +1,183 @@
+"""`in_doubt_transactions`: the undecided two-phase commits.
+
+A client that comes back may keep its prepared transaction, under an identity that its last record determines.
+Source: KIP-939, examples A and B; `TransactionMetadata.isEpochExhausted`. Brokers up to 4.3 refuse `keepPreparedTxn`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from txnlib.core.findings.application import application_of, compiled
+from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
+from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.reports.keys import IdKey, TransactionKey
+
+
+@dataclass(frozen=True, slots=True)
+class UndecidedTransaction:
+    """A row of `transactions` of a two-phase commit that is not decided."""
+
+    transactional_id: str
+    coordinator_partition: int
+    transaction_number: int
+    producer_id: int
+    producer_epoch: int
+    state: str
+    start_ms: int | None
+    partitions: tuple[TopicPartition, ...] | None
+    last_record_offset: int
+
+    @property
+    def key(self) -> TransactionKey:
+        return TransactionKey(self.transactional_id, self.coordinator_partition, self.transaction_number)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKey:
+    """Asked of `transaction_log`: the last record of a transaction."""
+
+    transactional_id: str
+    coordinator_partition: int
+    last_record_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastRecord:
+    """Answered: a copy of that record. Text of some tools omits tagged fields."""
+
+    transactional_id: str
+    coordinator_partition: int
+    next_producer_id: int | None
+    next_producer_epoch: int | None
+    last_update_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldData:
+    """Answered by `transaction_outcomes`: what a transaction wrote, as far as it was counted."""
+
+    transactional_id: str
+    coordinator_partition: int
+    transaction_number: int
+    records: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionInDoubt:
+    """A row of `in_doubt_transactions`."""
+
+    as_of_ms: int
+    transactional_id: str
+    coordinator_partition: int
+    transaction_number: int
+    producer_id: int
+    producer_epoch: int
+    application: str
+    state: str
+    open_since_ms: int | None
+    last_update_ms: int | None
+    open_ms: int | None
+    is_overdue: bool
+    partitions: tuple[TopicPartition, ...] | None
+    records: int | None
+    bytes: int | None
+    is_kept: bool | None
+    kept_producer_id: int | None
+    kept_producer_epoch: int
+    first_seen_ms: int
+    runs_seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenInDoubt:
+    """A row of `in_doubt_transactions` of an earlier run."""
+
+    run_id: str
+    as_of_ms: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    open_since_ms: int | None
+
+
+def in_doubt_transactions(
+    transactions: Sequence[UndecidedTransaction],
+    last_records: Callable[[Sequence[RecordKey]], Sequence[LastRecord]],
+    held_data: Callable[[Sequence[TransactionKey]], Sequence[HeldData]],
+    seen_earlier: Callable[[Sequence[IdKey]], Sequence[SeenInDoubt]],
+    *,
+    as_of_ms: int,
+    in_doubt_after_ms: int,
+    application_patterns: tuple[str, ...] = (),
+) -> Iterator[TransactionInDoubt]:
+    """A row for each undecided two-phase commit."""
+    patterns = compiled(application_patterns)
+    records: dict[tuple[str, int], list[LastRecord]] = defaultdict(list)
+    for record in last_records(
+        [RecordKey(each.transactional_id, each.coordinator_partition, each.last_record_offset) for each in transactions]
+    ):
+        records[record.transactional_id, record.coordinator_partition].append(record)
+    held = {
+        TransactionKey(each.transactional_id, each.coordinator_partition, each.transaction_number): each
+        for each in held_data([each.key for each in transactions])
+    }
+    seen: dict[tuple[object, ...], list[SeenInDoubt]] = defaultdict(list)
+    for earlier in seen_earlier([IdKey(each.transactional_id) for each in transactions]):
+        seen[earlier.transactional_id, earlier.producer_id, earlier.producer_epoch, earlier.open_since_ms].append(earlier)
+    for each in transactions:
+        copies = records[each.transactional_id, each.coordinator_partition]
+        next_epoch = _largest(copy.next_producer_epoch for copy in copies)
+        kept = kept_identity(each.producer_id, each.producer_epoch, _largest(copy.next_producer_id for copy in copies), next_epoch)
+        data = held.get(each.key)
+        before = seen[each.transactional_id, each.producer_id, each.producer_epoch, each.start_ms] if each.start_ms else []
+        open_ms = None if each.start_ms is None else max(as_of_ms - each.start_ms, 0)
+        yield TransactionInDoubt(
+            as_of_ms=as_of_ms,
+            transactional_id=each.transactional_id,
+            coordinator_partition=each.coordinator_partition,
+            transaction_number=each.transaction_number,
+            producer_id=each.producer_id,
+            producer_epoch=each.producer_epoch,
+            application=application_of(each.transactional_id, patterns),
+            state=each.state,
+            open_since_ms=each.start_ms,
+            last_update_ms=_largest(copy.last_update_ms for copy in copies),
+            open_ms=open_ms,
+            is_overdue=open_ms is None or open_ms > in_doubt_after_ms,
+            partitions=each.partitions,
+            records=None if data is None else data.records,
+            bytes=None if data is None else data.bytes,
+            is_kept=None if next_epoch is None else next_epoch >= 0,
+            kept_producer_id=kept.producer_id,
+            kept_producer_epoch=kept.producer_epoch,
+            first_seen_ms=min((earlier.as_of_ms for earlier in before), default=as_of_ms),
+            runs_seen=1 + len({earlier.run_id for earlier in before}),
+        )
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A producer id and epoch. None: a new producer id, which no log shows yet."""
+
+    producer_id: int | None
+    producer_epoch: int
+
+
+def kept_identity(producer_id: int, producer_epoch: int, next_producer_id: int | None, next_producer_epoch: int | None) -> Identity:
+    """What InitProducerId with keepPreparedTxn=true would return next, beside the ongoing identity, which stays as it is.
+
+    The next pair is what the last such call returned. Without one, the client still has the ongoing identity.
+    """
+    has_next = next_producer_id is not None and next_producer_epoch is not None and next_producer_epoch >= 0
+    held = Identity(next_producer_id, next_producer_epoch or 0) if has_next else Identity(producer_id, producer_epoch)
+    if held.producer_epoch >= EXHAUSTED_EPOCH:
+        return Identity(None, 0)
+    return Identity(held.producer_id, held.producer_epoch + 1)

@@ -1,0 +1,30 @@
+"""Keys of questions about tables of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class IdKey:
+    """A transactional id."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionKey:
+    """A transaction in its coordinator's records."""
+
+    transactional_id: str
+    coordinator_partition: int
+    transaction_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerKey:
+    """A producer on a partition."""
+
+    topic: str
+    partition: int
+    producer_id: int

@@ -1,0 +1,206 @@
+"""`partitions`: the last stable offset, the transaction behind it, and the late metric."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from txnlib.core.kafka.partition_state import has_late_transaction, last_stable_offset
+from txnlib.core.verdicts.reason import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedLog:
+    """A row of `coverage`: the offsets of a copy. What its checkpoints and batches do not show is taken from one another."""
+
+    topic: str
+    partition: int
+    source: str | None
+    status: str
+    is_judged: bool
+    is_nothing_open: bool | None
+    log_start_offset: int | None
+    read_from_offset: int | None
+    end_offset: int | None
+    high_watermark: int | None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the partition has a row: by its judged copy, or because its leader told all about it.
+
+        A partition that was never written to has no segment worth copying; its checkpoint contains all facts about it. The same is
+        true where the leader said that nothing is open, and the log was not fetched.
+        """
+        is_told = self.high_watermark == 0 or (bool(self.is_nothing_open) and self.high_watermark is not None)
+        return self.is_judged or (self.status == "MISSING" and is_told)
+
+    @property
+    def start(self) -> int:
+        return self.log_start_offset or 0
+
+    @property
+    def end(self) -> int:
+        return next((each for each in (self.end_offset, self.high_watermark) if each is not None), 0)
+
+    @property
+    def mark(self) -> int:
+        """The high watermark, else the end."""
+        return self.end if self.high_watermark is None else self.high_watermark
+
+    def has_read(self, offset: int) -> bool:
+        """Whether the batches from an offset on were read: those before a snapshot were not."""
+        return self.read_from_offset is None or not self.start < self.read_from_offset or offset >= self.read_from_offset
+
+
+@dataclass(frozen=True, slots=True)
+class UnstableOffset:
+    """The first offset of a partition whose transaction is open, or ended at or above the high watermark."""
+
+    topic: str
+    partition: int
+    first_unstable_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingTransaction:
+    """A row of `open_transactions`."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    start_offset: int
+    transactional_id: str | None
+    verdict: str
+    last_timestamp_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredOffset:
+    """A finding LIVE_STABLE_OFFSET_DISAGREES: its leader said that something is open there; which transaction, nothing shows."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnstableRange:
+    """Asked of `record_batches`: what lies in a copy from the last stable offset to the high watermark."""
+
+    topic: str
+    partition: int
+    source: str | None
+    last_stable_offset: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnstableBatches:
+    """Answered: the bytes of these batches, and the time of the first."""
+
+    topic: str
+    partition: int
+    lag_bytes: int | None
+    stable_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StablePartition:
+    """A row of `partitions`."""
+
+    as_of_ms: int
+    topic: str
+    partition: int
+    end_offset: int
+    log_start_offset: int
+    high_watermark: int
+    is_high_watermark_assumed: bool
+    last_stable_offset: int
+    lag_offsets: int
+    lag_bytes: int | None
+    lag_ms: int | None
+    blocking_producer_id: int | None
+    blocking_transactional_id: str | None
+    blocking_verdict: str | None
+    next_blocking_offset: int | None
+    next_blocking_producer_id: int | None
+    next_blocking_transactional_id: str | None
+    is_late: bool
+
+
+_Place = tuple[str, int]
+
+
+def partitions(
+    coverage: Sequence[CopiedLog],
+    unstable_offsets: Sequence[UnstableOffset],
+    open_transactions: Sequence[BlockingTransaction],
+    answered_offsets: Sequence[AnsweredOffset],
+    unstable_batches: Callable[[Sequence[UnstableRange]], Sequence[UnstableBatches]],
+    *,
+    as_of_ms: int,
+    transaction_max_timeout_ms: int,
+) -> Iterator[StablePartition]:
+    """A row for each captured partition, by its judged copy.
+
+    Kafka: `UnifiedLog.fetchLastStableOffsetMetadata` (never above the high watermark, never below the log start), and
+    `ProducerStateManager.hasLateTransaction` (only the open transaction with the lowest first offset counts).
+    """
+    unstable = {(each.topic, each.partition): each.first_unstable_offset for each in unstable_offsets}
+    answered = {(each.topic, each.partition): each.offset for each in answered_offsets}
+    logs = {(copy.topic, copy.partition): copy for copy in coverage if copy.is_shown}
+    stable = {}
+    for place, log in logs.items():
+        first = min((each[place] for each in (unstable, answered) if place in each), default=None)
+        stable[place] = last_stable_offset(first, log.mark, log.start)
+    lags = _lags(logs, stable, unstable_batches)
+    opened = _in_order(open_transactions)
+    for place, log in logs.items():
+        blocking, following = (*opened.get(place, ()), None, None)[:2]
+        if place in answered:
+            blocking = None
+        lag = lags.get(place)
+        last_ms = None if blocking is None else blocking.last_timestamp_ms
+        yield StablePartition(
+            as_of_ms=as_of_ms,
+            topic=log.topic,
+            partition=log.partition,
+            end_offset=log.end,
+            log_start_offset=log.start,
+            high_watermark=log.mark,
+            is_high_watermark_assumed=log.high_watermark is None,
+            last_stable_offset=stable[place],
+            lag_offsets=log.mark - stable[place],
+            lag_bytes=((lag and lag.lag_bytes) or 0) if log.has_read(stable[place]) else None,
+            lag_ms=None if lag is None or lag.stable_ms is None else max(as_of_ms - lag.stable_ms, 0),
+            blocking_producer_id=blocking and blocking.producer_id,
+            blocking_transactional_id=blocking and blocking.transactional_id,
+            blocking_verdict=Verdict.UNKNOWN if place in answered else blocking and blocking.verdict,
+            next_blocking_offset=following and following.start_offset,
+            next_blocking_producer_id=following and following.producer_id,
+            next_blocking_transactional_id=following and following.transactional_id,
+            is_late=has_late_transaction(last_ms, as_of_ms, transaction_max_timeout_ms),
+        )
+
+
+def _lags(
+    logs: Mapping[_Place, CopiedLog],
+    stable: Mapping[_Place, int],
+    unstable_batches: Callable[[Sequence[UnstableRange]], Sequence[UnstableBatches]],
+) -> dict[_Place, UnstableBatches]:
+    """What lies between last stable offset and high watermark, of the partitions where these differ and it was read."""
+    ranges = [
+        UnstableRange(log.topic, log.partition, log.source, stable[place], log.mark)
+        for place, log in logs.items()
+        if stable[place] < log.mark and log.has_read(stable[place])
+    ]
+    return {(each.topic, each.partition): each for each in unstable_batches(ranges)}
+
+
+def _in_order(open_transactions: Sequence[BlockingTransaction]) -> dict[_Place, list[BlockingTransaction]]:
+    """The open transactions of each partition, the one that blocks it first."""
+    opened: dict[_Place, list[BlockingTransaction]] = defaultdict(list)
+    for each in sorted(open_transactions, key=lambda each: (each.start_offset, each.producer_id, each.transactional_id or "")):
+        opened[each.topic, each.partition].append(each)
+    return opened

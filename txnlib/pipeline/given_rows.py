@@ -1,0 +1,111 @@
+"""The rows of tables that functions of the core get.
+
+These are all rows that can matter, or answers to questions about few places in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import reduce
+from inspect import signature
+from operator import and_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.pipeline.run import Run
+from txnlib.spark.joins import broadcast
+from txnlib.spark.reports.open_transactions import foremost
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a parameter gets, and the tables of the run that it is made of."""
+
+    reads: tuple[str, ...]
+    of_run: Callable[[Run], Any]
+
+    def __call__(self, run: Run) -> Any:
+        return self.of_run(run)
+
+
+def having(name: str, /, **values: Collection[object]) -> Given:
+    """The rows of a table that have one of the values in each of these columns; without Spark if the driver holds the table."""
+
+    def found(run: Run) -> DataFrame | pa.Table:
+        rows = run.tables.held_rows(name)
+        if rows is None:
+            return run.tables.read(name).where(reduce(and_, [F.col(column).isin(*each) for column, each in values.items()]))
+        return rows.filter(reduce(and_, [pc.field(column).isin(list(each)) for column, each in values.items()]))
+
+    return Given((name,), found)
+
+
+def foremost_open() -> Given:
+    """The open transactions, or those that count of more than the driver holds."""
+
+    def found(run: Run) -> DataFrame | pa.Table:
+        rows = run.tables.held_rows("open_transactions")
+        return foremost(run.tables.read("open_transactions")) if rows is None else rows
+
+    return Given(("open_transactions",), found)
+
+
+def selected(transform: Callable[..., DataFrame]) -> Given:
+    """What a transform selects from the tables that its parameters name."""
+    names = tuple(signature(transform).parameters)
+    return Given(names, lambda run: transform(*map(run.tables.read, names)))
+
+
+def answered(transform: Callable[..., DataFrame]) -> Given:
+    """What a transform answers to questions, its first parameter, from the tables that its others name."""
+    _questions, *names = signature(transform).parameters
+    return Given(tuple(names), lambda run: lambda questions: transform(questions, *map(run.tables.read, names)))
+
+
+def looked_up(name: str) -> Given:
+    """The rows of a table that have the keys that are asked for."""
+    return Given((name,), lambda run: lambda keys: _of_keys(run.tables.read(name), keys))
+
+
+def looked_up_earlier(name: str) -> Given:
+    """The rows of a table with the keys that are asked for, of earlier finished runs of the cluster."""
+
+    def found(run: Run) -> Callable[[DataFrame], DataFrame | None]:
+        def of_keys(keys: DataFrame) -> DataFrame | None:
+            rows = earlier_rows_of(name)(run)
+            return None if rows is None else _of_keys(rows, keys)
+
+        return of_keys
+
+    return Given((), found)
+
+
+def _of_keys(rows: DataFrame, keys: DataFrame) -> DataFrame:
+    return rows.join(broadcast(keys), on=keys.columns, how="left_semi")
+
+
+def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
+    """The rows of a table that earlier finished runs of the cluster have; None if there is no such run."""
+
+    def found(run: Run) -> DataFrame | None:
+        store, earlier = run.tables.store, [each.run_id for each in run.history.before(run.settings.as_of_ms)]
+        return store.read_all(name).where(F.col("run_id").isin(earlier)) if earlier and store.exists(name) else None
+
+    return found
+
+
+def newest_rows_of(name: str, clear: Callable[[DataFrame], DataFrame]) -> Given:
+    """The rows of a table that the newest finished run before has, even if it has none. `clear`: drops rows that cannot matter."""
+
+    def found(run: Run) -> DataFrame | tuple[()]:
+        store, earlier = run.tables.store, run.history.before(run.settings.as_of_ms)
+        if not earlier or not store.exists(name):
+            return ()
+        return clear(store.read_all(name).where(F.col("run_id") == earlier[0].run_id))
+
+    return Given((), found)
