@@ -16,8 +16,13 @@ from tests.support.log_notation import TS, A, C, T, rec
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
-from txnlib.spark.findings.findings import of_owners
-from txnlib.spark.findings.marker_findings import marker_findings
+from txnlib.spark.findings import (
+    early_write_findings,
+    marker_findings,
+    owner_findings,
+    undecided_abort_findings,
+    unmarked_findings,
+)
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import CLUSTER_SETTINGS, COVERAGE, PRODUCER_SNAPSHOTS
 
@@ -110,7 +115,14 @@ def told(spark):
     states = coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)).cache()
     spans = spans.cache()
     found = transactions(states, spans, one_broker(spark, logs), empty(spark, CLUSTER_SETTINGS)).cache()
-    return found.collect(), marker_findings(found, spans, states, whole(spark, logs)).collect()
+    copies = whole(spark, logs)
+    parts = [
+        marker_findings(found, spans, states, copies),
+        unmarked_findings(found, spans, copies),
+        early_write_findings(found, spans),
+        undecided_abort_findings(found, spans, copies),
+    ]
+    return found.collect(), [row for part in parts for row in part.to_pylist()]
 
 
 def whole(spark, logs):
@@ -198,8 +210,9 @@ CLAIMS = [("one", 7), ("two", 7), ("three", 8), ("three", 9)]
 
 def test_M22_two_ids_with_one_producer_id_are_named(spark):
     rows = [transaction_log_row(rec("E", pid, 0, id=name), 0, offset, TS) for offset, (name, pid) in enumerate(CLAIMS)]
-    found = of_owners(producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE))))
-    assert_rows(found, [("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")], "name", "producer_id", "evidence")
+    owners = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)))
+    (found,) = owner_findings(owners, [], whole_metadata_ms=None).to_pylist()
+    assert (found["name"], found["producer_id"], found["evidence"]) == ("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")
 
 
 #: id -> its records: (state, producer id, epoch); None is a tombstone.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
 from typing import Final, get_args, get_type_hints
@@ -23,6 +24,7 @@ from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
 from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
+from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES
 
 #: Steps at a time: enough to keep two cores busy while commits wait for the file system.
@@ -67,17 +69,24 @@ def table_of(transform: Callable[..., DataFrame], *, after: tuple[str, ...] = ()
 
 
 def of_cluster(
-    make: Callable[..., Iterable[object]], *, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]
+    make: Callable[..., Iterable[object] | DataFrame | pa.Table],
+    *,
+    name: str | None = None,
+    after: tuple[str, ...] = (),
+    **arguments: Callable[[Run], object],
 ) -> Table:
     """The table of the function's name, which grows with the cluster: a function of the core makes its rows in the driver.
 
-    Each parameter gets the rows of the table of its name, as the dataclass that its type names: `Sequence[Copy]`. Other parameters
-    get the setting of their name. `arguments`: what parameters get instead; of a frame, its rows. `after`: other steps to wait for.
+    Each parameter gets the rows of the table of its name, as the dataclass that its type names: `Sequence[Copy]`; or the table, if
+    its type is DataFrame. Other parameters get the setting of their name. `arguments`: what parameters get instead; of a frame, its
+    rows. `name`: of a table that several functions make. `after`: other steps to wait for.
     """
-    hints, names = get_type_hints(make), signature(make).parameters.keys()
+    hints, names, table = get_type_hints(make), signature(make).parameters.keys(), name or make.__name__
     reads = tuple(name for name in names if name in TABLES and name not in arguments)
 
     def argument(run: Run, name: str) -> object:
+        if name in reads and hints[name] is DataFrame:
+            return run.tables.read(name)
         if name in reads:
             (of,) = get_args(hints[name])
             return typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
@@ -87,10 +96,24 @@ def of_cluster(
         (of,) = get_args(hints[name])
         return typed_rows(given.select(*columns_read(of, given.columns)).toArrow(), of)
 
-    def made(run: Run) -> pa.Table:
-        return arrow_rows(make.__name__, make(**{name: argument(run, name) for name in names}))
+    def made(run: Run) -> DataFrame | pa.Table:
+        rows = make(**{name: argument(run, name) for name in names})
+        return rows if isinstance(rows, DataFrame | pa.Table) else arrow_rows(table, rows)
 
-    return Table(make.__name__, (*reads, *after), made)
+    return Table(table, (*reads, *after), made)
+
+
+def of_parts(*parts: Table, after: tuple[str, ...] = ()) -> Table:
+    """The table that all parts are of, with the rows of each."""
+    (name,) = {part.name for part in parts}
+
+    def made(run: Run) -> DataFrame | pa.Table:
+        rows = [part.transform(run) for part in parts]
+        few = pa.concat_tables([each for each in rows if isinstance(each, pa.Table)])
+        many = [each for each in rows if isinstance(each, DataFrame)]
+        return reduce(DataFrame.union, many, local_relation(run.spark, few, TABLES[name])) if many else few
+
+    return Table(name, tuple(dict.fromkeys([*(read for part in parts for read in part.reads), *after])), made)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

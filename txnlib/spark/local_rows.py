@@ -73,12 +73,12 @@ def settled(frame: DataFrame) -> DataFrame:
     """
     if setting(frame.sparkSession, CODEGEN) != INTERPRETED:
         return frame
-    relaxed = _relaxed(frame)
-    rows = collect(relaxed)
-    return frame if rows is None else local_relation(frame.sparkSession, rows, relaxed.schema)
+    nullable = relaxed(frame)
+    rows = collect(nullable)
+    return frame if rows is None else local_relation(frame.sparkSession, rows, nullable.schema)
 
 
-def _relaxed(frame: DataFrame) -> DataFrame:
+def relaxed(frame: DataFrame) -> DataFrame:
     """The frame, where every part of a value may be NULL.
 
     Arrow refuses a struct that is NULL if one of its fields must not be, as those of an outer join may be.

@@ -1,0 +1,102 @@
+"""A row of `findings`. Rules give name, place and evidence; the catalogue gives severity and meaning."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final
+
+from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """A row of `findings`."""
+
+    name: str
+    severity: str
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    producer_id: int | None
+    transactional_id: str | None
+    message: str
+    evidence: str | None
+
+
+def found(
+    finding: Finding,
+    evidence: str | None,
+    topic: str | None = None,
+    partition: int | None = None,
+    *,
+    offset: int | None = None,
+    producer_id: int | None = None,
+    transactional_id: str | None = None,
+    severity: Severity | None = None,
+) -> FindingRow:
+    """The row of a finding. `severity`: only of a rule whose findings differ in it."""
+    rule = finding.value
+    named = (rule.severity if severity is None else severity).name
+    return FindingRow(finding.name, named, topic, partition, offset, producer_id, transactional_id, rule.meaning, evidence)
+
+
+def found_at_coordinator(
+    finding: Finding,
+    evidence: str | None,
+    partition: int,
+    *,
+    offset: int | None = None,
+    producer_id: int | None = None,
+    transactional_id: str | None = None,
+    severity: Severity | None = None,
+) -> FindingRow:
+    """The same in a coordinator's log."""
+    return found(
+        finding,
+        evidence,
+        TRANSACTION_STATE_TOPIC,
+        partition,
+        offset=offset,
+        producer_id=producer_id,
+        transactional_id=transactional_id,
+        severity=severity,
+    )
+
+
+def known(value: int | str | None) -> int | str:
+    """A value as evidence shows it."""
+    return "unknown" if value is None else value
+
+
+def is_unshown(ms: int | None) -> bool:
+    """Whether a time in a record is one that no clock shows. An unknown time is none."""
+    return ms is not None and clock_ms(ms) is None
+
+
+def unshown(times: Mapping[str, int | None]) -> str:
+    """The times among these that no clock shows, each with its number, as text; empty if there are none."""
+    return "; ".join(f"{what} stamped {ms} ms" for what, ms in times.items() if is_unshown(ms))
+
+
+#: An escape in JSON: a control character, or any other.
+_ESCAPE: Final = re.compile(r"\\(?:u00([0-9a-f]{2})|.)")
+
+
+def as_json(row: object) -> str:
+    """A dataclass as JSON, as Spark's `to_json` writes a struct: without spaces, and without the fields that are None."""
+    text = json.dumps(_members(row), ensure_ascii=False, separators=(",", ":"))
+    return _ESCAPE.sub(lambda escape: f"\\u00{escape[1].upper()}" if escape[1] else escape[0], text)
+
+
+def _members(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_members(each) for each in value]
+    if not is_dataclass(value):
+        return value
+    members = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: _members(member) for name, member in members.items() if member is not None}
