@@ -26,7 +26,7 @@ ID = LoggedId(
     producer_id=7,
     state="Ongoing",
     partitions=(TopicPartition("gone", 0),),
-    record_offset=10,
+    offset=10,
     record_ms=TS,
     last_update_ms=TS,
     start_ms=TS,
@@ -85,7 +85,7 @@ def test_each_finding_of_a_record_is_a_row() -> None:
     assert {(row.topic, row.partition, row.offset, row.transactional_id) for row in rows} == {("__transaction_state", 3, 9, "pay")}
 
 
-CLAIM = Claim("one", 3, 10, TS)
+CLAIM = Claim(7, "one", 3, 10, TS)
 
 
 def owned(*claims: Claim, highest: int | None = None) -> list[tuple[str, int | None, int | None, str | None]]:
@@ -94,7 +94,7 @@ def owned(*claims: Claim, highest: int | None = None) -> list[tuple[str, int | N
 
 
 def test_a_producer_id_with_two_owners_is_found_at_the_newest_record() -> None:
-    other = Claim("another", 4, 11, TS)
+    other = Claim(7, "another", 4, 11, TS)
     assert owned(CLAIM, other) == [("PRODUCER_ID_OWNED_TWICE", 4, 11, "claimed by another, one")]
     assert owned(CLAIM, replace(CLAIM, coordinator_partition=4)) == []
 

@@ -30,6 +30,7 @@ PRODUCERS = {
     "the leader does not know the producer": ([(10, 15, None, 3, True)], None, [10]),
     "nothing is open for the leader": ([(10, 15, None, 3, True)], (None, 3), [10]),
     "it has ended since": ([(10, 15, 60, 3, True)], (10, 3), []),
+    "it ended right at the high watermark": ([(10, 15, MARK, 3, True)], (10, 3), []),
     "the log has nothing there": ([], (10, 3), [10]),
     "it begins behind the copy": ([], (200, 3), []),
     "it began after the answer": ([(60, 65, None, 3, True)], None, []),

@@ -54,9 +54,9 @@ def test_each_copy_of_a_deleted_topic_is_found() -> None:
 
 def test_a_row_has_severity_and_meaning_from_the_catalogue() -> None:
     for finding, rule in FINDINGS.items():
-        row = found(finding, None)
+        row = found(finding, "shown")
         assert (row.name, row.severity, row.message) == (finding.name, rule.severity.name, rule.meaning)
-    assert found(Finding.MARKER_MISSING, None, severity=Severity.WARNING).severity == "WARNING"
+    assert found(Finding.MARKER_MISSING, "shown", severity=Severity.WARNING).severity == "WARNING"
 
 
 @dataclass(frozen=True)

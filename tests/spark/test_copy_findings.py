@@ -9,8 +9,10 @@ import pytest
 
 from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
+from txnlib.core.findings.differing_copies import DifferingBatches, DifferingRecords, of_copies, of_record_copies
 from txnlib.readers import arrow_schemas
-from txnlib.spark.findings.copy_findings import copy_findings, record_copy_findings
+from txnlib.spark.core_rows import selected_rows
+from txnlib.spark.findings.copy_findings import differing_batches, differing_records
 from txnlib.spark.schemas import COVERAGE, TRANSACTION_LOG
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
@@ -24,7 +26,8 @@ def found(spark, copies, high_watermarks=None):
     marks = high_watermarks or {}
     known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
     coverage = frame(spark, COVERAGE, *known)
-    return [(row["name"], row["offset"], row["evidence"]) for row in copy_findings(batches, coverage).to_pylist()]
+    differing = selected_rows(differing_batches(batches, coverage), DifferingBatches)
+    return [(row.name, row.offset, row.evidence) for row in of_copies(differing)]
 
 
 @pytest.mark.parametrize(
@@ -107,13 +110,15 @@ RECORD = {
 def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark, changed, differs):
     copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b"} | changed]
     coverage = frame(spark, COVERAGE, *[{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies])
-    rows = record_copy_findings(frame(spark, TRANSACTION_LOG, *copies), coverage).to_pylist()
-    assert [(row["name"], row["partition"], row["offset"]) for row in rows] == [("COPIES_DISAGREE", 3, 7)] * differs
-    assert all("raw:1 {" in row["evidence"] and "raw:2 {" in row["evidence"] for row in rows)
+    rows = list(
+        of_record_copies(selected_rows(differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage), DifferingRecords))
+    )
+    assert [(row.name, row.partition, row.offset) for row in rows] == [("COPIES_DISAGREE", 3, 7)] * differs
+    assert all("raw:1 {" in row.evidence and "raw:2 {" in row.evidence for row in rows)
 
 
 def test_copies_of_a_deleted_topic_contradict_nothing(spark):
     copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b", "state": "Empty"}]
     known = [{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies]
     coverage = frame(spark, COVERAGE, known[0], known[1] | {"is_deleted": True})
-    assert record_copy_findings(frame(spark, TRANSACTION_LOG, *copies), coverage).num_rows == 0
+    assert differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage).isEmpty()

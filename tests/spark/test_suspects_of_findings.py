@@ -135,7 +135,7 @@ def test_of_an_id_that_was_asked_for_the_last_record_and_all_producer_ids_count(
     ]
     live = [LiveTransaction(id_, 3, 8, 1, "Ongoing", 10) for id_ in ("pay", "unknown")]
     (found,) = asked_ids(frame(spark, COORDINATOR_STATES, *records), live)
-    assert (found.transactional_id, found.state, found.producer_id, found.record_offset) == ("pay", "Ongoing", 8, 9)
+    assert (found.transactional_id, found.state, found.producer_id, found.offset) == ("pay", "Ongoing", 8, 9)
     assert sorted(found.producer_ids) == [7, 8]
 
 

@@ -13,16 +13,23 @@ from pyspark.sql import functions as F
 from tests.spark.test_producer_spans import coverage
 from tests.support.frames import assert_rows, empty, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
+from txnlib.core.findings.odd_markers import (
+    EarlyWrite,
+    OddMarker,
+    UndecidedAbort,
+    UnmarkedPartition,
+    of_early_writes,
+    of_markers,
+    of_undecided_aborts,
+    of_unmarked,
+)
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.coordinators.lost_markers import lost_markers
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
-from txnlib.spark.findings import (
-    early_write_findings,
-    marker_findings,
-    owner_findings,
-    undecided_abort_findings,
-    unmarked_findings,
-)
+from txnlib.spark.core_rows import selected_rows
+from txnlib.spark.findings.coordinator_findings import owner_findings
+from txnlib.spark.findings.marker_findings import early_writes, odd_markers, undecided_aborts
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import CLUSTER_SETTINGS, COVERAGE, PRODUCER_SNAPSHOTS
 
@@ -116,13 +123,13 @@ def told(spark):
     spans = spans.cache()
     found = transactions(states, spans, one_broker(spark, logs), empty(spark, CLUSTER_SETTINGS)).cache()
     copies = whole(spark, logs)
-    parts = [
-        marker_findings(found, spans, states, copies),
-        unmarked_findings(found, spans, copies),
-        early_write_findings(found, spans),
-        undecided_abort_findings(found, spans, copies),
+    odd = [
+        *of_markers(selected_rows(odd_markers(found, spans, states, copies), OddMarker)),
+        *of_unmarked(selected_rows(lost_markers(found, spans, copies), UnmarkedPartition)),
+        *of_early_writes(selected_rows(early_writes(found, spans), EarlyWrite)),
+        *of_undecided_aborts(selected_rows(undecided_aborts(found, spans, copies), UndecidedAbort)),
     ]
-    return found.collect(), [row for part in parts for row in part.to_pylist()]
+    return found.collect(), odd
 
 
 def whole(spark, logs):
@@ -149,7 +156,7 @@ def both(spark):
 
 def of(both, name):
     rows = sorted((row for row in both[0] if row["transactional_id"] == name), key=lambda row: row["first_record_offset"])
-    return rows, sorted((row["name"], row["offset"]) for row in both[1] if row["transactional_id"] == name)
+    return rows, sorted((row.name, row.offset) for row in both[1] if row.transactional_id == name)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
-from typing import Final, get_args, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
-from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
+from txnlib.spark.core_rows import arrow_rows, columns_read, rows_by_core, typed_rows
 from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES
 
@@ -101,6 +101,16 @@ def of_cluster(
         return rows if isinstance(rows, DataFrame | pa.Table) else arrow_rows(table, rows)
 
     return Table(table, (*reads, *after), made)
+
+
+def of_selected(name: str, select: Callable[..., DataFrame], judge: Callable[[Iterable[Any]], Iterable[object]]) -> Table:
+    """A table of which a function of the core makes the rows, each from one that Spark selects.
+
+    These are dataclasses, which the type of the function's only parameter names: `Iterable[OddMarker]`. See `table_of`.
+    """
+    ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
+    selected = table_of(select)
+    return Table(name, selected.reads, lambda run: rows_by_core(name, selected.transform(run), of, judge))
 
 
 def of_parts(*parts: Table, after: tuple[str, ...] = ()) -> Table:

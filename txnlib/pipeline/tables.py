@@ -20,7 +20,7 @@ from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Decision, Step, Table, of_cluster, of_parts, table_of
+from txnlib.pipeline.scheduler import Decision, Step, Table, of_cluster, of_parts, of_selected, table_of
 from txnlib.readers.capture import Capture, FileKind, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.readers.table_readers import may_hold
@@ -228,9 +228,9 @@ def _lower_coverage(run: Run) -> None:
         run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
 
 
-#: Each part has the findings of rules that read the same rows.
 FINDINGS: Final = of_parts(
-    *[of_cluster(part, name="findings") for part in (metadata_findings, *(getattr(findings, name) for name in findings.__all__))],
+    *[of_cluster(part, name="findings") for part in (metadata_findings, *findings.OTHERS)],
+    *[of_selected("findings", select, judge) for select, judge in findings.RULES],
     after=("infer_settings", "lower_coverage"),
 )
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.found import FindingRow, found, found_at_coordinator
+from txnlib.core.findings.found import FindingRow, found
 
 #: An id counts as abandoned if its application created a newer id at least this long after its last use. Instances that start one
 #: after the other also create new ids while older ids wait for work, but rarely for an hour.
@@ -47,13 +47,11 @@ def of_abandoned_ids(applications: Iterable[AbandonedIds]) -> Iterator[FindingRo
     """A finding for each application that abandoned many."""
     for each in applications:
         if each.count >= MANY_TRANSACTIONAL_IDS // FEW:
-            yield found_at_coordinator(
+            yield found(
                 Finding.TRANSACTIONAL_IDS_NOT_REUSED,
                 f"{each.count} transactional ids of application {each.application}, each initialised once and used for at most one "
                 f"transaction, from {_between(each)}",
-                each.coordinator_partition,
-                offset=each.offset,
-                transactional_id=each.transactional_id,
+                each,
                 severity=_severity(each.count, MANY_TRANSACTIONAL_IDS),
             )
 
@@ -79,10 +77,7 @@ def of_abandoned_producers(partitions: Iterable[AbandonedProducers]) -> Iterator
             yield found(
                 Finding.PRODUCER_IDS_NOT_REUSED,
                 f"{each.count} producer ids with one batch each, by their clients' clocks from {_between(each)}",
-                each.topic,
-                each.partition,
-                offset=each.offset,
-                producer_id=each.producer_id,
+                each,
                 severity=_severity(each.count, MANY_PRODUCER_IDS),
             )
 

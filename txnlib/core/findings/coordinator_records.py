@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.deleted_topics import listed_deleted
-from txnlib.core.findings.found import FindingRow, found_at_coordinator, unshown
+from txnlib.core.findings.found import FindingRow, found, unshown
 from txnlib.core.findings.metadata import never_allocated
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
@@ -37,15 +35,8 @@ def of_records(records: Iterable[OddRecord]) -> Iterator[FindingRow]:
     """A finding for each name that `core.kafka.coordinator.transition` gave a record."""
     for each in records:
         epoch = None if each.producer_epoch is None else f"producer epoch {each.producer_epoch}"
-        for name in each.findings:
-            yield found_at_coordinator(
-                Finding[name],
-                " ".join(filter(None, (each.transition, epoch))),
-                each.coordinator_partition,
-                offset=each.offset,
-                producer_id=each.producer_id,
-                transactional_id=each.transactional_id,
-            )
+        shown = " ".join(filter(None, (each.transition, epoch)))
+        yield from (found(Finding[name], shown, each) for name in each.findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +57,8 @@ class LoggedId:
     producer_id: int | None
     state: str | None
     partitions: tuple[TopicPartition, ...] | None
-    record_offset: int
+    #: Offset of the last record.
+    offset: int
     #: Its append time, and the times in it, which may be any numbers.
     record_ms: int | None
     last_update_ms: int | None
@@ -77,22 +69,22 @@ class LoggedId:
 def of_ids(ids: Iterable[LoggedId], *, coordinator_partitions: int, deleted: Mapping[tuple[str, int], int]) -> Iterator[FindingRow]:
     """Findings about transactional ids. `deleted`: the partitions of deleted topics."""
     for each in ids:
-        at = partial(found_at_coordinator, partition=each.coordinator_partition, transactional_id=each.transactional_id)
         hashes_to = partition_for(each.transactional_id, coordinator_partitions)
         if hashes_to != each.coordinator_partition:
-            evidence = f"of {coordinator_partitions} partitions its hash leads to {hashes_to}"
-            yield at(Finding.WRONG_COORDINATOR_PARTITION, evidence, offset=each.record_offset)
+            says = f"of {coordinator_partitions} partitions its hash leads to {hashes_to}"
+            yield found(Finding.WRONG_COORDINATOR_PARTITION, says, each, producer_id=None)
         if (refused := each.refused) is not None:
             # Kafka: `TransactionManager.validateTransactionTimeoutMs`.
-            evidence = f"timeout of {refused.transaction_timeout_ms} ms"
-            yield at(Finding.INVALID_TRANSACTION_TIMEOUT, evidence, offset=refused.offset, producer_id=refused.producer_id)
+            says = f"timeout of {refused.transaction_timeout_ms} ms"
+            at, producer_id = refused.offset, refused.producer_id
+            yield found(Finding.INVALID_TRANSACTION_TIMEOUT, says, each, offset=at, producer_id=producer_id)
         times = {"appended": each.record_ms, "last update": each.last_update_ms, "transaction start": _begun_ms(each)}
         if odd := unshown(times):
-            yield at(Finding.INVALID_TIMESTAMP, odd, offset=each.record_offset, producer_id=each.producer_id)
+            yield found(Finding.INVALID_TIMESTAMP, odd, each)
         if deleted and each.partitions and each.state in _ACTIVE:
             lost = listed_deleted(each.state, each.partitions, each.record_ms, deleted)
             if lost:
-                yield at(Finding.UNKNOWN_TOPIC_OR_PARTITION, lost, offset=each.record_offset, producer_id=each.producer_id)
+                yield found(Finding.UNKNOWN_TOPIC_OR_PARTITION, lost, each)
 
 
 def _begun_ms(each: LoggedId) -> int | None:
@@ -106,6 +98,7 @@ def _begun_ms(each: LoggedId) -> int | None:
 class Claim:
     """A row of `producer_id_owners`: a transactional id whose records name a producer id."""
 
+    producer_id: int
     transactional_id: str
     coordinator_partition: int
     last_record_offset: int
@@ -131,23 +124,10 @@ def of_owners(
         names = sorted({claim.transactional_id for claim in each.claims})
         if len(names) > 1:
             last = max(each.claims, key=lambda claim: claim.last_record_offset)
-            yield found_at_coordinator(
-                Finding.PRODUCER_ID_OWNED_TWICE,
-                f"claimed by {', '.join(names[:_SHOWN])}",
-                last.coordinator_partition,
-                offset=last.last_record_offset,
-                producer_id=each.producer_id,
-            )
+            says = f"claimed by {', '.join(names[:_SHOWN])}"
+            yield found(Finding.PRODUCER_ID_OWNED_TWICE, says, last, offset=last.last_record_offset, transactional_id=None)
         if highest is None or whole_metadata_ms is None:
             continue
         for claim in each.claims:
             if claim.last_seen_ms is not None and claim.last_seen_ms <= whole_metadata_ms:
-                yield from never_allocated(
-                    each.producer_id,
-                    highest,
-                    TRANSACTION_STATE_TOPIC,
-                    claim.coordinator_partition,
-                    is_dated=True,
-                    offset=claim.last_record_offset,
-                    transactional_id=claim.transactional_id,
-                )
+                yield from never_allocated(claim, highest, is_dated=True, offset=claim.last_record_offset)

@@ -81,19 +81,21 @@ class DifferingRecords:
     count: int
 
 
-def of_copies(differing: Iterable[DifferingBatches | DifferingRecords]) -> Iterator[FindingRow]:
+def of_copies(differing: Iterable[DifferingBatches]) -> Iterator[FindingRow]:
     """A finding for each partition whose copies disagree."""
-    for each in differing:
-        copies = sorted((copy.source, as_json(copy.read)) for copy in each.copies)
-        more = f"; and {each.count - 1} more offsets" if each.count > 1 else ""
-        yield found(
-            Finding.COPIES_DISAGREE,
-            "; ".join(f"{source} {read}" for source, read in copies[:_SHOWN]) + more,
-            each.topic,
-            each.partition,
-            offset=each.offset,
-            producer_id=each.producer_id,
-        )
+    return map(_of_copies, differing)
+
+
+def of_record_copies(differing: Iterable[DifferingRecords]) -> Iterator[FindingRow]:
+    """A finding for each coordinator partition whose copies disagree."""
+    return map(_of_copies, differing)
+
+
+def _of_copies(each: DifferingBatches | DifferingRecords) -> FindingRow:
+    copies = sorted((copy.source, as_json(copy.read)) for copy in each.copies)
+    more = f"; and {each.count - 1} more offsets" if each.count > 1 else ""
+    shown = "; ".join(f"{source} {read}" for source, read in copies[:_SHOWN])
+    return found(Finding.COPIES_DISAGREE, shown + more, each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +111,8 @@ class UnindexedAbort:
 def of_unindexed(aborts: Iterable[UnindexedAbort]) -> Iterator[FindingRow]:
     """The finding about each marker, which ended a transaction with data. Kafka: `LogSegment.updateTxnIndex`."""
     for each in aborts:
-        yield found(
-            Finding.ABORT_NOT_INDEXED,
-            f"the index has no entry with last offset {each.marker_offset}",
-            each.topic,
-            each.partition,
-            offset=each.marker_offset,
-            producer_id=each.producer_id,
-        )
+        says = f"the index has no entry with last offset {each.marker_offset}"
+        yield found(Finding.ABORT_NOT_INDEXED, says, each, offset=each.marker_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +130,6 @@ class IndexedAbort:
 def of_indexed(entries: Iterable[IndexedAbort]) -> Iterator[FindingRow]:
     """The finding about each entry."""
     for each in entries:
-        yield found(
-            Finding.INDEXED_ABORT_NOT_IN_LOG,
-            f"first offset {known(each.first_offset)}, last offset {each.marker_offset}, LSO {known(each.last_stable_offset)}",
-            each.topic,
-            each.partition,
-            offset=each.marker_offset,
-            producer_id=each.producer_id,
-        )
+        first, stable = known(each.first_offset), known(each.last_stable_offset)
+        says = f"first offset {first}, last offset {each.marker_offset}, LSO {stable}"
+        yield found(Finding.INDEXED_ABORT_NOT_IN_LOG, says, each, offset=each.marker_offset)

@@ -25,47 +25,23 @@ class FindingRow:
     producer_id: int | None
     transactional_id: str | None
     message: str
-    evidence: str | None
+    evidence: str
 
 
-def found(
-    finding: Finding,
-    evidence: str | None,
-    topic: str | None = None,
-    partition: int | None = None,
-    *,
-    offset: int | None = None,
-    producer_id: int | None = None,
-    transactional_id: str | None = None,
-    severity: Severity | None = None,
-) -> FindingRow:
-    """The row of a finding. `severity`: only of a rule whose findings differ in it."""
+_PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id")
+
+
+def found(finding: Finding, evidence: str, at: object = None, *, severity: Severity | None = None, **place: Any) -> FindingRow:
+    """The row of a finding. Its place is that of a row, `at`; `place`: columns that differ.
+
+    A row with a `coordinator_partition` and no topic is of a coordinator's log. `severity`: only where a rule's findings differ.
+    """
+    where = {name: getattr(at, name, None) for name in _PLACE}
+    if where["topic"] is None and hasattr(at, "coordinator_partition"):
+        where |= {"topic": TRANSACTION_STATE_TOPIC, "partition": at.coordinator_partition}
     rule = finding.value
     named = (rule.severity if severity is None else severity).name
-    return FindingRow(finding.name, named, topic, partition, offset, producer_id, transactional_id, rule.meaning, evidence)
-
-
-def found_at_coordinator(
-    finding: Finding,
-    evidence: str | None,
-    partition: int,
-    *,
-    offset: int | None = None,
-    producer_id: int | None = None,
-    transactional_id: str | None = None,
-    severity: Severity | None = None,
-) -> FindingRow:
-    """The same in a coordinator's log."""
-    return found(
-        finding,
-        evidence,
-        TRANSACTION_STATE_TOPIC,
-        partition,
-        offset=offset,
-        producer_id=producer_id,
-        transactional_id=transactional_id,
-        severity=severity,
-    )
+    return FindingRow(name=finding.name, severity=named, message=rule.meaning, evidence=evidence, **(where | place))
 
 
 def known(value: int | str | None) -> int | str:

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.found import FindingRow, found, found_at_coordinator, known
+from txnlib.core.findings.found import FindingRow, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
 
@@ -102,7 +102,7 @@ def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[Answer
 
 
 def of_open_transaction(
-    answer: Answer, place: Place, producer_id: int, *, start: int, epoch: int | None, last_offset: int | None
+    answer: Answer, at: object, producer_id: int, *, start: int, epoch: int | None, last_offset: int | None
 ) -> Iterator[FindingRow]:
     """The finding about an open transaction that was in the log when the leader was asked, and that it describes differently.
 
@@ -121,7 +121,7 @@ def of_open_transaction(
         if live_start is not None and live_epoch is not None:
             says = f"open since offset {live_start}, producer epoch {live_epoch}"
         evidence = f"the log: open since offset {start}, producer epoch {known(epoch)}; the leader: {says}"
-        yield found(Finding.LIVE_PRODUCER_DISAGREES, evidence, *place, offset=start, producer_id=producer_id)
+        yield found(Finding.LIVE_PRODUCER_DISAGREES, evidence, at, offset=start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def lost_transactions(answers: Mapping[Place, Answer], spans: Sequence[ToldSpan]
             assert producer_id is not None
             if not any(_has(span, start, answer) for span in spans_of[place, producer_id]):
                 says = f"the leader: open since offset {start}; the log: no transaction of the producer was open there"
-                yield found(Finding.LIVE_PRODUCER_DISAGREES, says, *place, offset=start, producer_id=producer_id)
+                yield found(Finding.LIVE_PRODUCER_DISAGREES, says, live, offset=start)
 
 
 def _has(span: ToldSpan, start: int, answer: Answer) -> bool:
@@ -181,19 +181,19 @@ def unexplained_stable_offsets(questions: Mapping[Place, AnsweredCopy], explaine
                 f"the leader: last stable offset {copy.answered_stable_offset}, "
                 f"high watermark {copy.answered_high_watermark}; the log: {log}"
             )
-            yield found(Finding.LIVE_STABLE_OFFSET_DISAGREES, says, *place, offset=copy.answered_stable_offset)
+            yield found(Finding.LIVE_STABLE_OFFSET_DISAGREES, says, copy, offset=copy.answered_stable_offset)
 
 
 @dataclass(frozen=True, slots=True)
 class AskedId:
-    """The last record of a transactional id that a coordinator described, and all producer ids that its records name."""
+    """The last record of an id that a coordinator described, and all producer ids that its records name."""
 
     transactional_id: str
     coordinator_partition: int
     producer_id: int | None
     producer_epoch: int | None
     state: str | None
-    record_offset: int
+    offset: int
     producer_ids: tuple[int, ...]
 
 
@@ -211,31 +211,20 @@ def of_live_transactions(
     for live in live_transactions:
         record = last.get((live.transactional_id, live.coordinator_partition))
         if record is not None and live.coordinator_partition in sound and _is_different(record, live):
-            yield found_at_coordinator(
-                Finding.LIVE_STATE_DISAGREES,
-                f"the log: {_state(record)}; the coordinator: {_state(live)}",
-                live.coordinator_partition,
-                offset=record.record_offset,
-                producer_id=record.producer_id,
-                transactional_id=live.transactional_id,
-            )
+            says = f"the log: {_state(record)}; the coordinator: {_state(live)}"
+            yield found(Finding.LIVE_STATE_DISAGREES, says, record)
         if live.producer_id is not None and live.producer_id >= 0 and (live.transactional_id, live.producer_id) not in named:
             epoch = "not told" if live.producer_epoch is None else live.producer_epoch
-            yield found_at_coordinator(
-                Finding.LIVE_OWNER_UNKNOWN,
-                "the log: no record of the id with this producer id; the coordinator: "
-                f"{live.state or 'no state'}, producer epoch {epoch}",
-                live.coordinator_partition,
-                producer_id=live.producer_id,
-                transactional_id=live.transactional_id,
-            )
+            told = f"{live.state or 'no state'}, producer epoch {epoch}"
+            says = f"the log: no record of the id with this producer id; the coordinator: {told}"
+            yield found(Finding.LIVE_OWNER_UNKNOWN, says, live)
 
 
 _NEVER_WRITTEN = frozenset(state.kafka_name for state in NEVER_WRITTEN_STATES)
 
 
 def _is_different(record: AskedId, live: LiveTransaction) -> bool:
-    is_told = live.state is not None and live.state not in _NEVER_WRITTEN and _is_below(record.record_offset, live.log_end_offset)
+    is_told = live.state is not None and live.state not in _NEVER_WRITTEN and _is_below(record.offset, live.log_end_offset)
     told, written = ((each.state, each.producer_id, each.producer_epoch) for each in (live, record))
     return is_told and told != written
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding
@@ -48,7 +48,7 @@ def metadata_findings(
     """Unclean elections, and what capture.json and copies contradict. Kafka: the meter `UncleanLeaderElectionsPerSec`."""
     for each in partition_assignments:
         if each.is_unclean and each.since_offset is not None:
-            yield found(Finding.UNCLEAN_LEADER_ELECTION, _election(each), each.topic, each.partition)
+            yield found(Finding.UNCLEAN_LEADER_ELECTION, _election(each), each)
     differing = {
         (copy.topic, copy.partition, copy.noted_leader, copy.assigned_leader, copy.leader)
         for copy in coverage
@@ -56,13 +56,13 @@ def metadata_findings(
     }
     for topic, partition, noted, assigned, leader in differing:
         says = f"leader {noted} by capture.json, {assigned} by the metadata log; used: {_or_null(leader)}"
-        yield found(Finding.CAPTURE_JSON_CONTRADICTED, says, topic, partition)
+        yield found(Finding.CAPTURE_JSON_CONTRADICTED, says, topic=topic, partition=partition)
     for says in contradictions:
         yield found(Finding.CAPTURE_JSON_CONTRADICTED, says)
     for copy in coverage:
         if copy.is_deleted:
             says = f"{copy.source} has topic id {copy.topic_id or 'unknown'}"
-            yield found(Finding.COPY_OF_DELETED_TOPIC, says, copy.topic, copy.partition)
+            yield found(Finding.COPY_OF_DELETED_TOPIC, says, copy)
 
 
 def _election(each: ElectedLeader) -> str:
@@ -89,28 +89,12 @@ def highest_producer_id(producer_id_blocks: Sequence[ProducerIdBlock], whole_met
     return None if whole_metadata_ms is None else max((each.last_producer_id for each in producer_id_blocks), default=-1)
 
 
-def never_allocated(
-    producer_id: int,
-    highest: int,
-    topic: str,
-    partition: int,
-    *,
-    is_dated: bool,
-    offset: int | None,
-    transactional_id: str | None = None,
-) -> Iterator[FindingRow]:
-    """The finding about a producer id beyond every block, in a record that is older than the end of the metadata log.
+def never_allocated(at: Any, highest: int, *, is_dated: bool, offset: int | None) -> Iterator[FindingRow]:
+    """The finding about the producer id of a row, if it is beyond every block and older than the end of the metadata log.
 
     A client's time does not prove that. Without a broker's (`is_dated`), the brokers would have to have used up several blocks
     since. Kafka: `ProducerIdManager`.
     """
-    if producer_id > highest + (0 if is_dated else SINCE_THEN):
-        yield found(
-            Finding.PRODUCER_ID_NEVER_ALLOCATED,
-            f"the last producer id that the cluster handed out is {highest}",
-            topic,
-            partition,
-            offset=offset,
-            producer_id=producer_id,
-            transactional_id=transactional_id,
-        )
+    if at.producer_id > highest + (0 if is_dated else SINCE_THEN):
+        says = f"the last producer id that the cluster handed out is {highest}"
+        yield found(Finding.PRODUCER_ID_NEVER_ALLOCATED, says, at, offset=offset)

@@ -31,15 +31,7 @@ def of_markers(markers: Iterable[OddMarker]) -> Iterator[FindingRow]:
     """The finding about each marker, unless a decision explains it: `core.findings.marker_check`."""
     for each in markers:
         if (finding := marker_finding(each.marker)) is not None:
-            yield found(
-                finding,
-                _shown(each),
-                each.topic,
-                each.partition,
-                offset=each.offset,
-                producer_id=each.producer_id,
-                transactional_id=each.transactional_id,
-            )
+            yield found(finding, _shown(each), each)
 
 
 def _shown(each: OddMarker) -> str:
@@ -68,10 +60,7 @@ def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]
         yield found(
             Finding.MARKER_MISSING,
             f"Complete{each.outcome.capitalize()} at {timestamp(each.completed_ms)}, no marker",
-            each.topic,
-            each.partition,
-            producer_id=each.producer_id,
-            transactional_id=each.transactional_id,
+            each,
             # A manual abort repairs a lost ABORT marker, but destroys data after a lost COMMIT marker.
             severity=Severity.WARNING if each.outcome == "ABORT" else None,
         )
@@ -103,15 +92,9 @@ def of_early_writes(writes: Iterable[EarlyWrite]) -> Iterator[FindingRow]:
     for each in writes:
         proof_ms = clock_ms(each.first_timestamp_ms) if each.is_broker_clock else each.stamp_ms
         if proof_ms is not None and proof_ms < each.start_ms:
-            yield found(
-                Finding.WRITTEN_BEFORE_TRANSACTION,
-                f"written before {timestamp(proof_ms)} by the broker's clock; the transaction began at {timestamp(each.began_ms)}",
-                each.topic,
-                each.partition,
-                offset=each.first_offset,
-                producer_id=each.producer_id,
-                transactional_id=each.transactional_id,
-            )
+            began = timestamp(each.began_ms)
+            says = f"written before {timestamp(proof_ms)} by the broker's clock; the transaction began at {began}"
+            yield found(Finding.WRITTEN_BEFORE_TRANSACTION, says, each, offset=each.first_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +130,8 @@ def of_undecided_aborts(markers: Iterable[UndecidedAbort]) -> Iterator[FindingRo
                 Finding.ABORTED_WHILE_ONGOING,
                 f"ended the records from offset {each.first_offset}; the transaction began at {timestamp(each.start_ms)} and is "
                 "Ongoing: stop its application before it commits, so that the coordinator aborts the rest",
-                each.topic,
-                each.partition,
+                each,
                 offset=each.marker_offset,
-                producer_id=each.producer_id,
-                transactional_id=each.transactional_id,
             )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
@@ -118,15 +117,8 @@ def _of_suspect(producer: OddProducer, suspect: Suspect, checks: ProducerChecks)
         origin=append_origin(producer.topic),
         producer_id_expiration_ms=checks.producer_id_expiration_ms,
     )
-    for finding in appended.findings:
-        yield found(
-            finding,
-            f"batch {as_json(suspect.batch)} after {as_json(suspect.before)}{more}",
-            producer.topic,
-            producer.partition,
-            offset=suspect.batch.base_offset,
-            producer_id=producer.producer_id,
-        )
+    shown = f"batch {as_json(suspect.batch)} after {as_json(suspect.before)}{more}"
+    yield from (found(finding, shown, producer, offset=suspect.batch.base_offset) for finding in appended.findings)
 
 
 def _state(stored: StoredState) -> ProducerState:
@@ -157,29 +149,22 @@ def _batch(stored: StoredBatch, producer_id: int) -> RecordBatch:
 
 
 def _of_newest(producer: OddProducer, span: NewestSpan, checks: ProducerChecks) -> Iterator[FindingRow]:
-    place, state = (producer.topic, producer.partition), span.state
-    at = partial(found, topic=producer.topic, partition=producer.partition, producer_id=producer.producer_id)
-    last_ms = clock_ms(state.last_timestamp)
+    state, last_ms = span.state, clock_ms(span.state.last_timestamp)
     if span.is_open and last_ms is not None and last_ms > checks.as_of_ms + checks.clock_tolerance_ms:
-        yield at(Finding.TIMESTAMP_IN_FUTURE, f"last write stamped {last_ms} ms", offset=span.last_offset)
+        yield found(Finding.TIMESTAMP_IN_FUTURE, f"last write stamped {last_ms} ms", producer, offset=span.last_offset)
     start = state.current_txn_first_offset
     if is_unshown(state.last_timestamp) or (start is not None and is_unshown(span.first_timestamp_ms)):
         times = {"last write": state.last_timestamp, "first write": span.first_timestamp_ms}
         offsets = (span.last_offset, state.last_offset, span.marker_offset)
         known = next((offset for offset in offsets if offset is not None), None)
-        yield at(Finding.INVALID_TIMESTAMP, unshown(times), offset=known)
+        yield found(Finding.INVALID_TIMESTAMP, unshown(times), producer, offset=known)
     if checks.highest is not None:
-        yield from never_allocated(
-            producer.producer_id,
-            checks.highest,
-            *place,
-            is_dated=_is_dated(span, checks),
-            offset=span.marker_offset if span.first_offset is None else span.first_offset,
-        )
-    answer = checks.answers.get(place)
+        first = span.marker_offset if span.first_offset is None else span.first_offset
+        yield from never_allocated(producer, checks.highest, is_dated=_is_dated(span, checks), offset=first)
+    answer = checks.answers.get((producer.topic, producer.partition))
     if answer is not None and span.is_open and span.is_start_exact and start is not None:
         yield from of_open_transaction(
-            answer, place, producer.producer_id, start=start, epoch=state.producer_epoch, last_offset=state.last_offset
+            answer, producer, producer.producer_id, start=start, epoch=state.producer_epoch, last_offset=state.last_offset
         )
 
 
@@ -206,11 +191,5 @@ class CorruptBatch:
 def of_corrupt_batches(batches: Iterable[CorruptBatch]) -> Iterator[FindingRow]:
     """A finding for each batch."""
     for each in batches:
-        yield found(
-            Finding.CORRUPT_MESSAGE,
-            f"{each.path} at byte {each.position}: {each.size} bytes",
-            each.topic,
-            each.partition,
-            offset=each.base_offset,
-            producer_id=each.producer_id,
-        )
+        shown = f"{each.path} at byte {each.position}: {each.size} bytes"
+        yield found(Finding.CORRUPT_MESSAGE, shown, each, offset=each.base_offset)

@@ -13,14 +13,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS, AbandonedIds, of_abandoned_ids
+from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS
 from txnlib.core.findings.coordinator_records import (
     ClaimedProducerId,
     LoggedId,
-    OddRecord,
     of_ids,
     of_owners,
-    of_records,
 )
 from txnlib.core.findings.deleted_topics import GoneCopy, TopicAssignment, deleted_partitions
 from txnlib.core.findings.metadata import ProducerIdBlock, highest_producer_id
@@ -35,9 +33,9 @@ _ID: Final = ("transactional_id", "coordinator_partition")
 _ACTIVE: Final = [state.kafka_name for state in ACTIVE_STATES]
 
 
-def record_findings(coordinator_states: DataFrame) -> DataFrame | pa.Table:
-    """Findings about single records, which `coordinator_states` names."""
-    return rows_by_core("findings", coordinator_states.where(F.size("findings") > 0), OddRecord, of_records)
+def odd_records(coordinator_states: DataFrame) -> DataFrame:
+    """The records with findings."""
+    return coordinator_states.where(F.size("findings") > 0)
 
 
 def id_findings(
@@ -60,7 +58,7 @@ def logged_ids(coordinator_states: DataFrame, transaction_max_timeout_ms: int) -
     is_refused = ~timeout.isin(*TWO_PHASE_COMMIT_TIMEOUTS) & ((timeout <= 0) | (timeout > transaction_max_timeout_ms))
     refused = F.max(F.when(is_refused, F.struct("offset", "producer_id", "transaction_timeout_ms"))).alias("refused")
     listed = F.when(F.col("state").isin(_ACTIVE), F.col("partitions"))
-    return last_records(coordinator_states, refused).withColumn("partitions", listed)
+    return last_records(coordinator_states, refused).withColumnRenamed("record_offset", "offset").withColumn("partitions", listed)
 
 
 def owner_findings(
@@ -74,16 +72,11 @@ def owner_findings(
 
 def claimed_producer_ids(producer_id_owners: DataFrame, highest: int | None) -> DataFrame:
     """The producer ids with several owners, and those above the highest that was handed out, if that is known."""
-    claim = F.struct("transactional_id", "coordinator_partition", "last_record_offset", "last_seen")
+    claim = F.struct("producer_id", *_ID, "last_record_offset", "last_seen")
     is_odd = F.size(F.array_distinct("claims.transactional_id")) > 1
     if highest is not None:
         is_odd = is_odd | (F.col("producer_id") > highest)
     return producer_id_owners.groupBy("producer_id").agg(F.collect_list(claim).alias("claims")).where(is_odd)
-
-
-def abandoned_id_findings(coordinator_states: DataFrame, transactional_ids: DataFrame) -> DataFrame | pa.Table:
-    """Findings about applications with transactional ids that were used once and abandoned."""
-    return rows_by_core("findings", abandoned_ids(coordinator_states, transactional_ids), AbandonedIds, of_abandoned_ids)
 
 
 def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -> DataFrame:

@@ -11,19 +11,11 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.differing_copies import (
-    ComparedBatch,
-    ComparedRecord,
-    DifferingBatches,
-    DifferingRecords,
-    of_copies,
-)
+from txnlib.core.findings.differing_copies import ComparedBatch, ComparedRecord
 from txnlib.spark.batch_runs import batch_hash, single_batches
-from txnlib.spark.core_rows import rows_by_core
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
 from txnlib.spark.offset_buckets import bucket_of
@@ -33,25 +25,11 @@ COMPARED: Final = tuple(field.name for field in fields(ComparedBatch))
 _COMPARED_RECORD: Final = tuple(field.name for field in fields(ComparedRecord))
 
 
-def copy_findings(record_batches: DataFrame, coverage: DataFrame) -> DataFrame | pa.Table:
-    """Findings about partitions whose copies have different batches at one offset, by their headers.
-
-    A batch counts only below the high watermark of its own copy, if that is known: batches above it may still be truncated. A batch
-    that only one copy has is no disagreement, because copies begin, end and are compacted independently.
-    """
-    return rows_by_core("findings", differing_batches(record_batches, coverage), DifferingBatches, of_copies)
-
-
-def record_copy_findings(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame | pa.Table:
-    """Findings about coordinator partitions with copies that have different records at one offset and leader epoch.
+def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
+    """The first offset of each coordinator partition at which its copies have different records of one leader epoch.
 
     They are of different logs. Records are compared by what is decoded.
     """
-    return rows_by_core("findings", differing_records(transaction_log, coverage), DifferingRecords, of_copies)
-
-
-def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
-    """The first such offset of each coordinator partition."""
     records = (
         transaction_log.where(F.col("coordinator_epoch").isNotNull() & (F.col("offset") >= 0))
         .join(broadcast(_living(coverage).select(*COPY)), on=list(COPY), how="left_semi")
@@ -61,7 +39,11 @@ def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFr
 
 
 def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
-    """The first such offset of each partition."""
+    """The first offset of each partition at which its copies have different batches, by their headers.
+
+    A batch counts only below the high watermark of its own copy, if that is known: batches above it may still be truncated. A batch
+    that only one copy has is no disagreement, because copies begin, end and are compacted independently.
+    """
     rows = _comparable(record_batches, coverage)
     prints = rows.groupBy(*COPY, "bucket").agg(F.bit_xor("hash").alias("print"))
     differing = prints.groupBy(*TOPIC_PARTITION, "bucket").agg(F.min("print").alias("least"), F.max("print").alias("most"))

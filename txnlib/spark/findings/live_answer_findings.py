@@ -88,4 +88,4 @@ def asked_ids(coordinator_states: DataFrame, live_transactions: Sequence[LiveTra
     asked = broadcast(local_rows(coordinator_states.sparkSession, names, "transactional_id string"))
     records = coordinator_states.join(asked, on="transactional_id", how="left_semi")
     last = last_records(records, F.collect_set("producer_id").alias("producer_ids"))
-    return selected_rows(last, AskedId)
+    return selected_rows(last.withColumnRenamed("record_offset", "offset"), AskedId)

@@ -7,26 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.odd_markers import (
-    EarlyWrite,
-    OddMarker,
-    UndecidedAbort,
-    UnmarkedPartition,
-    of_early_writes,
-    of_markers,
-    of_undecided_aborts,
-    of_unmarked,
-)
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
 from txnlib.spark.coordinators.clock_differences import clock
-from txnlib.spark.coordinators.lost_markers import lost_markers
 from txnlib.spark.coordinators.transaction_markers import agrees, markers_of
-from txnlib.spark.core_rows import rows_by_core
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
@@ -35,31 +22,6 @@ from txnlib.spark.schemas import TOPIC_PARTITION
 _PRODUCER: Final = ("producer_id", *TOPIC_PARTITION)
 #: Maximum number of writes before their transaction to check per partition.
 _SUSPECTS_OF_PARTITION: Final = 100
-
-
-def marker_findings(
-    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
-) -> DataFrame | pa.Table:
-    """Findings about markers that may not be those of a decision."""
-    odd = odd_markers(transactions, producer_spans, coordinator_states, coverage)
-    return rows_by_core("findings", odd, OddMarker, of_markers)
-
-
-def unmarked_findings(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame | pa.Table:
-    """Findings about partitions of completed transactions without a marker."""
-    unmarked = lost_markers(transactions, producer_spans, coverage)
-    return rows_by_core("findings", unmarked, UnmarkedPartition, of_unmarked)
-
-
-def early_write_findings(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame | pa.Table:
-    """Findings about records that are older than the transaction that ended them."""
-    return rows_by_core("findings", early_writes(transactions, producer_spans), EarlyWrite, of_early_writes)
-
-
-def undecided_abort_findings(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame | pa.Table:
-    """Findings about ABORT markers inside transactions that are still Ongoing."""
-    undecided = undecided_aborts(transactions, producer_spans, coverage)
-    return rows_by_core("findings", undecided, UndecidedAbort, of_undecided_aborts)
 
 
 def _clocks(transactions: DataFrame) -> DataFrame:

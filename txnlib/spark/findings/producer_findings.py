@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS, AbandonedProducers, of_abandoned_producers
+from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS
 from txnlib.core.findings.live_answers import AnsweredCopy, LiveProducer, answers_of
 from txnlib.core.findings.metadata import ProducerIdBlock, highest_producer_id
 from txnlib.core.findings.producer_batches import (
@@ -22,7 +22,6 @@ from txnlib.core.findings.producer_batches import (
     NewestSpan,
     OddProducer,
     ProducerChecks,
-    of_corrupt_batches,
     of_producers,
 )
 from txnlib.spark.core_rows import columns_read, rows_by_core
@@ -92,11 +91,6 @@ def _may_be_odd(checks: ProducerChecks) -> Column:
     return is_odd | (is_open & F.col("is_answered")) if checks.answers else is_odd
 
 
-def abandoned_producer_findings(producer_spans: DataFrame) -> DataFrame | pa.Table:
-    """Findings about partitions with producer ids that were used once and abandoned."""
-    return rows_by_core("findings", abandoned_producers(producer_spans), AbandonedProducers, of_abandoned_producers)
-
-
 def abandoned_producers(producer_spans: DataFrame) -> DataFrame:
     """The partitions with such producer ids: outside of transactions, with one batch, of epoch 0, from sequence 0 on."""
     state = F.col("state")
@@ -122,8 +116,7 @@ def abandoned_producers(producer_spans: DataFrame) -> DataFrame:
     )
 
 
-def corrupt_batch_findings(checked_batches: DataFrame) -> DataFrame | pa.Table:
-    """Findings about batches whose CRC does not match."""
+def corrupt_batches(checked_batches: DataFrame) -> DataFrame:
+    """The batches whose CRC does not match."""
     corrupt = checked_batches.where(~F.col("is_crc_valid"))
-    distinct = corrupt.select(*columns_read(CorruptBatch, corrupt.columns)).distinct()
-    return rows_by_core("findings", distinct, CorruptBatch, of_corrupt_batches)
+    return corrupt.select(*columns_read(CorruptBatch, corrupt.columns)).distinct()

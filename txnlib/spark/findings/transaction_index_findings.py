@@ -5,30 +5,14 @@ Only judged copies without damage are compared, because damage and compaction re
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.differing_copies import IndexedAbort, UnindexedAbort, of_indexed, of_unindexed
-from txnlib.spark.core_rows import rows_by_core
 from txnlib.spark.coverage.sound_copies import sound_copies
 from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 _ABORT = (*TOPIC_PARTITION, "producer_id", "marker_offset")
-
-
-def unindexed_abort_findings(
-    producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame
-) -> DataFrame | pa.Table:
-    """Findings about aborts that are only in the log."""
-    unindexed = unindexed_aborts(producer_spans, aborted_transactions, coverage)
-    return rows_by_core("findings", unindexed, UnindexedAbort, of_unindexed)
-
-
-def indexed_abort_findings(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame | pa.Table:
-    """Findings about aborts that are only in the index."""
-    return rows_by_core("findings", lost_aborts(producer_spans, aborted_transactions, coverage), IndexedAbort, of_indexed)
 
 
 def _index(aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
