@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
+from txnlib.spark.local_rows import local_relation
+from txnlib.spark.schemas import TABLES
 
 
 class Kind(Enum):
@@ -51,3 +55,9 @@ def test_a_field_without_a_column_is_refused() -> None:
         columns_read(Copy, ["topic", "truncated", "status"])
     with pytest.raises(ValueError, match="leader_epoch"):
         arrow_rows("quarantine", [Truncated(1, 2)])
+
+
+def test_rows_of_several_parts_are_all_in_the_frame(spark: SparkSession) -> None:
+    none, some = arrow_rows("coverage", []), arrow_rows("coverage", COPIES)
+    rows = pa.concat_tables([none, some, none, some])
+    assert local_relation(spark, rows, TABLES["coverage"]).toArrow()["topic"].to_pylist() == ["a", "b", "a", "b"]

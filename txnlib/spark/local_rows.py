@@ -62,7 +62,8 @@ def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> D
     """
     if rows.num_rows == 0:  # createDataFrame refuses columns without chunks
         rows = pa.Table.from_arrays([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
-    return spark.createDataFrame(rows, schema).coalesce(1)
+    # After an empty chunk it would lose the rows of all others, without a word (seen with Spark 4.2).
+    return spark.createDataFrame(rows.combine_chunks(), schema).coalesce(1)
 
 
 def settled(frame: DataFrame) -> DataFrame:
