@@ -1,4 +1,4 @@
-"""Findings about ids that are used once and abandoned."""
+"""The ids that are used once and abandoned, as Spark counts them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import pytest
 from tests.support.frames import frame
 from tests.support.log_notation import TS
 from txnlib.core.findings.abandoned_ids import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
-from txnlib.spark.findings.abandoned_id_findings import abandoned_id_findings
-from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS
+from txnlib.spark.findings.coordinator_findings import abandoned_ids
+from txnlib.spark.findings.producer_findings import abandoned_producers
+from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS, TRANSACTIONAL_IDS
 
 HOUR = LEFT_BEHIND_AFTER_MS
 ONCE = ("Empty", "Ongoing", "PrepareCommit", "CompleteCommit")
@@ -62,23 +63,29 @@ def spans():
 
 
 @pytest.fixture(scope="module")
-def found(spark):
-    own = (r"(?P<application>.+)-\d+",)
-    return abandoned_id_findings(
-        frame(spark, COORDINATOR_STATES, *records()), frame(spark, PRODUCER_SPANS, *spans()), own
-    ).collect()
+def left(spark):
+    """Application -> its row."""
+    ids = {record["transactional_id"] for record in records()}
+    owned = [{"transactional_id": id_, "coordinator_partition": 0, "application": id_.rpartition("-")[0]} for id_ in ids]
+    rows = abandoned_ids(frame(spark, COORDINATOR_STATES, *records()), frame(spark, TRANSACTIONAL_IDS, *owned)).collect()
+    return {row["application"]: row for row in rows}
 
 
-def test_only_ids_that_were_used_once_and_replaced_are_left_behind(found):
-    named = {row["transactional_id"].rpartition("-")[0]: row for row in found if row["transactional_id"] is not None}
-    assert {app: row["severity"] for app, row in named.items()} == {"churn": "WARNING", "unused": "INFO", "expired": "WARNING"}
+def test_only_ids_that_were_used_once_and_replaced_are_left_behind(left):
+    assert {app: row["count"] for app, row in left.items()} == {
+        "churn": MANY_TRANSACTIONAL_IDS,
+        "unused": MANY_TRANSACTIONAL_IDS - 1,
+        "few": MANY_TRANSACTIONAL_IDS // FEW - 1,
+        "expired": MANY_TRANSACTIONAL_IDS,
+    }
     newest = MANY_TRANSACTIONAL_IDS - 1
-    assert (named["churn"]["transactional_id"], named["churn"]["offset"]) == (f"churn-{newest}", newest * 10 + 3)
-    assert named["churn"]["evidence"].startswith(f"{MANY_TRANSACTIONAL_IDS} transactional ids of application churn")
+    assert (left["churn"]["transactional_id"], left["churn"]["offset"]) == (f"churn-{newest}", newest * 10 + 3)
+    assert (left["churn"]["from_ms"], left["churn"]["to_ms"]) == (TS, TS + newest * HOUR)
 
 
-def test_only_producer_ids_with_one_batch_ever_are_left_behind(found):
-    rows = {row["partition"]: row for row in found if row["topic"] == "orders"}
-    assert {partition: row["severity"] for partition, row in rows.items()} == {0: "WARNING"}
-    assert rows[0]["producer_id"] == MANY_PRODUCER_IDS - 1
-    assert rows[0]["evidence"].startswith(f"{MANY_PRODUCER_IDS} producer ids")
+def test_only_producer_ids_with_one_batch_ever_are_left_behind(spark):
+    rows = {row["partition"]: row for row in abandoned_producers(frame(spark, PRODUCER_SPANS, *spans())).collect()}
+    assert {partition: row["count"] for partition, row in rows.items()} == {0: MANY_PRODUCER_IDS, 1: MANY_PRODUCER_IDS // FEW - 1}
+    newest = MANY_PRODUCER_IDS - 1
+    assert (rows[0]["producer_id"], rows[0]["offset"]) == (newest, newest)
+    assert (rows[0]["from_ms"], rows[0]["to_ms"]) == (TS, TS + newest * HOUR)

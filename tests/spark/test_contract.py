@@ -9,26 +9,24 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tests.support.frames import assert_rows, empty
 from txnlib.core.verdicts.evidence import Thresholds
-from txnlib.readers import arrow_schemas
-from txnlib.spark import coordinators, coverage, findings, metadata, producers, reports
+from txnlib.pipeline.tables import AUDIT
+from txnlib.spark import coordinators, coverage, metadata, producers, reports
 from txnlib.spark.coverage.answers import PARTITION_NOTES
 from txnlib.spark.schemas import TABLES, conform
 
-PACKAGES = (metadata, coverage, producers, coordinators, findings, reports)
+PACKAGES = (metadata, coverage, producers, coordinators, reports)
 #: Table -> the function of its name among the public names of a package.
 TRANSFORMS = {name: getattr(package, name) for package in PACKAGES for name in package.__all__ if name in TABLES}
 SETTINGS = {
     "as_of_ms": 0,
     "in_doubt_after_ms": 900_000,
     "producer_id_expiration_ms": 86_400_000,
-    "coordinator_partitions": 50,
     "transaction_max_timeout_ms": 900_000,
     "thresholds": Thresholds(as_of_ms=0),
     "kafka_version": None,
     "application_patterns": (),
     "transaction_version": None,
     "coordinator_partitions_basis": "GIVEN",
-    "clock_tolerance_ms": 300_000,
     "is_any_damaged": True,
     "is_metadata_confirmed": True,
     "hides_elections": False,
@@ -36,7 +34,6 @@ SETTINGS = {
     "metadata_basis": None,
     "metadata_reach_ms": 0,
     "whole_metadata_ms": 0,
-    "contradictions": (),
 }
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
@@ -66,10 +63,8 @@ def test_a_transform_returns_its_table_and_nothing_from_nothing(spark, name):
     assert_rows(actual, [])
 
 
-def test_every_table_is_read_or_has_a_transform():
-    # What readers yield of `metadata_log` is also transformed: which records count is known only when all are read.
-    read = {"audit_runs", *arrow_schemas.TABLES} & set(TABLES)
-    assert set(TABLES) - set(TRANSFORMS) == read - {"metadata_log"}
+def test_every_table_has_a_step():
+    assert set(TABLES) - {step.name for step in AUDIT} == {"audit_runs"}
 
 
 def shape(schema):

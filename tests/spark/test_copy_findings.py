@@ -7,11 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tests.support.frames import assert_rows, batch_row, empty, frame
+from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
+from txnlib.core.findings.differing_copies import DifferingBatches, DifferingRecords, of_copies, of_record_copies
 from txnlib.readers import arrow_schemas
-from txnlib.spark.findings.copy_findings import copy_findings
-from txnlib.spark.schemas import COVERAGE, RECORD_BATCHES, TRANSACTION_LOG
+from txnlib.spark.core_rows import selected_rows
+from txnlib.spark.findings.copy_findings import differing_batches, differing_records
+from txnlib.spark.schemas import COVERAGE, TRANSACTION_LOG
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
 LOG = [replace(batch, partition_leader_epoch=3) for batch in _LOG]
@@ -24,7 +26,8 @@ def found(spark, copies, high_watermarks=None):
     marks = high_watermarks or {}
     known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
     coverage = frame(spark, COVERAGE, *known)
-    return copy_findings(batches, empty(spark, TRANSACTION_LOG), coverage).select("name", "offset", "evidence")
+    differing = selected_rows(differing_batches(batches, coverage), DifferingBatches)
+    return [(row.name, row.offset, row.evidence) for row in of_copies(differing)]
 
 
 @pytest.mark.parametrize(
@@ -41,35 +44,35 @@ def found(spark, copies, high_watermarks=None):
 )
 def test_a_batch_that_differs_in_one_copy_is_found_with_both_records(spark, at, changed):
     other = [*LOG[:at], replace(LOG[at], **changed), *LOG[at + 1 :]]
-    ((name, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other}).collect()
+    ((name, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other})
     assert (name, offset) == ("COPIES_DISAGREE", LOG[at].base_offset)
     assert "raw:1 {" in evidence
     assert "raw:2 {" in evidence
 
 
 def test_what_only_one_copy_has_is_no_disagreement(spark):
-    assert_rows(found(spark, {"raw:1": LOG, "raw:2": LOG[1:3], "raw:3": LOG}), [])
+    assert found(spark, {"raw:1": LOG, "raw:2": LOG[1:3], "raw:3": LOG}) == []
 
 
 def test_what_a_copy_has_above_its_own_high_watermark_may_be_truncated_yet(spark):
     other = [*LOG[:-1], replace(LOG[-1], producer_id=9)]
-    assert_rows(found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9000}), [])
-    assert found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9001}).count() == 1
+    assert found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9000}) == []
+    assert len(found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9001})) == 1
 
 
 def test_what_a_tool_does_not_print_contradicts_nothing(spark):
-    assert_rows(found(spark, {"raw:1": LOG, "text:1": [replace(batch, partition_leader_epoch=None) for batch in LOG]}), [])
+    assert found(spark, {"raw:1": LOG, "text:1": [replace(batch, partition_leader_epoch=None) for batch in LOG]}) == []
 
 
 def test_a_partition_is_one_finding_however_much_differs(spark):
     other = [replace(batch, partition_leader_epoch=7) for batch in LOG]
-    ((_, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other}).collect()
+    ((_, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other})
     assert offset == 0
     assert evidence.endswith("; and 4 more offsets")
 
 
 def test_one_copy_has_nothing_to_disagree_with(spark):
-    assert_rows(found(spark, {"raw:1": LOG}), [])
+    assert found(spark, {"raw:1": LOG}) == []
 
 
 # Records of coordinators are compared by what is decoded.
@@ -107,13 +110,15 @@ RECORD = {
 def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark, changed, differs):
     copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b"} | changed]
     coverage = frame(spark, COVERAGE, *[{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies])
-    rows = copy_findings(empty(spark, RECORD_BATCHES), frame(spark, TRANSACTION_LOG, *copies), coverage).collect()
-    assert [(row["name"], row["partition"], row["offset"]) for row in rows] == [("COPIES_DISAGREE", 3, 7)] * differs
-    assert all("raw:1 {" in row["evidence"] and "raw:2 {" in row["evidence"] for row in rows)
+    rows = list(
+        of_record_copies(selected_rows(differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage), DifferingRecords))
+    )
+    assert [(row.name, row.partition, row.offset) for row in rows] == [("COPIES_DISAGREE", 3, 7)] * differs
+    assert all("raw:1 {" in row.evidence and "raw:2 {" in row.evidence for row in rows)
 
 
 def test_copies_of_a_deleted_topic_contradict_nothing(spark):
     copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b", "state": "Empty"}]
     known = [{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies]
     coverage = frame(spark, COVERAGE, known[0], known[1] | {"is_deleted": True})
-    assert_rows(copy_findings(empty(spark, RECORD_BATCHES), frame(spark, TRANSACTION_LOG, *copies), coverage), [])
+    assert differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage).isEmpty()

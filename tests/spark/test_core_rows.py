@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.spark.core_rows import answers, arrow_rows, columns_read, rows_of, typed_rows
+from txnlib.spark.local_rows import local_relation
+from txnlib.spark.schemas import TABLES
 
 
 class Kind(Enum):
@@ -85,3 +88,9 @@ def test_of_a_wide_table_only_the_columns_of_the_class_are_read(spark):
     rows = arrow_rows("coverage", COPIES)
     assert rows_of(rows, Copy) == COPIES
     assert sorted(rows_of(spark.createDataFrame(rows), Copy), key=lambda copy: copy.topic) == COPIES
+
+
+def test_rows_of_several_parts_are_all_in_the_frame(spark: SparkSession) -> None:
+    none, some = arrow_rows("coverage", []), arrow_rows("coverage", COPIES)
+    rows = pa.concat_tables([none, some, none, some])
+    assert local_relation(spark, rows, TABLES["coverage"]).toArrow()["topic"].to_pylist() == ["a", "b", "a", "b"]

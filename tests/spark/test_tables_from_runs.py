@@ -14,13 +14,13 @@ from tests.support.run_logs import RandomLog, read_in_parts, read_rows
 from txnlib.readers import arrow_schemas, batch_runs
 from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.coverage.contradicted_batches import epochs_of_segments
-from txnlib.spark.findings.copy_findings import copy_findings
+from txnlib.spark.findings.copy_findings import differing_batches
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.producer_spans import open_spans, producer_spans
 from txnlib.spark.reports.dossiers import stamps_around
 from txnlib.spark.reports.read_ends import read_ends
 from txnlib.spark.reports.unstable_ranges import unstable_batches
-from txnlib.spark.schemas import COVERAGE, PRODUCER, PRODUCER_SNAPSHOTS, SEGMENTS, TOPIC_PARTITION, TRANSACTION_LOG
+from txnlib.spark.schemas import COVERAGE, PRODUCER, PRODUCER_SNAPSHOTS, SEGMENTS, TOPIC_PARTITION
 
 LOGS = 60
 KEPT = ("topic", "partition", "source")
@@ -162,8 +162,7 @@ def _segments():
 
 
 def test_copy_findings_are_the_same(both, coverage):
-    none = empty(coverage.sparkSession, TRANSACTION_LOG)
-    found = {key: copy_findings(rows, none, coverage) for key, rows in both.items()}
+    found = {key: differing_batches(rows, coverage) for key, rows in both.items()}
     assert found[False].count() > 3
     assert_same(found[True], found[False])
 

@@ -13,11 +13,23 @@ from pyspark.sql import functions as F
 from tests.spark.test_producer_spans import coverage
 from tests.support.frames import assert_rows, empty, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
+from txnlib.core.findings.odd_markers import (
+    EarlyWrite,
+    OddMarker,
+    UndecidedAbort,
+    UnmarkedPartition,
+    of_early_writes,
+    of_markers,
+    of_undecided_aborts,
+    of_unmarked,
+)
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.coordinators.lost_markers import lost_markers
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
-from txnlib.spark.findings.findings import of_owners
-from txnlib.spark.findings.marker_findings import marker_findings
+from txnlib.spark.core_rows import selected_rows
+from txnlib.spark.findings.coordinator_findings import owner_findings
+from txnlib.spark.findings.marker_findings import early_writes, odd_markers, undecided_aborts
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import CLUSTER_SETTINGS, COVERAGE, PRODUCER_SNAPSHOTS
 
@@ -110,7 +122,14 @@ def told(spark):
     states = coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)).cache()
     spans = spans.cache()
     found = transactions(states, spans, one_broker(spark, logs), empty(spark, CLUSTER_SETTINGS)).cache()
-    return found.collect(), marker_findings(found, spans, states, whole(spark, logs)).collect()
+    copies = whole(spark, logs)
+    odd = [
+        *of_markers(selected_rows(odd_markers(found, spans, states, copies), OddMarker)),
+        *of_unmarked(selected_rows(lost_markers(found, spans, copies), UnmarkedPartition)),
+        *of_early_writes(selected_rows(early_writes(found, spans), EarlyWrite)),
+        *of_undecided_aborts(selected_rows(undecided_aborts(found, spans, copies), UndecidedAbort)),
+    ]
+    return found.collect(), odd
 
 
 def whole(spark, logs):
@@ -137,7 +156,7 @@ def both(spark):
 
 def of(both, name):
     rows = sorted((row for row in both[0] if row["transactional_id"] == name), key=lambda row: row["first_record_offset"])
-    return rows, sorted((row["name"], row["offset"]) for row in both[1] if row["transactional_id"] == name)
+    return rows, sorted((row.name, row.offset) for row in both[1] if row.transactional_id == name)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +217,9 @@ CLAIMS = [("one", 7), ("two", 7), ("three", 8), ("three", 9)]
 
 def test_M22_two_ids_with_one_producer_id_are_named(spark):
     rows = [transaction_log_row(rec("E", pid, 0, id=name), 0, offset, TS) for offset, (name, pid) in enumerate(CLAIMS)]
-    found = of_owners(producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE))))
-    assert_rows(found, [("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")], "name", "producer_id", "evidence")
+    owners = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)))
+    (found,) = owner_findings(owners, [], whole_metadata_ms=None).to_pylist()
+    assert (found["name"], found["producer_id"], found["evidence"]) == ("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")
 
 
 #: id -> its records: (state, producer id, epoch); None is a tombstone.

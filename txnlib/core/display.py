@@ -32,6 +32,12 @@ def utc_time(ms: int | None) -> str:
     return "-" if ms is None else instant(ms).replace("T", " ")
 
 
+def timestamp(ms: int) -> str:
+    """2026-11-21 07:46:12.5, as Spark shows a TIMESTAMP in UTC. Raises an error for a time outside of the calendar."""
+    whole = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{whole}.{ms % 1000:03}".rstrip("0") if ms % 1000 else whole
+
+
 def size(count: int | None) -> str:
     """Bytes in KiB, MiB, GiB."""
     if count is None:

@@ -6,9 +6,10 @@ small machine does four at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
 from typing import Any, Final, get_args, get_origin, get_type_hints
@@ -23,7 +24,8 @@ from txnlib.pipeline.given_rows import Given
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
-from txnlib.spark.core_rows import answers, arrow_rows, columns_read, rows_of, typed_rows
+from txnlib.spark.core_rows import answers, arrow_rows, columns_read, rows_by_core, rows_of, typed_rows
+from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES
 
 #: Steps at a time: enough to keep two cores busy while commits wait for the file system.
@@ -51,15 +53,17 @@ class Decision:
 Step = Table | Decision
 
 
-def table_of(transform: Callable[..., Any], *, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]) -> Table:
+def table_of(
+    transform: Callable[..., Any], *, name: str | None = None, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]
+) -> Table:
     """The table of the transform's name. Each parameter gets the table of its name, or else the setting of its name.
 
     Its type says how it gets a table: as DataFrame, or, if the table grows with the cluster, as rows in the driver
     (`Sequence[Copy]`, where Copy is a dataclass of the columns that are needed). It returns a frame, or rows as dataclasses.
     `arguments`: what parameters get instead; for a sequence, the rows of a frame; for a function, what a transform answers to rows
-    of questions (`core_rows.answers`). `after`: other steps to wait for.
+    of questions (`core_rows.answers`). `name`: of a table that several transforms make. `after`: other steps to wait for.
     """
-    hints, names = get_type_hints(transform), signature(transform).parameters.keys()
+    hints, names, table = get_type_hints(transform), signature(transform).parameters.keys(), name or transform.__name__
     kinds = {name: get_args(hints[name])[0] for name in names if get_origin(hints[name]) is Sequence}
     reads = tuple(name for name in names if name in TABLES and name not in arguments)
     also = (name for given in arguments.values() if isinstance(given, Given) for name in given.reads)
@@ -76,9 +80,32 @@ def table_of(transform: Callable[..., Any], *, after: tuple[str, ...] = (), **ar
 
     def made(run: Run) -> DataFrame | pa.Table:
         rows = transform(**{name: argument(run, name) for name in names})
-        return rows if isinstance(rows, DataFrame) else arrow_rows(transform.__name__, rows)
+        return rows if isinstance(rows, DataFrame | pa.Table) else arrow_rows(table, rows)
 
-    return Table(transform.__name__, tuple(dict.fromkeys((*reads, *also, *after))), made)
+    return Table(table, tuple(dict.fromkeys((*reads, *also, *after))), made)
+
+
+def of_selected(name: str, select: Callable[..., DataFrame], judge: Callable[[Iterable[Any]], Iterable[object]]) -> Table:
+    """A table of which a function of the core makes the rows, each from one that Spark selects.
+
+    These are dataclasses, which the type of the function's only parameter names: `Iterable[OddMarker]`. See `table_of`.
+    """
+    ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
+    selected = table_of(select)
+    return Table(name, selected.reads, lambda run: rows_by_core(name, selected.transform(run), of, judge))
+
+
+def of_parts(*parts: Table, after: tuple[str, ...] = ()) -> Table:
+    """The table that all parts are of, with the rows of each."""
+    (name,) = {part.name for part in parts}
+
+    def made(run: Run) -> DataFrame | pa.Table:
+        rows = [part.transform(run) for part in parts]
+        few = pa.concat_tables([each for each in rows if isinstance(each, pa.Table)])
+        many = [each for each in rows if isinstance(each, DataFrame)]
+        return reduce(DataFrame.union, many, local_relation(run.spark, few, TABLES[name])) if many else few
+
+    return Table(name, tuple(dict.fromkeys([*(read for part in parts for read in part.reads), *after])), made)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.metadata import metadata_findings
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.metadata import broker_sessions, cluster_settings, partition_assignments, producer_id_blocks
@@ -42,17 +43,17 @@ from txnlib.pipeline.given_rows import (
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Decision, Step, Table, table_of
+from txnlib.pipeline.scheduler import Decision, Step, Table, of_parts, of_selected, table_of
 from txnlib.readers.capture import Capture, topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE
+from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coverage import coverage, quarantine
 from txnlib.spark.coverage.coverage import lowered
 from txnlib.spark.coverage.leaders import leaders
-from txnlib.spark.findings import findings
 from txnlib.spark.local_rows import local_rows, no_rows
 from txnlib.spark.metadata_log import effective, metadata_log
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
@@ -240,6 +241,12 @@ def _lower_coverage(run: Run) -> None:
         run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
 
 
+FINDINGS: Final = of_parts(
+    *[table_of(part, name="findings") for part in (metadata_findings, *findings.OTHERS)],
+    *[of_selected("findings", select, judge) for select, judge in findings.RULES],
+    after=("infer_settings", "lower_coverage"),
+)
+
 RECONSTRUCT: Final[tuple[Step, ...]] = (
     FIND_APPENDED_PARTITIONS,
     _new_rows(table_of(producer_spans, after=("find_appended_partitions",))),  # first, because it takes longest
@@ -250,7 +257,7 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
     table_of(quarantine, is_any_damaged=_is_any_damaged, after=("coverage",)),
     table_of(producer_id_owners),
     table_of(transactions),
-    table_of(findings, after=("infer_settings", "lower_coverage")),
+    FINDINGS,
     _new_rows(table_of(partition_transactions, after=("find_appended_partitions",))),
     table_of(producer_states),
     table_of(transactional_ids),

@@ -6,7 +6,7 @@ function reads or writes. In the core, time is in epoch ms: the field of a TIMES
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar, cast, get_args
@@ -18,12 +18,16 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Array, Column, Scalar, Struct, Type
 from txnlib.readers.arrow_schemas import commented_schema
-from txnlib.spark.local_rows import arrow_schema, local_relation
+from txnlib.spark.local_rows import arrow_schema, local_relation, relaxed
+from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.schemas import TABLES
 from txnlib.spark.typed_rows import plain, reader_of, struct_of
 
 Typed = TypeVar("Typed")
 
 MS: Final = "_ms"
+#: Most rows of a log table's selection that the driver hands to the core, at some 20 µs each.
+MOST_ON_DRIVER: Final = 20_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -105,6 +109,41 @@ def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
         for column in columns
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def selected_rows(selected: DataFrame, of: Callable[..., Typed]) -> list[Typed]:
+    """The rows of a frame as dataclasses. Only for few rows."""
+    return typed_rows(_read_by(of, selected).toArrow(), of)
+
+
+def rows_by_core(
+    name: str,
+    selected: DataFrame,
+    of: Callable[..., Typed],
+    make: Callable[[Iterable[Typed]], Iterable[object]],
+    *,
+    most_on_driver: int = MOST_ON_DRIVER,
+) -> pa.Table | DataFrame:
+    """Rows of a table that a function of the core makes from what Spark selected: on the driver, or in tasks if that is much.
+
+    So `make` may not compare rows with each other. `most_on_driver`: above it, tasks do it.
+    """
+    selected = _read_by(of, selected)
+    rows = selected.limit(most_on_driver + 1).toArrow()
+    if rows.num_rows <= most_on_driver:
+        return arrow_rows(name, make(typed_rows(rows, of)))
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
+        for batch in batches:
+            yield from arrow_rows(name, make(typed_rows(pa.Table.from_batches([batch]), of))).to_batches()
+
+    return selected.mapInArrow(made, TABLES[name])
+
+
+def _read_by(of: Any, selected: DataFrame) -> DataFrame:
+    """The columns of a frame that a dataclass reads."""
+    return relaxed(selected.select(*columns_read(of, selected.columns)))
 
 
 def _getters(columns: Sequence[Column], of: Any) -> Mapping[str, Callable[[Any], Any]]:

@@ -17,12 +17,8 @@ from txnlib.core.findings.application import application_of as application_in
 from txnlib.core.findings.application import compiled
 from txnlib.core.findings.ended_by import Ending
 from txnlib.core.findings.ended_by import ended_by as by_records
-from txnlib.core.findings.marker_check import Decision, Marker
-from txnlib.core.findings.marker_check import marker_finding as finding_of_marker
 from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.coordinator_partition import partition_for
-from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
-from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
 from txnlib.core.verdicts.copies import KNOWN_BY
@@ -95,44 +91,6 @@ def application_of(own_patterns: tuple[str, ...]) -> Any:
 
 
 @lru_cache
-def batch_findings() -> Any:
-    """UDF (topic, before, batch, producer_id, expiration) -> names of the findings about the batch."""
-
-    def findings(topic: str, before: Row, batch: Row, producer_id: int, expiration_ms: int) -> list[str]:
-        appended = append(
-            _state(before),
-            _batch(batch, producer_id),
-            origin=append_origin(topic),
-            producer_id_expiration_ms=expiration_ms,
-        )
-        return [finding.name for finding in appended.findings]
-
-    return _udf(findings, ArrayType(StringType()))
-
-
-def _state(row: Row) -> ProducerState:
-    return ProducerState(**row.asDict())
-
-
-def _batch(row: Row, producer_id: int) -> RecordBatch:
-    marker = None
-    if row["is_marker"]:
-        control_type = None if row["control_type"] is None else ControlType[row["control_type"]]
-        marker = EndTxnMarker(control_type, row["coordinator_epoch"])
-    return RecordBatch(
-        base_offset=row["base_offset"],
-        last_offset=row["last_offset"],
-        producer_id=producer_id,
-        producer_epoch=row["producer_epoch"],
-        base_sequence=row["base_sequence"],
-        max_timestamp=row["max_timestamp_ms"],
-        is_transactional=row["is_transactional"],
-        is_control=row["is_marker"],
-        marker=marker,
-    )
-
-
-@lru_cache
 def transition_findings() -> Any:
     """UDF (before, after, is_consecutive) -> names of the findings about a coordinator record, or about the step to it."""
 
@@ -173,16 +131,3 @@ def ended_by() -> Any:
         return by_records(Ending(**ending.asDict())).value
 
     return _udf(decided, StringType())
-
-
-@lru_cache
-def marker_finding() -> Any:
-    """UDF (the fields of `core.findings.marker_check.Marker`) -> name of the finding about the marker, or null."""
-
-    def finding(row: Row) -> str | None:
-        fields = row.asDict()
-        beside = {side: None if fields[side] is None else Decision(**fields[side].asDict()) for side in ("before", "after")}
-        found = finding_of_marker(Marker(**{**fields, **beside}))
-        return None if found is None else found.name
-
-    return _udf(finding, StringType())

@@ -62,7 +62,8 @@ def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> D
     """
     if rows.num_rows == 0:  # createDataFrame refuses columns without chunks
         rows = pa.Table.from_arrays([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
-    return spark.createDataFrame(rows, schema).coalesce(1)
+    # After an empty chunk it would lose the rows of all others, without a word (seen with Spark 4.2).
+    return spark.createDataFrame(rows.combine_chunks(), schema).coalesce(1)
 
 
 def settled(frame: DataFrame) -> DataFrame:
@@ -73,12 +74,12 @@ def settled(frame: DataFrame) -> DataFrame:
     """
     if setting(frame.sparkSession, CODEGEN) != INTERPRETED:
         return frame
-    relaxed = _relaxed(frame)
-    rows = collect(relaxed)
-    return frame if rows is None else local_relation(frame.sparkSession, rows, relaxed.schema)
+    nullable = relaxed(frame)
+    rows = collect(nullable)
+    return frame if rows is None else local_relation(frame.sparkSession, rows, nullable.schema)
 
 
-def _relaxed(frame: DataFrame) -> DataFrame:
+def relaxed(frame: DataFrame) -> DataFrame:
     """The frame, where every part of a value may be NULL.
 
     Arrow refuses a struct that is NULL if one of its fields must not be, as those of an outer join may be.

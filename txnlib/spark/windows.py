@@ -76,6 +76,11 @@ def copies_of_partition() -> WindowSpec:
     )
 
 
+def ids_of_application() -> WindowSpec:
+    """All transactional ids of one application."""
+    return Window.partitionBy("application")
+
+
 def whole_partition() -> WindowSpec:
     """All copies of one partition."""
     return Window.partitionBy(*TOPIC_PARTITION)

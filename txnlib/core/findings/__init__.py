@@ -1,14 +1,16 @@
-"""Rules of single findings, and their thresholds."""
+"""Rules of findings: from typed rows to rows of `findings`."""
 
 from __future__ import annotations
 
+from txnlib.core.findings.found import FindingRow, found
 from txnlib.core.findings.marker_check import Decision, Marker, marker_finding
 from txnlib.core.findings.ended_by import EndedBy, Ending, ended_by
 from txnlib.core.findings.application import application_of, compiled
-from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS, MANY_TRANSACTIONAL_IDS, MANY_PRODUCER_IDS, FEW
 from txnlib.core.findings.forecasts import FORECASTS, Forecast, ForecastSettings
 
 __all__ = [
+    "FindingRow",
+    "found",
     "Decision",
     "Marker",
     "marker_finding",
@@ -17,10 +19,6 @@ __all__ = [
     "ended_by",
     "application_of",
     "compiled",
-    "LEFT_BEHIND_AFTER_MS",
-    "MANY_TRANSACTIONAL_IDS",
-    "MANY_PRODUCER_IDS",
-    "FEW",
     "FORECASTS",
     "Forecast",
     "ForecastSettings",

@@ -1,4 +1,6 @@
-"""Thresholds for ids that are used once: how long one must be idle, and how many are too many.
+"""Findings about ids that are used once and abandoned.
+
+An id must be idle for an hour, and few ids are not too many.
 
 A client that creates a new id for every piece of work leaves state that brokers keep for days: by default seven days for a
 transactional id at its coordinator, and one day for a producer id on each partition that it wrote to.
@@ -6,7 +8,13 @@ transactional id at its coordinator, and one day for a producer id on each parti
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
+
+from txnlib.core.display import timestamp
+from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.findings.found import FindingRow, found
 
 #: An id counts as abandoned if its application created a newer id at least this long after its last use. Instances that start one
 #: after the other also create new ids while older ids wait for work, but rarely for an hour.
@@ -19,3 +27,64 @@ MANY_TRANSACTIONAL_IDS: Final = 100
 MANY_PRODUCER_IDS: Final = 1_000
 #: Below either number divided by this, there is no finding, because restarts abandon some ids. In between it is INFO.
 FEW: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedIds:
+    """The transactional ids of an application that were each used once, and abandoned."""
+
+    application: str
+    count: int
+    from_ms: int
+    to_ms: int
+    #: Of these, the id that was used last, and its last record.
+    coordinator_partition: int
+    offset: int
+    transactional_id: str
+
+
+def of_abandoned_ids(applications: Iterable[AbandonedIds]) -> Iterator[FindingRow]:
+    """A finding for each application that abandoned many."""
+    for each in applications:
+        if each.count >= MANY_TRANSACTIONAL_IDS // FEW:
+            yield found(
+                Finding.TRANSACTIONAL_IDS_NOT_REUSED,
+                f"{each.count} transactional ids of application {each.application}, each initialised once and used for at most one "
+                f"transaction, from {_between(each)}",
+                each,
+                severity=_severity(each.count, MANY_TRANSACTIONAL_IDS),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedProducers:
+    """The producer ids on a partition that each wrote one batch, and were abandoned."""
+
+    topic: str
+    partition: int
+    count: int
+    from_ms: int
+    to_ms: int
+    #: Of these, the producer id that was used last, and its batch.
+    producer_id: int
+    offset: int
+
+
+def of_abandoned_producers(partitions: Iterable[AbandonedProducers]) -> Iterator[FindingRow]:
+    """A finding for each partition with many."""
+    for each in partitions:
+        if each.count >= MANY_PRODUCER_IDS // FEW:
+            yield found(
+                Finding.PRODUCER_IDS_NOT_REUSED,
+                f"{each.count} producer ids with one batch each, by their clients' clocks from {_between(each)}",
+                each,
+                severity=_severity(each.count, MANY_PRODUCER_IDS),
+            )
+
+
+def _between(each: AbandonedIds | AbandonedProducers) -> str:
+    return f"{timestamp(each.from_ms)} to {timestamp(each.to_ms)}"
+
+
+def _severity(count: int, many: int) -> Severity:
+    return Severity.WARNING if count >= many else Severity.INFO

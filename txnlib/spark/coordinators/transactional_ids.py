@@ -54,8 +54,11 @@ def transactional_ids(
     return conform(owned, TRANSACTIONAL_IDS)
 
 
-def last_records(coordinator_states: DataFrame) -> DataFrame:
-    """The last record of each id, with its full set of partitions; after a tombstone, the last value without state."""
+def last_records(coordinator_states: DataFrame, *also: Column) -> DataFrame:
+    """The last record of each id, with its full set of partitions; after a tombstone, the last value without state.
+
+    `also`: aggregates over all records of the id.
+    """
     fields = ["producer_id", "producer_epoch", "transaction_timeout_ms", "start_ms", "last_update_ms"]
     value_offset = F.when(~F.col("is_tombstone"), F.col("offset"))
     return coordinator_states.groupBy(*_ID).agg(
@@ -70,6 +73,7 @@ def last_records(coordinator_states: DataFrame) -> DataFrame:
         F.max_by("is_superseded", "offset").alias("is_superseded"),
         F.max_by("hole_ms", "offset").alias("hole_ms"),
         F.max("offset").alias("record_offset"),
+        *also,
     )
 
 

@@ -1,4 +1,7 @@
-"""Findings about markers and decisions that do not match."""
+"""Findings about markers and decisions that do not match.
+
+Spark finds those that may not, the core judges them.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +10,18 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
-from txnlib.spark.coordinators.clock_differences import clock, is_one_clock
-from txnlib.spark.coordinators.lost_markers import lost_markers
+from txnlib.spark.coordinators.clock_differences import clock
 from txnlib.spark.coordinators.transaction_markers import agrees, markers_of
-from txnlib.spark.core_udfs import marker_finding
-from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import TOPIC_PARTITION
 
-_FOUND: Final = ("name", *TOPIC_PARTITION, "offset", "producer_id", "transactional_id", "evidence", "severity")
 _PRODUCER: Final = ("producer_id", *TOPIC_PARTITION)
-#: NULL: the severity of the finding's rule.
-_NO_SEVERITY: Final = "CAST(NULL AS STRING)"
 #: Maximum number of writes before their transaction to check per partition.
 _SUSPECTS_OF_PARTITION: Final = 100
-
-
-def marker_findings(
-    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
-) -> DataFrame:
-    """Findings about markers and decisions.
-
-    Columns: name, topic, partition, offset, producer_id, transactional_id, evidence, severity.
-    """
-    return (
-        _odd_markers(transactions, producer_spans, coordinator_states, coverage)
-        .unionByName(_missing_markers(transactions, producer_spans, coverage))
-        .unionByName(_written_before(transactions, producer_spans))
-        .unionByName(_aborted_while_ongoing(transactions, producer_spans, coverage))
-    )
 
 
 def _clocks(transactions: DataFrame) -> DataFrame:
@@ -57,9 +39,10 @@ def _decided_ms() -> Column:
     return F.coalesce(said, F.unix_millis("prepared"))
 
 
-def _odd_markers(
+def odd_markers(
     transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
 ) -> DataFrame:
+    """The markers beside decisions of their producers, but for the first after each that matches it."""
     decision = F.struct(
         F.col("outcome").alias("type"),
         F.col("decided_epoch").alias("epoch"),
@@ -103,7 +86,7 @@ def _odd_markers(
         }
     ).where(F.col("marker").isNotNull() & F.col("owner").isNotNull() & F.col("at_ms").isNotNull())
     is_first = F.coalesce(F.col("marker_before_ms") < F.col("before.decided_ms"), F.col("marker_before_ms").isNull())
-    suspects = settled(beside.withColumn("is_first", is_first).where(~_is_innocent()))
+    suspects = beside.withColumn("is_first", is_first).where(~_is_innocent())
     located = suspects.join(
         broadcast(_history(coordinator_states, coverage)), F.col("owner.coordinator_partition") == F.col("of_partition"), "left"
     )
@@ -120,23 +103,13 @@ def _odd_markers(
         "known_until_ms",
         "clocks_differ_ms",
     )
-    shown = F.concat(
-        F.coalesce(F.col("marker.marker_type"), F.lit("a")),
-        F.lit(" marker of epoch "),
-        F.col("marker.marker_epoch"),
-        F.coalesce(F.concat(F.lit(" ended the records from offset "), F.col("marker.first_offset")), F.lit(" ended nothing")),
-        F.coalesce(F.concat(F.lit("; the decision before: "), F.to_json("before")), F.lit("")),
-        F.coalesce(F.concat(F.lit("; the decision after: "), F.to_json("after")), F.lit("")),
-    )
-    odd = located.withColumn("name", marker_finding()(facts)).where(F.col("name").isNotNull())
-    return odd.select(
-        "name",
+    return located.select(
         *TOPIC_PARTITION,
-        F.col("marker.marker_offset").alias("offset"),
         "producer_id",
-        F.col("owner.transactional_id").alias("transactional_id"),
-        shown.alias("evidence"),
-        F.expr(_NO_SEVERITY).alias("severity"),
+        "owner.transactional_id",
+        F.col("marker.marker_offset").alias("offset"),
+        "marker.first_offset",
+        facts.alias("marker"),
     )
 
 
@@ -161,22 +134,8 @@ def _history(coordinator_states: DataFrame, coverage: DataFrame) -> DataFrame:
     )
 
 
-def _missing_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Partitions of completed transactions without a marker, if the marker could not have been overlooked."""
-    found = lost_markers(transactions, producer_spans, coverage)
-    shown = F.concat(
-        F.lit("Complete"), F.initcap("outcome"), F.lit(" at "), F.col("completed").cast("string"), F.lit(", no marker")
-    )
-    # A manual abort repairs a lost ABORT marker, but destroys data after a lost COMMIT marker.
-    severity = F.when(F.col("outcome") == "ABORT", Severity.WARNING.name)
-    named = found.withColumns(
-        {"name": F.lit(Finding.MARKER_MISSING.name), "offset": F.lit(None).cast("long"), "evidence": shown, "severity": severity}
-    )
-    return named.select(*_FOUND)
-
-
-def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """ABORT markers inside transactions that are still Ongoing with this partition: no coordinator decided them."""
+def undecided_aborts(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """ABORT markers of no decision, on a partition of a transaction of the producer that is Ongoing."""
     coordinators = coverage.where((F.col("topic") == TRANSACTION_STATE_TOPIC) & F.col("is_judged")).select(
         F.col("partition").alias("coordinator_partition"),
         F.unix_millis("known_until").alias("known_until_ms"),
@@ -197,46 +156,19 @@ def _aborted_while_ongoing(transactions: DataFrame, producer_spans: DataFrame, c
         .join(broadcast(_clocks(transactions)), on=["coordinator_partition", *TOPIC_PARTITION], how="left")
         .join(broadcast(stamped_by), on=list(TOPIC_PARTITION), how="left")
     )
-    decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull())
+    key = [*_PRODUCER, "marker_offset"]
+    decided = transactions.select("producer_id", F.inline("markers")).where(F.col("marker_offset").isNotNull()).select(*key)
     written = (
         producer_spans.where((F.col("marker_type") == "ABORT") & F.col("first_offset").isNotNull())
-        .select(
-            "producer_id",
-            *TOPIC_PARTITION,
-            "marker_offset",
-            "marker_epoch",
-            "marker_ms",
-            F.col("first_offset").alias("from_offset"),
-        )
-        .join(decided.select("producer_id", *TOPIC_PARTITION, "marker_offset"), on=[*_PRODUCER, "marker_offset"], how="left_anti")
+        .select(*key, "marker_epoch", "marker_ms", "first_offset")
+        .join(decided, on=key, how="left_anti")
     )
-    differ = F.coalesce("clocks_differ_ms", F.when(is_one_clock(), F.lit(CLOCKS_DIFFER_MS)), F.lit(UNKNOWN_CLOCKS_DIFFER_MS))
-    at_ms = clock_ms("marker_ms") - F.coalesce("clock_offset_ms", F.lit(0))
-    odd = (
-        written.join(broadcast(ongoing), on=list(_PRODUCER), how="inner")
-        .where((F.col("marker_epoch") == F.col("producer_epoch")) & (at_ms > F.col("start_ms") + differ))
-        .where(at_ms < F.col("known_until_ms") - differ)
-    )
-    shown = F.concat(
-        F.lit("ended the records from offset "),
-        F.col("from_offset"),
-        F.lit("; the transaction began at "),
-        instant("start_ms").cast("string"),
-        F.lit(" and is Ongoing: stop its application before it commits, so that the coordinator aborts the rest"),
-    )
-    named = odd.withColumns(
-        {
-            "name": F.lit(Finding.ABORTED_WHILE_ONGOING.name),
-            "offset": F.col("marker_offset"),
-            "evidence": shown,
-            "severity": F.expr(_NO_SEVERITY),
-        }
-    )
-    return named.select(*_FOUND)
+    is_of_epoch = F.col("marker_epoch") == F.col("producer_epoch")
+    return written.join(broadcast(ongoing), on=list(_PRODUCER), how="inner").where(is_of_epoch)
 
 
-def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """Records whose first batch is older, by a broker's clock, than the transaction that ended them."""
+def early_writes(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
+    """Records whose first batch may be older than the transaction that ended them."""
     early = settled(
         transactions.where(F.col("start").isNotNull())
         .select("transactional_id", "producer_id", F.unix_millis("start").alias("began_ms"), F.inline("markers"))
@@ -249,7 +181,6 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
     stamps = markers_of(producer_spans).select(
         *TOPIC_PARTITION, F.col("at_ms").alias("stamp_ms"), F.col("marker.marker_offset").alias("stamp_offset")
     )
-    # If a marker after the first batch is older than the transaction, the batch is older still.
     is_between = F.col("stamp_offset").between(F.col("first_offset"), F.col("marker_offset"))
     key = [*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "start_ms"]
     # A log has many markers and few suspects, so the suspects are broadcast.
@@ -259,23 +190,4 @@ def _written_before(transactions: DataFrame, producer_spans: DataFrame) -> DataF
         .groupBy(*key)
         .agg(F.min("stamp_ms").alias("stamp_ms"))
     )
-    proven = (
-        early.join(oldest, on=key, how="left")
-        .withColumn("proof_ms", F.when(F.col("is_broker_clock"), clock_ms("first_timestamp_ms")).otherwise(F.col("stamp_ms")))
-        .where(F.col("proof_ms") < F.col("start_ms"))
-    )
-    shown = F.concat(
-        F.lit("written before "),
-        instant("proof_ms").cast("string"),
-        F.lit(" by the broker's clock; the transaction began at "),
-        instant("began_ms").cast("string"),
-    )
-    named = proven.withColumns(
-        {
-            "name": F.lit(Finding.WRITTEN_BEFORE_TRANSACTION.name),
-            "offset": F.col("first_offset"),
-            "evidence": shown,
-            "severity": F.expr(_NO_SEVERITY),
-        }
-    )
-    return named.select(*_FOUND)
+    return early.join(oldest, on=key, how="left")

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from txnlib.core.findings.producer_batches import SUSPECTS_KEPT
 from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, last_batch_offset, packed, single_batches
@@ -28,10 +29,6 @@ from txnlib.spark.schemas import (
     TRUNCATED,
     conform,
 )
-
-#: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
-#: producer must not fill a row.
-SUSPECTS_KEPT: Final = 100
 
 
 def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:

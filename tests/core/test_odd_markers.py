@@ -1,0 +1,154 @@
+"""Findings about markers without their decisions, and copies that differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from txnlib.core.findings.differing_copies import (
+    ComparedBatch,
+    CopiedBatch,
+    DifferingBatches,
+    IndexedAbort,
+    UnindexedAbort,
+    of_copies,
+    of_indexed,
+    of_unindexed,
+)
+from txnlib.core.findings.marker_check import Decision, Marker
+from txnlib.core.findings.odd_markers import (
+    EarlyWrite,
+    OddMarker,
+    UndecidedAbort,
+    UnmarkedPartition,
+    of_early_writes,
+    of_markers,
+    of_undecided_aborts,
+    of_unmarked,
+)
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+
+TS = 1_700_000_000_000
+HOUR = 3_600_000
+DECISION = Decision(type="COMMIT", epoch=3, start_ms=TS - 5_000, decided_ms=TS, completed_ms=TS + 20, coordinator_epoch=None)
+MARKER = Marker(
+    type="COMMIT",
+    epoch=3,
+    coordinator_epoch=None,
+    ms=TS + 500,
+    ends_data=False,
+    before=DECISION,
+    after=None,
+    is_first=False,
+    complete_since_ms=None,
+    known_until_ms=None,
+)
+
+
+def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
+    odd = OddMarker("orders", 0, 7, "pay", 20, None, MARKER)
+    ended = replace(
+        odd, first_offset=12, marker=replace(MARKER, type="ABORT", ends_data=True, before=None, after=DECISION, ms=TS - 900)
+    )
+    duplicate, split = of_markers([odd, replace(odd, marker=replace(MARKER, is_first=True)), ended])
+    decision = f'{{"type":"COMMIT","epoch":3,"start_ms":{TS - 5_000},"decided_ms":{TS},"completed_ms":{TS + 20}}}'
+    assert (duplicate.name, duplicate.evidence) == (
+        "DUPLICATE_MARKER",
+        f"COMMIT marker of epoch 3 ended nothing; the decision before: {decision}",
+    )
+    assert (split.name, split.evidence) == (
+        "SPLIT_OUTCOME",
+        f"ABORT marker of epoch 3 ended the records from offset 12; the decision after: {decision}",
+    )
+
+
+@pytest.mark.parametrize(("outcome", "word", "severity"), [("ABORT", "Abort", "WARNING"), ("COMMIT", "Commit", "CRITICAL")])
+def test_a_lost_abort_marker_is_less_severe_because_an_abort_by_hand_repairs_that(outcome: str, word: str, severity: str) -> None:
+    (row,) = of_unmarked([UnmarkedPartition("orders", 0, 7, "pay", outcome, TS)])
+    assert (row.severity, row.evidence) == (severity, f"Complete{word} at 2023-11-14 22:13:20, no marker")
+
+
+EARLY = EarlyWrite(
+    "orders", 0, 7, "pay", 12, first_timestamp_ms=TS - 5, is_broker_clock=False, stamp_ms=TS - 1, began_ms=TS + 100, start_ms=TS
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        ({}, "22:13:19.999"),
+        ({"stamp_ms": TS}, None),
+        ({"stamp_ms": None}, None),
+        ({"is_broker_clock": True}, "22:13:19.995"),
+        ({"is_broker_clock": True, "first_timestamp_ms": 0}, None),
+        ({"is_broker_clock": None}, "22:13:19.999"),
+    ],
+)
+def test_only_a_brokers_clock_proves_that_records_are_older_than_their_transaction(
+    changed: dict[str, object], shown: str | None
+) -> None:
+    says = f"written before 2023-11-14 {shown} by the broker's clock; the transaction began at 2023-11-14 22:13:20.1"
+    assert [row.evidence for row in of_early_writes([replace(EARLY, **changed)])] == ([says] if shown else [])
+
+
+STRAY = UndecidedAbort(
+    topic="orders",
+    partition=0,
+    producer_id=7,
+    transactional_id="pay",
+    marker_offset=20,
+    marker_epoch=3,
+    marker_ms=TS + UNKNOWN_CLOCKS_DIFFER_MS + 1,
+    first_offset=12,
+    producer_epoch=3,
+    start_ms=TS,
+    known_until_ms=TS + HOUR,
+    clock="1",
+    coordinator_clock="2",
+    clock_offset_ms=None,
+    clocks_differ_ms=None,
+)
+SOON = {"marker_ms": TS + CLOCKS_DIFFER_MS + 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_found"),
+    [
+        ({}, True),
+        ({"marker_ms": TS + UNKNOWN_CLOCKS_DIFFER_MS}, False),
+        ({"marker_ms": TS + HOUR - UNKNOWN_CLOCKS_DIFFER_MS}, False),
+        ({"marker_ms": 0}, False),
+        ({"known_until_ms": None}, False),
+        ({"marker_epoch": 2}, False),
+        (SOON, False),
+        (SOON | {"coordinator_clock": "1"}, True),
+        (SOON | {"clock": None, "coordinator_clock": None}, False),
+        (SOON | {"clocks_differ_ms": CLOCKS_DIFFER_MS}, True),
+        (SOON | {"clocks_differ_ms": CLOCKS_DIFFER_MS, "clock_offset_ms": 1}, False),
+    ],
+)
+def test_an_abort_inside_an_ongoing_transaction_is_found_beyond_the_difference_of_the_clocks(
+    changed: dict[str, object], is_found: bool
+) -> None:
+    rows = list(of_undecided_aborts([replace(STRAY, **changed)]))
+    assert [row.offset for row in rows] == [20] * is_found
+    assert all(row.evidence.startswith("ended the records from offset 12; the transaction began at 2023-11-14 22:") for row in rows)
+
+
+def test_the_first_three_copies_of_a_batch_are_shown() -> None:
+    read = ComparedBatch(9, 7, 3, 0, is_transactional=True, is_control=False, partition_leader_epoch=None, control_type=None)
+    copies = tuple(CopiedBatch(f"raw:{number}", replace(read, producer_id=number)) for number in (4, 2, 3, 1))
+    (one,) = of_copies([DifferingBatches("orders", 0, 5, 7, copies[:1], 1)])
+    shown = '{"last_offset":9,"producer_id":4,"producer_epoch":3,"base_sequence":0,"is_transactional":true,"is_control":false}'
+    assert one.evidence == f"raw:4 {shown}"
+    (many,) = of_copies([DifferingBatches("orders", 0, 5, 7, copies, 3)])
+    assert [part.partition(" ")[0] for part in many.evidence.split("; ")] == ["raw:1", "raw:2", "raw:3", "and"]
+    assert many.evidence.endswith("; and 2 more offsets")
+
+
+def test_aborts_on_which_log_and_index_disagree() -> None:
+    (lost,) = of_unindexed([UnindexedAbort("orders", 0, 7, 20)])
+    assert (lost.name, lost.offset, lost.evidence) == ("ABORT_NOT_INDEXED", 20, "the index has no entry with last offset 20")
+    (extra,) = of_indexed([IndexedAbort("orders", 0, 7, 12, 20, 21)])
+    assert (extra.offset, extra.evidence) == (20, "first offset 12, last offset 20, LSO 21")

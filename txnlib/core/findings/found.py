@@ -1,0 +1,78 @@
+"""A row of `findings`. Rules give name, place and evidence; the catalogue gives severity and meaning."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final
+
+from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """A row of `findings`."""
+
+    name: str
+    severity: str
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    producer_id: int | None
+    transactional_id: str | None
+    message: str
+    evidence: str
+
+
+_PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id")
+
+
+def found(finding: Finding, evidence: str, at: object = None, *, severity: Severity | None = None, **place: Any) -> FindingRow:
+    """The row of a finding. Its place is that of a row, `at`; `place`: columns that differ.
+
+    A row with a `coordinator_partition` and no topic is of a coordinator's log. `severity`: only where a rule's findings differ.
+    """
+    where = {name: getattr(at, name, None) for name in _PLACE}
+    if where["topic"] is None and hasattr(at, "coordinator_partition"):
+        where |= {"topic": TRANSACTION_STATE_TOPIC, "partition": at.coordinator_partition}
+    rule = finding.value
+    named = (rule.severity if severity is None else severity).name
+    return FindingRow(name=finding.name, severity=named, message=rule.meaning, evidence=evidence, **(where | place))
+
+
+def known(value: int | str | None) -> int | str:
+    """A value as evidence shows it."""
+    return "unknown" if value is None else value
+
+
+def is_unshown(ms: int | None) -> bool:
+    """Whether a time in a record is one that no clock shows. An unknown time is none."""
+    return ms is not None and clock_ms(ms) is None
+
+
+def unshown(times: Mapping[str, int | None]) -> str:
+    """The times among these that no clock shows, each with its number, as text; empty if there are none."""
+    return "; ".join(f"{what} stamped {ms} ms" for what, ms in times.items() if is_unshown(ms))
+
+
+#: An escape in JSON: a control character, or any other.
+_ESCAPE: Final = re.compile(r"\\(?:u00([0-9a-f]{2})|.)")
+
+
+def as_json(row: object) -> str:
+    """A dataclass as JSON, as Spark's `to_json` writes a struct: without spaces, and without the fields that are None."""
+    text = json.dumps(_members(row), ensure_ascii=False, separators=(",", ":"))
+    return _ESCAPE.sub(lambda escape: f"\\u00{escape[1].upper()}" if escape[1] else escape[0], text)
+
+
+def _members(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_members(each) for each in value]
+    if not is_dataclass(value):
+        return value
+    members = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: _members(member) for name, member in members.items() if member is not None}

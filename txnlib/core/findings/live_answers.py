@@ -1,0 +1,238 @@
+"""Findings about logs that disagree with the answers of their brokers.
+
+Brokers are asked when a capture is taken over the wire.
+
+Only judged copies without damage are compared, and only what cannot have changed between the answer and the copy.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.found import FindingRow, found, known
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProducer:
+    """A row of `live_producers`."""
+
+    topic: str
+    partition: int
+    high_watermark: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    current_transaction_start_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTransaction:
+    """A row of `live_transactions`."""
+
+    transactional_id: str
+    coordinator_partition: int
+    producer_id: int | None
+    producer_epoch: int | None
+    state: str | None
+    log_end_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredCopy:
+    """A row of `coverage`: what is known of a copy, and what the partition's leader answered."""
+
+    topic: str
+    partition: int
+    is_judged: bool | None
+    status: str | None
+    is_gone: bool | None
+    damaged_offset: int | None
+    tail: str | None
+    first_offset: int | None
+    end_offset: int | None
+    answered_stable_offset: int | None
+    answered_high_watermark: int | None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is judged and has no damage."""
+        return bool(self.is_judged) and self.damaged_offset is None and self.tail in ("CLEAN", "ZEROS")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the leader of a partition with a sound copy answered."""
+
+    high_watermark: int | None
+    #: Of the copy.
+    begin_offset: int | None
+    end_offset: int | None
+    producers: Mapping[int, list[LiveProducer]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def told(self) -> list[LiveProducer]:
+        """The open transactions in it that begin before the end of the copy."""
+        each = [live for producer in self.producers.values() for live in producer]
+        return [live for live in each if _is_below(live.current_transaction_start_offset, self.end_offset)]
+
+
+def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[AnsweredCopy]) -> dict[Place, Answer]:
+    """The answer about each partition that has a sound copy. Kafka: `ProducerStateManager.activeProducers`."""
+    sound = {(copy.topic, copy.partition): copy for copy in coverage if copy.is_sound} if live_producers else {}
+    marks: dict[Place, int] = {}
+    for live in live_producers:
+        if live.high_watermark is not None:
+            place = live.topic, live.partition
+            marks[place] = max(marks.get(place, live.high_watermark), live.high_watermark)
+    answers: dict[Place, Answer] = {}
+    for live in live_producers:
+        place = live.topic, live.partition
+        if (copy := sound.get(place)) is not None:
+            answer = answers.setdefault(place, Answer(marks.get(place), copy.first_offset, copy.end_offset))
+            if live.producer_id is not None:
+                answer.producers[live.producer_id].append(live)
+    return answers
+
+
+def of_open_transaction(
+    answer: Answer, at: object, producer_id: int, *, start: int, epoch: int | None, last_offset: int | None
+) -> Iterator[FindingRow]:
+    """The finding about an open transaction that was in the log when the leader was asked, and that it describes differently.
+
+    `start` must be exact. Kafka: `DescribeProducersResponse`.
+    """
+    if not _is_below(start, answer.high_watermark):
+        return
+    is_unchanged = _is_below(last_offset, answer.high_watermark)
+    described: Sequence[LiveProducer | None] = answer.producers.get(producer_id) or [None]
+    for live in described:
+        live_start = None if live is None else live.current_transaction_start_offset
+        live_epoch = None if live is None else live.producer_epoch
+        if start == live_start and not (is_unchanged and epoch != live_epoch):
+            continue
+        says = "no open transaction of the producer"
+        if live_start is not None and live_epoch is not None:
+            says = f"open since offset {live_start}, producer epoch {live_epoch}"
+        evidence = f"the log: open since offset {start}, producer epoch {known(epoch)}; the leader: {says}"
+        yield found(Finding.LIVE_PRODUCER_DISAGREES, evidence, at, offset=start)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldSpan:
+    """A span of `producer_spans` of a producer with an open transaction by its leader's answer."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    first_offset: int | None
+    marker_offset: int | None
+
+
+def lost_transactions(answers: Mapping[Place, Answer], spans: Sequence[ToldSpan]) -> Iterator[FindingRow]:
+    """Transactions that were open for the leader, and that the log does not have, or had ended by then."""
+    spans_of: dict[tuple[Place, int], list[ToldSpan]] = defaultdict(list)
+    for span in spans:
+        spans_of[(span.topic, span.partition), span.producer_id].append(span)
+    for place, answer in answers.items():
+        for live in answer.told:
+            start, producer_id = live.current_transaction_start_offset, live.producer_id
+            assert start is not None
+            assert producer_id is not None
+            if not any(_has(span, start, answer) for span in spans_of[place, producer_id]):
+                says = f"the leader: open since offset {start}; the log: no transaction of the producer was open there"
+                yield found(Finding.LIVE_PRODUCER_DISAGREES, says, live, offset=start)
+
+
+def _has(span: ToldSpan, start: int, answer: Answer) -> bool:
+    """Whether a span is the transaction that was open for the leader."""
+    begins = span.first_offset == start
+    if span.marker_offset is None:
+        return begins
+    has_ended_since = answer.high_watermark is not None and span.marker_offset >= answer.high_watermark
+    return has_ended_since and (begins or _is_below(start, answer.begin_offset))
+
+
+def stable_questions(coverage: Sequence[AnsweredCopy]) -> dict[Place, AnsweredCopy]:
+    """The partitions whose leader answered a last stable offset below its high watermark."""
+    return {
+        (copy.topic, copy.partition): copy
+        for copy in coverage
+        if (copy.is_judged or (copy.status == "MISSING" and copy.is_gone is None))
+        and _is_below(copy.answered_stable_offset, copy.answered_high_watermark)
+    }
+
+
+def unexplained_stable_offsets(questions: Mapping[Place, AnsweredCopy], explained: AbstractSet[Place]) -> Iterator[FindingRow]:
+    """Last stable offsets below the high watermark that no transaction in the log explains.
+
+    `explained`: the partitions with a transaction that was open there.
+    """
+    for place, copy in questions.items():
+        if place not in explained:
+            log = "not captured" if copy.status == "MISSING" else "no transaction that was open there"
+            says = (
+                f"the leader: last stable offset {copy.answered_stable_offset}, "
+                f"high watermark {copy.answered_high_watermark}; the log: {log}"
+            )
+            yield found(Finding.LIVE_STABLE_OFFSET_DISAGREES, says, copy, offset=copy.answered_stable_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedId:
+    """The last record of an id that a coordinator described, and all producer ids that its records name."""
+
+    transactional_id: str
+    coordinator_partition: int
+    producer_id: int | None
+    producer_epoch: int | None
+    state: str | None
+    offset: int
+    producer_ids: tuple[int, ...]
+
+
+def of_live_transactions(
+    live_transactions: Sequence[LiveTransaction], ids: Sequence[AskedId], coverage: Sequence[AnsweredCopy]
+) -> Iterator[FindingRow]:
+    """Ids that coordinators describe differently from their records.
+
+    These are ids whose last record was there when the coordinator was asked, and ids with a producer id that none of their records
+    names: producer ids never change their owner. Kafka: `TransactionCoordinator.handleDescribeTransactions`.
+    """
+    sound = {copy.partition for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC and copy.is_sound}
+    last = {(each.transactional_id, each.coordinator_partition): each for each in ids}
+    named = {(each.transactional_id, producer_id) for each in ids for producer_id in each.producer_ids}
+    for live in live_transactions:
+        record = last.get((live.transactional_id, live.coordinator_partition))
+        if record is not None and live.coordinator_partition in sound and _is_different(record, live):
+            says = f"the log: {_state(record)}; the coordinator: {_state(live)}"
+            yield found(Finding.LIVE_STATE_DISAGREES, says, record)
+        if live.producer_id is not None and live.producer_id >= 0 and (live.transactional_id, live.producer_id) not in named:
+            epoch = "not told" if live.producer_epoch is None else live.producer_epoch
+            told = f"{live.state or 'no state'}, producer epoch {epoch}"
+            says = f"the log: no record of the id with this producer id; the coordinator: {told}"
+            yield found(Finding.LIVE_OWNER_UNKNOWN, says, live)
+
+
+_NEVER_WRITTEN = frozenset(state.kafka_name for state in NEVER_WRITTEN_STATES)
+
+
+def _is_different(record: AskedId, live: LiveTransaction) -> bool:
+    is_told = live.state is not None and live.state not in _NEVER_WRITTEN and _is_below(record.offset, live.log_end_offset)
+    told, written = ((each.state, each.producer_id, each.producer_epoch) for each in (live, record))
+    return is_told and told != written
+
+
+def _state(of: AskedId | LiveTransaction) -> str:
+    return f"{of.state or 'no state'}, producer id {known(of.producer_id)}, producer epoch {known(of.producer_epoch)}"
+
+
+def _is_below(offset: int | None, bound: int | None) -> bool:
+    """Whether an offset is below another one; not if either is unknown."""
+    return offset is not None and bound is not None and offset < bound

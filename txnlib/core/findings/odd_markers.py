@@ -1,0 +1,148 @@
+"""Findings about markers and decisions that do not match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from txnlib.core.display import timestamp
+from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.findings.found import FindingRow, as_json, found, known
+from txnlib.core.findings.marker_check import Marker, marker_finding
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class OddMarker:
+    """A marker other than the first one that carries out a decision."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    transactional_id: str
+    offset: int
+    #: First offset of the records that it ended; None if it ended nothing.
+    first_offset: int | None
+    marker: Marker
+
+
+def of_markers(markers: Iterable[OddMarker]) -> Iterator[FindingRow]:
+    """The finding about each marker, unless a decision explains it: `core.findings.marker_check`."""
+    for each in markers:
+        if (finding := marker_finding(each.marker)) is not None:
+            yield found(finding, _shown(each), each)
+
+
+def _shown(each: OddMarker) -> str:
+    marker = each.marker
+    ended = "nothing" if each.first_offset is None else f"the records from offset {each.first_offset}"
+    beside = {"before": marker.before, "after": marker.after}
+    decisions = [f"; the decision {side}: {as_json(decision)}" for side, decision in beside.items() if decision is not None]
+    return f"{marker.type or 'a'} marker of epoch {known(marker.epoch)} ended {ended}{''.join(decisions)}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnmarkedPartition:
+    """A partition of a completed transaction without a marker, in a log in which it could not have been overlooked."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    transactional_id: str
+    outcome: str
+    completed_ms: int
+
+
+def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]:
+    """The finding about each partition."""
+    for each in partitions:
+        yield found(
+            Finding.MARKER_MISSING,
+            f"Complete{each.outcome.capitalize()} at {timestamp(each.completed_ms)}, no marker",
+            each,
+            # A manual abort repairs a lost ABORT marker, but destroys data after a lost COMMIT marker.
+            severity=Severity.WARNING if each.outcome == "ABORT" else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyWrite:
+    """Records of a transaction on a partition whose first batch may be older than the transaction."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    transactional_id: str
+    first_offset: int
+    first_timestamp_ms: int
+    is_broker_clock: bool | None
+    #: The oldest time of a marker from the first batch on, up to the marker that ended it.
+    stamp_ms: int | None
+    began_ms: int
+    #: The same on the partition's clock, as far as the two were compared.
+    start_ms: int
+
+
+def of_early_writes(writes: Iterable[EarlyWrite]) -> Iterator[FindingRow]:
+    """The finding about records that are older, by a broker's clock, than the transaction that ended them.
+
+    If a marker after the first batch is older than the transaction, the batch is older still.
+    """
+    for each in writes:
+        proof_ms = clock_ms(each.first_timestamp_ms) if each.is_broker_clock else each.stamp_ms
+        if proof_ms is not None and proof_ms < each.start_ms:
+            began = timestamp(each.began_ms)
+            says = f"written before {timestamp(proof_ms)} by the broker's clock; the transaction began at {began}"
+            yield found(Finding.WRITTEN_BEFORE_TRANSACTION, says, each, offset=each.first_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class UndecidedAbort:
+    """An ABORT marker of no captured decision, of a producer with an Ongoing transaction that lists the partition."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    transactional_id: str
+    marker_offset: int
+    marker_epoch: int | None
+    marker_ms: int | None
+    #: First offset that it ended.
+    first_offset: int
+    #: Of the Ongoing transaction.
+    producer_epoch: int | None
+    start_ms: int
+    #: Up to when its coordinator's log is known.
+    known_until_ms: int | None
+    #: The clocks of the partition's leader and of the coordinator; as compared, where they were.
+    clock: str | None
+    coordinator_clock: str | None
+    clock_offset_ms: int | None
+    clocks_differ_ms: int | None
+
+
+def of_undecided_aborts(markers: Iterable[UndecidedAbort]) -> Iterator[FindingRow]:
+    """The finding about an ABORT marker inside a transaction that is still Ongoing: no coordinator decided it."""
+    for each in markers:
+        if each.marker_epoch == each.producer_epoch and _is_inside(each):
+            yield found(
+                Finding.ABORTED_WHILE_ONGOING,
+                f"ended the records from offset {each.first_offset}; the transaction began at {timestamp(each.start_ms)} and is "
+                "Ongoing: stop its application before it commits, so that the coordinator aborts the rest",
+                each,
+                offset=each.marker_offset,
+            )
+
+
+def _is_inside(each: UndecidedAbort) -> bool:
+    """Whether a marker is younger than the start of the transaction, and older than what is known of its coordinator."""
+    differ_ms = each.clocks_differ_ms
+    if differ_ms is None:
+        is_one_clock = each.clock is not None and each.clock == each.coordinator_clock
+        differ_ms = CLOCKS_DIFFER_MS if is_one_clock else UNKNOWN_CLOCKS_DIFFER_MS
+    stamped_ms = clock_ms(each.marker_ms)
+    if stamped_ms is None or each.known_until_ms is None:
+        return False
+    at_ms = stamped_ms - (each.clock_offset_ms or 0)
+    return each.start_ms + differ_ms < at_ms < each.known_until_ms - differ_ms

@@ -1,0 +1,195 @@
+"""Findings about the producers of a partition: suspect batches, newest spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.found import FindingRow, as_json, found, is_unshown, unshown
+from txnlib.core.findings.live_answers import Answer, of_open_transaction
+from txnlib.core.findings.metadata import never_allocated
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
+from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
+
+#: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
+#: producer must not fill a row.
+SUSPECTS_KEPT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """`state` and `suspect.before` of `producer_spans`: a ProducerState as it is stored and shown."""
+
+    producer_epoch: int | None = None
+    last_sequence: int | None = None
+    last_offset: int | None = None
+    offset_delta: int | None = None
+    coordinator_epoch: int | None = None
+    current_txn_first_offset: int | None = None
+    last_timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """`suspect.batch` of `producer_spans`."""
+
+    base_offset: int
+    last_offset: int
+    producer_epoch: int | None
+    base_sequence: int | None
+    max_timestamp_ms: int | None
+    is_transactional: bool
+    is_marker: bool
+    control_type: str | None
+    coordinator_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """`suspect` of `producer_spans`: a batch that a native predicate did not clear, and the state before it."""
+
+    before: StoredState
+    batch: StoredBatch
+
+
+@dataclass(frozen=True, slots=True)
+class NewestSpan:
+    """The newest span of a producer, from `producer_spans`."""
+
+    first_offset: int | None
+    last_offset: int | None
+    is_start_exact: bool | None
+    marker_offset: int | None
+    marker_ms: int | None
+    first_timestamp_ms: int | None
+    is_broker_clock: bool | None
+    state: StoredState
+
+    @property
+    def is_open(self) -> bool:
+        return self.first_offset is not None and self.marker_offset is None
+
+
+@dataclass(frozen=True, slots=True)
+class OddProducer:
+    """A producer on a partition with suspect batches, or with a newest span that may be odd."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    suspects: tuple[Suspect, ...]
+    #: Including those that are not stored.
+    suspects_count: int | None
+    newest: NewestSpan | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerChecks:
+    """What findings about producers depend on beside the log."""
+
+    as_of_ms: int
+    clock_tolerance_ms: int
+    producer_id_expiration_ms: int
+    whole_metadata_ms: int | None = None
+    #: As `core.findings.metadata.highest_producer_id` gives it.
+    highest: int | None = None
+    answers: Mapping[tuple[str, int], Answer] = field(default_factory=dict)
+
+
+def of_producers(producers: Iterable[OddProducer], checks: ProducerChecks) -> Iterator[FindingRow]:
+    """The findings about each producer."""
+    for producer in producers:
+        for suspect in producer.suspects:
+            yield from _of_suspect(producer, suspect, checks)
+        if producer.newest is not None:
+            yield from _of_newest(producer, producer.newest, checks)
+
+
+def _of_suspect(producer: OddProducer, suspect: Suspect, checks: ProducerChecks) -> Iterator[FindingRow]:
+    unkept = (producer.suspects_count or 0) - SUSPECTS_KEPT
+    more = f"; and {unkept} more batches of the same producer" if unkept > 0 else ""
+    appended = append(
+        _state(suspect.before),
+        _batch(suspect.batch, producer.producer_id),
+        origin=append_origin(producer.topic),
+        producer_id_expiration_ms=checks.producer_id_expiration_ms,
+    )
+    shown = f"batch {as_json(suspect.batch)} after {as_json(suspect.before)}{more}"
+    yield from (found(finding, shown, producer, offset=suspect.batch.base_offset) for finding in appended.findings)
+
+
+def _state(stored: StoredState) -> ProducerState:
+    return ProducerState(
+        producer_epoch=stored.producer_epoch,
+        last_sequence=stored.last_sequence,
+        last_offset=stored.last_offset,
+        offset_delta=stored.offset_delta or 0,
+        coordinator_epoch=stored.coordinator_epoch,
+        current_txn_first_offset=stored.current_txn_first_offset,
+        last_timestamp=stored.last_timestamp,
+    )
+
+
+def _batch(stored: StoredBatch, producer_id: int) -> RecordBatch:
+    control_type = None if stored.control_type is None else ControlType[stored.control_type]
+    return RecordBatch(
+        base_offset=stored.base_offset,
+        last_offset=stored.last_offset,
+        producer_id=producer_id,
+        producer_epoch=stored.producer_epoch,
+        base_sequence=stored.base_sequence,
+        max_timestamp=stored.max_timestamp_ms,
+        is_transactional=stored.is_transactional,
+        is_control=stored.is_marker,
+        marker=EndTxnMarker(control_type, stored.coordinator_epoch) if stored.is_marker else None,
+    )
+
+
+def _of_newest(producer: OddProducer, span: NewestSpan, checks: ProducerChecks) -> Iterator[FindingRow]:
+    state, last_ms = span.state, clock_ms(span.state.last_timestamp)
+    if span.is_open and last_ms is not None and last_ms > checks.as_of_ms + checks.clock_tolerance_ms:
+        yield found(Finding.TIMESTAMP_IN_FUTURE, f"last write stamped {last_ms} ms", producer, offset=span.last_offset)
+    start = state.current_txn_first_offset
+    if is_unshown(state.last_timestamp) or (start is not None and is_unshown(span.first_timestamp_ms)):
+        times = {"last write": state.last_timestamp, "first write": span.first_timestamp_ms}
+        offsets = (span.last_offset, state.last_offset, span.marker_offset)
+        known = next((offset for offset in offsets if offset is not None), None)
+        yield found(Finding.INVALID_TIMESTAMP, unshown(times), producer, offset=known)
+    if checks.highest is not None:
+        first = span.marker_offset if span.first_offset is None else span.first_offset
+        yield from never_allocated(producer, checks.highest, is_dated=_is_dated(span, checks), offset=first)
+    answer = checks.answers.get((producer.topic, producer.partition))
+    if answer is not None and span.is_open and span.is_start_exact and start is not None:
+        yield from of_open_transaction(
+            answer, producer, producer.producer_id, start=start, epoch=state.producer_epoch, last_offset=state.last_offset
+        )
+
+
+def _is_dated(span: NewestSpan, checks: ProducerChecks) -> bool:
+    """Whether a broker's clock shows that the span is older than the end of the metadata log."""
+    stamped_ms = clock_ms(span.first_timestamp_ms) if span.is_broker_clock else None
+    stamped_ms = clock_ms(span.marker_ms) if stamped_ms is None else stamped_ms
+    return stamped_ms is not None and checks.whole_metadata_ms is not None and stamped_ms <= checks.whole_metadata_ms
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptBatch:
+    """A row of `checked_batches` whose CRC does not match."""
+
+    topic: str
+    partition: int
+    path: str | None
+    position: int | None
+    size: int | None
+    base_offset: int | None
+    producer_id: int | None
+
+
+def of_corrupt_batches(batches: Iterable[CorruptBatch]) -> Iterator[FindingRow]:
+    """A finding for each batch."""
+    for each in batches:
+        shown = f"{each.path} at byte {each.position}: {each.size} bytes"
+        yield found(Finding.CORRUPT_MESSAGE, shown, each, offset=each.base_offset)
