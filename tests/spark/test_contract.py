@@ -9,12 +9,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tests.support.frames import assert_rows, empty
 from txnlib.core.verdicts.evidence import Thresholds
-from txnlib.readers import arrow_schemas
-from txnlib.spark import coordinators, coverage, findings, metadata, producers, reports
-from txnlib.spark.coverage.answers import PARTITION_NOTES
+from txnlib.spark import coordinators, findings, metadata, producers, reports
 from txnlib.spark.schemas import TABLES, conform
 
-PACKAGES = (metadata, coverage, producers, coordinators, findings, reports)
+PACKAGES = (metadata, producers, coordinators, findings, reports)
 #: Table -> the function of its name among the public names of a package.
 TRANSFORMS = {name: getattr(package, name) for package in PACKAGES for name in package.__all__ if name in TABLES}
 SETTINGS = {
@@ -29,12 +27,8 @@ SETTINGS = {
     "transaction_version": None,
     "coordinator_partitions_basis": "GIVEN",
     "clock_tolerance_ms": 300_000,
-    "is_any_damaged": True,
     "is_metadata_confirmed": True,
     "hides_elections": False,
-    "hides_leaders": False,
-    "metadata_basis": None,
-    "metadata_reach_ms": 0,
     "whole_metadata_ms": 0,
     "contradictions": (),
 }
@@ -42,12 +36,6 @@ FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
     "earlier_in_doubt": StructType([*TABLES["in_doubt_transactions"].fields, StructField("run_id", StringType())]),
     "records": TABLES["metadata_log"].simpleString(),
-    "leaders": "topic string, partition int, leader string, replicas array<string>, in_sync array<string>, leader_basis string, "
-    "noted_leader string, assigned_leader string, led_epoch int, led_since_ms long",
-    "deleted_copies": "topic string, partition int, source string",
-    "partition_notes": PARTITION_NOTES,
-    "instants": "broker string, folder string, captured_at_ms long",
-    "expected": "topic string, partition int",
 }
 
 
@@ -64,12 +52,6 @@ def test_a_transform_returns_its_table_and_nothing_from_nothing(spark, name):
     actual = transform(**arguments)
     assert shape(actual.schema) == shape(TABLES[name])
     assert_rows(actual, [])
-
-
-def test_every_table_is_read_or_has_a_transform():
-    # What readers yield of `metadata_log` is also transformed: which records count is known only when all are read.
-    read = {"audit_runs", *arrow_schemas.TABLES} & set(TABLES)
-    assert set(TABLES) - set(TRANSFORMS) == read - {"metadata_log"}
 
 
 def shape(schema):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.coverage.sources import CopyKey
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
 from txnlib.core.verdicts.metadata_proof import Conclusion, holds
-from txnlib.pipeline.deleted_copies import find_deleted_copies
+from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.run import Run
 from txnlib.settings import BROKER_SETTINGS, default_of
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import COPY
 
 #: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
@@ -126,8 +128,11 @@ def _infer_coordinator_partitions(run: Run) -> None:
     run.settings = run.settings.model_copy(update=inferred)
 
 
-def _living(rows: DataFrame, deleted: DataFrame | None) -> DataFrame:
-    return rows if deleted is None else rows.join(broadcast(deleted), on=list(COPY), how="left_anti")
+def _living(rows: DataFrame, deleted: Collection[CopyKey]) -> DataFrame:
+    if not deleted:
+        return rows
+    copies = local_rows(rows.sparkSession, deleted, "topic string, partition int, source string")
+    return rows.join(broadcast(copies), on=list(COPY), how="left_anti")
 
 
 def _fits(owners: Sequence[tuple[str, int]], count: int) -> bool:

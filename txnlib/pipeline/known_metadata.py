@@ -8,14 +8,14 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.coverage.segments import CUT_REASONS
+from txnlib.core.coverage.sources import broker_of
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.verdicts.copies import CONFIRMED_WITHIN_MS, LeaderBasis, leader_basis
 from txnlib.core.verdicts.metadata_proof import Conclusion, MetadataExtent, holds
 from txnlib.pipeline.run import Run
-from txnlib.readers.capture import broker_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
-from txnlib.spark.coverage.coverage import CUT_REASONS
 from txnlib.spark.instants import clock_ms
 
 _FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"

@@ -22,7 +22,7 @@ from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
-from txnlib.spark.core_rows import arrow_rows, columns_read, typed_rows
+from txnlib.spark.core_rows import Typed, arrow_rows, columns_read, rows_in, typed_rows
 from txnlib.spark.schemas import TABLES
 
 #: Steps at a time: enough to keep two cores busy while commits wait for the file system.
@@ -65,17 +65,22 @@ def table_of(transform: Callable[..., Any], *, after: tuple[str, ...] = (), **ar
         if name in reads and name not in kinds:
             return run.tables.read(name)
         if name in reads:
-            return typed_rows(run.tables.rows(name, columns_read(kinds[name], TABLES[name].names)), kinds[name])
+            return rows_of(run, name, kinds[name])
         given = arguments[name](run) if name in arguments else getattr(run.settings, name)
         if name not in kinds or not isinstance(given, DataFrame):
             return given
-        return typed_rows(given.select(*columns_read(kinds[name], given.columns)).toArrow(), kinds[name])
+        return rows_in(given, kinds[name])
 
     def made(run: Run) -> DataFrame | pa.Table:
         rows = transform(**{name: argument(run, name) for name in names})
         return rows if isinstance(rows, DataFrame) else arrow_rows(transform.__name__, rows)
 
     return Table(transform.__name__, (*reads, *after), made)
+
+
+def rows_of(run: Run, name: str, of: Callable[..., Typed]) -> list[Typed]:
+    """The rows of this run in a table that grows with the cluster, as dataclasses."""
+    return typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar, cast
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.schema import TABLES as CATALOGUE
@@ -45,6 +46,11 @@ def typed_rows(rows: pa.Table, of: Callable[..., Typed]) -> list[Typed]:
     values = [_values(column, reader_of(of, field.name), _default(field)) for column, field in zip(columns, each, strict=True)]
     names = [field.name for field in each]
     return [of(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
+
+
+def rows_in(frame: DataFrame, of: Callable[..., Typed]) -> list[Typed]:
+    """The rows of a frame as dataclasses, collected. Only of few rows."""
+    return typed_rows(frame.select(*columns_read(of, frame.columns)).toArrow(), of)
 
 
 def _default(field: Field[Any]) -> Any:
