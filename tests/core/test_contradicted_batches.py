@@ -1,4 +1,4 @@
-"""Batches that contradict the next segment or the checkpoints of their copy, and what is in quarantine."""
+"""Batches that contradict their copy, and the quarantine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each copy of a partition contains, its role, and up to when it is known."""
+"""What each copy of a partition contains and proves."""
 
 from __future__ import annotations
 

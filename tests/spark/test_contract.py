@@ -10,6 +10,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tests.support.frames import assert_rows, empty
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.spark import coordinators, findings, metadata, producers, reports
+from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES
 from txnlib.spark.schemas import TABLES, conform
 
 PACKAGES = (metadata, producers, coordinators, findings, reports)
@@ -35,6 +36,7 @@ SETTINGS = {
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
     "earlier_in_doubt": StructType([*TABLES["in_doubt_transactions"].fields, StructField("run_id", StringType())]),
+    "current_copies": CURRENT_COPIES,
     "records": TABLES["metadata_log"].simpleString(),
 }
 

@@ -1,4 +1,4 @@
-"""Copies of partitions as rows of the core, each field with a value that proves nothing unless a test gives it."""
+"""Copies of partitions as rows of the core."""
 
 from __future__ import annotations
 

@@ -197,8 +197,9 @@ class RunStore:
 
     def rows(self, name: str, columns: Sequence[str]) -> pa.Table:
         """The rows of this run in a table, in the driver. Only for tables that grow with the cluster."""
-        if name in self._rows and name not in OF_LOG:
-            return self._rows[name].select(columns)
+        held = None if name in OF_LOG else self._rows.get(name)
+        if held is not None:
+            return held.select(columns)
         return self.read(name).select(*columns).toArrow()
 
     def _read(self, name: str) -> DataFrame:

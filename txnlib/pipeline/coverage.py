@@ -1,4 +1,4 @@
-"""The steps that make `coverage` and `quarantine`, and what they are made of."""
+"""The steps for `coverage` and `quarantine`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from txnlib.core.coverage.segments import CapturedFile
 from txnlib.core.coverage.sources import CopyKey, Place, broker_of
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.copies import LeaderBasis
+from txnlib.core.verdicts.dossier import CapturedCopy
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Table, rows_of, table_of
 from txnlib.readers.capture import topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
+from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES
 from txnlib.spark.core_rows import arrow_rows, rows_in
 from txnlib.spark.coverage.coverage import epochs_of_segments
+from txnlib.spark.local_rows import local_rows
 
 
 def _notes(run: Run) -> CaptureNotes:
@@ -114,6 +117,17 @@ COVERAGE: Final = table_of(
     leader_proof=lambda run: LeaderProof(run.settings.metadata_basis, run.settings.metadata_reach_ms, run.settings.hides_leaders),
     after=("record_batches", "transaction_log", "infer_settings"),
 )
+
+
+def current_coordinator_copies(run: Run) -> DataFrame:
+    """The current copies of coordinator partitions that show all records. Columns: CURRENT_COPIES."""
+    copies = rows_of(run, "coverage", CapturedCopy)
+    found = [
+        (each.partition, each.source, each.survives_until)
+        for each in copies
+        if each.topic == TRANSACTION_STATE_TOPIC and each.is_judged and each.is_current and each.shows_absence
+    ]
+    return local_rows(run.spark, found, CURRENT_COPIES)
 
 
 def _lower_coverage(run: Run) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC
 from txnlib.core.reports.brokers import brokers
 from txnlib.errors import MissingTableError
-from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE
+from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies
 from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.known_metadata import know_metadata
@@ -159,7 +159,7 @@ INGEST: Final[tuple[Step, ...]] = (
 RECONSTRUCT: Final[tuple[Step, ...]] = (
     FIND_APPENDED_PARTITIONS,
     _new_rows(table_of(producer_spans, after=("find_appended_partitions",))),  # first, because it takes longest
-    table_of(coordinator_states),
+    table_of(coordinator_states, current_copies=current_coordinator_copies),
     table_of(checked_batches),
     LOWER_COVERAGE,
     QUARANTINE,

@@ -1,4 +1,4 @@
-"""What is known of one copy before it is compared with the others of its partition."""
+"""One copy, before it is compared with the others of its partition."""
 
 from __future__ import annotations
 

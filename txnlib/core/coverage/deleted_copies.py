@@ -1,4 +1,4 @@
-"""The copies of topics that were deleted, even if they were created again."""
+"""The copies of deleted topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leader epochs in copies, and the batches that a newer leader truncated."""
+"""Leader epochs in copies, and what newer leaders truncated."""
 
 from __future__ import annotations
 

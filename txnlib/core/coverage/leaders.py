@@ -1,4 +1,4 @@
-"""Leaders and replicas of partitions, from capture.json and the metadata log."""
+"""Leaders of partitions, by capture.json and the metadata log."""
 
 from __future__ import annotations
 

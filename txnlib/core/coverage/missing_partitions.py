@@ -1,4 +1,4 @@
-"""Partitions that are known but have no copy, and what to do about them."""
+"""Partitions that are known but have no copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`quarantine`: the ranges of the capture that could not be read, and why."""
+"""`quarantine`: what could not be read, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The role and the end of each copy among the copies of its partition.
+"""The role of each copy among the copies of its partition.
 
 Kafka: a KRaft broker leads from the instant of a PartitionRecord or PartitionChangeRecord of the metadata log that names it.
 """

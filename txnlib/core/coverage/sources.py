@@ -1,4 +1,7 @@
-"""The source of a copy: `raw:1/first` is read from segments in the folder `1/first` of the input, `text:…` from dumps of them."""
+"""The names in the source of a copy.
+
+`raw:1/first` was read from segments in the folder `1/first` of the input, `text:…` from dumps of them.
+"""
 
 from __future__ import annotations
 

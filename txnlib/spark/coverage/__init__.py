@@ -1,1 +1,1 @@
-"""What transforms of tables of the log need to know of copies."""
+"""Facts about copies, for transforms of tables of the log."""

@@ -1,4 +1,7 @@
-"""What transforms of tables of the log need to know of copies, as columns. `core.coverage` makes the table."""
+"""Facts about copies, as columns for transforms of tables of the log.
+
+`core.coverage` makes the table.
+"""
 
 from __future__ import annotations
 
