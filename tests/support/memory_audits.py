@@ -6,6 +6,7 @@ those are made that a test looks at, and those they are made from: that all can 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,8 @@ class MemoryTables:
 
     run_id: str = "kept"
 
-    def write(self, name: str, frame: DataFrame) -> None:
-        self.tables[name] = conform(frame, TABLES[name]).toArrow()
+    def write(self, name: str, made: DataFrame | pa.Table) -> None:
+        self.tables[name] = conform(made, TABLES[name]).toArrow() if isinstance(made, DataFrame) else made
 
     def commit(self, name: str) -> Commit:
         return Commit(self.tables[name].num_rows)
@@ -74,9 +75,9 @@ class MemoryTables:
         self.made(name)
         return self.read(name)
 
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.made(name).to_pylist()
-        return rows
+    def rows(self, name: str, columns: Sequence[str] | None = None) -> Any:
+        """The rows of a table, made now if it was not yet, as dictionaries; with columns, for a step: as Arrow."""
+        return self.made(name).to_pylist() if columns is None else self.tables[name].select(columns)
 
 
 def needed_for(name: str) -> set[str]:
