@@ -10,13 +10,13 @@ import pytest
 from tests.support.copies import NOW, assigned, captured, checkpoint, covered, epoch, noted, unreadable
 from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.coverage import CoverageRow, ResumedCopy
-from txnlib.core.coverage.leader_epochs import Truncation
 from txnlib.core.coverage.leaders import PartitionLeader, leaders
 from txnlib.core.coverage.quarantine import Quarantined
 from txnlib.core.coverage.roles import LeaderProof
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import TABLES
 from txnlib.core.verdicts.copies import Copy, End, LeaderBasis, Role, known_until_ms
+from txnlib.core.verdicts.dossier import TruncatedEpoch
 
 LONG, SHORT = 20, 10
 LOST = LeaderBasis.METADATA_LOG_DAMAGED
@@ -171,7 +171,11 @@ def test_a_newer_leader_truncates_what_is_at_or_above_its_first_offset() -> None
     cut, kept = covered(
         *copies, epochs=epochs, checkpoints=[checkpoint("high_watermark", 20), checkpoint("leader_epoch", 1, start=0)]
     )
-    assert (cut.truncated, cut.survives_until, cut.noted_high_watermark) == ((Truncation(1, 10),), 10, 10)
+    assert (cut.truncated, cut.survives_until, cut.noted_high_watermark) == (
+        (TruncatedEpoch(leader_epoch=1, from_offset=10),),
+        10,
+        10,
+    )
     assert (cut.leader_epoch, cut.checkpoint_leader_epoch, cut.ends) == (1, 1, End.WHOLE)
     assert (kept.truncated, kept.survives_until, kept.is_judged) == (None, 15, True)
     assert "a newer leader truncated some of its batches" in str(cut.detail)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from txnlib.core.coverage.known import highest
@@ -37,27 +38,19 @@ class Checkpoints:
     def highest_epoch(self) -> int | None:
         return highest(epoch for epoch, _ in self.leader_epochs)
 
+    def add(self, entry: CheckpointEntry) -> None:
+        if entry.name in ("high_watermark", "log_start_offset", "recovery_point"):
+            setattr(self, entry.name, highest((getattr(self, entry.name), entry.value)))
+        elif entry.name == "topic_id" and entry.topic_id is not None:
+            self.topic_id = max(self.topic_id or "", entry.topic_id)
+        elif entry.name == "leader_epoch" and entry.value is not None:
+            self.leader_epochs.append((entry.value, entry.start_offset))
+
 
 def of_copies(checkpoints: Iterable[CheckpointEntry]) -> dict[CopyKey, Checkpoints]:
     """The checkpoints about each copy. A broker also notes partitions whose segments were not captured."""
-    found: dict[CopyKey, Checkpoints] = {}
-    for copy, entry in _of_partitions(checkpoints):
-        noted = found.setdefault(copy, Checkpoints())
-        match entry.name:
-            case "high_watermark":
-                noted.high_watermark = highest((noted.high_watermark, entry.value))
-            case "log_start_offset":
-                noted.log_start_offset = highest((noted.log_start_offset, entry.value))
-            case "recovery_point":
-                noted.recovery_point = highest((noted.recovery_point, entry.value))
-            case "topic_id":
-                noted.topic_id = max(filter(None, (noted.topic_id, entry.topic_id)), default=None)
-            case "leader_epoch" if entry.value is not None:
-                noted.leader_epochs.append((entry.value, entry.start_offset))
-    return found
-
-
-def _of_partitions(checkpoints: Iterable[CheckpointEntry]) -> Iterator[tuple[CopyKey, CheckpointEntry]]:
+    found: dict[CopyKey, Checkpoints] = defaultdict(Checkpoints)
     for entry in checkpoints:
         if entry.topic is not None and entry.partition is not None:
-            yield (entry.topic, entry.partition, entry.source), entry
+            found[entry.topic, entry.partition, entry.source].add(entry)
+    return dict(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.coverage.checkpoints import Checkpoints
@@ -18,24 +17,34 @@ from txnlib.core.verdicts.copies import End
 _WHOLE_TAILS: Final = ("CLEAN", "ZEROS")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFacts:
     """What is known of one copy."""
 
-    source: str
-    broker: str | None
-    extent: Extent
-    checkpoints: Checkpoints
-    epochs: EpochsOfCopy
-    captured_at_ms: int | None
-    log_start_offset: int | None
-    #: Whether the copy begins above its log start because the capture chose so.
-    is_scoped: bool
-    #: Highest high watermark of the partition in any checkpoint that was not copied after this copy.
-    noted_high_watermark: int | None
-    #: The offset after the last batch that was not truncated.
-    survives_until: int | None
-    tail: str | None
+    def __init__(
+        self,
+        source: str,
+        extent: Extent,
+        checkpoints: Checkpoints,
+        epochs: EpochsOfCopy,
+        noted: NotedPartition,
+        captured_at_ms: int | None,
+        noted_high_watermark: int | None,
+    ) -> None:
+        self.source, self.broker = source, broker_of(source)
+        self.extent, self.checkpoints, self.epochs = extent, checkpoints, epochs
+        self.captured_at_ms = captured_at_ms
+        #: Highest high watermark of the partition in any checkpoint that was not copied after this copy.
+        self.noted_high_watermark = noted_high_watermark
+        #: The offset after the last batch that was not truncated.
+        self.survives_until = epochs.survives_until if epochs.truncated else extent.end_offset
+        #: Whether the copy begins above its log start because the capture chose so. Then its first segment is not the log's.
+        self.is_scoped = noted.is_scoped(extent.first_segment_offset)
+        # The checkpoint lists a partition only if its log start is above its first segment.
+        first_offset = highest((checkpoints.log_start_offset, extent.first_segment_offset))
+        self.log_start_offset = noted.log_start_offset if self.is_scoped else first_offset
+        # A text of nothing but first lines is whole where a high watermark confirms that the log is empty.
+        is_empty = extent.tail == "EMPTY_OR_CUT" and noted_high_watermark is not None
+        self.tail = "CLEAN" if is_empty and noted_high_watermark == self.survives_until else extent.tail
 
     @property
     def is_damaged(self) -> bool:
@@ -65,38 +74,6 @@ class CopyFacts:
     @property
     def is_below_own_checkpoints(self) -> bool:
         return is_above(highest((self.epochs.reached_offset, self.checkpoints.recovery_point)), self.survives_until)
-
-
-def copy_facts(
-    source: str,
-    extent: Extent,
-    checkpoints: Checkpoints,
-    epochs: EpochsOfCopy,
-    noted: NotedPartition,
-    captured_at_ms: int | None,
-    noted_high_watermark: int | None,
-) -> CopyFacts:
-    """What is known of one copy."""
-    is_scoped = noted.is_scoped(extent.first_segment_offset)
-    survives_until = epochs.survives_until if epochs.truncated else extent.end_offset
-    # A text of nothing but first lines is whole where a high watermark confirms that the log is empty.
-    is_empty = extent.tail == "EMPTY_OR_CUT" and survives_until is not None and noted_high_watermark == survives_until
-    # The checkpoint lists a partition only if its log start is above its first segment.
-    first_offset = highest((checkpoints.log_start_offset, extent.first_segment_offset))
-    return CopyFacts(
-        source=source,
-        broker=broker_of(source),
-        extent=extent,
-        checkpoints=checkpoints,
-        epochs=epochs,
-        captured_at_ms=captured_at_ms,
-        # The first segment of a copy that begins by choice is not the log's.
-        log_start_offset=noted.log_start_offset if is_scoped else first_offset,
-        is_scoped=is_scoped,
-        noted_high_watermark=noted_high_watermark,
-        survives_until=survives_until,
-        tail="CLEAN" if is_empty else extent.tail,
-    )
 
 
 def begin_by_choice(copy: CopyFacts) -> str | None:

@@ -13,15 +13,16 @@ from typing import Any, Final
 from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.checkpoints import CheckpointEntry, Checkpoints, of_copies
 from txnlib.core.coverage.contradicted_batches import contradicted_batches
-from txnlib.core.coverage.copy_facts import CopyFacts, begin_by_choice, copy_facts, problems_of
+from txnlib.core.coverage.copy_facts import CopyFacts, begin_by_choice, problems_of
 from txnlib.core.coverage.known import highest, is_above, lowest
-from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, Truncation, epochs_of_copies
+from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, epochs_of_copies
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader
 from txnlib.core.coverage.missing_partitions import TopicProof, absence, topic_proof
 from txnlib.core.coverage.roles import CopyRole, LeaderProof, roles
 from txnlib.core.coverage.segments import CapturedFile, Extent, extents
 from txnlib.core.coverage.sources import CopyKey, Place, broker_of
 from txnlib.core.verdicts.copies import Copy, End, LeaderBasis, Role, is_current, known_until_ms
+from txnlib.core.verdicts.dossier import TruncatedEpoch
 
 #: Columns that say which rows of earlier runs count. A run that continues another one fills them.
 OF_EARLIER_RUNS: Final = ("batches_since", "batches_from", "spans_since")
@@ -50,7 +51,7 @@ class CoverageRow:
     leader_epoch: int | None = None
     role: Role | None = None
     is_current: bool | None = None
-    truncated: tuple[Truncation, ...] | None = None
+    truncated: tuple[TruncatedEpoch, ...] | None = None
     first_offset: int | None = None
     end_offset: int | None = None
     survives_until: int | None = None
@@ -250,7 +251,7 @@ def _of_copies(
         captured_ms = instants.of_copy(source, *place)
         contradicted = [each for each in found.contradicted if each.source == source]
         copies.append(
-            copy_facts(
+            CopyFacts(
                 source,
                 _without(extent, contradicted),
                 found.checkpoints.get(source, Checkpoints()),

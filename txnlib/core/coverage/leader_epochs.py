@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from txnlib.core.coverage.checkpoints import Checkpoints
 from txnlib.core.coverage.known import highest, lowest
 from txnlib.core.coverage.sources import CopyKey
+from txnlib.core.verdicts.dossier import TruncatedEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,6 @@ class EpochOfSegment:
         return self.topic, self.partition, self.source
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Truncation:
-    """A leader epoch, and the first offset that a newer leader truncated."""
-
-    leader_epoch: int
-    from_offset: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochsOfCopy:
     """The leader epochs of a copy."""
@@ -50,7 +43,7 @@ class EpochsOfCopy:
     checkpoint_leader_epoch: int | None = None
     #: The first offset of the newest epoch in the copy's own checkpoint: its log reached it.
     reached_offset: int | None = None
-    truncated: tuple[Truncation, ...] = ()
+    truncated: tuple[TruncatedEpoch, ...] = ()
     #: The offset after the last batch that was not truncated; None if none was.
     survives_until: int | None = None
 
@@ -105,15 +98,15 @@ def _begins_above(ranges: Iterable[_Range]) -> dict[int, int | None]:
 def _of_copy(ranges: Sequence[_Range], above: Mapping[int, int | None]) -> EpochsOfCopy:
     noted = [each for each in ranges if each.ends is None]
     truncated = [
-        Truncation(each.epoch, begins)
-        for each in ranges
+        TruncatedEpoch(leader_epoch=each.epoch, from_offset=begins)
+        for each in sorted(ranges, key=lambda each: each.epoch)
         if each.ends is not None and (begins := above[each.epoch]) is not None and each.ends >= begins
     ]
     return EpochsOfCopy(
         leader_epoch=highest(each.epoch for each in ranges),
         checkpoint_leader_epoch=highest(each.epoch for each in noted),
         reached_offset=highest(each.begins for each in noted),
-        truncated=tuple(sorted(truncated)),
+        truncated=tuple(truncated),
         survives_until=highest(_survives_until(each, above[each.epoch]) for each in ranges) if truncated else None,
     )
 

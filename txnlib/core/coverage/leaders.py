@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from txnlib.core.coverage.known import is_above
+from txnlib.core.coverage.known import is_above, lowest
 from txnlib.core.coverage.sources import NO_LEADER, Place
 from txnlib.core.verdicts.copies import LeaderBasis
 
@@ -93,15 +93,6 @@ class PartitionLeader:
     led_since_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Assigned:
-    leader: str
-    replicas: tuple[str, ...]
-    in_sync: tuple[str, ...] | None
-    epoch: int | None
-    since_ms: int | None
-
-
 def leaders(
     partition_notes: Iterable[NotedPartition],
     partition_assignments: Iterable[AssignedPartition],
@@ -114,45 +105,29 @@ def leaders(
     a damaged one contradicts none. `partition_notes` were made at `noted_ms`. `metadata_basis`: that of leaders in the metadata
     log; None if there is no such log.
     """
-    noted = {each.place: each for each in partition_notes}
-    assigned = dict(_assigned(partition_assignments))
-    return {
-        place: _leader(noted.get(place), assigned.get(place), metadata_basis, noted_ms) for place in noted.keys() | assigned.keys()
-    }
+    notes = {each.place: each for each in partition_notes}
+    assigned = dict(_assigned(partition_assignments, metadata_basis))
+    return {place: _leader(notes.get(place), assigned.get(place), noted_ms) for place in notes.keys() | assigned.keys()}
 
 
-def _leader(
-    noted: NotedPartition | None, assigned: _Assigned | None, basis: LeaderBasis | None, noted_ms: int | None
-) -> PartitionLeader:
-    noted_leader = None if noted is None else noted.leader
-    noted_replicas = () if noted is None else noted.replicas
-    by_log = None if assigned is None or basis is LeaderBasis.METADATA_LOG_STALE else assigned.leader
-    contradicting = None if basis is LeaderBasis.METADATA_LOG_DAMAGED else by_log
-    if assigned is None or (noted_leader is not None and not _is_newer(assigned, noted_ms)):
+def _leader(noted: NotedPartition | None, assigned: PartitionLeader | None, noted_ms: int | None) -> PartitionLeader:
+    """The leader of one partition, which one of both names."""
+    if assigned is None or (noted is not None and noted.leader is not None and not is_above(assigned.led_since_ms, noted_ms)):
+        leader, replicas = (None, ()) if noted is None else (noted.leader, noted.replicas)
         return PartitionLeader(
-            leader=noted_leader,
-            replicas=noted_replicas,
-            leader_basis=None if noted_leader is None else LeaderBasis.CAPTURE_JSON,
-            noted_leader=noted_leader,
-            assigned_leader=contradicting,
+            leader=leader,
+            replicas=replicas,
+            leader_basis=None if leader is None else LeaderBasis.CAPTURE_JSON,
+            noted_leader=leader,
+            assigned_leader=None if assigned is None else assigned.assigned_leader,
         )
-    return PartitionLeader(
-        leader=by_log,
-        replicas=assigned.replicas or noted_replicas,
-        in_sync=assigned.in_sync,
-        leader_basis=basis,
-        assigned_leader=contradicting,
-        led_epoch=assigned.epoch,
-        led_since_ms=assigned.since_ms,
-    )
+    return replace(assigned, replicas=noted.replicas) if noted is not None and not assigned.replicas else assigned
 
 
-def _is_newer(assigned: _Assigned, noted_ms: int | None) -> bool:
-    return noted_ms is not None and assigned.since_ms is not None and assigned.since_ms > noted_ms
-
-
-def _assigned(partition_assignments: Iterable[AssignedPartition]) -> Iterator[tuple[Place, _Assigned]]:
-    """The current state of each partition, and since when its leader epoch lasts, if a record shows it."""
+def _assigned(
+    partition_assignments: Iterable[AssignedPartition], basis: LeaderBasis | None
+) -> Iterator[tuple[Place, PartitionLeader]]:
+    """The current leader of each partition by the metadata log, and since when its leader epoch lasts, if a record shows it."""
     begins: dict[tuple[str, int, int | None], list[int | None]] = defaultdict(list)
     current: list[tuple[Place, AssignedPartition]] = []
     for each in partition_assignments:
@@ -161,14 +136,18 @@ def _assigned(partition_assignments: Iterable[AssignedPartition]) -> Iterator[tu
             current.append(((each.topic, each.partition), each))
     for place, each in current:
         since = begins[each.topic_id, each.partition, each.leader_epoch]
+        leader = NO_LEADER if each.leader is None else str(each.leader)
+        leader_named = None if basis is LeaderBasis.METADATA_LOG_STALE else leader
         in_sync = None if each.isr is None else dict.fromkeys(map(str, (*each.isr, *(each.eligible_leader_replicas or ()))))
         yield (
             place,
-            _Assigned(
-                NO_LEADER if each.leader is None else str(each.leader),
-                tuple(map(str, each.replicas or ())),
-                None if in_sync is None else tuple(in_sync),
-                each.leader_epoch,
-                None if None in since else min(ms for ms in since if ms is not None),
+            PartitionLeader(
+                leader=leader_named,
+                replicas=tuple(map(str, each.replicas or ())),
+                in_sync=None if in_sync is None else tuple(in_sync),
+                leader_basis=basis,
+                assigned_leader=None if basis is LeaderBasis.METADATA_LOG_DAMAGED else leader_named,
+                led_epoch=each.leader_epoch,
+                led_since_ms=None if None in since else lowest(since),
             ),
         )
