@@ -98,6 +98,14 @@ def test_a_contradicted_batch_damages_its_copy_and_is_quarantined() -> None:
     assert {row.path for row in found if row.topic == "lowered, the last of all"} == {"raw:1/lowered, the last of all/2"}
 
 
+def test_damage_before_and_after_a_contradicted_batch_adds_to_it() -> None:
+    segments, checkpoints, epochs = rows_of(["raised at the end of a segment"])
+    for next_offset, highest in ((1, 2), (9, 9)):
+        damaged = [replace(segments[0], unreadable=(unreadable(next_offset),)), *segments[1:]]
+        (row,) = covered(*damaged, checkpoints=checkpoints, epochs=epochs)
+        assert (row.damaged_offset, row.unreadable_bytes) == (highest, 109)
+
+
 def test_a_leader_epoch_of_only_a_contradicted_batch_proves_nothing() -> None:
     """It would show that a newer leader truncated the batches after it."""
     segments, checkpoints, epochs = rows_of(["raised at the end of a segment"])
@@ -124,10 +132,9 @@ def test_a_range_of_console_text_is_quarantined_once_for_its_file() -> None:
 
 
 def test_a_corrupt_batch_lowers_the_coverage_of_its_copy_once() -> None:
-    other = captured(source="raw:2")
-    rows = covered(captured(), other)
+    rows = covered(captured(unreadable=(unreadable(3),)), captured(source="raw:2"))
     (first, second) = lowered(rows, [REFUTED, REFUTED])
-    assert (first.status, first.detail, first.damaged_offset) == ("DAMAGED", "a batch whose CRC does not fit", 7)
-    assert first.unreadable_bytes == 50
+    assert (first.status, first.detail) == ("DAMAGED", "damaged stretches; a batch whose CRC does not fit")
+    assert (first.damaged_offset, first.unreadable_bytes) == (7, 59)
     assert second == rows[1]
     assert list(lowered([first, second], [REFUTED])) == [first, second]

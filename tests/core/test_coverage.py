@@ -181,6 +181,22 @@ def test_a_newer_leader_truncates_what_is_at_or_above_its_first_offset() -> None
     assert "a newer leader truncated some of its batches" in str(cut.detail)
 
 
+def test_the_lowest_first_offset_of_any_higher_epoch_counts() -> None:
+    copies = captured(), captured(source="raw:2", end=15), captured(source="raw:3", end=18)
+    epochs = [epoch(1, 0, 19), epoch(2, 12, 14, source="raw:2"), epoch(3, 10, 17, source="raw:3"), epoch(4, 18, 18, source="raw:3")]
+    assert [[(cut.leader_epoch, cut.from_offset) for cut in row.truncated or ()] for row in covered(*copies, epochs=epochs)] == [
+        [(1, 10)],
+        [(2, 10)],
+        [],
+    ]
+
+
+def test_of_the_brokers_that_were_in_sync_last_the_furthest_would_lead() -> None:
+    named = {("t", 0): PartitionLeader(leader="-1", replicas=("1", "2", "3"), in_sync=("1", "2"))}
+    copies = captured(end=15), captured(source="raw:2", end=SHORT), captured(source="raw:4", end=LONG)
+    assert [row.role for row in covered(*copies, leaders=named)] == ["LAST_LEADER", "OTHER", "OTHER"]
+
+
 def test_a_copy_that_ends_below_its_own_leader_epoch_checkpoint_is_short() -> None:
     (row,) = covered(captured(), epochs=[epoch(1, 0, 19)], checkpoints=[checkpoint("leader_epoch", 2, start=21)])
     assert (row.ends, row.detail) == (End.SHORT, "ends below what its own checkpoints note")
@@ -217,6 +233,11 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
         [captured(end=8), captured(base=10)],
         {"gap_offset": 10, "detail": "offsets missing between segments", "status": "PARTIAL"},
     ),
+    "the cleaner took the first records of a segment": (
+        [captured(end=10), captured(base=10, first_offset=12, last_gap_offset=12)],
+        {"gap_offset": 12, "status": "COMPLETE"},
+    ),
+    "two segments are missing": ([captured(end=5), captured(base=7, end=9), captured(base=12)], {"gap_offset": 12}),
     "the cleaner left holes": (
         [captured(end=8, last_gap_offset=3), captured(base=10)],
         {"gap_offset": 10, "detail": None, "status": "COMPLETE"},
@@ -224,8 +245,11 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "segments overlap": ([captured(end=12), captured(base=10)], {"overlap_offset": 10}),
     "two log directories have a segment": ([captured(), captured(path="other")], {"overlap_offset": 0, "bytes": 1}),
     "a dump prints a segment twice": (
-        [captured(source="text:1", end=5, tail="TORN"), captured(source="text:1", path="other")],
-        {"overlap_offset": None, "end_offset": 20, "tail": "CLEAN"},
+        [
+            captured(source="text:1", end=5, tail="TORN", last_gap_offset=3),
+            captured(source="text:1", path="other", bytes=7, batches=8, last_gap_offset=4),
+        ],
+        {"overlap_offset": None, "end_offset": 20, "tail": "CLEAN", "bytes": 7, "batches": 8, "gap_offset": 4},
     ),
     "a snapshot replaces the first segment": (
         [captured(kind="skipped", end=None, first_offset=None, tail="SKIPPED", bytes=0), captured(base=10)],

@@ -59,6 +59,7 @@ IDS = {
     "the leader's lives": ({"raw:1": ("A", 1), "raw:2": ("B", 9)}, 1, ["raw:2"]),
     "without a leader, the youngest lives": ({"raw:1": ("A", 1), "raw:2": ("B", 9)}, None, ["raw:1"]),
     "nobody copied the leader's": ({"raw:1": ("A", 1), "raw:2": ("B", 9)}, 7, ["raw:1"]),
+    "whatever its id": ({"raw:1": ("A", 9), "raw:2": ("B", 1)}, None, ["raw:2"]),
     "a stamp is younger than none": ({"raw:1": ("B", 1), "raw:2": ("A", None)}, None, ["raw:2"]),
     "text has no id": ({"raw:1": ("A", 1), "text:2": (None, 9)}, 1, []),
     "two old folders": ({"raw:1": ("A", 1), "raw:2": ("B", 9), "raw:3": ("C", 8)}, 1, ["raw:2", "raw:3"]),
