@@ -9,8 +9,6 @@ import pytest
 from tests.support.dossier_samples import COORDINATOR, COPY, FACTS, NOON, ONE
 from txnlib.core.verdicts.coordinator_copies import (
     Coordinators,
-    begins_at_start,
-    damage_ends_at,
     has_leader,
     standing_of,
     uncertainties,
@@ -68,10 +66,10 @@ def test_the_best_copy_is_the_current_and_whole_one():
 
 
 def test_a_copy_begins_at_the_start_of_a_compacted_log_or_lacks_segments():
-    assert begins_at_start(COPY)
-    assert begins_at_start(replace(COPY, log_start_offset=None, read_from_offset=None))
-    assert not begins_at_start(replace(COPY, log_start_offset=1))
-    assert damage_ends_at(COPY) is None
+    assert COPY.begins_at_start
+    assert replace(COPY, log_start_offset=None, read_from_offset=None).begins_at_start
+    assert not replace(COPY, log_start_offset=1).begins_at_start
+    assert COPY.damage_ends_at is None
 
 
 #: Change to the only copy -> what makes the partition uncertain.

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.memory_audits import audited, needed_for
 from txnlib.core.batch_runs import single_batches
+from txnlib.core.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore
@@ -23,7 +24,6 @@ from txnlib.pipeline.run import open_run, reopen_run
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.queries.delta_rows import Tables
-from txnlib.spark.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.spark.schemas import TABLES
 
 #: What says how a run was made, or what earlier runs showed.

@@ -15,7 +15,7 @@ from txnlib.render.collect_plan_text import commands
 def copy(topic: str, partition: int, status: str = "COMPLETE", **more: Any) -> dict[str, Any]:
     known = {"topic": topic, "partition": partition, "status": status, "source": "raw:1", "broker": "1", "leader": "1"}
     judged = {"is_leader": True, "is_judged": True, "is_decoded": True, "damaged_offset": None, "high_watermark": 5, "detail": None}
-    return {**known, **judged, "tail": "CLEAN", **more}
+    return {**known, **judged, "tail": "CLEAN", "log_start_offset": 0, "read_from_offset": 0, **more}
 
 
 def missing(topic: str, partition: int, leader: str | None = None) -> dict[str, Any]:
@@ -47,6 +47,12 @@ def test_of_a_whole_capture_nothing_is_to_be_collected():
         pytest.param(copy(STATE, 7, damaged_offset=9), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="a damaged coordinator"),
         pytest.param(
             copy(STATE, 7, "PARTIAL", tail="EMPTY_OR_CUT"), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="perhaps cut"
+        ),
+        pytest.param(
+            copy(STATE, 7, "PARTIAL", log_start_offset=9), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="without its begin"
+        ),
+        pytest.param(
+            copy(STATE, 7, "DAMAGED", tail="CORRUPT"), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="with a corrupt end"
         ),
         pytest.param(
             copy(STATE, 7, "PARTIAL", source="console:x"),

@@ -10,11 +10,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tests.support.frames import assert_rows, empty
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.pipeline.tables import AUDIT
-from txnlib.spark import coordinators, coverage, metadata, producers, reports
-from txnlib.spark.coverage.answers import PARTITION_NOTES
+from txnlib.spark import coordinators, producers, reports
+from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES
 from txnlib.spark.schemas import TABLES, conform
 
-PACKAGES = (metadata, coverage, producers, coordinators, reports)
+PACKAGES = (producers, coordinators, reports)
 #: Table -> the function of its name among the public names of a package.
 TRANSFORMS = {name: getattr(package, name) for package in PACKAGES for name in package.__all__ if name in TABLES}
 SETTINGS = {
@@ -27,24 +27,15 @@ SETTINGS = {
     "application_patterns": (),
     "transaction_version": None,
     "coordinator_partitions_basis": "GIVEN",
-    "is_any_damaged": True,
     "is_metadata_confirmed": True,
     "hides_elections": False,
-    "hides_leaders": False,
-    "metadata_basis": None,
-    "metadata_reach_ms": 0,
     "whole_metadata_ms": 0,
 }
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
     "earlier_in_doubt": StructType([*TABLES["in_doubt_transactions"].fields, StructField("run_id", StringType())]),
+    "current_copies": CURRENT_COPIES,
     "records": TABLES["metadata_log"].simpleString(),
-    "leaders": "topic string, partition int, leader string, replicas array<string>, in_sync array<string>, leader_basis string, "
-    "noted_leader string, assigned_leader string, led_epoch int, led_since_ms long",
-    "deleted_copies": "topic string, partition int, source string",
-    "partition_notes": PARTITION_NOTES,
-    "instants": "broker string, folder string, captured_at_ms long",
-    "expected": "topic string, partition int",
 }
 
 

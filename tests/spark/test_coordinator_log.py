@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, rec
-from txnlib.spark.coordinators.coordinator_log import coordinator_log
+from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES, coordinator_log
 from txnlib.spark.schemas import COVERAGE
 
 
@@ -31,3 +31,12 @@ def test_where_copies_differ_the_higher_leader_epoch_is_the_history_that_survive
 def test_raw_files_are_read_before_text_that_does_not_print_the_start(spark):
     rows = [row(1, source="text:a", start=None), row(1, source="raw:9")]
     assert_rows(read(spark, *rows), [(1, "raw:9", "Ongoing")])
+
+
+def test_what_the_current_copy_no_longer_has_is_superseded(spark):
+    """Compaction keeps the newest record of each id. Without a current copy, or above its end, nothing is known of that."""
+    rows = [row(1), row(5), row(3, source="raw:2"), row(7, source="raw:2")]
+    current = spark.createDataFrame([(3, "raw:1", 6)], CURRENT_COPIES)
+    for copies, superseded in ((current, [3]), (None, [])):
+        found = coordinator_log(transaction_log(spark, rows), empty(spark, COVERAGE), copies)
+        assert_rows(found, [(offset, offset in superseded) for offset in (1, 3, 5, 7)], "offset", "is_superseded")

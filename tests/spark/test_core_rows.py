@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.copies import NOW, captured, covered, epoch, noted
+from txnlib.core.coverage.coverage import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.spark.core_rows import answers, arrow_rows, columns_read, rows_of, typed_rows
 from txnlib.spark.local_rows import local_relation
@@ -26,7 +28,7 @@ class Truncated:
     from_offset: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Copy:
     topic: str
     captured_at_ms: int | None
@@ -34,15 +36,24 @@ class Copy:
     status: Kind | None
 
 
-COPIES = [Copy("a", 1_700_000_000_123, (Truncated(1, 2),), Kind.ONE), Copy("b", None, None, None)]
+NOTHING = Copy(topic="a", captured_at_ms=None, truncated=None, status=None)
+COPIES = [replace(NOTHING, captured_at_ms=1_700_000_000_123, truncated=(Truncated(1, 2),), status=Kind.ONE), NOTHING]
 
 
 def test_rows_come_back_as_they_were() -> None:
     assert typed_rows(arrow_rows("coverage", COPIES), Copy) == COPIES
 
 
+def test_rows_of_coverage_come_back_as_they_were() -> None:
+    """They do where `coverage` is lowered."""
+    copies = captured(newest_broker_ms=NOW), captured(source="raw:2", end=15)
+    epochs = [epoch(1, 0, 19), epoch(2, 10, 14, source="raw:2")]
+    rows = covered(*copies, epochs=epochs, partition_notes=[noted(leader=1, replicas=[1])], expected=[("missing", 0)])
+    assert typed_rows(arrow_rows("coverage", rows), CoverageRow) == rows
+
+
 def test_a_time_that_no_clock_shows_is_null() -> None:
-    (copy,) = typed_rows(arrow_rows("coverage", [Copy("a", NO_INSTANT_MS, None, None)]), Copy)
+    (copy,) = typed_rows(arrow_rows("coverage", [replace(NOTHING, captured_at_ms=NO_INSTANT_MS)]), Copy)
     assert copy.captured_at_ms is None
 
 

@@ -13,7 +13,7 @@ from tests.support.frames import assert_same, empty, frame
 from tests.support.run_logs import RandomLog, read_in_parts, read_rows
 from txnlib.readers import arrow_schemas, batch_runs
 from txnlib.spark.batch_runs import batch_hash, single_batches
-from txnlib.spark.coverage.contradicted_batches import epochs_of_segments
+from txnlib.spark.coverage.coverage import epochs_of_segments
 from txnlib.spark.findings.copy_findings import differing_batches
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.producer_spans import open_spans, producer_spans
@@ -150,8 +150,10 @@ def test_producer_spans_are_the_same(spans):
 
 def test_leader_epochs_are_the_same(both):
     # Only the last batch of a segment, and a batch that is the only one of its epoch, are asked for.
-    wanted = F.when((F.col("batches") == 1) | (F.col("ends") == F.max("ends").over(_segments())), F.col("last"))
-    frames = {key: epochs_of_segments(rows).withColumn("last", wanted) for key, rows in both.items()}
+    is_wanted = (F.col("batches") == 1) | (F.col("ends") == F.max("ends").over(_segments()))
+    of_batch = ("base_offset", "last_offset", "position", "size", "offset_gap")
+    wanted = {name: F.when(is_wanted, F.col(name)) for name in of_batch}
+    frames = {key: epochs_of_segments(rows).withColumns(wanted) for key, rows in both.items()}
     assert_same(frames[True], frames[False])
 
 

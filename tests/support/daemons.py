@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from txnlib.core.batch_runs import single_batches
+from txnlib.core.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.queries.delta_rows import open_tables, runs
 from txnlib.queries.rows import Row
-from txnlib.spark.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.spark.schemas import TABLES
 
 _CONNECT_SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"

@@ -13,9 +13,6 @@ from pyspark.sql.types import StructType
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
-from txnlib.spark.coverage.answers import PARTITION_NOTES
-from txnlib.spark.coverage.leaders import leaders
-from txnlib.spark.schemas import PARTITION_ASSIGNMENTS
 
 
 def assert_same(actual: DataFrame, expected: DataFrame) -> None:
@@ -36,18 +33,6 @@ def frame(spark: SparkSession, schema: StructType, *rows: Mapping[str, Any]) -> 
 
 def empty(spark: SparkSession, schema: StructType | str) -> DataFrame:
     return spark.createDataFrame([], schema)
-
-
-def partition_notes(spark: SparkSession, rows: Iterable[Sequence[Any]]) -> DataFrame:
-    """Notes on partitions, each with the first of their columns; the others are NULL."""
-    names = empty(spark, PARTITION_NOTES).columns
-    return spark.createDataFrame([(*row, *[None] * (len(names) - len(row))) for row in rows], PARTITION_NOTES)
-
-
-def noted_leaders(partition_notes: DataFrame) -> DataFrame:
-    """The leaders that capture.json names, without a metadata log."""
-    assignments = empty(partition_notes.sparkSession, PARTITION_ASSIGNMENTS)
-    return leaders(partition_notes, assignments, metadata_basis=None, noted_ms=None)
 
 
 def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw:1") -> dict[str, Any]:

@@ -9,12 +9,11 @@ In reading order:
 
 from __future__ import annotations
 
-from txnlib.incremental.resumption import Resumption, with_resumed_copies
+from txnlib.incremental.resumption import Resumption
 from txnlib.incremental.earlier_run import EarlierRun, history_of, resume_from, resumed_source, runs_to_continue
 
 __all__ = [
     "Resumption",
-    "with_resumed_copies",
     "EarlierRun",
     "history_of",
     "resume_from",

@@ -126,9 +126,3 @@ class Resumption:
 
     def _appended_frame(self) -> DataFrame:
         return local_rows(self.spark, self.appended, APPENDED)
-
-
-def with_resumed_copies(coverage: DataFrame, copies: DataFrame) -> DataFrame:
-    """`coverage`, with the night since which earlier rows count. `copies`: see `Resumption.copies`."""
-    joined = coverage.drop("batches_since", "batches_from").join(broadcast(copies), on=list(COPY), how="left")
-    return joined.select(*coverage.columns)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.coverage.sources import CopyKey
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
 from txnlib.core.verdicts.metadata_proof import Conclusion, holds
-from txnlib.pipeline.deleted_copies import find_deleted_copies
+from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.run import Run
 from txnlib.settings import BROKER_SETTINGS, default_of
 from txnlib.spark.core_rows import columns_read, typed_rows
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import CLUSTER_SETTINGS, COPY
 
 #: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
@@ -145,8 +147,11 @@ def _infer_coordinator_partitions(run: Run) -> None:
     run.settings = run.settings.model_copy(update=inferred)
 
 
-def _living(rows: DataFrame, deleted: DataFrame | None) -> DataFrame:
-    return rows if deleted is None else rows.join(broadcast(deleted), on=list(COPY), how="left_anti")
+def _living(rows: DataFrame, deleted: Collection[CopyKey]) -> DataFrame:
+    if not deleted:
+        return rows
+    copies = local_rows(rows.sparkSession, deleted, "topic string, partition int, source string")
+    return rows.join(broadcast(copies), on=list(COPY), how="left_anti")
 
 
 def _fits(owners: Sequence[tuple[str, int]], count: int) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Final
 
+from txnlib.core.coverage.segments import CUT_REASONS
+from txnlib.core.coverage.sources import broker_of
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.verdicts.known_metadata import MetadataReach, StampedSegment, known_metadata
 from txnlib.pipeline.run import Run
-from txnlib.readers.capture import broker_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT
 from txnlib.spark.core_rows import columns_read, typed_rows
-from txnlib.spark.coverage.coverage import CUT_REASONS
 from txnlib.spark.metadata_log import reach
 from txnlib.spark.schemas import SEGMENTS
 

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.metadata import metadata_findings
-from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.metadata import broker_sessions, cluster_settings, partition_assignments, producer_id_blocks
 from txnlib.core.reports.abort_plan import abort_plan
@@ -23,11 +22,9 @@ from txnlib.core.reports.ended_transactions import BY_HAND, NOT_CAPTURED, ended_
 from txnlib.core.reports.in_doubt_transactions import in_doubt_transactions
 from txnlib.core.reports.marker_repairs import LACKING, marker_repairs
 from txnlib.core.reports.partitions import partitions
-from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.errors import MissingTableError
-from txnlib.incremental import with_resumed_copies
-from txnlib.pipeline.deleted_copies import find_deleted_copies, partition_notes
+from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies
 from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.given_rows import (
     Given,
@@ -44,17 +41,13 @@ from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infe
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, Table, of_parts, of_selected, table_of
-from txnlib.readers.capture import Capture, topic_partition_of
-from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
+from txnlib.readers.capture import Capture
 from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE
 from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
-from txnlib.spark.coverage import coverage, quarantine
-from txnlib.spark.coverage.coverage import lowered
-from txnlib.spark.coverage.leaders import leaders
-from txnlib.spark.local_rows import local_rows, no_rows
+from txnlib.spark.local_rows import no_rows
 from txnlib.spark.metadata_log import effective, metadata_log
 from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
 from txnlib.spark.reports import (
@@ -124,40 +117,6 @@ def _segments(run: Run) -> DataFrame | pa.Table:
     return segments.unionByName(console_segments(of_texts, records))
 
 
-def _instants(run: Run) -> DataFrame:
-    rows: list[tuple[str | None, str | None, int]] = []
-    for name, instant in _capture(run).notes.captured_at_ms.items():
-        broker, _, folder = name.rpartition("/")
-        rows.append((None, None, instant) if name == DEFAULT_INSTANT else (broker, folder, instant))
-    return local_rows(run.spark, rows, "broker string, folder string, captured_at_ms long")
-
-
-def _leaders(run: Run) -> DataFrame:
-    notes, basis = _capture(run).notes, run.settings.metadata_basis
-    noted = partition_notes(run)
-    if basis is LeaderBasis.METADATA_LOG_DAMAGED and not _are_notes_newer(notes):
-        noted = noted.limit(0)  # a leader may have changed since, in a record that is lost
-    return leaders(noted, run.tables.read("partition_assignments"), basis, notes.noted_at_ms)
-
-
-def _are_notes_newer(notes: CaptureNotes) -> bool:
-    """Whether the leaders were noted when the metadata log was copied, or later; or no instant says otherwise."""
-    copied = [ms for name, ms in notes.captured_at_ms.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
-    return notes.noted_at_ms is None or all(ms <= notes.noted_at_ms for ms in copied)
-
-
-def _expected(run: Run) -> DataFrame:
-    """Partitions that capture.json, the metadata log, the number of coordinators, or the coordinators' records name."""
-    schema = "topic string, partition int"
-    noted = local_rows(run.spark, map(topic_partition_of, _capture(run).notes.partitions), schema)
-    coordinators = run.spark.range(run.settings.coordinator_partitions).select(
-        F.lit(TRANSACTION_STATE_TOPIC).alias("topic"), F.col("id").cast("int").alias("partition")
-    )
-    named = run.tables.read("transaction_log").select(F.inline("partitions"))
-    assigned = run.tables.read("partition_assignments").where("is_current").select("topic", "partition")
-    return noted.union(coordinators).union(named).union(assigned).distinct()
-
-
 def _find_appended_partitions(run: Run) -> None:
     """Finds the partitions whose windows resume from the earlier run.
 
@@ -169,27 +128,6 @@ def _find_appended_partitions(run: Run) -> None:
         coverage = run.tables.read("coverage")
         if not coverage.where(F.col("spans_since").isNotNull()).isEmpty():
             run.tables.write("coverage", coverage.withColumn("spans_since", F.lit(None).cast("int")))
-
-
-def _is_any_damaged(run: Run) -> bool:
-    """Whether any copy is damaged. If none is, `quarantine` need not look for contradicted batches."""
-    return not run.tables.read("coverage").where(F.col("status") == "DAMAGED").isEmpty()
-
-
-COVERAGE: Final = table_of(
-    coverage,
-    partition_notes=partition_notes,
-    leaders=_leaders,
-    instants=_instants,
-    expected=_expected,
-    deleted_copies=find_deleted_copies,
-    after=("transaction_log", "infer_settings"),
-)
-
-
-def _coverage(run: Run) -> DataFrame:
-    rows = COVERAGE.transform(run)
-    return rows if run.resumption is None else with_resumed_copies(rows, run.resumption.copies)
 
 
 def _new_rows(table: Table) -> Table:
@@ -224,21 +162,11 @@ INGEST: Final[tuple[Step, ...]] = (
     _of_metadata(producer_id_blocks.producer_id_blocks, producer_id_blocks.TYPES),
     Decision("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
     Decision("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
-    replace(COVERAGE, transform=_coverage),
+    COVERAGE,
     FIND_APPENDED_PARTITIONS,
-    table_of(quarantine, checked_batches=lambda run: None, is_any_damaged=_is_any_damaged, after=("coverage",)),
 )
 
 # Reconstruct
-
-
-def _lower_coverage(run: Run) -> None:
-    """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
-    if run.tables.is_empty("checked_batches"):
-        return
-    checked = run.tables.read("checked_batches")
-    if not checked.where(~F.col("is_crc_valid")).isEmpty():
-        run.tables.write("coverage", lowered(run.tables.read("coverage"), checked))
 
 
 FINDINGS: Final = of_parts(
@@ -250,11 +178,10 @@ FINDINGS: Final = of_parts(
 RECONSTRUCT: Final[tuple[Step, ...]] = (
     FIND_APPENDED_PARTITIONS,
     _new_rows(table_of(producer_spans, after=("find_appended_partitions",))),  # first, because it takes longest
-    table_of(coordinator_states),
+    table_of(coordinator_states, current_copies=current_coordinator_copies),
     table_of(checked_batches),
-    Decision("lower_coverage", ("coverage", "checked_batches"), _lower_coverage),
-    # Written again: INGEST does not know which batches are corrupt.
-    table_of(quarantine, is_any_damaged=_is_any_damaged, after=("coverage",)),
+    LOWER_COVERAGE,
+    QUARANTINE,
     table_of(producer_id_owners),
     table_of(transactions),
     FINDINGS,
@@ -333,5 +260,5 @@ REPORT: Final[tuple[Step, ...]] = (
 )
 
 _LATER: Final = {step.name for step in RECONSTRUCT}
-#: All steps of an audit. Tables on which most others depend come first. RECONSTRUCT writes the complete `quarantine`.
+#: All steps of an audit. Tables on which most others depend come first.
 AUDIT: Final[tuple[Step, ...]] = (*REPORT, *RECONSTRUCT, *(step for step in INGEST if step.name not in _LATER))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.copies import ReadCopy
 from txnlib.queries.needed_copies import Wanted, wanted_for
 from txnlib.queries.rows import Row, Run
 
@@ -24,20 +26,18 @@ NEEDS: Final[Mapping[str, str]] = {
 }
 COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
 GROUPS_TOPIC: Final = "__consumer_offsets"
+#: The columns of `coverage` that say what was read of a copy.
+READ: Final = tuple(field.name for field in fields(ReadCopy))
 _COVERAGE: Final = (
+    *READ,
     "topic",
     "partition",
-    "source",
     "broker",
     "leader",
     "is_leader",
     "is_judged",
-    "is_decoded",
-    "damaged_offset",
-    "tail",
     "high_watermark",
     "is_nothing_open",
-    "status",
     "detail",
 )
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
@@ -126,16 +126,9 @@ def _need(
     return None, ""
 
 
-def shows_absence(rows: Sequence[Row]) -> bool:
-    """Whether some copy proves what it does not contain, as the audit requires of coordinators."""
-    return any(
-        row["status"] != "MISSING"
-        and row["is_decoded"]
-        and row["damaged_offset"] is None
-        and row["tail"] != "EMPTY_OR_CUT"
-        and not row["source"].startswith("console:")
-        for row in rows
-    )
+def shows_absence(rows: Iterable[Row]) -> bool:
+    """Whether some copy of a coordinator partition proves what it does not contain. Columns: READ."""
+    return any(ReadCopy(**{name: row[name] for name in READ}).shows_absence for row in rows)
 
 
 def _detail(rows: Sequence[Row]) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE, SearchScope, duration_minutes, find_hanging, is_candidate
-from txnlib.queries.collect_plan import shows_absence
+from txnlib.queries.collect_plan import READ, shows_absence
 from txnlib.queries.producers import last_write_ms
 from txnlib.queries.rows import Row, Run
 from txnlib.queries.transactional_ids import broker_id, rows_of_ids
@@ -113,8 +113,7 @@ def _decisions(run: Run, opened: Sequence[Row], timeout_ms: int, audited_ms: int
 
 def _are_coordinators_complete(run: Run) -> bool:
     """Whether every coordinator partition has a copy that proves which ids it does not contain."""
-    columns = ("partition", "status", "is_decoded", "damaged_offset", "tail", "source")
     copies: dict[int, list[Row]] = {}
-    for row in run.rows("coverage", columns, [("topic", "=", TRANSACTION_STATE_TOPIC)]):
+    for row in run.rows("coverage", ("partition", *READ), [("topic", "=", TRANSACTION_STATE_TOPIC)]):
         copies.setdefault(row["partition"], []).append(row)
     return bool(copies) and all(map(shows_absence, copies.values()))

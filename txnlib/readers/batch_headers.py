@@ -245,8 +245,8 @@ def _contradicted(checks: BatchChecks, chain: _Chain, fall: int, end: int) -> in
     """Index of the one batch, before index `end`, whose leader epoch is wrong where epochs fall; None if no single batch is wrong.
 
     No CRC covers leader epochs. If a single batch disagrees with neighbours that agree with each other, its epoch is wrong. If the
-    epochs fall and stay low, a leader with an older epoch continued the log: that is no damage, and `spark.coverage.coverage`
-    reports it. If either of two batches may be the wrong one, both are kept: `spark.coverage.contradicted_batches` also compares
+    epochs fall and stay low, a leader with an older epoch continued the log: that is no damage, and `core.coverage.coverage`
+    reports it. If either of two batches may be the wrong one, both are kept: `core.coverage.contradicted_batches` also compares
     them with the next segment and with the leader epoch checkpoint.
     """
     epochs = leader_epochs(chain.headers)

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from txnlib.core.batch_runs import DEFAULT_DETAIL
+from txnlib.core.coverage.sources import is_broker_id, names_of
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
 from txnlib.core.text.console_reader import find_console_record
@@ -351,24 +352,10 @@ def _source(how: str, folder: PurePosixPath, base: PurePosixPath) -> str:
     return f"{how}:{relative}"
 
 
-def broker_of(source: str) -> str | None:
-    """The broker that a source was copied from; None if its folder has no name.
-
-    The first number in the folder's path, because `1/2` is the second log directory of broker 1; else the last name in it.
-    """
-    parts = _parts_of(source)
-    numbers = [part for part in parts if part.isdigit()]
-    return numbers[0] if numbers else (parts[-1] if parts else None)
-
-
-def _parts_of(source: str) -> list[str]:
-    return [part for part in source.partition(":")[2].replace(":", "/").split("/") if part not in (".", "..", "")]
-
-
 def check_brokers(captured: Iterable[CaptureFile], notes: CaptureNotes) -> None:
     """Raises UsageError for a path with two numbers, if capture.json says that the first of them is not the broker."""
     for file in captured:
-        numbers = [part for part in _parts_of(file.source) if part.isdigit()]
+        numbers = [name for name in names_of(file.source) if is_broker_id(name)]
         noted = notes.partitions.get(f"{file.topic}-{file.partition}")
         replicas = set() if noted is None else {str(replica) for replica in noted.replicas or ()}
         if len(numbers) > 1 and replicas and numbers[0] not in replicas and replicas & set(numbers[1:]):

@@ -21,7 +21,6 @@ from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
-from txnlib.core.verdicts.copies import KNOWN_BY
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
@@ -39,13 +38,6 @@ def legality(state_before: Column, state_after: Column) -> Column:
     table = F.create_map(*[F.lit(text) for item in steps.items() for text in item])
     step = F.concat_ws(" > ", F.coalesce(state_before, F.lit(NO_STATE)), F.coalesce(state_after, F.lit(NO_STATE)))
     return table[step]
-
-
-def known_by(role: str, end: str) -> Column:
-    """What limits the knowledge of a copy, from the core's table. `role` and `end` are the names of columns."""
-    rows = {f"{role} > {end}": bound.value for (role, end), bound in KNOWN_BY.items()}
-    table = F.create_map(*[F.lit(text) for item in rows.items() for text in item])
-    return table[F.concat_ws(" > ", F.col(role), F.col(end))]
 
 
 def _udf(decide: Callable[..., Any], returns: DataType) -> Any:

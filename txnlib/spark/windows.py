@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Window, WindowSpec
 from pyspark.sql import functions as F
 
-from txnlib.spark.schemas import COPY, TOPIC_PARTITION
+from txnlib.spark.schemas import TOPIC_PARTITION
 
 
 def batches_of_producer() -> WindowSpec:
@@ -50,32 +50,6 @@ def pieces_downwards() -> WindowSpec:
     return Window.partitionBy(*TOPIC_PARTITION, "leader_epoch").orderBy(F.desc("bucket"), F.desc("cut"))
 
 
-def segments_of_copy() -> WindowSpec:
-    """The segments of one copy of a partition, in offset order."""
-    return Window.partitionBy(*COPY).orderBy("segment_base_offset")
-
-
-def epochs_of_copy() -> WindowSpec:
-    """The leader epochs in the segments of one copy of a partition, in offset order."""
-    return Window.partitionBy(*COPY).orderBy("segment_base_offset", "begins")
-
-
-def copies_of_partition() -> WindowSpec:
-    """The copies of one partition, the one to judge first.
-
-    Order: undamaged, printed in full, the leader's, of the newest leader epoch, longest.
-    """
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy(
-        "is_damaged",
-        "lacks_records",
-        "is_no_leader",
-        F.desc_nulls_last("leader_epoch"),
-        F.desc_nulls_last("survives_until"),
-        "is_text",
-        "source",
-    )
-
-
 def ids_of_application() -> WindowSpec:
     """All transactional ids of one application."""
     return Window.partitionBy("application")
@@ -84,11 +58,6 @@ def ids_of_application() -> WindowSpec:
 def whole_partition() -> WindowSpec:
     """All copies of one partition."""
     return Window.partitionBy(*TOPIC_PARTITION)
-
-
-def higher_leader_epochs() -> WindowSpec:
-    """The leader epochs in all copies of one partition that are above the row's."""
-    return Window.partitionBy(*TOPIC_PARTITION).orderBy(F.desc("epoch")).rangeBetween(Window.unboundedPreceding, -1)
 
 
 def copies_of_record() -> WindowSpec:

@@ -29,7 +29,7 @@ class BlockedPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCopy:
+class ConsumedCopy:
     """A row of `coverage`: offsets below which there may be, or may have been, records that were not read."""
 
     topic: str
@@ -104,7 +104,7 @@ class BlockedGroup:
 
 def blocked_groups(
     partitions: Sequence[BlockedPartition],
-    coverage: Sequence[ReadCopy],
+    coverage: Sequence[ConsumedCopy],
     group_positions: Callable[[Sequence[ConsumedPartition]], Sequence[GroupPosition]],
     read_ends: Callable[[Sequence[StableEnd]], Sequence[ReadEnd]],
     *,

@@ -12,8 +12,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.reports.keys import ProducerKey
 from txnlib.core.verdicts.abort_plan import needs_somebody
-from txnlib.core.verdicts.coordinator_copies import shows_absence
-from txnlib.core.verdicts.dossier import CapturedCopy
+from txnlib.core.verdicts.copies import ReadCopy
 from txnlib.core.verdicts.evidence import Owner
 from txnlib.core.verdicts.reason import Reason
 
@@ -137,44 +136,22 @@ class OddMarker:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogRange:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange(ReadCopy):
     """A row of `coverage`: what a copy contains of a log."""
 
     topic: str
     partition: int
-    source: str | None
-    status: str
     is_judged: bool
     is_gone: bool | None
-    is_decoded: bool | None
-    tail: str | None
-    log_start_offset: int | None
-    read_from_offset: int | None
     end_offset: int | None
     gap_offset: int | None
-    damaged_offset: int | None
     known_until_ms: int | None
 
     def has_read(self, offset: int) -> bool:
         """Whether what is in the log at an offset is in the copy. A lagging, broken or older copy may lack it."""
         lost = max(self.gap_offset or 0, self.damaged_offset or 0)
         return self.end_offset is not None and self.end_offset > offset >= lost
-
-    @property
-    def shows_absence(self) -> bool:
-        """Whether a copy of a coordinator partition also proves which ids have no record in it."""
-        return shows_absence(
-            CapturedCopy(
-                source=self.source,
-                status=self.status,
-                is_decoded=bool(self.is_decoded),
-                tail=self.tail,
-                log_start_offset=self.log_start_offset,
-                read_from_offset=self.read_from_offset,
-                damaged_offset=self.damaged_offset,
-            )
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import PROVES_LEADER, End, Role
+from txnlib.core.verdicts.copies import LOG_END, PROVES_LEADER, End, Role
 from txnlib.core.verdicts.dossier import CapturedCopy, ClusterFacts, CoordinatorPartition
 
 #: The leader of a partition without one.
 NO_LEADER: Final = "-1"
-#: Above every offset: where damage at the end of a log ends.
-_LOG_END: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +50,11 @@ def standing_of(coordinator: CoordinatorPartition) -> Standing:
             (copy.known_until_ms for copy in copies if copy.is_decoded and copy.known_until_ms is not None), default=None
         ),
         captured_ms=max(
-            (copy.captured_at_ms for copy in copies if shows_absence(copy) and copy.captured_at_ms is not None), default=None
+            (copy.captured_at_ms for copy in copies if copy.shows_absence and copy.captured_at_ms is not None), default=None
         ),
         is_assumed=all(copy.is_instant_assumed for copy in copies),
         damaged_offset=damaged,
-        shows_absence=damaged is None and any(shows_absence(copy) for copy in copies),
+        shows_absence=damaged is None and any(copy.shows_absence for copy in copies),
     )
 
 
@@ -64,42 +62,21 @@ def _trust(copy: CapturedCopy) -> tuple[bool, bool, bool, int]:
     return copy.is_current, copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0
 
 
-def shows_absence(copy: CapturedCopy) -> bool:
-    """Whether a copy by itself proves which ids have no record in it.
-
-    It is not known where console text began, nor whether a text of nothing but first lines was cut.
-    """
-    is_unclear = (copy.source or "").startswith("console:") or copy.tail == "EMPTY_OR_CUT"
-    return copy.is_decoded and not is_unclear and begins_at_start(copy) and damage_ends_at(copy) is None
-
-
-def begins_at_start(copy: CapturedCopy) -> bool:
-    """Whether the first segment is there. A compacted log keeps its name, so a copy that begins later lacks segments."""
-    return max(copy.log_start_offset or 0, copy.read_from_offset or 0) == 0
-
-
-def damage_ends_at(copy: CapturedCopy) -> int | None:
-    """The offset below which a copy is damaged; None if it is not."""
-    if copy.tail == "CORRUPT" or (copy.status == "DAMAGED" and copy.damaged_offset is None):
-        return _LOG_END
-    return copy.damaged_offset
-
-
 def _lost_below(copies: Sequence[CapturedCopy]) -> int | None:
     """The offset below which records may be lost in every copy; None if nothing is.
 
     Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged one.
     """
-    damages = (damage_ends_at(copy) for copy in copies)
+    damages = (copy.damage_ends_at for copy in copies)
     lost = [end for end in damages if end is not None and not any(_contains(copy, end, copies) for copy in copies)]
     return max(lost, default=None)
 
 
 def _contains(copy: CapturedCopy, end: int, copies: Iterable[CapturedCopy]) -> bool:
     """Whether a copy is whole up to an offset; for the end of the log, up to all that any copy or checkpoint reaches."""
-    if not shows_absence(copy) or copy.survives_until is None:
+    if not copy.shows_absence or copy.survives_until is None:
         return False
-    if end < _LOG_END:
+    if end < LOG_END:
         return copy.survives_until >= end
     marks = [mark for each in copies for mark in (each.noted_high_watermark, each.high_watermark) if mark is not None]
     reached = [each.end_offset for each in copies if each.end_offset is not None]
@@ -117,7 +94,7 @@ def uncertainties(standing: Standing) -> list[str]:
         return [f"the copy of {name} is not known to be current: copy its leader's (broker {best.leader})"]
     if standing.damaged_offset is not None:
         return [f"{name} is damaged{_below(standing.damaged_offset)}: copy another replica of it"]
-    if not begins_at_start(best):
+    if not best.begins_at_start:
         return [f"the copy of {name} lacks its first segments: copy the whole folder"]
     if not standing.shows_absence:
         return [f"the copy of {name} does not show all of its records: copy the raw segments"]
@@ -127,7 +104,7 @@ def uncertainties(standing: Standing) -> list[str]:
 
 
 def _below(offset: int) -> str:
-    return " at its end" if offset >= _LOG_END else f" below offset {offset}"
+    return " at its end" if offset >= LOG_END else f" below offset {offset}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,44 @@ ROLES: Final[Mapping[Role, str]] = {
 }
 
 
+#: Above every offset: where damage at the end of a log ends.
+LOG_END: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCopy:
+    """What was read of a copy: columns of `coverage`."""
+
+    source: str | None = None
+    log_start_offset: int | None = None
+    read_from_offset: int | None = None
+    damaged_offset: int | None = None
+    tail: str | None = None
+    is_decoded: bool | None = False
+    status: str = "MISSING"
+
+    @property
+    def begins_at_start(self) -> bool:
+        """Whether the first segment is there. A compacted log keeps its name, so a copy that begins later lacks segments."""
+        return max(self.log_start_offset or 0, self.read_from_offset or 0) == 0
+
+    @property
+    def damage_ends_at(self) -> int | None:
+        """The offset below which the copy is damaged; None if it is not."""
+        if self.tail == "CORRUPT" or (self.status == "DAMAGED" and self.damaged_offset is None):
+            return LOG_END
+        return self.damaged_offset
+
+    @property
+    def shows_absence(self) -> bool:
+        """Whether the copy of a coordinator partition by itself proves which ids have no record in it.
+
+        It is not known where console text began, nor whether a text of nothing but first lines was cut.
+        """
+        is_unclear = self.status == "MISSING" or (self.source or "").startswith("console:") or self.tail == "EMPTY_OR_CUT"
+        return bool(self.is_decoded) and not is_unclear and self.begins_at_start and self.damage_ends_at is None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
     """What is known of one copy. Times are epoch ms by the clock of the capturing machine, None if not noted."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from txnlib.core.verdicts.copies import ReadCopy
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, ProducerIdBlock, Thresholds
 
 #: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).
@@ -36,12 +37,11 @@ class TruncatedEpoch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapturedCopy:
+class CapturedCopy(ReadCopy):
     """A row of `coverage`: a copy of a partition, with the names of its columns."""
 
     topic: str = ""
     partition: int = 0
-    source: str | None = None
     broker: str | None = None
     topic_id: str | None = None
     is_judged: bool = False
@@ -55,8 +55,6 @@ class CapturedCopy:
     truncated: tuple[TruncatedEpoch, ...] | None = None
     end_offset: int | None = None
     survives_until: int | None = None
-    log_start_offset: int | None = None
-    read_from_offset: int | None = None
     high_watermark: int | None = None
     noted_high_watermark: int | None = None
     checkpointed_at_ms: int | None = None
@@ -65,11 +63,7 @@ class CapturedCopy:
     known_until_ms: int | None = None
     is_instant_assumed: bool = True
     gap_offset: int | None = None
-    damaged_offset: int | None = None
-    tail: str | None = None
-    is_decoded: bool = False
     is_deleted: bool | None = None
-    status: str = "MISSING"
     answered_at_ms: int | None = None
     answered_stable_offset: int | None = None
 

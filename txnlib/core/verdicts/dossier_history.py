@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
-from txnlib.core.verdicts.coordinator_copies import NO_LEADER, Coordinators, begins_at_start
+from txnlib.core.verdicts.coordinator_copies import NO_LEADER, Coordinators
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CapturedCopy,
@@ -52,7 +52,7 @@ def matches_of(decisions: Sequence[CoordinatorDecision], span: OpenSpan, clocks:
 
 def is_begin_known(span: OpenSpan, copy: CapturedCopy) -> bool:
     """Whether the dossier has all markers of the producer that were ever written here."""
-    return begins_at_start(copy) and len(span.markers) < MOST_MARKERS
+    return copy.begins_at_start and len(span.markers) < MOST_MARKERS
 
 
 def decided_of(match: Match, *, facts: ClusterFacts, began_later: bool = False, began_before: bool = False) -> Decided:

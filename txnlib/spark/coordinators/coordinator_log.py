@@ -8,28 +8,32 @@ are of two logs, and the judged copy's record counts (`findings.copy_findings` s
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
 from txnlib.spark.coverage.coverage import survives
-from txnlib.spark.coverage.sound_copies import shows_absence
 from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import no_rows
+
+#: The judged copies of coordinator partitions that are current and show all records: their partition, source and end.
+CURRENT_COPIES: Final = "partition int, current string, copy_end long"
 
 
-def coordinator_log(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
+def coordinator_log(transaction_log: DataFrame, coverage: DataFrame, current_copies: DataFrame | None = None) -> DataFrame:
     """The records of `transaction_log`, each offset of a partition once, with the column is_superseded.
 
     is_superseded: the current copy of the partition extends beyond the record but does not have it. Compaction keeps the newest
     record of an id until the id expires, so such a record is not the newest of its id, or the id has expired. Rows without an
-    offset are unused records of console text (`console_copies`). Kafka: `LogCleaner`.
+    offset are unused records of console text (`console_copies`). `current_copies` (CURRENT_COPIES): None if there are none.
+    Kafka: `LogCleaner`.
     """
     copies = coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
     cut = copies.select("partition", "source", "truncated", "is_deleted", (~F.col("is_judged")).alias("is_other"))
-    is_whole = F.col("is_judged") & F.col("is_current") & shows_absence()
-    reach = (F.col("source").alias("current"), F.col("survives_until").alias("copy_end"))
-    current = copies.where(is_whole).select("partition", *reach)
+    current = no_rows(coverage.sparkSession, CURRENT_COPIES) if current_copies is None else current_copies
     located = transaction_log.join(broadcast(cut), on=["partition", "source"], how="left").join(
         broadcast(current), on="partition", how="left"
     )

@@ -42,12 +42,17 @@ _PREPARED: Final = [state.kafka_name for state in sorted(PREPARED_STATES)]
 _ACTIVE: Final = [state.kafka_name for state in sorted(ACTIVE_STATES)]
 
 
-def coordinator_states(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
-    """One row per coordinator record. Columns: COORDINATOR_STATES. Kafka: `TransactionMetadata.prepareTransitionTo`."""
+def coordinator_states(transaction_log: DataFrame, coverage: DataFrame, current_copies: DataFrame | None = None) -> DataFrame:
+    """One row per coordinator record. Columns: COORDINATOR_STATES. Kafka: `TransactionMetadata.prepareTransitionTo`.
+
+    `current_copies`: see `coordinator_log`.
+    """
     window = windows.records_of_id()
     # Offset minus rank: equal for two records exactly if nothing is missing between them.
     dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
-    log = coordinator_log(transaction_log, coverage).withColumns({"dense": dense, "expected_offset": _expected_offset()})
+    log = coordinator_log(transaction_log, coverage, current_copies).withColumns(
+        {"dense": dense, "expected_offset": _expected_offset()}
+    )
     log = log.withColumn("newest_ms", F.max(clock_ms("timestamp_ms")).over(windows.whole(windows.records_of_coordinator())))
     hole = {"hole_ms": _written_by(), "hole_offset": F.col("offset")}
     log = log.withColumns({name: F.max(F.when(_follows_hole(), value)).over(_so_far()) for name, value in hole.items()})

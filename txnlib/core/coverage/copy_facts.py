@@ -1,0 +1,106 @@
+"""One copy, before it is compared with the others of its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from txnlib.core.coverage.checkpoints import Checkpoints
+from txnlib.core.coverage.known import highest, is_above
+from txnlib.core.coverage.leader_epochs import EpochsOfCopy
+from txnlib.core.coverage.leaders import NotedPartition
+from txnlib.core.coverage.segments import Extent
+from txnlib.core.coverage.sources import broker_of
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.copies import End
+
+_WHOLE_TAILS: Final = ("CLEAN", "ZEROS")
+
+
+class CopyFacts:
+    """What is known of one copy."""
+
+    def __init__(
+        self,
+        source: str,
+        extent: Extent,
+        checkpoints: Checkpoints,
+        epochs: EpochsOfCopy,
+        noted: NotedPartition,
+        captured_at_ms: int | None,
+        noted_high_watermark: int | None,
+    ) -> None:
+        self.source, self.broker = source, broker_of(source)
+        self.extent, self.checkpoints, self.epochs = extent, checkpoints, epochs
+        self.captured_at_ms = captured_at_ms
+        #: Highest high watermark of the partition in any checkpoint that was not copied after this copy.
+        self.noted_high_watermark = noted_high_watermark
+        #: The offset after the last batch that was not truncated.
+        self.survives_until = epochs.survives_until if epochs.truncated else extent.end_offset
+        #: Whether the copy begins above its log start because the capture chose so. Then its first segment is not the log's.
+        self.is_scoped = noted.is_scoped(extent.first_segment_offset)
+        # The checkpoint lists a partition only if its log start is above its first segment.
+        first_offset = highest((checkpoints.log_start_offset, extent.first_segment_offset))
+        self.log_start_offset = noted.log_start_offset if self.is_scoped else first_offset
+        # A text of nothing but first lines is whole where a high watermark confirms that the log is empty.
+        is_empty = extent.tail == "EMPTY_OR_CUT" and noted_high_watermark is not None
+        self.tail = "CLEAN" if is_empty and noted_high_watermark == self.survives_until else extent.tail
+
+    @property
+    def is_damaged(self) -> bool:
+        return self.extent.harm > 0 or self.tail == "CORRUPT"
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """How far the copy reaches: its newest leader epoch, then its end."""
+        epoch = self.epochs.leader_epoch
+        return -1 if epoch is None else epoch, self.survives_until or 0
+
+    @property
+    def ends_whole(self) -> bool:
+        """Whether the copy was read to its end."""
+        return self.tail in _WHOLE_TAILS
+
+    @property
+    def end(self) -> End:
+        if self.tail == "CORRUPT" or self.is_below_high_watermark or self.is_below_own_checkpoints:
+            return End.SHORT
+        return End.WHOLE if self.ends_whole and not self.extent.is_printed else End.TORN
+
+    @property
+    def is_below_high_watermark(self) -> bool:
+        return is_above(self.noted_high_watermark, self.survives_until)
+
+    @property
+    def is_below_own_checkpoints(self) -> bool:
+        return is_above(highest((self.epochs.reached_offset, self.checkpoints.recovery_point)), self.survives_until)
+
+
+def begin_by_choice(copy: CopyFacts) -> str | None:
+    """Why the copy begins above its log start, in words; None if it does not, or not by choice."""
+    since = copy.extent.read_from_offset
+    if copy.is_scoped:
+        return f"fetched from offset {since} on, by scope; the log begins at {copy.log_start_offset}"
+    return f"read from the snapshot at {since} on" if is_above(since, copy.log_start_offset) else None
+
+
+def problems_of(topic: str, copy: CopyFacts) -> Iterator[str]:
+    """What the copy lacks, in words."""
+    extent, is_coordinator = copy.extent, topic == TRANSACTION_STATE_TOPIC
+    begins_at = highest((copy.log_start_offset, extent.read_from_offset))
+    # Compaction leaves holes everywhere below its progress; a hole only between segments is a missing segment.
+    lacks_segment = extent.boundary_gap is not None and extent.last_gap_offset is None
+    problems = {
+        "damaged stretches": extent.harm > 0,
+        "unbelievable end": copy.tail == "CORRUPT",
+        "ends inside a batch": copy.tail == "TORN",
+        "empty, or cut after the first lines of its text": copy.tail == "EMPTY_OR_CUT",
+        "ends below the high watermark": copy.is_below_high_watermark,
+        "ends below what its own checkpoints note": copy.is_below_own_checkpoints,
+        "a newer leader truncated some of its batches": bool(copy.epochs.truncated),
+        "offsets missing between segments": lacks_segment and not is_coordinator,
+        "its first segments are missing": is_coordinator and is_above(begins_at, 0),
+        "markers or coordinator records not printed": extent.is_decoded is False,
+        "a console consumer's text, which does not tell where it began": extent.is_printed,
+    }
+    return (text for text, applies in problems.items() if applies)

@@ -1,0 +1,371 @@
+"""`coverage`: what each copy contains, and which copy is judged.
+
+The table in `core.verdicts.copies` decides what a copy proves; here are its inputs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from txnlib.core.coverage.capture_instants import CaptureInstants
+from txnlib.core.coverage.checkpoints import CheckpointEntry, Checkpoints, of_copies
+from txnlib.core.coverage.contradicted_batches import contradicted_batches
+from txnlib.core.coverage.copy_facts import CopyFacts, begin_by_choice, problems_of
+from txnlib.core.coverage.known import highest, is_above, lowest
+from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, epochs_of_copies
+from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader
+from txnlib.core.coverage.missing_partitions import TopicProof, absence, topic_proof
+from txnlib.core.coverage.roles import CopyRole, LeaderProof, roles
+from txnlib.core.coverage.segments import CapturedFile, Extent, extents
+from txnlib.core.coverage.sources import CopyKey, Place, broker_of
+from txnlib.core.verdicts.copies import Copy, End, LeaderBasis, Role, is_current, known_until_ms
+from txnlib.core.verdicts.dossier import TruncatedEpoch
+
+#: Columns that say which rows of earlier runs count. A run that continues another one fills them.
+OF_EARLIER_RUNS: Final = ("batches_since", "batches_from", "spans_since")
+#: Detail of a copy that is not judged, because its topic id is that of a deleted topic.
+OF_DELETED_TOPIC: Final = "of a deleted topic, or of an earlier topic of the same name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageRow:
+    """A row of `coverage`."""
+
+    topic: str
+    partition: int
+    source: str | None = None
+    broker: str | None = None
+    is_judged: bool = False
+    leader: str | None = None
+    leader_basis: LeaderBasis | None = None
+    noted_leader: str | None = None
+    assigned_leader: str | None = None
+    in_sync: tuple[str, ...] | None = None
+    is_leader: bool | None = None
+    topic_id: str | None = None
+    is_deleted: bool | None = None
+    checkpoint_leader_epoch: int | None = None
+    leader_epoch: int | None = None
+    role: Role | None = None
+    is_current: bool | None = None
+    truncated: tuple[TruncatedEpoch, ...] | None = None
+    first_offset: int | None = None
+    end_offset: int | None = None
+    survives_until: int | None = None
+    log_start_offset: int | None = None
+    read_from_offset: int | None = None
+    high_watermark: int | None = None
+    noted_high_watermark: int | None = None
+    ends: End | None = None
+    checkpointed_at_ms: int | None = None
+    captured_at_ms: int | None = None
+    newest_stamp_ms: int | None = None
+    known_until_ms: int | None = None
+    is_instant_assumed: bool | None = None
+    bytes: int | None = None
+    batches: int | None = None
+    unreadable_bytes: int | None = None
+    gap_offset: int | None = None
+    overlap_offset: int | None = None
+    damaged_offset: int | None = None
+    tail: str | None = None
+    is_decoded: bool | None = None
+    status: str
+    detail: str | None = None
+    is_gone: bool | None = None
+    answered_at_ms: int | None = None
+    answered_stable_offset: int | None = None
+    answered_high_watermark: int | None = None
+    is_nothing_open: bool | None = None
+    batches_since: int | None = None
+    batches_from: int | None = None
+    spans_since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumedCopy:
+    """A copy of which only appended bytes are read: earlier runs' rows count since that night, from that offset on."""
+
+    topic: str
+    partition: int
+    source: str
+    batches_since: int
+    batches_from: int
+
+
+@dataclass(slots=True)
+class _Partition:
+    """What was captured of one partition: source -> what that copy or its checkpoints show. Deleted copies are left out."""
+
+    extents: dict[str, Extent] = field(default_factory=dict)
+    checkpoints: dict[str, Checkpoints] = field(default_factory=dict)
+    epochs: list[EpochOfSegment] = field(default_factory=list)
+    contradicted: list[EpochOfSegment] = field(default_factory=list)
+
+    @property
+    def high_watermarks(self) -> dict[str, int]:
+        """Source -> the high watermark in its checkpoint."""
+        marks = {source: noted.high_watermark for source, noted in self.checkpoints.items()}
+        return {source: mark for source, mark in marks.items() if mark is not None}
+
+
+def coverage(
+    segments: Sequence[CapturedFile],
+    checkpoints: Sequence[CheckpointEntry],
+    epochs: Sequence[EpochOfSegment],
+    partition_notes: Sequence[NotedPartition],
+    leaders: Mapping[Place, PartitionLeader],
+    instants: CaptureInstants,
+    expected: Iterable[Place],
+    deleted_copies: Collection[CopyKey],
+    resumed_copies: Sequence[ResumedCopy],
+    *,
+    leader_proof: LeaderProof,
+    whole_metadata_ms: int | None,
+) -> Iterator[CoverageRow]:
+    """A row for each copy of a partition, and one with status MISSING for each partition that is known but has no copy.
+
+    `epochs`: of `record_batches`. `expected`: the partitions that should have been captured. `deleted_copies`: copies of deleted
+    topics, which are not judged. `whole_metadata_ms`: up to when the metadata log is known to name every partition; None if it is
+    not.
+    """
+    extents_of, checkpoints_of = extents(segments), of_copies(checkpoints)
+    living = [each for each in epochs if each.copy not in deleted_copies]
+    partitions = _partitions(
+        {copy: extent for copy, extent in extents_of.items() if copy not in deleted_copies},
+        {copy: noted for copy, noted in checkpoints_of.items() if copy not in deleted_copies},
+        living,
+        [each.batch for each in contradicted_batches(living, segments, checkpoints_of)],
+    )
+    for copy in deleted_copies:
+        if copy in extents_of:
+            yield _of_deleted(copy, extents_of[copy], checkpoints_of.get(copy, Checkpoints()), instants)
+    notes = {each.place: each for each in partition_notes}
+    copied_ms = instants.of_high_watermarks()
+    resumed = {(each.topic, each.partition, each.source): each for each in resumed_copies}
+    for place, found in partitions.items():
+        noted, leader = notes.get(place, _nothing_noted(place)), leaders.get(place, PartitionLeader())
+        for row in _of_copies(place, found, noted, leader, leader_proof, instants, copied_ms):
+            since = resumed.get((*place, str(row.source)))
+            yield row if since is None else replace(row, batches_since=since.batches_since, batches_from=since.batches_from)
+    marks = {place: found.high_watermarks for place, found in partitions.items()}
+    listed = {(place, broker_of(source)) for place, of_place in marks.items() for source in of_place}
+    topics = topic_proof(listed, partition_notes, instants.default_ms, whole_metadata_ms)
+    for place in dict.fromkeys((*expected, *(place for place, of_place in marks.items() if of_place))):
+        if place not in partitions or not partitions[place].extents:
+            noted, leader = notes.get(place, _nothing_noted(place)), leaders.get(place, PartitionLeader())
+            yield _of_missing(place, noted, leader, topics, highest(marks.get(place, {}).values()))
+
+
+def _nothing_noted(place: Place) -> NotedPartition:
+    topic, partition = place
+    return NotedPartition(topic=topic, partition=partition)
+
+
+def _partitions(
+    extents: Mapping[CopyKey, Extent],
+    checkpoints: Mapping[CopyKey, Checkpoints],
+    epochs: Iterable[EpochOfSegment],
+    contradicted: Iterable[EpochOfSegment],
+) -> dict[Place, _Partition]:
+    found: dict[Place, _Partition] = defaultdict(_Partition)
+    for (topic, partition, source), extent in extents.items():
+        found[topic, partition].extents[source] = extent
+    for (topic, partition, source), noted in checkpoints.items():
+        found[topic, partition].checkpoints[source] = noted
+    for each in epochs:
+        found[each.topic, each.partition].epochs.append(each)
+    for each in contradicted:
+        found[each.topic, each.partition].contradicted.append(each)
+    return found
+
+
+def _of_deleted(copy: CopyKey, extent: Extent, noted: Checkpoints, instants: CaptureInstants) -> CoverageRow:
+    topic, partition, source = copy
+    return CoverageRow(
+        topic=topic,
+        partition=partition,
+        source=source,
+        broker=broker_of(source),
+        topic_id=noted.topic_id,
+        is_deleted=True,
+        role=Role.OTHER,
+        ends=End.TORN,
+        is_current=False,
+        log_start_offset=highest((noted.log_start_offset, extent.first_segment_offset)),
+        high_watermark=noted.high_watermark,
+        captured_at_ms=instants.of_copy(source, topic, partition),
+        tail=extent.tail,
+        status="PARTIAL",
+        detail=OF_DELETED_TOPIC,
+        **_of_extent(extent),
+    )
+
+
+def _of_missing(
+    place: Place, noted: NotedPartition, leader: PartitionLeader, topics: TopicProof, high_watermark: int | None
+) -> CoverageRow:
+    is_gone, proven_ms = topics.is_gone(place, leader)
+    topic, partition = place
+    return CoverageRow(
+        topic=topic,
+        partition=partition,
+        leader=leader.leader,
+        leader_basis=leader.leader_basis,
+        noted_leader=leader.noted_leader,
+        assigned_leader=leader.assigned_leader,
+        in_sync=leader.in_sync,
+        high_watermark=high_watermark,
+        checkpointed_at_ms=proven_ms,
+        status="MISSING",
+        detail=absence(leader, noted, is_gone=is_gone),
+        is_gone=is_gone or None,
+        is_nothing_open=noted.is_nothing_open or None,
+        **_of_answers(noted),
+    )
+
+
+def _of_copies(
+    place: Place,
+    found: _Partition,
+    noted: NotedPartition,
+    named: PartitionLeader,
+    leader_proof: LeaderProof,
+    instants: CaptureInstants,
+    copied_ms: Mapping[str, int],
+) -> list[CoverageRow]:
+    """A row for each copy of one partition. `copied_ms`: broker -> when its high watermarks were copied."""
+    # Only a contradicted batch has the leader epoch of such a range, which so proves nothing.
+    refuted = {(each.copy, each.segment_base_offset, each.epoch) for each in found.contradicted if each.begins == each.base_offset}
+    believed = [each for each in found.epochs if (each.copy, each.segment_base_offset, each.epoch) not in refuted]
+    epochs = epochs_of_copies(believed, found.checkpoints)
+    marks = [
+        (copied_ms.get(broker_of(source) or "", instants.default_ms), lowest((mark, _cut_offset(epochs.get(source)))))
+        for source, mark in found.high_watermarks.items()
+    ]
+    copies = []
+    for source, extent in found.extents.items():
+        captured_ms = instants.of_copy(source, *place)
+        contradicted = [each for each in found.contradicted if each.source == source]
+        copies.append(
+            CopyFacts(
+                source,
+                _without(extent, contradicted),
+                found.checkpoints.get(source, Checkpoints()),
+                epochs.get(source, EpochsOfCopy()),
+                noted,
+                captured_ms,
+                highest(mark for ms, mark in marks if not is_above(ms, captured_ms)),
+            )
+        )
+    judged = list(zip(copies, roles(copies, named, leader_proof), strict=True)) if copies else []
+    best = min(judged, key=lambda each: _order(*each), default=None)
+    return [_of_copy(place, each, noted, named, instants, is_judged=each is best) for each in judged]
+
+
+def _cut_offset(epochs: EpochsOfCopy | None) -> int | None:
+    """The first truncated offset of a copy. Its high watermarks count only up to there."""
+    return None if epochs is None else lowest(cut.from_offset for cut in epochs.truncated)
+
+
+def _without(extent: Extent, contradicted: Sequence[EpochOfSegment]) -> Extent:
+    """The extent of a copy in which these batches count as damage."""
+    if not contradicted:
+        return extent
+    return replace(
+        extent,
+        damaged_offset=highest((extent.damaged_offset, *(each.last_offset + 1 for each in contradicted))),
+        unreadable_bytes=extent.unreadable_bytes + sum(each.size or 0 for each in contradicted),
+        harm=extent.harm + len(contradicted),
+    )
+
+
+def _order(copy: CopyFacts, role: CopyRole) -> tuple[object, ...]:
+    """The copy to judge is the first in this order.
+
+    Undamaged, printed in full, the leader's, of the newest leader epoch, longest.
+    """
+    is_led = role.role is Role.LEADER and copy.end is not End.SHORT
+    lacks_records = not copy.extent.is_decoded or copy.extent.is_printed
+    epoch, end = copy.epochs.leader_epoch, copy.survives_until
+    newest_first = 1 if epoch is None else -epoch, 1 if end is None else -end
+    return copy.is_damaged, lacks_records, not is_led, *newest_first, not copy.source.startswith("raw:"), copy.source
+
+
+def _of_copy(
+    place: Place,
+    judged: tuple[CopyFacts, CopyRole],
+    noted: NotedPartition,
+    named: PartitionLeader,
+    instants: CaptureInstants,
+    *,
+    is_judged: bool,
+) -> CoverageRow:
+    copy, role = judged
+    extent, marks, epochs = copy.extent, copy.checkpoints, copy.epochs
+    proof = Copy(role=role.role, end=copy.end, captured_at_ms=copy.captured_at_ms, newest_broker_ms=extent.newest_broker_ms)
+    problems = "; ".join(problems_of(place[0], copy))
+    topic, partition = place
+    return CoverageRow(
+        topic=topic,
+        partition=partition,
+        source=copy.source,
+        broker=copy.broker,
+        is_judged=is_judged,
+        leader=role.leader,
+        leader_basis=role.leader_basis,
+        noted_leader=named.noted_leader,
+        assigned_leader=named.assigned_leader,
+        in_sync=named.in_sync,
+        is_leader=role.is_leader,
+        topic_id=marks.topic_id,
+        is_deleted=False,
+        checkpoint_leader_epoch=epochs.checkpoint_leader_epoch,
+        leader_epoch=epochs.leader_epoch,
+        role=role.role,
+        is_current=is_current(proof),
+        truncated=epochs.truncated or None,
+        survives_until=copy.survives_until,
+        log_start_offset=copy.log_start_offset,
+        high_watermark=marks.high_watermark,
+        noted_high_watermark=copy.noted_high_watermark,
+        ends=copy.end,
+        checkpointed_at_ms=None if marks.high_watermark is None else instants.of_checkpoint(copy.broker),
+        captured_at_ms=copy.captured_at_ms,
+        newest_stamp_ms=extent.newest_broker_ms,
+        known_until_ms=known_until_ms(proof),
+        is_instant_assumed=copy.captured_at_ms is None or not is_current(proof),
+        tail=copy.tail,
+        status="DAMAGED" if copy.is_damaged else "PARTIAL" if problems else "COMPLETE",
+        detail="; ".join(filter(None, (begin_by_choice(copy), problems))) or None,
+        **_of_extent(extent),
+        **_of_answers(noted),
+    )
+
+
+def _of_extent(extent: Extent) -> dict[str, Any]:
+    """The columns that say what was read of a copy."""
+    return {
+        "first_offset": extent.first_offset,
+        "end_offset": extent.end_offset,
+        "read_from_offset": extent.read_from_offset,
+        "bytes": extent.bytes,
+        "batches": extent.batches,
+        "unreadable_bytes": extent.unreadable_bytes,
+        "gap_offset": extent.gap_offset,
+        "overlap_offset": extent.overlap_offset,
+        "damaged_offset": extent.damaged_offset,
+        "is_decoded": extent.is_decoded,
+    }
+
+
+def _of_answers(noted: NotedPartition) -> dict[str, Any]:
+    """The columns that say what the leader answered."""
+    return {
+        "answered_at_ms": noted.answered_at_ms,
+        "answered_stable_offset": noted.answered_stable_offset,
+        "answered_high_watermark": noted.answered_high_watermark,
+    }

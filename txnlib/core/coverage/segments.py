@@ -1,0 +1,172 @@
+"""What the files of one copy show together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.core.coverage.known import highest, lowest
+from txnlib.core.coverage.sources import CopyKey
+from txnlib.core.instants import clock_ms
+from txnlib.core.verdicts.copies import is_harmful
+
+#: Kinds of the rows of `segments` for segments: raw files, dumps, and files that a snapshot replaces.
+RAW: Final = "raw"
+TEXT: Final = "text"
+SKIPPED: Final = "skipped"
+#: Kind of the rows of `segments` for records of one coordinator partition that a console consumer printed.
+PRINTED: Final = "printed"
+#: Reasons for the end of a copy whose log or dump was still being written.
+CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE")
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableBytes:
+    """A range in a file that could not be read."""
+
+    position: int
+    length: int
+    reason: str
+    sample: str | None
+    next_offset: int | None
+
+    @property
+    def is_cut(self) -> bool:
+        return self.reason in CUT_REASONS
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFile:
+    """A row of `segments`."""
+
+    topic: str | None
+    partition: int | None
+    source: str
+    path: str
+    kind: str
+    segment_base_offset: int | None
+    first_offset: int | None
+    end_offset: int | None
+    last_gap_offset: int | None
+    bytes: int | None
+    batches: int | None
+    tail: str | None
+    is_decoded: bool | None
+    newest_broker_ms: int | None
+    unreadable: tuple[UnreadableBytes, ...] | None
+
+    @property
+    def copy(self) -> CopyKey | None:
+        """The copy that the file belongs to; None if it is in no partition's folder."""
+        return None if self.topic is None or self.partition is None else (self.topic, self.partition, self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """What was read of a copy. Offsets are None, and numbers too, where no file shows them."""
+
+    first_offset: int | None
+    end_offset: int | None
+    first_segment_offset: int | None
+    #: Base offset of the first segment that no snapshot replaces.
+    read_from_offset: int | None
+    bytes: int | None
+    batches: int | None
+    unreadable_bytes: int
+    #: Number of unreadable ranges that may have contained something, but for the end of a log that was being written.
+    harm: int
+    damaged_offset: int | None
+    #: Highest base offset in a segment, and at the begin of one, that does not follow the batch before it.
+    last_gap_offset: int | None
+    boundary_gap: int | None
+    overlap_offset: int | None
+    tail: str | None
+    is_decoded: bool | None
+    is_printed: bool
+    newest_broker_ms: int | None
+
+    @property
+    def gap_offset(self) -> int | None:
+        return highest((self.last_gap_offset, self.boundary_gap))
+
+
+def extents(segments: Iterable[CapturedFile]) -> dict[CopyKey, Extent]:
+    """What was read of each copy."""
+    of_copies: dict[CopyKey, dict[int | None, list[CapturedFile]]] = defaultdict(lambda: defaultdict(list))
+    for file in segments:
+        if file.copy is not None and file.kind in (RAW, TEXT, SKIPPED, PRINTED):
+            of_copies[file.copy][file.segment_base_offset].append(file)
+    return {copy: _extent([_Segment(base, files) for base, files in by_base.items()]) for copy, by_base in of_copies.items()}
+
+
+class _Segment:
+    """A segment. A dump may print it twice, and a log directory may have it twice: the longer one counts."""
+
+    def __init__(self, base_offset: int | None, files: Sequence[CapturedFile]) -> None:
+        self.base_offset = base_offset
+        self.first_offset = lowest(file.first_offset for file in files)
+        self.end_offset = highest(file.end_offset for file in files)
+        self.last_gap_offset = highest(file.last_gap_offset for file in files)
+        self.bytes = highest(file.bytes for file in files)
+        self.batches = highest(file.batches for file in files)
+        self.tail = max(files, key=lambda file: -1 if file.end_offset is None else file.end_offset).tail
+        self.is_decoded = _all(file.is_decoded for file in files)
+        self.newest_broker_ms = highest(clock_ms(file.newest_broker_ms) for file in files)
+        self.unreadable = [each for file in files for each in file.unreadable or ()]
+        self.is_twice = sum(file.kind == RAW for file in files) > 1
+        self.is_skipped = all(file.kind == SKIPPED for file in files)
+        self.is_printed = any(file.kind == PRINTED for file in files)
+        #: The first offset; None for printed records, whose offsets only give an order.
+        self.begins = base_offset if self.first_offset is None else self.first_offset
+
+
+def _all(flags: Iterable[bool | None]) -> bool | None:
+    """Whether all known flags are set; None if none is known."""
+    known = [flag for flag in flags if flag is not None]
+    return all(known) if known else None
+
+
+def _extent(segments: Sequence[_Segment]) -> Extent:
+    in_order = sorted(segments, key=lambda segment: -1 if segment.base_offset is None else segment.base_offset)
+    gaps, overlaps, damages = [], [], []
+    harm, end_before, highest_end = 0, None, None
+    for segment, following in zip(in_order, [*in_order[1:], None], strict=True):
+        begins = segment.begins
+        if begins is not None:
+            if end_before is not None and begins > end_before:
+                gaps.append(begins)
+            if segment.is_twice or (highest_end is not None and begins < highest_end):
+                overlaps.append(begins)
+        for each in segment.unreadable:
+            if is_harmful(each.reason):
+                harm += not each.is_cut
+                begins_after = None if following is None else following.begins
+                damages.append(begins_after if each.next_offset is None else each.next_offset)
+        if segment.end_offset is not None:
+            end_before, highest_end = segment.end_offset, highest((highest_end, segment.end_offset))
+    newest = in_order[-1]
+    return Extent(
+        first_offset=lowest(segment.first_offset for segment in in_order),
+        end_offset=highest(each.base_offset if each.end_offset is None else each.end_offset for each in in_order),
+        first_segment_offset=lowest(segment.base_offset for segment in in_order),
+        read_from_offset=lowest(segment.base_offset for segment in in_order if not segment.is_skipped),
+        bytes=_sum(segment.bytes for segment in in_order),
+        batches=_sum(segment.batches for segment in in_order),
+        unreadable_bytes=sum(each.length for segment in in_order for each in segment.unreadable),
+        harm=harm,
+        damaged_offset=highest(damages),
+        last_gap_offset=highest(segment.last_gap_offset for segment in in_order),
+        boundary_gap=highest(gaps),
+        overlap_offset=lowest(overlaps),
+        tail=None if newest.base_offset is None else newest.tail,
+        is_decoded=_all(segment.is_decoded for segment in in_order),
+        is_printed=any(segment.is_printed for segment in in_order),
+        newest_broker_ms=highest(segment.newest_broker_ms for segment in in_order),
+    )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

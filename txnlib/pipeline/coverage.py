@@ -1,0 +1,147 @@
+"""The steps for `coverage` and `quarantine`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.coverage.capture_instants import CaptureInstants
+from txnlib.core.coverage.checkpoints import CheckpointEntry, of_copies
+from txnlib.core.coverage.coverage import CoverageRow, coverage
+from txnlib.core.coverage.deleted_copies import deleted_copies
+from txnlib.core.coverage.leaders import AssignedPartition, NotedPartition, PartitionLeader, leaders
+from txnlib.core.coverage.quarantine import RefutedBatch, lowered, quarantine
+from txnlib.core.coverage.roles import LeaderProof
+from txnlib.core.coverage.segments import CapturedFile
+from txnlib.core.coverage.sources import CopyKey, Place, broker_of
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.copies import LeaderBasis
+from txnlib.core.verdicts.dossier import CapturedCopy
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.scheduler import Decision, Table, rows_of_table, table_of
+from txnlib.readers.capture import topic_partition_of
+from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
+from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES
+from txnlib.spark.core_rows import arrow_rows, rows_of
+from txnlib.spark.coverage.coverage import epochs_of_segments
+from txnlib.spark.local_rows import local_rows
+
+
+def _notes(run: Run) -> CaptureNotes:
+    assert run.capture is not None
+    return run.capture.notes
+
+
+def _partition_notes(run: Run) -> list[NotedPartition]:
+    """What capture.json notes of partitions."""
+    found = []
+    for name, noted in _notes(run).partitions.items():
+        topic, partition = topic_partition_of(name)
+        if topic is not None and partition is not None:
+            leader = None if noted.leader is None else str(noted.leader)
+            answers = noted.model_dump(exclude={"leader", "replicas"})
+            replicas = tuple(map(str, noted.replicas))
+            found.append(NotedPartition(topic=topic, partition=partition, leader=leader, replicas=replicas, **answers))
+    return found
+
+
+def _instants(run: Run) -> CaptureInstants:
+    noted_ms = _notes(run).captured_at_ms
+    return CaptureInstants(noted_ms.get(DEFAULT_INSTANT), noted_ms)
+
+
+def _leaders(run: Run) -> dict[Place, PartitionLeader]:
+    notes, basis = _notes(run), run.settings.metadata_basis
+    # With a damaged metadata log, a leader may have changed after older notes, in a record that is lost.
+    is_in_force = basis is not LeaderBasis.METADATA_LOG_DAMAGED or _are_notes_newer(notes)
+    noted = _partition_notes(run) if is_in_force else []
+    return leaders(noted, rows_of_table(run, "partition_assignments", AssignedPartition), basis, notes.noted_at_ms)
+
+
+def _are_notes_newer(notes: CaptureNotes) -> bool:
+    """Whether the leaders were noted when the metadata log was copied, or later; or no instant says otherwise."""
+    copied = [ms for name, ms in notes.captured_at_ms.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
+    return notes.noted_at_ms is None or all(ms <= notes.noted_at_ms for ms in copied)
+
+
+def _expected(run: Run) -> set[Place]:
+    """Partitions that capture.json, the metadata log, the number of coordinators, or the coordinators' records name."""
+    noted = {each.place for each in _partition_notes(run)}
+    coordinators = {(TRANSACTION_STATE_TOPIC, number) for number in range(run.settings.coordinator_partitions)}
+    named = run.tables.read("transaction_log").select(F.inline("partitions")).distinct().collect()
+    assigned = rows_of_table(run, "partition_assignments", AssignedPartition)
+    current = {(each.topic, each.partition) for each in assigned if each.is_current and each.topic is not None}
+    return noted | coordinators | current | {(row["topic"], row["partition"]) for row in named}
+
+
+def find_deleted_copies(run: Run) -> set[CopyKey]:
+    """The copies of deleted topics."""
+    names_every_topic = run.settings.names_every_topic
+    with_metadata = run.tables.read("metadata_log").select("source").distinct().collect() if names_every_topic else []
+    return deleted_copies(
+        rows_of_table(run, "segments", CapturedFile),
+        of_copies(rows_of_table(run, "checkpoints", CheckpointEntry)),
+        rows_of_table(run, "partition_assignments", AssignedPartition),
+        _partition_notes(run),
+        {broker_of(row["source"]) for row in with_metadata},
+        is_metadata_whole=names_every_topic,
+        is_metadata_confirmed=run.settings.is_metadata_confirmed,
+    )
+
+
+def _epochs(run: Run) -> DataFrame:
+    return epochs_of_segments(run.tables.read("record_batches"))
+
+
+def _epochs_if_damaged(run: Run) -> DataFrame | tuple[()]:
+    """The leader epochs of segments; none if no copy is damaged, because then no batch is contradicted."""
+    statuses = run.tables.rows("coverage", ["status"])["status"].to_pylist()
+    return _epochs(run) if "DAMAGED" in statuses else ()
+
+
+def _refuted(run: Run) -> DataFrame:
+    return run.tables.read("checked_batches").where(~F.col("is_crc_valid"))
+
+
+COVERAGE: Final = table_of(
+    coverage,
+    epochs=_epochs,
+    partition_notes=_partition_notes,
+    leaders=_leaders,
+    instants=_instants,
+    expected=_expected,
+    deleted_copies=find_deleted_copies,
+    resumed_copies=lambda run: () if run.resumption is None else run.resumption.copies,
+    leader_proof=lambda run: LeaderProof(run.settings.metadata_basis, run.settings.metadata_reach_ms, run.settings.hides_leaders),
+    after=("record_batches", "transaction_log", "infer_settings"),
+)
+
+
+def current_coordinator_copies(run: Run) -> DataFrame:
+    """The current copies of coordinator partitions that show all records. Columns: CURRENT_COPIES."""
+    copies = rows_of_table(run, "coverage", CapturedCopy)
+    found = [
+        (each.partition, each.source, each.survives_until)
+        for each in copies
+        if each.topic == TRANSACTION_STATE_TOPIC and each.is_judged and each.is_current and each.shows_absence
+    ]
+    return local_rows(run.spark, found, CURRENT_COPIES)
+
+
+def _lower_coverage(run: Run) -> None:
+    """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
+    if run.tables.is_empty("checked_batches"):
+        return
+    if refuted := rows_of(_refuted(run), RefutedBatch):
+        run.tables.write("coverage", arrow_rows("coverage", lowered(rows_of_table(run, "coverage", CoverageRow), refuted)))
+
+
+LOWER_COVERAGE: Final = Decision("lower_coverage", ("coverage", "checked_batches"), _lower_coverage)
+QUARANTINE: Final[Table] = table_of(
+    quarantine,
+    epochs=_epochs_if_damaged,
+    refuted=_refuted,
+    after=("record_batches", "coverage", "checked_batches"),
+)
