@@ -76,7 +76,10 @@ def opened(producer_id: int, verdict: str = "HANGING") -> EarlierTransaction:
 
 
 COPY = LogRange(
-    *("orders", 0, "raw:1", "COMPLETE"),
+    topic="orders",
+    partition=0,
+    source="raw:1",
+    status="COMPLETE",
     is_judged=True,
     is_gone=None,
     is_decoded=True,
