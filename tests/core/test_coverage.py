@@ -234,7 +234,7 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
         {"gap_offset": 10, "detail": "offsets missing between segments", "status": "PARTIAL"},
     ),
     "the cleaner took the first records of a segment": (
-        [captured(end=10), captured(base=10, first_offset=12, last_gap_offset=12)],
+        [captured(end=10), captured(base=10, first_offset=12, last_gap_offset=11)],
         {"gap_offset": 12, "status": "COMPLETE"},
     ),
     "two segments are missing": ([captured(end=5), captured(base=7, end=9), captured(base=12)], {"gap_offset": 12}),

@@ -13,7 +13,7 @@ from tests.support.frames import assert_same, empty, frame
 from tests.support.run_logs import RandomLog, read_in_parts, read_rows
 from txnlib.readers import arrow_schemas, batch_runs
 from txnlib.spark.batch_runs import batch_hash, single_batches
-from txnlib.spark.coverage.coverage import epochs_of_segments
+from txnlib.spark.coverage import epochs_of_segments
 from txnlib.spark.findings.copy_findings import differing_batches
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.producer_spans import open_spans, producer_spans

@@ -19,13 +19,14 @@ from txnlib.core.coverage.sources import CopyKey, Place, broker_of
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.dossier import CapturedCopy
+from txnlib.pipeline.given_rows import Given, having, selected
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Table, rows_of_table, table_of
 from txnlib.readers.capture import topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES
 from txnlib.spark.core_rows import arrow_rows, rows_of
-from txnlib.spark.coverage.coverage import epochs_of_segments
+from txnlib.spark.coverage import epochs_of_segments
 from txnlib.spark.local_rows import local_rows
 
 
@@ -91,23 +92,17 @@ def find_deleted_copies(run: Run) -> set[CopyKey]:
     )
 
 
-def _epochs(run: Run) -> DataFrame:
-    return epochs_of_segments(run.tables.read("record_batches"))
-
-
 def _epochs_if_damaged(run: Run) -> DataFrame | tuple[()]:
     """The leader epochs of segments; none if no copy is damaged, because then no batch is contradicted."""
     statuses = run.tables.rows("coverage", ["status"])["status"].to_pylist()
-    return _epochs(run) if "DAMAGED" in statuses else ()
+    return EPOCHS(run) if "DAMAGED" in statuses else ()
 
 
-def _refuted(run: Run) -> DataFrame:
-    return run.tables.read("checked_batches").where(~F.col("is_crc_valid"))
-
-
+EPOCHS: Final = selected(epochs_of_segments)
+REFUTED: Final = having("checked_batches", is_crc_valid=[False])
 COVERAGE: Final = table_of(
     coverage,
-    epochs=_epochs,
+    epochs=EPOCHS,
     partition_notes=_partition_notes,
     leaders=_leaders,
     instants=_instants,
@@ -115,7 +110,7 @@ COVERAGE: Final = table_of(
     deleted_copies=find_deleted_copies,
     resumed_copies=lambda run: () if run.resumption is None else run.resumption.copies,
     leader_proof=lambda run: LeaderProof(run.settings.metadata_basis, run.settings.metadata_reach_ms, run.settings.hides_leaders),
-    after=("record_batches", "transaction_log", "infer_settings"),
+    after=("transaction_log", "infer_settings"),
 )
 
 
@@ -132,16 +127,13 @@ def current_coordinator_copies(run: Run) -> DataFrame:
 
 def _lower_coverage(run: Run) -> None:
     """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
-    if run.tables.is_empty("checked_batches"):
-        return
-    if refuted := rows_of(_refuted(run), RefutedBatch):
+    if refuted := rows_of(REFUTED(run), RefutedBatch):
         run.tables.write("coverage", arrow_rows("coverage", lowered(rows_of_table(run, "coverage", CoverageRow), refuted)))
 
 
 LOWER_COVERAGE: Final = Decision("lower_coverage", ("coverage", "checked_batches"), _lower_coverage)
 QUARANTINE: Final[Table] = table_of(
     quarantine,
-    epochs=_epochs_if_damaged,
-    refuted=_refuted,
-    after=("record_batches", "coverage", "checked_batches"),
+    epochs=Given(("record_batches", "coverage"), _epochs_if_damaged),
+    refuted=REFUTED,
 )

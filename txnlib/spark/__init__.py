@@ -5,7 +5,7 @@ In reading order:
 * `schemas`, `windows`, `core_udfs`: the columns of every table, every window, and the core inside Spark
 * `capture_source`: the rows of a capture
 * `metadata_log`: which records of the cluster's own log count
-* `coverage`: what each copy proves
+* `coverage`: facts about copies, which `core.coverage` finds
 * `producers`: the partitions' side
 * `coordinators`: the coordinators' side
 * `findings`: oddities in the logs

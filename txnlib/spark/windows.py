@@ -55,11 +55,6 @@ def ids_of_application() -> WindowSpec:
     return Window.partitionBy("application")
 
 
-def whole_partition() -> WindowSpec:
-    """All copies of one partition."""
-    return Window.partitionBy(*TOPIC_PARTITION)
-
-
 def copies_of_record() -> WindowSpec:
     """The copies of one coordinator record. The highest leader epoch survived; raw files have more fields than text."""
     order = (F.desc_nulls_last("coordinator_epoch"), "lacks_start", "is_other", "source")

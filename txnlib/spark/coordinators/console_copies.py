@@ -16,7 +16,7 @@ from txnlib.core.coverage.segments import PRINTED
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
 from txnlib.spark import windows
 from txnlib.spark.core_udfs import coordinator_partition_of
-from txnlib.spark.coverage.coverage import is_harmful
+from txnlib.spark.coverage import is_harmful
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, SEGMENTS, TRANSACTION_LOG, conform

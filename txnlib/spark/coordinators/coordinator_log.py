@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
-from txnlib.spark.coverage.coverage import survives
+from txnlib.spark.coverage import survives
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import no_rows
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.spark.coordinators.transaction_markers import markers_of
-from txnlib.spark.coverage.coverage import begins_at_snapshot
+from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import TOPIC_PARTITION

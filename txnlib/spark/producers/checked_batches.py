@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from txnlib.readers.header_columns import PAGE
 from txnlib.spark.batch_runs import batch_at, batches_count, is_divided_at, last_batch_offset, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
-from txnlib.spark.coverage.coverage import paths_of_segments
+from txnlib.spark.coverage import paths_of_segments
 from txnlib.spark.joins import broadcast
 from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans

@@ -36,7 +36,7 @@ from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, packed, single_batches
 from txnlib.spark.coordinators.clock_differences import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
-from txnlib.spark.coverage.coverage import survives
+from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast, broadcasting
 from txnlib.spark.local_rows import local_rows, settled

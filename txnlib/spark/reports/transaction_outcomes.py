@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.verdicts.transaction_outcome import MARKER_STATES, DecisionState, MarkerEvidence, MarkerState
 from txnlib.spark.coordinators.lost_markers import lost_markers
-from txnlib.spark.coverage.coverage import begins_at_snapshot
+from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled

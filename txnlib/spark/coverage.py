@@ -10,22 +10,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.coverage.sources import NO_LEADER
 from txnlib.core.verdicts.copies import HARMLESS_REASONS
 from txnlib.spark.batch_runs import batches_count
 from txnlib.spark.schemas import COPY
-
-__all__ = [
-    "NO_LEADER",
-    "begins_at_snapshot",
-    "broker",
-    "epochs_of_segments",
-    "is_harmful",
-    "paths_of_segments",
-    "shows_absence",
-    "sound_copies",
-    "survives",
-]
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
 
@@ -71,17 +58,6 @@ def survives() -> Column:
 def sound_copies(coverage: DataFrame) -> DataFrame:
     """The rows of `coverage` of judged copies without damage."""
     return coverage.where(F.col("is_judged") & F.col("damaged_offset").isNull() & F.col("tail").isin("CLEAN", "ZEROS"))
-
-
-def shows_absence() -> Column:
-    """Whether a copy of a coordinator partition also proves which ids have no record in it."""
-    is_console = F.col("source").startswith("console:")
-    # A compacted log keeps the name of its first segment.
-    begins = F.coalesce(F.greatest("log_start_offset", "read_from_offset"), F.lit(0)) == 0
-    is_sound = (
-        F.col("is_decoded") & F.col("damaged_offset").isNull() & ~F.coalesce("tail", F.lit("")).isin("CORRUPT", "EMPTY_OR_CUT")
-    )
-    return F.coalesce((F.col("status") != "MISSING") & is_sound & begins & ~is_console, F.lit(False))
 
 
 def broker() -> Column:

@@ -1,1 +1,0 @@
-"""Facts about copies, for transforms of tables of the log."""
