@@ -22,6 +22,7 @@ from txnlib.settings import (
     known_keys,
     read_settings_file,
 )
+from txnlib.spark.capture_source import CaptureSource
 
 KEYS = known_keys()
 MODELS = (ThresholdSettings, ClusterSettings, ApplicationSettings, Settings, CaptureNotes, PartitionNotes)
@@ -32,7 +33,8 @@ def decided(setting: str, *, option: dict[str, Any], file: dict[str, Any], captu
     capture = Capture((), CaptureNotes.model_validate(capture_json), ("/captures/blue",))
     numbers = {name: value for name, value in option.items() if name != "cluster"}
     request = AuditRequest(as_of_ms=1, cluster=option.get("cluster"), settings=numbers)
-    settings = run._decide(request, SettingsFile.model_validate(file), capture, None, None, None)
+    source = CaptureSource(None, capture)  # type: ignore[arg-type]
+    settings = run._decide(request, SettingsFile.model_validate(file), source, None, None)
     return getattr(settings, setting)
 
 

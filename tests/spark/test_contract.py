@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from typing import get_origin, get_type_hints
 
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
@@ -43,9 +45,12 @@ FRAMES = {
 def test_a_transform_returns_its_table_and_nothing_from_nothing(spark, name):
     transform = TRANSFORMS[name]
     arguments = {}
+    hints = get_type_hints(transform)
     for parameter in inspect.signature(transform).parameters:
         if parameter in SETTINGS:
             arguments[parameter] = SETTINGS[parameter]
+        elif get_origin(hints[parameter]) is Sequence:
+            arguments[parameter] = ()
         else:
             schema = FRAMES.get(parameter) or TABLES[parameter]
             arguments[parameter] = empty(spark, schema)
