@@ -104,4 +104,4 @@ def test_of_a_wide_table_only_the_columns_of_the_class_are_read(spark):
 def test_rows_of_several_parts_are_all_in_the_frame(spark: SparkSession) -> None:
     none, some = arrow_rows("coverage", []), arrow_rows("coverage", COPIES)
     rows = pa.concat_tables([none, some, none, some])
-    assert local_relation(spark, rows, TABLES["coverage"]).toArrow()["topic"].to_pylist() == ["a", "b", "a", "b"]
+    assert local_relation(spark, rows, TABLES["coverage"]).toArrow()["status"].to_pylist() == ["one", None] * 2

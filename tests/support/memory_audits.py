@@ -21,6 +21,7 @@ from txnlib.pipeline.run import Run, open_run
 from txnlib.pipeline.scheduler import Table, carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.settings import Settings
+from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES, conform
 
 
@@ -61,11 +62,7 @@ class MemoryTables:
     def read(self, name: str) -> DataFrame:
         if name not in self.tables:
             raise MissingTableError(name, "audit")
-        table = self.tables[name]
-        if table.num_rows == 0:
-            return self.spark.createDataFrame([], TABLES[name])
-        # Of one partition nothing is exchanged: a plan of one task in place of one for each join and window.
-        return self.spark.createDataFrame(table).to(TABLES[name]).coalesce(1)
+        return local_relation(self.spark, self.tables[name], TABLES[name])
 
     def made(self, name: str) -> pa.Table:
         """The table, made now if it was not yet."""
