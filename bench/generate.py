@@ -145,24 +145,33 @@ def mixed_log(folder: Path, batches: int, batch_bytes: int, producers: range, se
     return written
 
 
+def transactional_id(producer: int) -> str:
+    return f"app-{producer}"
+
+
+def empty_record(offset: int, producer: int) -> bytes:
+    """The batch with the Empty record of a producer."""
+    entry = TransactionLogEntry(
+        transactional_id=transactional_id(producer),
+        producer_id=producer,
+        producer_epoch=0,
+        transaction_timeout_ms=60_000,
+        transaction_state=TransactionState.EMPTY,
+        transaction_partitions=None,
+        last_update_timestamp_ms=START_MS,
+        start_timestamp_ms=None,
+        version=0,
+    )
+    body = encode_record(0, 0, transaction_log_key(entry.transactional_id), transaction_log_value(entry))
+    return batch(offset, 0, 0, START_MS, -1, -1, 1, body, epoch=-1)
+
+
 def coordinator_log(folder: Path, producers: range) -> None:
     """One Empty record for each producer of even number."""
     folder.mkdir(parents=True)
     out = bytearray()
     for offset, producer in enumerate(p for p in producers if p % 2 == 0):
-        entry = TransactionLogEntry(
-            transactional_id=f"app-{producer}",
-            producer_id=producer,
-            producer_epoch=0,
-            transaction_timeout_ms=60_000,
-            transaction_state=TransactionState.EMPTY,
-            transaction_partitions=None,
-            last_update_timestamp_ms=START_MS,
-            start_timestamp_ms=None,
-            version=0,
-        )
-        body = encode_record(0, 0, transaction_log_key(entry.transactional_id), transaction_log_value(entry))
-        out += batch(offset, 0, 0, START_MS, -1, -1, 1, body, epoch=-1)
+        out += empty_record(offset, producer)
     (folder / f"{0:020d}.log").write_bytes(bytes(out))
 
 

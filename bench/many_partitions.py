@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import google_crc32c
-from encode import batch, encode_record, transaction_log_key, transaction_log_value
-from generate import CONTROL, MARKER_RECORD, START_MS, TRANSACTIONAL, records_of
+from encode import batch
+from generate import CONTROL, MARKER_RECORD, START_MS, TRANSACTIONAL, empty_record, records_of, transactional_id
 from processes import Watched
 from ratio_table import Ratio, Table
 from whole_audits import audit
@@ -28,8 +28,6 @@ from whole_audits import audit
 from txnlib.core.kafka import producer_snapshot
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
-from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.core.kafka.transaction_state import TransactionState
 
 BROKERS, COORDINATORS, OF_TOPIC = 3, 50, 100
 #: Partitions that one producer writes to.
@@ -131,20 +129,8 @@ def coordinator_logs(producers: int) -> Iterator[tuple[int, bytes, int]]:
     logs = [bytearray() for _ in range(COORDINATORS)]
     ends = [0] * COORDINATORS
     for producer in range(0, producers, 2):
-        entry = TransactionLogEntry(
-            transactional_id=f"app-{producer}",
-            producer_id=producer,
-            producer_epoch=0,
-            transaction_timeout_ms=60_000,
-            transaction_state=TransactionState.EMPTY,
-            transaction_partitions=None,
-            last_update_timestamp_ms=START_MS,
-            start_timestamp_ms=None,
-            version=0,
-        )
-        partition = partition_for(entry.transactional_id, COORDINATORS)
-        body = encode_record(0, 0, transaction_log_key(entry.transactional_id), transaction_log_value(entry))
-        logs[partition] += batch(ends[partition], 0, 0, START_MS, -1, -1, 1, body, epoch=-1)
+        partition = partition_for(transactional_id(producer), COORDINATORS)
+        logs[partition] += empty_record(ends[partition], producer)
         ends[partition] += 1
     for partition in range(COORDINATORS):
         yield partition, bytes(logs[partition]), ends[partition]
