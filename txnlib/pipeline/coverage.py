@@ -19,9 +19,9 @@ from txnlib.core.coverage.sources import CopyKey, Place, broker_of
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.dossier import CapturedCopy
-from txnlib.pipeline.given_rows import Given, having, selected
+from txnlib.pipeline.given_rows import Given, having, rows_of_table, selected
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Decision, Table, rows_of_table, table_of
+from txnlib.pipeline.scheduler import Decision, Table, table_of
 from txnlib.readers.capture import topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES

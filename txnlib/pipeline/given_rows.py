@@ -18,8 +18,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.pipeline.run import Run
+from txnlib.spark.core_rows import Typed, columns_read, typed_rows
 from txnlib.spark.joins import broadcast
 from txnlib.spark.reports.open_transactions import foremost
+from txnlib.spark.schemas import TABLES
+
+
+def rows_of_table(run: Run, name: str, of: Callable[..., Typed]) -> list[Typed]:
+    """The rows of this run in a table that grows with the cluster, as dataclasses."""
+    return typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
 
 
 @dataclass(frozen=True, slots=True)

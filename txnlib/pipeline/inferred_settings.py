@@ -15,12 +15,12 @@ from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC, TRAN
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
 from txnlib.core.verdicts.metadata_proof import Conclusion, holds
 from txnlib.pipeline.coverage import find_deleted_copies
+from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.settings import BROKER_SETTINGS, default_of
-from txnlib.spark.core_rows import columns_read, typed_rows
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
-from txnlib.spark.schemas import CLUSTER_SETTINGS, COPY
+from txnlib.spark.schemas import COPY
 
 #: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
 INFERRED_FROM_IDS: Final = 200
@@ -77,8 +77,7 @@ class DynamicSetting:
 
 def _dynamic_settings(run: Run) -> list[DynamicSetting]:
     """The settings in force at the end of the metadata log."""
-    rows = run.tables.rows("cluster_settings", columns_read(DynamicSetting, CLUSTER_SETTINGS.names))
-    return [each for each in typed_rows(rows, DynamicSetting) if each.is_current]
+    return [each for each in rows_of_table(run, "cluster_settings", DynamicSetting) if each.is_current]
 
 
 def note_contradictions(run: Run) -> None:

@@ -9,11 +9,10 @@ from txnlib.core.coverage.segments import CUT_REASONS
 from txnlib.core.coverage.sources import broker_of
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.verdicts.known_metadata import MetadataReach, StampedSegment, known_metadata
+from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.readers.capture_notes import DEFAULT_INSTANT
-from txnlib.spark.core_rows import columns_read, typed_rows
 from txnlib.spark.metadata_log import reach
-from txnlib.spark.schemas import SEGMENTS
 
 _FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
 
@@ -26,7 +25,7 @@ def know_metadata(run: Run) -> None:
         return
     known = known_metadata(
         MetadataReach() if is_empty else reach(run.tables.read("metadata_log")),
-        typed_rows(run.tables.rows("segments", columns_read(StampedSegment, SEGMENTS.names)), StampedSegment),
+        rows_of_table(run, "segments", StampedSegment),
         copied_at=lambda source: notes.captured_at(broker_of(source), _FOLDER),
         captured_at_ms=[ms for name, ms in notes.captured_at_ms.items() if name != DEFAULT_INSTANT],
         cut_reasons=CUT_REASONS,

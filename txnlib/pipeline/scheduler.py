@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
-from txnlib.pipeline.given_rows import Given
+from txnlib.pipeline.given_rows import Given, rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.queries.run_result import Written
-from txnlib.spark.core_rows import Typed, answers, arrow_rows, columns_read, rows_by_core, rows_of, typed_rows
+from txnlib.spark.core_rows import answers, arrow_rows, rows_by_core, rows_of
 from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES
 
@@ -106,11 +106,6 @@ def of_parts(*parts: Table, after: tuple[str, ...] = ()) -> Table:
         return reduce(DataFrame.union, many, local_relation(run.spark, few, TABLES[name])) if many else few
 
     return Table(name, tuple(dict.fromkeys([*(read for part in parts for read in part.reads), *after])), made)
-
-
-def rows_of_table(run: Run, name: str, of: Callable[..., Typed]) -> list[Typed]:
-    """The rows of this run in a table that grows with the cluster, as dataclasses."""
-    return typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

@@ -41,7 +41,6 @@ from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infe
 from txnlib.pipeline.known_metadata import know_metadata
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Decision, Step, Table, of_parts, of_selected, table_of
-from txnlib.readers.capture import Capture
 from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE
 from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
@@ -66,11 +65,6 @@ from txnlib.spark.reports.whole_transactions import whole_transactions
 from txnlib.spark.schemas import TABLES
 
 # Ingest
-
-
-def _capture(run: Run) -> Capture:
-    assert run.capture is not None
-    return run.capture
 
 
 def _source(run: Run) -> CaptureSource:
