@@ -11,7 +11,7 @@ from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
 from txnlib.core.findings.differing_copies import DifferingBatches, DifferingRecords, of_copies, of_record_copies
 from txnlib.readers import arrow_schemas
-from txnlib.spark.core_rows import selected_rows
+from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.copy_findings import differing_batches, differing_records
 from txnlib.spark.schemas import COVERAGE, TRANSACTION_LOG
 
@@ -26,7 +26,7 @@ def found(spark, copies, high_watermarks=None):
     marks = high_watermarks or {}
     known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
     coverage = frame(spark, COVERAGE, *known)
-    differing = selected_rows(differing_batches(batches, coverage), DifferingBatches)
+    differing = rows_of(differing_batches(batches, coverage), DifferingBatches)
     return [(row.name, row.offset, row.evidence) for row in of_copies(differing)]
 
 
@@ -110,9 +110,7 @@ RECORD = {
 def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark, changed, differs):
     copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b"} | changed]
     coverage = frame(spark, COVERAGE, *[{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies])
-    rows = list(
-        of_record_copies(selected_rows(differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage), DifferingRecords))
-    )
+    rows = list(of_record_copies(rows_of(differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage), DifferingRecords)))
     assert [(row.name, row.partition, row.offset) for row in rows] == [("COPIES_DISAGREE", 3, 7)] * differs
     assert all("raw:1 {" in row.evidence and "raw:2 {" in row.evidence for row in rows)
 

@@ -17,7 +17,7 @@ from txnlib.core.findings.producer_batches import (
     StoredState,
     of_producers,
 )
-from txnlib.spark.core_rows import arrow_rows, rows_by_core, selected_rows
+from txnlib.spark.core_rows import arrow_rows, rows_by_core, rows_of
 from txnlib.spark.findings.live_answer_findings import asked_ids, explained, told_spans
 from txnlib.spark.findings.producer_findings import odd_producers
 from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS
@@ -48,7 +48,7 @@ def test_newest_spans_that_are_cleared_have_no_finding(spark, answers):
     checks = ProducerChecks(**{name: getattr(CHECKS, name) for name in ProducerChecks.__dataclass_fields__} | {"answers": answers})
     every = [OddProducer("orders", 0, producer_id, (), None, span) for producer_id, span in newest_spans()]
     spans = frame(spark, PRODUCER_SPANS, *[span_row(*each) for each in newest_spans()])
-    kept = selected_rows(odd_producers(spans, checks), OddProducer)
+    kept = rows_of(odd_producers(spans, checks), OddProducer)
     expected = set(of_producers(every, checks))
     assert len(expected) > 100
     assert set(of_producers(kept, checks)) == expected
@@ -66,7 +66,7 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
         "suspects_count": SUSPECTS_KEPT + 2,
         "is_newest": True,
     }
-    (kept,) = selected_rows(odd_producers(frame(spark, PRODUCER_SPANS, *suspects, newest), CHECKS), OddProducer)
+    (kept,) = rows_of(odd_producers(frame(spark, PRODUCER_SPANS, *suspects, newest), CHECKS), OddProducer)
     assert sorted(suspect.batch.base_offset for suspect in kept.suspects) == [15, 16, 17]
     assert (kept.suspects_count, kept.newest) == (SUSPECTS_KEPT + 2, None)
 

@@ -27,7 +27,7 @@ from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.lost_markers import lost_markers
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
-from txnlib.spark.core_rows import selected_rows
+from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.coordinator_findings import owner_findings
 from txnlib.spark.findings.marker_findings import early_writes, odd_markers, undecided_aborts
 from txnlib.spark.producers.producer_spans import producer_spans
@@ -124,10 +124,10 @@ def told(spark):
     found = transactions(states, spans, one_broker(spark, logs), empty(spark, CLUSTER_SETTINGS)).cache()
     copies = whole(spark, logs)
     odd = [
-        *of_markers(selected_rows(odd_markers(found, spans, states, copies), OddMarker)),
-        *of_unmarked(selected_rows(lost_markers(found, spans, copies), UnmarkedPartition)),
-        *of_early_writes(selected_rows(early_writes(found, spans), EarlyWrite)),
-        *of_undecided_aborts(selected_rows(undecided_aborts(found, spans, copies), UndecidedAbort)),
+        *of_markers(rows_of(odd_markers(found, spans, states, copies), OddMarker)),
+        *of_unmarked(rows_of(lost_markers(found, spans, copies), UnmarkedPartition)),
+        *of_early_writes(rows_of(early_writes(found, spans), EarlyWrite)),
+        *of_undecided_aborts(rows_of(undecided_aborts(found, spans, copies), UndecidedAbort)),
     ]
     return found.collect(), odd
 

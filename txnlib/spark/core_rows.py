@@ -68,9 +68,7 @@ def _values(column: pa.ChunkedArray, read: Callable[[Any], Any] | None, default:
 
 def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed]:
     """The rows of a frame or of an Arrow table as dataclasses, of which only the columns that they need are read."""
-    known = given.columns if isinstance(given, DataFrame) else given.column_names
-    chosen = given.select(columns_read(of, known))
-    return typed_rows(chosen.toArrow() if isinstance(chosen, DataFrame) else chosen, of)
+    return typed_rows(_read_by(of, given).toArrow() if isinstance(given, DataFrame) else given, of)
 
 
 def answers(
@@ -109,11 +107,6 @@ def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
         for column in columns
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def selected_rows(selected: DataFrame, of: Callable[..., Typed]) -> list[Typed]:
-    """The rows of a frame as dataclasses. Only for few rows."""
-    return typed_rows(_read_by(of, selected).toArrow(), of)
 
 
 def rows_by_core(

@@ -31,6 +31,16 @@ def latest_ms(ms: Column | str) -> Column:
     return F.when(~is_shown(ms), F.lit(NO_INSTANT_MS)).otherwise(_column(ms))
 
 
+def clock_ms_sql(ms: str) -> str:
+    """`clock_ms` as SQL."""
+    return f"CASE WHEN {ms} BETWEEN {FIRST_MS} AND {LAST_MS} THEN {ms} END"
+
+
+def latest_ms_sql(ms: str) -> str:
+    """`latest_ms` as SQL."""
+    return f"CASE WHEN NOT ({ms} BETWEEN {FIRST_MS} AND {LAST_MS}) THEN {NO_INSTANT_MS} ELSE {ms} END"
+
+
 def instant(ms: Column | str) -> Column:
     """A time in epoch ms as TIMESTAMP; NULL for one that no clock shows."""
     return F.timestamp_millis(clock_ms(ms))

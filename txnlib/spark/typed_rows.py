@@ -57,23 +57,17 @@ def _of_optional(hint: Any) -> Any:
     return hint
 
 
-def struct(of: Any, given: Mapping[str, Column | str] | None = None) -> Column:
-    """The fields of a dataclass as one struct. A field that is not given is the column of its name."""
+def struct(of: Any, given: Mapping[str, str] | None = None) -> Column:
+    """`struct_sql` as a column."""
+    return F.expr(struct_sql(of, given))
+
+
+def struct_sql(of: Any, given: Mapping[str, str] | None = None) -> str:
+    """The fields of a dataclass as one struct, as SQL. A field that is not given is the column of its name."""
     columns = {name: name for name in _hints(of)} | dict(given or {})
     unknown = columns.keys() - _hints(of).keys()
     if unknown:
         raise ValueError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
-    each = [F.col(value) if isinstance(value, str) else value for value in columns.values()]
-    kinds = [field.dataType for field in struct_of(of)]
-    return F.struct(*[value.cast(kind).alias(name) for name, value, kind in zip(columns, each, kinds, strict=True)])
-
-
-def struct_sql(of: Any, given: Mapping[str, str] | None = None) -> str:
-    """`struct` as SQL: the fields of a dataclass as one struct, each an expression. One not given is the column of its name."""
-    unknown = (given or {}).keys() - _hints(of).keys()
-    if unknown:
-        raise ValueError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
-    columns = {name: name for name in _hints(of)} | dict(given or {})
     values = [f"'{field.name}', CAST({columns[field.name]} AS {field.dataType.simpleString()})" for field in struct_of(of)]
     return f"named_struct({', '.join(values)})"
 

@@ -26,7 +26,7 @@ from txnlib.core.findings.live_answers import (
     unexplained_stable_offsets,
 )
 from txnlib.spark.coordinators.transactional_ids import last_records
-from txnlib.spark.core_rows import selected_rows
+from txnlib.spark.core_rows import rows_of
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
@@ -61,7 +61,7 @@ def told_spans(producer_spans: DataFrame, answers: Mapping[Place, Answer]) -> li
     near = producer_spans.join(opened, on=list(PRODUCER), how="inner").where(
         (F.col("first_offset") == F.col("live_start")) | has_ended_since
     )
-    return selected_rows(near, ToldSpan)
+    return rows_of(near, ToldSpan)
 
 
 def explained(producer_spans: DataFrame, questions: Mapping[Place, AnsweredCopy]) -> set[Place]:
@@ -88,4 +88,4 @@ def asked_ids(coordinator_states: DataFrame, live_transactions: Sequence[LiveTra
     asked = broadcast(local_rows(coordinator_states.sparkSession, names, "transactional_id string"))
     records = coordinator_states.join(asked, on="transactional_id", how="left_semi")
     last = last_records(records, F.collect_set("producer_id").alias("producer_ids"))
-    return selected_rows(last.withColumnRenamed("record_offset", "offset"), AskedId)
+    return rows_of(last.withColumnRenamed("record_offset", "offset"), AskedId)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS
+from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
@@ -37,7 +37,7 @@ from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divide
 from txnlib.spark.coordinators.clock_differences import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.coverage import survives
-from txnlib.spark.instants import clock_ms
+from txnlib.spark.instants import clock_ms, clock_ms_sql, latest_ms_sql
 from txnlib.spark.joins import broadcast, broadcasting
 from txnlib.spark.local_rows import local_rows, settled
 from txnlib.spark.offset_buckets import bucket_of
@@ -99,16 +99,6 @@ FROM {spans}
 """
 
 
-def _clock_ms(ms: str) -> str:
-    """`core.instants.clock_ms` as SQL."""
-    return f"CASE WHEN {ms} BETWEEN {FIRST_MS} AND {LAST_MS} THEN {ms} END"
-
-
-def _latest_ms(ms: str) -> str:
-    """`core.instants.latest_ms` as SQL."""
-    return f"CASE WHEN NOT ({ms} BETWEEN {FIRST_MS} AND {LAST_MS}) THEN {NO_INSTANT_MS} ELSE {ms} END"
-
-
 def _among_places(partitions: str) -> str:
     """The partitions on which the producer has something open, as SQL; a transaction may have thousands of others."""
     return f"filter({partitions}, place -> array_contains(places, place))"
@@ -118,7 +108,7 @@ _MARKER: Final = {name: f"marker_{name}" for name in ("offset", "type", "epoch",
 _MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in _MARKER} | {"first_offset": "NULL"}
 #: The condition on findings that forbid an abort of what they name.
 ALARMING_FINDINGS: Final = f"(severity IN {ALARMING} OR name = '{ALARMING_FINDING}')"
-_LAG: Final = f"{_clock_ms('marker.marker_ms')} - unix_millis(decision.decided)"
+_LAG: Final = f"{clock_ms_sql('marker.marker_ms')} - unix_millis(decision.decided)"
 _SIBLING: Final = {
     "topic": "of_topic",
     "partition": "of_partition",
@@ -178,8 +168,8 @@ explained AS (
 ),
 elsewhere AS (
   SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition, marker_type,
-    marker_coordinator_epoch, is_explained IS NULL AS is_unexplained, {_latest_ms("marker_ms")} AS ms,
-    coalesce({_clock_ms("marker_ms")}, {NO_INSTANT_MS}) AS committed_ms,
+    marker_coordinator_epoch, is_explained IS NULL AS is_unexplained, {latest_ms_sql("marker_ms")} AS ms,
+    coalesce({clock_ms_sql("marker_ms")}, {NO_INSTANT_MS}) AS committed_ms,
     (of_topic != opened.topic OR of_partition != opened.partition) AND marker_type = 'COMMIT'
       AND marker_epoch >= opened.producer_epoch AS is_commit
   FROM (
@@ -359,7 +349,7 @@ def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
     joined = spans.join(broadcast(first), on=[*TOPIC_PARTITION, "start_offset"]).join(
         broadcast(last), on=[*TOPIC_PARTITION, "behind_last", "leader_epoch"]
     )
-    fields = {"leader_epoch": F.nullif("leader_epoch", F.lit(-1))}
+    fields = {"leader_epoch": "nullif(leader_epoch, -1)"}
     return joined.groupBy(*_SPAN).agg(
         F.collect_list(struct(EpochStamps, fields)).alias("stamps"), F.sum("bytes").alias("bytes_from_here")
     )

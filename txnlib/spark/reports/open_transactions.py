@@ -31,7 +31,7 @@ from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.spark import windows
-from txnlib.spark.core_rows import typed_rows
+from txnlib.spark.core_rows import rows_of
 from txnlib.spark.instants import instant, latest_ms
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
@@ -85,8 +85,8 @@ def open_transactions(
     alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
     facts = cluster_facts(
         coverage,
-        typed_rows(_coordinator_logs(coordinator_states).toArrow(), CoordinatorLog),
-        typed_rows(alarms.toArrow(), PartitionAlarm),
+        rows_of(_coordinator_logs(coordinator_states), CoordinatorLog),
+        rows_of(alarms, PartitionAlarm),
         partition_assignments,
         broker_sessions,
         cluster_settings,
