@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -42,6 +43,22 @@ def test_writing_a_run_again_replaces_its_rows_and_no_others(spark, store):
     assert (positions(monday), positions(tuesday)) == ([4], [3])
     tuesday.write("quarantine", empty(spark, QUARANTINE))
     assert (positions(monday), positions(tuesday)) == ([4], [])
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_table_that_is_read_while_it_is_written_is_read_again(spark, store, monkeypatch, is_small):
+    """Steps run at the same time. The night's coverage was kept as it was before it was reduced, and rows counted twice."""
+    run = RunStore(replace(store, is_small=is_small), "eu", "eu-1")
+    run.write("quarantine", rows(spark, 1))
+    commit = RunStore._commit_rows if is_small else RunStore._save
+
+    def read_first(*given, **named):
+        assert positions(run) == [1]
+        return commit(*given, **named)
+
+    monkeypatch.setattr(RunStore, commit.__name__, read_first)
+    run.write("quarantine", rows(spark, 2))
+    assert positions(run) == [2]
 
 
 def test_a_cluster_is_named_as_people_please(spark, store):

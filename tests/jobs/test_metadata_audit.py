@@ -37,7 +37,7 @@ def whole(spark, capture) -> MemoryTables:
 
 def without(capture: Path, tmp_path: Path, *brokers: str) -> Path:
     """The capture without the directories of some brokers."""
-    folder = tmp_path / "-".join(brokers)
+    folder = tmp_path / "-".join(("without", *brokers))  # a number alone would name a broker
     shutil.copytree(capture / "brokers", folder, ignore=lambda path, names: brokers if Path(path).name == "brokers" else ())
     return folder
 

@@ -7,6 +7,7 @@ was interrupted, and never duplicates rows.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -178,8 +179,11 @@ class RunStore:
     run_id: str
     #: None for runs of versions without chains.
     chain: Chain | None = None
-    #: Tables read since they were last written, or held since. Opening a table again would read its log.
-    _opened: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    #: Tables read since they were last changed. Opening a table again would read its log.
+    _opened: dict[tuple[str, int], DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    #: How often this run has changed each table. A step that reads a table while another one changes it may see the old rows; they
+    #: are kept for that state only.
+    _changes: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
     #: The newest commits of this run to small tables.
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
     #: The rows that this run wrote, of small tables.
@@ -191,9 +195,10 @@ class RunStore:
 
     def read(self, name: str) -> DataFrame:
         """The rows of this run in a table, without the columns that name the run."""
-        if name not in self._opened:
-            self._opened[name] = self._read(name)
-        return self._opened[name]
+        state = (name, self._changes[name])
+        if state not in self._opened:
+            self._opened[state] = self._read(name)
+        return self._opened[state]
 
     def rows(self, name: str, columns: Sequence[str]) -> pa.Table:
         """The rows of this run in a table, in the driver. Only for tables that grow with the cluster."""
@@ -238,8 +243,8 @@ class RunStore:
 
     def count_earlier_rows(self, name: str, copies: DataFrame) -> None:
         """Says which rows of earlier runs count, before `coverage` does. `copies`: the columns of it that do."""
-        self._opened.pop(name, None)
         self._copies[name] = copies
+        self._changes[name] += 1
 
     def append(self, name: str, frame: DataFrame, *, commit_note: str = "") -> None:
         """Adds rows of this run to a table. `commit_note`: a note on the commit, for `commit_notes`."""
@@ -247,6 +252,7 @@ class RunStore:
         rows = self._collected(name, frame)
         if rows is None or not self._commit_rows(name, rows, None, commit_note):
             self._save(name, frame, "append", commit_note=commit_note)
+        self._changes[name] += 1
 
     @again_after_conflicts
     def remove(self, name: str, values: Mapping[str, str]) -> None:
@@ -254,6 +260,7 @@ class RunStore:
         self._forget(name)
         condition = " AND ".join(f"{column} = {quoted(value)}" for column, value in {"run_id": self.run_id, **values}.items())
         self.store.spark.sql(f"DELETE FROM {self.store.sql_name(name)} WHERE {condition}")
+        self._changes[name] += 1
 
     def commit_notes(self, name: str) -> list[str]:
         """The notes on the newest commits to a table, of all runs, newest first."""
@@ -265,7 +272,11 @@ class RunStore:
         rows = self._collected(name, made) if isinstance(made, DataFrame) else made
         if rows is None:
             self._save(name, made, "overwrite")
-            return
+        else:
+            self._write_rows(name, rows)
+        self._changes[name] += 1
+
+    def _write_rows(self, name: str, rows: pa.Table) -> None:
         held = local_relation(self.store.spark, rows, TABLES[name])
         if not self._commit_rows(name, rows, self._replaced(name)):
             self._save(name, held, "overwrite")
@@ -306,6 +317,7 @@ class RunStore:
         """Compacts the files of this run in a table."""
         self._forget(name)
         self.store.spark.sql(f"OPTIMIZE {self.store.sql_name(name)} WHERE run_id = {quoted(self.run_id)}")
+        self._changes[name] += 1
 
     def _stamped(self, rows: DataFrame, name: str) -> DataFrame:
         """Rows of a table with the columns that name the run."""
@@ -323,8 +335,9 @@ class RunStore:
         return None if self.store.folder is None else f"{self.store.folder}/{name}"
 
     def _forget(self, name: str) -> None:
-        """Clears the caches for a table that is written."""
-        for known in (self._opened, self._commits, self._held, self._rows):
+        """Clears what is known of a table that is written."""
+        self._opened.pop((name, self._changes[name]), None)
+        for known in (self._commits, self._held, self._rows):
             known.pop(name, None)
 
     def _save(self, name: str, frame: DataFrame, mode: str, *, commit_note: str = "") -> None:

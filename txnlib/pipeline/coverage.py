@@ -136,4 +136,5 @@ QUARANTINE: Final[Table] = table_of(
     quarantine,
     epochs=Given(("record_batches", "coverage"), _epochs_if_damaged),
     refuted=REFUTED,
+    after=("lower_coverage",),
 )
