@@ -92,15 +92,11 @@ class _Link(NamedTuple):
 
 
 class ChainedBatches(NamedTuple):
-    """Valid batches that continue a chain, with all their records if records are printed.
-
-    `last`: the last batch, as its batch line shows it. `record_offset`: the offset of the last record, if records are printed.
-    """
+    """Valid batches that continue a chain. `last`: the last batch, as its batch line shows it."""
 
     last: DumpedBatch
     has_records: bool
     has_untyped_markers: bool
-    record_offset: int | None
 
 
 class Chain:
@@ -181,11 +177,11 @@ class Chain:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the current batch is complete and nothing is in doubt, so that the next batches may be read as a block."""
+        """Whether no record lines are printed and nothing is in doubt, so that the next batches may be read as a block."""
         batch = self.batch
         if self.kind != "log" or batch is None or not batch.is_valid or self.is_bare or self.has_doubt or self.is_torn:
             return False
-        return self.records >= batch.records_count if self.is_deep else not self.has_text
+        return not self.is_deep and not self.has_text
 
     def append_all(self, batches: ChainedBatches) -> None:
         """Continues the chain after batches that continue it."""
@@ -194,8 +190,6 @@ class Chain:
         self.append(last)
         self.has_records |= batches.has_records
         self.has_untyped_markers |= batches.has_untyped_markers
-        if batches.record_offset is not None:
-            self.records, self.record_offset = last.records_count, batches.record_offset
 
     def open_text(self, text: OpenText | None = None) -> None:
         """Notes that free text of unknown extent follows this line."""

@@ -1,4 +1,4 @@
-"""Single lines of `kafka-dump-log.sh`: a file, a batch or a producer. Fields are found by their labels, 0.11 to 4.4.
+"""Single lines of `kafka-dump-log.sh`: a file, a batch or a producer. Fields are found by their labels.
 
 A line alone does not show whether it is genuine, because payloads can imitate all of them: `batch_chain` decides.
 Kafka: `DumpLogSegments`; formats.md 1.2 to 1.4 and 5.

@@ -28,7 +28,6 @@ from txnlib.core.text.metadata_text import METADATA_PAYLOADS, read_metadata_text
 from txnlib.core.text.record_lines import (
     KEY,
     RecordLine,
-    batch_of,
     contents_of,
     contents_size,
     may_have_contents,
@@ -98,7 +97,7 @@ class DumpReader(FileReader):
             self.chain.doubted.add_text(line)
             return
         if line.startswith((b"baseOffset: ", b"offset: ")):
-            is_genuine = self.read_batch(position, line) or self.read_lone_record(position, line)
+            is_genuine = self.read_batch(position, line)
         elif line.startswith(b"| offset: "):
             is_genuine = self.read_record(position, line)
         elif line.startswith(_BARE_RECORDS):
@@ -191,34 +190,6 @@ class DumpReader(FileReader):
         if self.out.pending is not None or self.out.ranges:
             self.out.settle(chain)
         return True
-
-    def read_lone_record(self, position: int, line: bytes) -> bool:
-        """A record line before 2.2, which also serves as batch line: records at the same position are one batch."""
-        record = read_record_line(line) if line.startswith(b"offset: ") else None
-        batch = batch_of(record) if record else None
-        if record is None or batch is None:
-            return False
-        chain = self.chain or self.start_file(position, DumpedFile())
-        if batch.position < chain.next_position or batch.base_offset <= chain.last_offset:
-            return False
-        before = self.out.pending
-        if before is not None and before.position == batch.position:
-            self.out.pending = before._replace(
-                last_offset=batch.last_offset,
-                records_count=before.records_count + 1,
-                last_sequence=batch.last_sequence,
-                max_timestamp=max(before.max_timestamp, batch.max_timestamp),
-            )
-        else:
-            if before is not None:
-                self.out.pending = before._replace(size=min(batch.position - before.position, _LARGEST_BATCH))
-            self.out.settle(chain)
-            self.out.pending = batch
-        chain.next_position, chain.last_offset = batch.position, batch.last_offset
-        chain.is_deep, chain.has_records = True, True
-        chain.close_text()
-        chain.is_torn = not line.endswith(b"\n")
-        return self.read_text(position, record, chain, batch)
 
     def read_text(self, position: int, record: RecordLine, chain: Chain, batch: DumpedBatch) -> bool:
         """Reads the text after a record's metadata: a marker, a coordinator record, or contents to skip."""
