@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from txnlib.core.findings.ended_by import ABORTED_BY, Age, EndedBy, Ending, Step, ended_by
+from txnlib.core.findings.ended_by import ABORTED_BY, Age, EndedBy, Ending, EpochStep, ended_by
 
 TIMEOUT = 60_000
 
@@ -75,7 +75,7 @@ def aborts() -> list[tuple[str, str, bool, EndedBy]]:
 
 
 def test_the_table_is_the_grid():
-    grid = {(Step(step), Age(age), follows): expected for step, age, follows, expected in aborts()}
+    grid = {(EpochStep(step), Age(age), follows): expected for step, age, follows, expected in aborts()}
     assert len(grid) == 36
     assert grid == ABORTED_BY
 

@@ -14,7 +14,7 @@ from txnlib.core.findings.forecasts import FEW_PRODUCERS, NAMES, NIGHT_MS, Forec
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.given_rows import Given, earlier_rows_of, selected
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Decision, table_of
+from txnlib.pipeline.scheduler import RunChange, table_of
 from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.queries.run_result import Written
 from txnlib.spark.findings import forecast_findings
@@ -93,4 +93,4 @@ def _forecast(run: Run) -> None:
     run.say(f"findings: {run.written['findings']}, of which {counted(made.num_rows, 'forecast')}")
 
 
-FORECAST: Final = Decision("forecast", _FORECASTS.reads, _forecast)
+FORECAST: Final = RunChange("forecast", _FORECASTS.reads, _forecast)

@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
 from txnlib.queries.kafka_filters import matches_whole, runs_longer
-from txnlib.queries.rows import Filter, Row, Run, ms
+from txnlib.queries.rows import Filter, Row, StoredRun, ms
 
 _COLUMNS: Final = (
     "transactional_id",
@@ -35,7 +35,7 @@ class TransactionalIds:
 
 
 def transactional_ids(
-    run: Run, *, longer_than_ms: int | None = None, pattern: str | None = None, with_order: bool = False
+    run: StoredRun, *, longer_than_ms: int | None = None, pattern: str | None = None, with_order: bool = False
 ) -> TransactionalIds:
     """Every transactional id that has not expired and that passes the filters; `with_order`: also what decides Kafka's order.
 
@@ -52,7 +52,7 @@ def transactional_ids(
     )
 
 
-def transactional_id(run: Run, name: str) -> Row:
+def transactional_id(run: StoredRun, name: str) -> Row:
     """One transactional id, with its duration up to the instant of the run. Raises UsageError if no coordinator has it."""
     rows = rows_of_ids(run, ("transactional_id", "=", name))
     if not rows:
@@ -61,7 +61,7 @@ def transactional_id(run: Run, name: str) -> Row:
     return {**rows[0], "duration_ms": None if start_ms is None else run.as_of_ms - start_ms}
 
 
-def rows_of_ids(run: Run, *where: Filter) -> list[Row]:
+def rows_of_ids(run: StoredRun, *where: Filter) -> list[Row]:
     """Rows of transactional_ids that have not expired, each with its `coordinator` and `transaction_start_ms`."""
     order = '"coordinator_partition", "transactional_id"'
     rows = run.rows("transactional_ids", _COLUMNS, [("state", "IS NOT", None), *where], order=order)

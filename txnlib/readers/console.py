@@ -17,7 +17,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.text.console_events import ConsoleEnd, ConsoleRecord, Printed
 from txnlib.core.text.dump_events import Unreadable
-from txnlib.core.text.tool_messages import Tail, UnreadableReason
+from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
 from txnlib.readers.one_pass import RowList
@@ -105,7 +105,7 @@ class ConsoleSegmentRow:
     def end(self) -> Iterable[pa.RecordBatch]:
         if (problem := self._chunks.problem) is not None:
             self._unreadable.append({"position": self._size, "length": 0, "reason": str(problem), "sample": ""})
-            self._tail = str(Tail.CORRUPT)
+            self._tail = str(DumpTail.CORRUPT)
         seen = {
             "bytes": self._size,
             "batches": self._records,

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from txnlib.core.text.batch_chain import Chain, Line
+from txnlib.core.text.batch_chain import BatchChain, Line
 from txnlib.core.text.dump_events import Dumped
 from txnlib.core.text.dump_reader import DumpReader
 from txnlib.readers.dump_blocks import START, BatchBlock, read_plain_batches
@@ -59,7 +59,7 @@ class BlockTaker:
         #: Where to try a block again, and how many bytes to read line by line if that fails.
         self._next_try, self._one_by_one = 0, _ONE_BY_ONE
 
-    def take(self, held: deque[Line], chain: Chain) -> BatchBlock | None:
+    def take(self, held: deque[Line], chain: BatchChain) -> BatchBlock | None:
         """The next lines as a block; None if not all are batch lines that continue the chain.
 
         `held`: lines that were yielded but not read yet. They become part of the block.

@@ -70,7 +70,7 @@ class Lines:
             self.give_back(seen)
 
 
-class _Candidate(NamedTuple):
+class _BatchCandidate(NamedTuple):
     """A line that looks like a batch: its position in the text, and the number of `Dumping` lines since the first candidate."""
 
     position: int
@@ -99,7 +99,7 @@ class ChainedBatches(NamedTuple):
     has_untyped_markers: bool
 
 
-class Chain:
+class BatchChain:
     """The state of reading the dump of one file."""
 
     def __init__(self, file: DumpedFile, topic: str | None = None) -> None:
@@ -126,7 +126,7 @@ class Chain:
         #: Positions and offsets of the most recent batches.
         self._recent: tuple[tuple[int, int], ...] = ()
         #: The chain in whose open text this file begins, if it does: the file may be a payload of that chain.
-        self.doubted: Chain | None = None
+        self.doubted: BatchChain | None = None
         #: Whether record lines are printed with metadata, or without (`--skip-record-metadata`).
         self.is_deep = self.is_bare = False
         #: Later batch lines were taken for payload, and no genuine one has followed since.
@@ -249,7 +249,7 @@ class Chain:
 
     def _is_whole(self, batch: DumpedBatch, lines: Lines) -> bool:
         """Whether the numbers in a later batch line are complete, as far as the next batch or record line shows."""
-        after = Chain(DumpedFile())
+        after = BatchChain(DumpedFile())
         after.append(batch)
         with closing(lines.ahead()) as ahead:
             for _position, line in ahead:
@@ -269,8 +269,8 @@ class Chain:
         contents were measured so far, no payload is open. Then a gap can only be damage, and a record line after the batch line is
         sufficient proof.
         """
-        candidates, has_own_record, files = [_Candidate(position, batch, 0)], False, 0
-        after = Chain(DumpedFile())
+        candidates, has_own_record, files = [_BatchCandidate(position, batch, 0)], False, 0
+        after = BatchChain(DumpedFile())
         after.append(batch)
         with closing(lines.ahead()) as ahead:
             for other_position, line in ahead:
@@ -279,7 +279,7 @@ class Chain:
                 elif line.startswith(b"Dumping "):
                     files += 1
                 elif _looks_like_batch(line) and (other := read_batch_line(line)):
-                    candidates.append(_Candidate(other_position, other, files))
+                    candidates.append(_BatchCandidate(other_position, other, files))
                     if len(candidates) == _BATCHES_TOGETHER:
                         break
         straight = _straight(candidates)
@@ -386,7 +386,7 @@ class Chain:
         return self.is_deep or not self.has_untyped_markers
 
 
-def _straight(candidates: list[_Candidate]) -> list[int]:
+def _straight(candidates: list[_BatchCandidate]) -> list[int]:
     """For each line, the length of the unbroken run that starts with it: each batch starts where the one before it ends."""
     lengths = [1] * len(candidates)
     for index in range(len(candidates) - 2, -1, -1):
@@ -396,7 +396,7 @@ def _straight(candidates: list[_Candidate]) -> list[int]:
     return lengths
 
 
-def _links(candidates: list[_Candidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:
+def _links(candidates: list[_BatchCandidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:
     """For each line the best chain that ends with it. `gain_of_first` lowers the first line's penalty for a gap.
 
     After a `Dumping` line, whether genuine or in a payload, a chain continues only with the very next offset: the next file of a

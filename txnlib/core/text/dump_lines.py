@@ -139,7 +139,7 @@ _FAR: Final = 1 << 62
 _SMALLEST_SIZES: Final = (26, 34, 61)
 
 
-class _Layout(NamedTuple):
+class _LineLayout(NamedTuple):
     labels: list[bytes]
     numbers: itemgetter[Any]
     words: itemgetter[Any]
@@ -151,7 +151,7 @@ class _Layout(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
+def _layout(labels: tuple[bytes, ...]) -> _LineLayout | None:
     """The indexes of the fields among the tokens of a line with these labels; None if it is not a batch line."""
     places = {label.lower(): 2 * index + 1 for index, label in enumerate(labels)}
     timestamp_labels = places.keys() & TIMESTAMP_TYPES.keys()
@@ -172,7 +172,7 @@ def _layout(labels: tuple[bytes, ...]) -> _Layout | None:
         return None
     for label in missing:
         places[label] = 2 * len(labels) + _DEFAULT_PLACES.get(label, 0)
-    return _Layout(
+    return _LineLayout(
         labels=list(labels),
         numbers=itemgetter(*(places[label] for label in NUMBERS)),
         words=itemgetter(*(places[label] for label in WORDS)),

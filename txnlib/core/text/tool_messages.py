@@ -45,7 +45,7 @@ class UnreadableReason(StrEnum):
     TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
 
 
-class Tail(StrEnum):
+class DumpTail(StrEnum):
     """How the dump of a file ends."""
 
     CLEAN = "CLEAN"
