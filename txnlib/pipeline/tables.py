@@ -53,15 +53,22 @@ from txnlib.spark.reports import (
     open_transactions,
     transaction_outcomes,
 )
-from txnlib.spark.reports.first_markers import decided_markers, first_markers
-from txnlib.spark.reports.group_positions import group_positions
-from txnlib.spark.reports.lost_marker_rows import coordinator_epochs, copies_with_markers, spans_of_producers
-from txnlib.spark.reports.marker_delays import marker_delays
 from txnlib.spark.reports.open_transactions import foremost
-from txnlib.spark.reports.read_ends import read_ends
-from txnlib.spark.reports.undecided_transactions import held_data, last_records
-from txnlib.spark.reports.unstable_ranges import unstable_batches, unstable_offsets
-from txnlib.spark.reports.whole_transactions import whole_transactions
+from txnlib.spark.reports.selections import (
+    coordinator_epochs,
+    copies_with_markers,
+    decided_markers,
+    first_markers,
+    group_positions,
+    held_data,
+    last_records,
+    marker_delays,
+    read_ends,
+    spans_of_producers,
+    unstable_batches,
+    unstable_offsets,
+    whole_transactions,
+)
 from txnlib.spark.schemas import TABLES
 
 # Ingest
