@@ -29,8 +29,7 @@ from txnlib.queries.run_result import Written
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
-from txnlib.spark.capture_source import CaptureSource
-from txnlib.spark.capture_splits import split_large_files
+from txnlib.spark.capture_source import CaptureSource, split_large_files
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import AUDIT_RUNS

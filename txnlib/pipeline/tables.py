@@ -37,8 +37,7 @@ from txnlib.pipeline.given_rows import (
     newest_rows_of,
     selected,
 )
-from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
-from txnlib.pipeline.known_metadata import know_metadata
+from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings, know_metadata
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, Step, TableStep, of_parts, of_selected, table_of
 from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE

@@ -17,8 +17,7 @@ from txnlib.readers.header_columns import PAGE
 from txnlib.spark.batch_runs import batch_at, batches_count, is_divided_at, last_batch_offset, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.coverage import paths_of_segments
-from txnlib.spark.joins import broadcast
-from txnlib.spark.offset_buckets import bucket_of
+from txnlib.spark.joins import broadcast, bucket_of
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans
 from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
 
