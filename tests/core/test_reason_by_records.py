@@ -1,4 +1,7 @@
-"""The reason of an open transaction by its records, as grids (semantics.md 4.4)."""
+"""The reason of an open transaction by its records, as grids.
+
+Source: docs/rules/transactions.md#reasons-by-the-last-record.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A client ends its own transaction with EndTxn. A coordinator aborts a transaction that timed out, or whose transactional id a new
 producer has initialised (InitProducerId, which `forceTerminateTransaction` and `fenceProducers` send, too). Kafka:
-`TransactionMetadata.prepareFenceProducerEpoch`, `prepareAbortOrCommit`; semantics.md 1.6.
+`TransactionMetadata.prepareFenceProducerEpoch`, `prepareAbortOrCommit`; docs/rules/transactions.md#epochs-of-ends.
 """
 
 from __future__ import annotations
