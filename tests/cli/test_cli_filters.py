@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.errors import UsageError
-from txnlib.queries.kafka_filters import matches_whole, runs_longer
+from txnlib.queries.transactional_ids import matches_whole, runs_longer
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The commands of Kafka's tool, to the byte. Section A of scenarios.md."""
+"""The commands of Kafka's tool, to the byte. Scenarios of Kafka's own tests, section A."""
 
 from __future__ import annotations
 

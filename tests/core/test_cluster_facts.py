@@ -9,19 +9,19 @@ from tests.support.dossier_samples import COPY, DOSSIER, FACTS, SPAN
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.cluster_facts import (
     MOST_EVENTS,
-    AssignmentRow,
+    AssignmentFact,
     BlockRow,
     BrokerSessionRow,
     CoordinatorLog,
     PartitionAlarm,
-    SettingRow,
+    SettingFact,
     cluster_facts,
     with_cluster,
 )
 from txnlib.core.verdicts.dossier import ClusterFacts, PartitionFacts, TruncatedEpoch
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature
 
-STATE = AssignmentRow(
+STATE = AssignmentFact(
     topic="foo",
     partition=5,
     topic_id="AAAA",
@@ -33,7 +33,7 @@ STATE = AssignmentRow(
     until_ms=None,
 )
 FENCED = BrokerSessionRow(broker_id=1, is_fenced=True, since_offset=9, since_ms=90)
-LEVEL = SettingRow(scope="FEATURE", name="transaction.version", value="2", since_offset=None, since_ms=None)
+LEVEL = SettingFact(scope="FEATURE", name="transaction.version", value="2", since_offset=None, since_ms=None)
 
 
 def facts(copies=(), logs=(), alarms=(), states=(), sessions=(), settings=(), blocks=()) -> ClusterFacts:
@@ -53,7 +53,7 @@ def facts(copies=(), logs=(), alarms=(), states=(), sessions=(), settings=(), bl
     )
 
 
-def elections(*states: AssignmentRow) -> list[Election]:
+def elections(*states: AssignmentFact) -> list[Election]:
     return list(facts(states=states).partitions["foo", 5].elections)
 
 

@@ -29,7 +29,7 @@ from txnlib.core.text.console_json_form import read_json_form
 from txnlib.core.text.console_line_form import read_text_form
 from txnlib.core.text.console_reader import find_console_record
 from txnlib.core.text.dump_events import Unreadable
-from txnlib.core.text.tool_messages import Tail, UnreadableReason
+from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
 
 NAMES = sorted(path.stem for path in FILES.glob("*.txt"))
 FORMS = pytest.mark.parametrize("print_record", [as_line, as_json])
@@ -83,7 +83,7 @@ def test_what_tools_print_is_read_whole(name: str) -> None:
 
     assert unreadable(printed) == []
     assert len(records(printed)) == (44 if "hostile" in name else 8 if name.startswith("4") else 7)
-    assert printed[-1].tail is Tail.CLEAN
+    assert printed[-1].tail is DumpTail.CLEAN
     assert find_console_record(console_text(name)) == (114 if name == "real-4.3.0-hostile" else 0)
 
 
@@ -184,7 +184,7 @@ def test_chatter_is_no_damage(print_record, chatter: bytes) -> None:
 
     assert records(printed) == given or (print_record is as_line and b"\n\n" in chatter)
     assert unreadable(printed) == []
-    assert printed[-1].tail is Tail.CLEAN
+    assert printed[-1].tail is DumpTail.CLEAN
 
 
 @FORMS
@@ -195,7 +195,7 @@ def test_an_exception_ends_a_text_early_and_a_timeout_does_not(print_record) -> 
     timeout = read(text + b"org.apache.kafka.common.errors.TimeoutException\n")
     unknown = read(text + b"java.lang.IllegalStateException: Unknown version 7\n\tat kafka.coordinator.X.y(X.scala:1)\n")
 
-    assert (timeout[-1].tail, unknown[-1].tail) == (Tail.CLEAN, Tail.CORRUPT)
+    assert (timeout[-1].tail, unknown[-1].tail) == (DumpTail.CLEAN, DumpTail.CORRUPT)
     assert unreadable(timeout) == unreadable(unknown) == []
 
 
@@ -270,7 +270,7 @@ def test_a_text_cut_anywhere_tells_all_before_the_cut(name: str) -> None:
         assert [value for value in printed if isinstance(value, ConsoleRecord)] == expected
         read_until = sum(value.length for value in expected)
         assert sum(length for _reason, _position, length in unreadable(printed)) == end - read_until
-        assert printed[-1].tail is (Tail.CLEAN if read_until == end else Tail.TORN)
+        assert printed[-1].tail is (DumpTail.CLEAN if read_until == end else DumpTail.TORN)
 
 
 @pytest.mark.parametrize("hostile", LONG[:10])

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.findings.coordinator_records import (
-    Claim,
     ClaimedProducerId,
     LoggedId,
+    NamedProducerId,
     OddRecord,
     RefusedTimeout,
     of_ids,
@@ -85,16 +85,16 @@ def test_each_finding_of_a_record_is_a_row() -> None:
     assert {(row.topic, row.partition, row.offset, row.transactional_id) for row in rows} == {("__transaction_state", 3, 9, "pay")}
 
 
-CLAIM = Claim(7, "one", 3, 10, TS)
+CLAIM = NamedProducerId(7, "one", 3, 10, TS)
 
 
-def owned(*claims: Claim, highest: int | None = None) -> list[tuple[str, int | None, int | None, str | None]]:
+def owned(*claims: NamedProducerId, highest: int | None = None) -> list[tuple[str, int | None, int | None, str | None]]:
     rows = of_owners([ClaimedProducerId(7, claims)], highest=highest, whole_metadata_ms=None if highest is None else TS)
     return [(row.name, row.partition, row.offset, row.evidence) for row in rows]
 
 
 def test_a_producer_id_with_two_owners_is_found_at_the_newest_record() -> None:
-    other = Claim(7, "another", 4, 11, TS)
+    other = NamedProducerId(7, "another", 4, 11, TS)
     assert owned(CLAIM, other) == [("PRODUCER_ID_OWNED_TWICE", 4, 11, "claimed by another, one")]
     assert owned(CLAIM, replace(CLAIM, coordinator_partition=4)) == []
 

@@ -1,4 +1,4 @@
-"""Each rule of DESIGN.md 5.3, on both sides of its limit."""
+"""Each rule of docs/rules/copies.md, on both sides of its limit."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from txnlib.core.findings.ended_by import ABORTED_BY, Age, EndedBy, Ending, Step, ended_by
+from txnlib.core.findings.ended_by import ABORTED_BY, Age, EndedBy, Ending, EpochStep, ended_by
 
 TIMEOUT = 60_000
 
@@ -34,7 +34,8 @@ def ending(
     )
 
 
-#: Who aborted, by semantics.md 1.6. Columns: age; in each, without a new producer that follows at once, and with one.
+#: Who aborted. Source: docs/rules/transactions.md#epochs-of-ends.
+#: Columns: age; in each, without a new producer that follows at once, and with one.
 #: c client, t timeout, p new producer, k coordinator (timeout or new producer), ? unknown.
 ABORTS = """
                      IN_TIME  TIMED_OUT  UNKNOWN
@@ -75,7 +76,7 @@ def aborts() -> list[tuple[str, str, bool, EndedBy]]:
 
 
 def test_the_table_is_the_grid():
-    grid = {(Step(step), Age(age), follows): expected for step, age, follows, expected in aborts()}
+    grid = {(EpochStep(step), Age(age), follows): expected for step, age, follows, expected in aborts()}
     assert len(grid) == 36
     assert grid == ABORTED_BY
 

@@ -1,4 +1,4 @@
-"""The rows that the live tool prints. Section A of scenarios.md."""
+"""The rows that the live tool prints. Scenarios of Kafka's own tests, section A."""
 
 from __future__ import annotations
 

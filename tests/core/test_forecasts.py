@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 
-from txnlib.core.finding_catalogue import Finding, Severity, Topic
+from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.forecasts import (
     CALLED,
     DAY_MS,
     FEW_PRODUCERS,
-    FORECASTS,
     HOUR_MS,
     MANY_PRODUCERS,
+    NAMES,
     UNENDED,
     BrokerProducers,
+    EarlierEpoch,
     EpochUse,
     Forecast,
     ForecastSettings,
     HeldId,
     OldClients,
     StillPartition,
+    UsedProducerId,
     client_is_behind,
     epochs_run_out,
+    forecasts,
     id_expires,
     producers_fill_memory,
     stands_still,
@@ -84,15 +88,12 @@ def shown(forecast: Forecast | None) -> tuple[str, str | None] | None:
 def test_epochs(
     epoch: int, used: int | None, hours: float | None, two_phase: bool, expected: tuple[str, str | None] | None
 ) -> None:
-    then = None if used is None else epoch - used
-    then_ms = None if hours is None else AS_OF - round(hours * HOUR_MS)
-    use = EpochUse(epoch=epoch, is_two_phase_commit=two_phase, earlier_epoch=then, earlier_ms=then_ms)
-    assert shown(epochs_run_out(use, SETTINGS)) == expected
+    earlier = None if used is None or hours is None else EarlierEpoch(1, epoch - used, AS_OF - round(hours * HOUR_MS))
+    assert shown(epochs_run_out(EpochUse(epoch=epoch, is_two_phase_commit=two_phase), earlier, SETTINGS)) == expected
 
 
 def test_an_epoch_of_the_same_instant_gives_no_rate() -> None:
-    use = EpochUse(epoch=32_000, earlier_epoch=31_000, earlier_ms=AS_OF)
-    assert shown(epochs_run_out(use, SETTINGS)) == (INFO, None)
+    assert shown(epochs_run_out(EpochUse(epoch=32_000), EarlierEpoch(1, 31_000, AS_OF), SETTINGS)) == (INFO, None)
 
 
 @pytest.mark.parametrize(
@@ -270,19 +271,19 @@ _STILL = StillPartition(
     ("forecast", "sentence"),
     [
         (
-            epochs_run_out(EpochUse(epoch=31_000, earlier_epoch=30_160, earlier_ms=AS_OF - 7 * DAY_MS), SETTINGS),
+            epochs_run_out(EpochUse(epoch=31_000), EarlierEpoch(1, 30_160, AS_OF - 7 * DAY_MS), SETTINGS),
             "epoch 31,000 of 32,766, 120 epochs a day since 2026-11-14T02:00:00Z: exhausted about 2026-12-05",
         ),
         (
-            epochs_run_out(EpochUse(epoch=32_764, earlier_epoch=32_761, earlier_ms=AS_OF - 2 * DAY_MS), SETTINGS),
+            epochs_run_out(EpochUse(epoch=32_764), EarlierEpoch(1, 32_761, AS_OF - 2 * DAY_MS), SETTINGS),
             "epoch 32,764 of 32,766, 1.5 epochs a day since 2026-11-19T02:00:00Z: exhausted about 2026-11-22T10:00:00Z",
         ),
         (
-            epochs_run_out(EpochUse(epoch=32_764), SETTINGS),
+            epochs_run_out(EpochUse(epoch=32_764), None, SETTINGS),
             "epoch 32,764 of 32,766; no earlier epoch is known, so neither is the date of its exhaustion",
         ),
         (
-            epochs_run_out(EpochUse(epoch=32_766), SETTINGS),
+            epochs_run_out(EpochUse(epoch=32_766), None, SETTINGS),
             "epoch 32,766 of 32,766: exhausted, so the next change gives it a new producer id",
         ),
         (
@@ -341,9 +342,38 @@ def test_what_blocks_is_named_as_well_as_it_is_known() -> None:
     ]
 
 
-def test_every_forecast_of_the_catalogue_has_a_rule_and_no_other_finding_has() -> None:
-    assert set(FORECASTS) == {finding for finding in Finding if finding.value.topic is Topic.FORECASTS}
-    assert {finding.value.severity for finding in FORECASTS} == {Severity.INFO}
+def test_each_forecast_of_the_catalogue_is_made_and_shown_where_it_belongs() -> None:
+    record = {"transactional_id": "billing-0", "coordinator_partition": 4, "offset": 9, "producer_id": 1}
+    old = OldClients(application="shop", ids=5, ids_behind=1, transactions=9, newest_ms=AS_OF, raised_ms=0, **record)
+    still = StillPartition(topic="orders", partition=2, last_stable_offset=5, lag_offsets=9, runs=3, since_ms=0)
+    asked = []
+
+    def earlier(producers: Sequence[UsedProducerId]) -> list[EarlierEpoch]:
+        asked.extend(producers)
+        return [EarlierEpoch(1, 31_000, AS_OF - 7 * DAY_MS)]
+
+    idle = EpochUse(epoch=31_000, **record)
+    found = list(
+        forecasts(
+            [EpochUse(epoch=31_840, **record), idle],
+            earlier,
+            [HeldId(last_update_ms=AS_OF - DAY_MS, partitions=1, first="orders-0", **record)],
+            [BrokerProducers(broker="1", kept=MANY_PRODUCERS)],
+            [old],
+            [still],
+            settings=SETTINGS,
+        )
+    )
+    assert asked == [UsedProducerId(1), UsedProducerId(1)]
+    assert sorted(each.name for each in found) == sorted(NAMES), "one of each; nothing for an epoch that does not grow"
+    places = {each.name: (each.topic, each.partition, each.offset, each.producer_id, each.transactional_id) for each in found}
+    assert places == {
+        **dict.fromkeys(NAMES, ("__transaction_state", 4, 9, 1, "billing-0")),
+        "PRODUCER_IDS_FILL_MEMORY": (None, None, None, None, None),
+        "LAST_STABLE_OFFSET_STANDS_STILL": ("orders", 2, 5, None, None),
+    }
+    assert {each.name: each.expected_ms for each in found}["TRANSACTIONAL_ID_EXPIRES"] == AS_OF + 6 * DAY_MS
+    assert {Finding[name].value.severity for name in NAMES} == {Severity.INFO}
 
 
 def test_the_named_verdicts_exist() -> None:

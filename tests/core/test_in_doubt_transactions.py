@@ -11,7 +11,7 @@ from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.reports.in_doubt_transactions import (
     HeldData,
     Identity,
-    LastRecord,
+    LastRecordCopy,
     RecordKey,
     SeenInDoubt,
     TransactionInDoubt,
@@ -47,14 +47,14 @@ def test_a_client_that_comes_back_gets_the_next_identity(ongoing, following, kep
 
 AS_OF, BEGAN, LIMIT = 9_000_000, 1_000_000, 900_000
 PREPARED = UndecidedTransaction("flink-1-7", 3, 1, 6, 0, "Ongoing", BEGAN, (TopicPartition("orders", 0),), last_record_offset=906)
-RECORD = LastRecord("flink-1-7", 3, next_producer_id=73, next_producer_epoch=4, last_update_ms=BEGAN + 20)
+RECORD = LastRecordCopy("flink-1-7", 3, next_producer_id=73, next_producer_epoch=4, last_update_ms=BEGAN + 20)
 SEEN = SeenInDoubt("night-1", BEGAN + 1_000, "flink-1-7", 6, 0, BEGAN)
 
 
 def in_doubt(
-    *transactions: UndecidedTransaction, records: Sequence[LastRecord] = (), seen: Sequence[SeenInDoubt] = ()
+    *transactions: UndecidedTransaction, records: Sequence[LastRecordCopy] = (), seen: Sequence[SeenInDoubt] = ()
 ) -> list[TransactionInDoubt]:
-    def last(keys: Sequence[RecordKey]) -> Sequence[LastRecord]:
+    def last(keys: Sequence[RecordKey]) -> Sequence[LastRecordCopy]:
         assert list(keys) == [RecordKey(each.transactional_id, 3, each.last_record_offset) for each in transactions]
         return records
 

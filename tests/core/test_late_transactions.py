@@ -1,4 +1,4 @@
-"""The brokers' gauge `PartitionsWithLateTransactionsCount`. Section D of scenarios.md."""
+"""The brokers' gauge `PartitionsWithLateTransactionsCount`.."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from txnlib.core.findings.abandoned_ids import (
     of_abandoned_ids,
     of_abandoned_producers,
 )
-from txnlib.core.findings.metadata import SINCE_THEN, ProducerIdBlock, highest_producer_id
+from txnlib.core.findings.metadata import SINCE_THEN, NewestIdBlock, highest_producer_id
 from txnlib.core.findings.producer_batches import (
     SUSPECTS_KEPT,
     CorruptBatch,
@@ -118,7 +118,7 @@ def test_a_producer_id_beyond_all_blocks(newest: NewestSpan, highest: int, is_fo
 
 
 def test_the_highest_producer_id_is_known_with_the_whole_metadata_log() -> None:
-    blocks = [ProducerIdBlock(1999), ProducerIdBlock(999)]
+    blocks = [NewestIdBlock(1999), NewestIdBlock(999)]
     assert highest_producer_id(blocks, TS) == 1999
     assert highest_producer_id([], TS) == -1
     assert highest_producer_id(blocks, None) is None

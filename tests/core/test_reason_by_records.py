@@ -1,4 +1,7 @@
-"""The reason of an open transaction by its records, as grids (semantics.md 4.4)."""
+"""The reason of an open transaction by its records, as grids.
+
+Source: docs/rules/transactions.md#reasons-by-the-last-record.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.reason_by_records import (
     REASONS_OF_OTHERS,
     REASONS_OF_OWNER,
+    DecisionMarker,
     LastRecord,
-    MarkerState,
     last_record,
     marker_state,
     reason_by_records,
@@ -65,7 +68,7 @@ def cells() -> list[tuple[str, str, Reason]]:
 
 
 def test_the_table_of_a_current_owner_is_the_grid():
-    assert {(LastRecord(held), MarkerState(column)): reason for held, column, reason in cells()} == REASONS_OF_OWNER
+    assert {(LastRecord(held), DecisionMarker(column)): reason for held, column, reason in cells()} == REASONS_OF_OWNER
 
 
 @pytest.mark.parametrize(("held", "column", "reason"), cells())
@@ -104,6 +107,6 @@ def test_the_last_record_of_another_owner_decides_nothing(owner, record):
 @pytest.mark.parametrize("decision", [None, MISSED])
 def test_a_marker_of_another_decision_is_not_written(decision):
     coordinator = replace(COMPLETE, decision=decision)
-    expected = MarkerState.WRITTEN if decision is None else MarkerState.NOT_WRITTEN
+    expected = DecisionMarker.WRITTEN if decision is None else DecisionMarker.NOT_WRITTEN
     assert marker_state(Evidence(MARKED, coordinator), None) is expected
-    assert marker_state(Evidence(PARTITION, coordinator), None) is MarkerState.NOT_WRITTEN
+    assert marker_state(Evidence(PARTITION, coordinator), None) is DecisionMarker.NOT_WRITTEN

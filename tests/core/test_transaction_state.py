@@ -1,4 +1,4 @@
-"""Every step between two states, by the tables of semantics.md 1.1."""
+"""Every step between two states, by the tables of docs/rules/transactions.md#steps-between-two-states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replay of whole logs. Section L of scenarios.md."""
+"""The replay of whole logs.."""
 
 from __future__ import annotations
 

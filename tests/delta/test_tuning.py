@@ -10,8 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from txnlib.delta.tuning import Plans, Tuning
-from txnlib.spark.local_rows import CODEGEN
-from txnlib.spark.session_settings import setting
+from txnlib.spark.local_rows import CODEGEN, setting
 
 
 class Settings(dict):

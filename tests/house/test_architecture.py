@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,13 @@ def test_instants_are_made_of_milliseconds_in_one_place():
     """Any int64 may stand in a log, and `timestamp_millis` raises on most."""
     makers = [path.name for path in Path("txnlib").rglob("*.py") if "timestamp_millis" in path.read_text()]
     assert makers == ["instants.py"]
+
+
+def test_a_class_name_has_one_meaning(repository):
+    found = Counter(
+        node.name
+        for path in sorted((repository / "txnlib").rglob("*.py"))
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in found.items() if count > 1] == []

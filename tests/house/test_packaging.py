@@ -16,6 +16,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+import yaml
 
 from tests.support.delta_tables import READ_BY_COMMANDS, write, write_run
 from txnlib import __version__
@@ -219,3 +220,14 @@ def test_every_dependency_has_its_notice(repository):
     rows = re.findall(r"^\| `([\w.-]+)` \| (.+?) \| (.+?) \|$", (repository / "docs" / "notices.md").read_text(), re.MULTILINE)
     assert {name for name, _, _ in rows} == set.union(*declared(repository).values()), "run python docs/render.py"
     assert all(licence.strip() and home.startswith("http") for _, licence, home in rows)
+
+
+def test_a_fork_runs_the_commands_of_the_readme_on_every_python(repository):
+    workflow = yaml.safe_load((repository / ".github/workflows/ci.yml").read_text())
+    tests = workflow["jobs"]["tests"]
+    classifiers = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["classifiers"]
+    pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
+    assert tests["strategy"]["matrix"]["python"] == pythons
+    commands = [step["run"] for step in tests["steps"] if "run" in step]
+    readme = (repository / "README.md").read_text()
+    assert [line.split("#")[0].strip() for line in readme.splitlines() if line.startswith("./") and "#" in line][:2] == commands

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from tests.support.delta_tables import txn_audit
 from txnlib.jobs import audit, reconstruct_state, report_transactions
 from txnlib.jobs.main import main
-from txnlib.pipeline.scheduler import Table
+from txnlib.pipeline.scheduler import TableStep
 from txnlib.render.summary_json import Numbers
 from txnlib.spark.schemas import TABLES
 
@@ -92,7 +92,7 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
     def broken(run):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(audit, "AUDIT", (Table("coverage", (), broken),))
+    monkeypatch.setattr(audit, "AUDIT", (TableStep("coverage", (), broken),))
     metrics = tmp_path / "audit.prom"
     assert main(audit.job, ["--input", sample, "--output", str(tmp_path / "out"), "--metrics", str(metrics)]) == 1
     assert 'txnlib_audit_success{cluster="quickstart"} 0.0\n' in metrics.read_text()
@@ -105,7 +105,7 @@ def test_a_failure_inside_exits_with_1_and_is_noted(spark, sample, tmp_path, cap
 
 
 def test_a_failure_is_told_in_one_last_line_and_its_traces_are_in_a_file(spark, sample, tmp_path, capfd, monkeypatch):
-    step = Table("coverage", (), lambda run: run.spark.createDataFrame([], TABLES["coverage"]))
+    step = TableStep("coverage", (), lambda run: run.spark.createDataFrame([], TABLES["coverage"]))
     monkeypatch.setattr(audit, "AUDIT", (step,))
     out = tmp_path / "out"
     out.mkdir()

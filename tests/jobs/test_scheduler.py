@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 from txnlib.delta.commits import MANY_FILES, Commit
 from txnlib.errors import StepError, UnreadableInputError
 from txnlib.pipeline import audit
-from txnlib.pipeline.scheduler import Decision, Table, carry_out
+from txnlib.pipeline.scheduler import RunChange, TableStep, carry_out
 from txnlib.pipeline.tables import AUDIT, INGEST, RECONSTRUCT, REPORT
 from txnlib.spark.schemas import TABLES
 
@@ -42,7 +42,7 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
 
 def test_every_step_comes_after_the_steps_it_reads():
     written: list[str] = []
-    carry_out(run_of(written), [Table(step.name, step.reads, lambda run: object()) for step in AUDIT])
+    carry_out(run_of(written), [TableStep(step.name, step.reads, lambda run: object()) for step in AUDIT])
     assert sorted(written) == sorted(step.name for step in AUDIT)
     for step in AUDIT:
         assert all(written.index(read) < written.index(step.name) for read in step.reads), step.name
@@ -73,7 +73,11 @@ def test_after_a_failure_nothing_new_begins_and_it_says_what_is_complete():
 
     written: list[str] = []
     run = run_of(written)
-    steps = [Table("first", (), lambda run: object()), Table("b", ("first",), fail), Table("c", ("b",), lambda run: object())]
+    steps = [
+        TableStep("first", (), lambda run: object()),
+        TableStep("b", ("first",), fail),
+        TableStep("c", ("b",), lambda run: object()),
+    ]
     with pytest.raises(StepError) as caught:
         carry_out(run, steps)
     assert written == ["first"]
@@ -89,12 +93,12 @@ def test_what_says_itself_what_to_do_is_raised_as_it_is():
         raise error
 
     with pytest.raises(UnreadableInputError) as caught:
-        carry_out(run_of([]), [Table("a", (), fail)])
+        carry_out(run_of([]), [TableStep("a", (), fail)])
     assert caught.value is error
 
 
 def test_steps_that_wait_for_each_other_are_named():
-    steps = [Table("a", ("b",), lambda run: object()), Table("b", ("a",), lambda run: object())]
+    steps = [TableStep("a", ("b",), lambda run: object()), TableStep("b", ("a",), lambda run: object())]
     with pytest.raises(ValueError, match="wait for each other: a, b"):
         carry_out(run_of([]), steps)
 
@@ -102,20 +106,20 @@ def test_steps_that_wait_for_each_other_are_named():
 def test_a_decision_writes_no_table():
     written: list[str] = []
     run = run_of(written)
-    carry_out(run, [Decision("number", (), lambda run: None), Table("a", ("number",), lambda run: object())])
+    carry_out(run, [RunChange("number", (), lambda run: None), TableStep("a", ("number",), lambda run: object())])
     assert written == ["a"]
     assert run.begun == ["number", "a"]
 
 
 def test_each_table_has_a_line_with_its_rows_and_seconds(capsys):
     run = run_of([])
-    carry_out(run, [Decision("number", (), lambda run: None), Table("a", ("number",), lambda run: object())])
+    carry_out(run, [RunChange("number", (), lambda run: None), TableStep("a", ("number",), lambda run: object())])
     assert re.fullmatch(r"a: 1,234 rows, \d+\.\d s\n", capsys.readouterr().err)
     assert {name: written.rows for name, written in run.written.items()} == {"a": 1_234}
 
 
 def test_a_table_of_many_small_files_is_put_together_when_the_audit_is_done(capsys):
-    steps = [Table("a", (), lambda run: object())]
+    steps = [TableStep("a", (), lambda run: object())]
     written: list[str] = []
     scattered = run_of(written, Commit(9, files=MANY_FILES + 1, bytes=1))
     carry_out(scattered, steps)
@@ -140,4 +144,4 @@ def test_an_audit_is_done_though_its_files_cannot_be_put_together(capsys):
 
 def test_only_decisions_write_no_table_of_their_name():
     for step in AUDIT:
-        assert isinstance(step, Table) == (step.name in TABLES), step.name
+        assert isinstance(step, TableStep) == (step.name in TABLES), step.name

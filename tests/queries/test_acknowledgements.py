@@ -13,7 +13,7 @@ from txnlib.errors import ConfigError
 from txnlib.jobs.fail_on import is_failure, parse_fail_on
 from txnlib.queries.acknowledgements import acknowledged, read_acknowledgements
 from txnlib.queries.delta_rows import open_run, open_tables
-from txnlib.queries.rows import Run
+from txnlib.queries.rows import StoredRun
 from txnlib.queries.summary import summarise
 
 SAID = 'by = "ada"\nwhy = "its owner looks"\n'
@@ -50,7 +50,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(root: Path) -> Run:
+def run(root: Path) -> StoredRun:
     return open_run(open_tables(str(root)))
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_run
 from txnlib.queries.delta_rows import open_run, open_tables
-from txnlib.queries.extents import Extent
-from txnlib.queries.rows import Run
+from txnlib.queries.extents import VerdictExtent
+from txnlib.queries.rows import StoredRun
 from txnlib.queries.summary import Summary, summarise
 
 
@@ -31,7 +31,7 @@ def opened(partition: int, producer_id: int, since_ms: int | None, **fields: obj
 
 
 @pytest.fixture
-def run(tmp_path) -> Run:
+def run(tmp_path) -> StoredRun:
     for name in READ_BY_COMMANDS:
         write(tmp_path, name)
     write_run(tmp_path)
@@ -59,17 +59,17 @@ def run(tmp_path) -> Run:
 
 
 @pytest.fixture
-def summary(run: Run) -> Summary:
+def summary(run: StoredRun) -> Summary:
     return summarise(run)
 
 
 def test_transactions_and_partitions_are_counted_once(summary):
     reasons, applications = (("R1", 2), ("R2", 1)), (("app", 2), ("other", 1))
-    hanging = Extent(3, 2, 2, 1, NOW - 90, True, 1, 2, NOW + 20, reasons, applications)
+    hanging = VerdictExtent(3, 2, 2, 1, NOW - 90, True, 1, 2, NOW + 20, reasons, applications)
     assert summary.extents == {
         "HANGING": hanging,
-        "LATE": Extent(1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),)),
-        "UNKNOWN": Extent(1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
+        "LATE": VerdictExtent(1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),)),
+        "UNKNOWN": VerdictExtent(1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
     }
     assert summary.counts["verdicts"] == {"HANGING": 3, "LATE": 1, "UNKNOWN": 1}
     assert summary.counts["transactions"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}

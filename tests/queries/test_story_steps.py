@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txnlib.queries.story_order import Place
+from txnlib.queries.story_order import ExplainedPlace
 from txnlib.queries.story_steps import Stamps, StoryStep, story_steps
 
-PLACE = Place("pay", 0, 7, start_offset=27)
+PLACE = ExplainedPlace("pay", 0, 7, start_offset=27)
 HERE = {"topic": "pay", "partition": 0}
 ELSEWHERE = {"topic": "orders", "partition": 2}
 

@@ -1,4 +1,4 @@
-"""Ids and oddities of a coordinator's log, from its bytes. Section F of scenarios.md."""
+"""Ids and oddities of a coordinator's log, from its bytes.."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ import pytest
 from tests.readers.test_dump_hostile import HOSTILE
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, marker, print_dump, rows, unreadable
 from txnlib.core.text.dump_events import Unreadable
-from txnlib.core.text.tool_messages import Tail
+from txnlib.core.text.tool_messages import DumpTail
 from txnlib.readers.dump import iter_lines
 from txnlib.readers.dump_stream import DumpStream
 
@@ -159,7 +159,7 @@ def holds(name: str, damage: str, seeds: range) -> None:
         assert is_said or {batch[:2] for batch in found} <= {batch[:2] for batch in first}, text
         for batch in told(whole) - found:
             is_changed = any(other[:2] == batch[:2] and sum(map(_differs, other, batch)) == 1 for other in found)
-            is_said |= tails.get(batch[:2]) == Tail.CORRUPT
+            is_said |= tails.get(batch[:2]) == DumpTail.CORRUPT
             assert is_said or (damage == "digit" and is_changed) or _is_at_end(batch, first), (batch, text)
         lost, new = recorded(whole) - recorded(text), recorded(text) - recorded(whole)
         is_of_last_batch = all(f"'offset': {max(batch[3] for batch in first)}," in row for row in lost)

@@ -24,7 +24,7 @@ from tests.support.dumps import (
 )
 from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
-from txnlib.core.text.tool_messages import Tail
+from txnlib.core.text.tool_messages import DumpTail
 from txnlib.readers.dump import iter_lines
 from txnlib.readers.dump_stream import DumpStream
 
@@ -102,7 +102,7 @@ def test_a_cut_shows_at_the_end(name: str) -> None:
 
     for cut in range(text.index(b"baseOffset"), len(text) + 1):
         (end,) = values(text[:cut], FileEnd)
-        assert end.tail is Tail.TORN or cut in hidden, text[cut - 40 : cut]
+        assert end.tail is DumpTail.TORN or cut in hidden, text[cut - 40 : cut]
 
 
 NOISE = [

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import TS, C, N, T
-from txnlib.core.chains import FinishedRun, History
+from txnlib.core.chains import FinishedRun, RunHistory
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.rows_of_runs import replaced_rows, rows_of_runs
 from txnlib.readers.capture import Capture, CaptureFile, FileKind, ResumedSegment
@@ -160,11 +160,11 @@ class Cluster:
         at = self.chance.randrange(begin, len(content))
         return content[:at] + bytes([content[at] ^ 1 << self.chance.randrange(8)]) + content[at + 1 :]
 
-    def history(self) -> History:
+    def history(self) -> RunHistory:
         rows = self.tables.execute("SELECT run_id, as_of, finished, chain, night FROM audit_runs WHERE status = 'DONE'")
-        return History(frozenset(FinishedRun(*row, MADE) for row in rows))
+        return RunHistory(frozenset(FinishedRun(*row, MADE) for row in rows))
 
-    def audit(self, capture: Capture, as_of_ms: int, *, is_full: bool, history: History, until: int = len(WRITTEN)) -> None:
+    def audit(self, capture: Capture, as_of_ms: int, *, is_full: bool, history: RunHistory, until: int = len(WRITTEN)) -> None:
         """One audit, killed before it writes its table number `until`. Refused if another one has ended since it was opened."""
         run_id = f"eu-{as_of_ms}"
         usable = [] if is_full else history.to_continue(MADE, as_of_ms)

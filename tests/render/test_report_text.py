@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.queries.extents import Extent
+from txnlib.queries.extents import VerdictExtent
 from txnlib.queries.summary import PREPARED, SECTIONS, Summary
 from txnlib.render.report_text import render
 from txnlib.render.terminal_text import program, terminal_report
@@ -147,7 +147,7 @@ def test_nothing_is_left_out_where_there_is_room():
 
 def test_the_extent_of_a_verdict_counts_transactions_and_names_the_clock():
     def told(partitions: int, since_ms: int | None, *, is_proven: bool) -> str:
-        extent = Extent(9, 3, partitions, since_ms=since_ms, is_since_proven=is_proven)
+        extent = VerdictExtent(9, 3, partitions, since_ms=since_ms, is_since_proven=is_proven)
         counts = {"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}
         return render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent}))
 
@@ -243,7 +243,7 @@ def test_assumed_settings_are_named_if_a_verdict_depends_on_them(name):
 def test_what_is_new_since_the_audit_before_comes_first_and_is_marked():
     rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n, "runs_seen": 1 + n % 2} for n in range(4)]
     counts = {"verdicts": {"HANGING": 4, "OPEN": 7}}
-    reach = {"HANGING": Extent(4, 4, 4, new=2), "OPEN": Extent(7, 7, 7, new=7)}
+    reach = {"HANGING": VerdictExtent(4, 4, 4, new=2), "OPEN": VerdictExtent(7, 7, 7, new=7)}
     made = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, extents=reach)
     known = replace(made, earlier_ms=AS_OF - 86_400_000)
     text = render(known)
@@ -258,7 +258,7 @@ def test_what_is_new_since_the_audit_before_comes_first_and_is_marked():
 
 
 def test_a_section_that_is_cut_says_what_it_is_in_all():
-    extent = Extent(900, 700, 12, safe=2, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100)))
+    extent = VerdictExtent(900, 700, 12, safe=2, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100)))
     apps = tuple((f"app{n}", 9 - n) for n in range(7))
     rows = [ROW | {"partition": n, "producer_id": n} for n in range(20)]
     counts = {"verdicts": {"HANGING": 900}}

@@ -18,8 +18,7 @@ from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import BATCH_RUNS_TABLE, READ_TABLES, SEGMENT_PARTS_TABLE
 from txnlib.spark import capture_source
 from txnlib.spark.batch_runs import single_batches
-from txnlib.spark.capture_source import CaptureSource, read_capture
-from txnlib.spark.capture_splits import split_large_files
+from txnlib.spark.capture_source import CaptureSource, read_capture, split_large_files
 
 FIRST = f"{0:020d}.log"
 TABLES = ("record_batches", "segments")

@@ -15,7 +15,7 @@ from txnlib.core.verdicts.cluster_facts import with_cluster
 from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, PartitionFacts, SiblingMarkers, TruncatedMarker
 from txnlib.core.verdicts.evidence import Election
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
-from txnlib.spark import offset_buckets
+from txnlib.spark import joins
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.reports.dossiers import stamps_around
 from txnlib.spark.reports.open_transactions import judged_rows
@@ -67,7 +67,7 @@ def expected_around(rows: list[dict], start: int, last: int) -> tuple:
 
 
 def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
-    monkeypatch.setattr(offset_buckets, "BUCKET_OFFSETS", 16)
+    monkeypatch.setattr(joins, "BUCKET_OFFSETS", 16)
     random = Random(11)
     logs = {partition: batches_of(random, partition) for partition in range(40)}
     spans = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.frames import assert_rows, frame
-from txnlib.spark.reports.first_markers import decided_markers, first_markers
+from txnlib.spark.reports.selections import decided_markers, first_markers
 from txnlib.spark.schemas import PRODUCER_SPANS, TRANSACTIONS
 
 PLACE = {"topic": "orders", "partition": 0, "producer_id": 1}

@@ -6,11 +6,22 @@ from datetime import UTC, datetime
 
 import pytest
 
-from txnlib.core.findings.forecasts import DAY_MS, FEW_PRODUCERS, FORECAST_FROM_EPOCH, HOUR_MS
+from txnlib.core.findings.forecasts import (
+    DAY_MS,
+    FEW_PRODUCERS,
+    FORECAST_FROM_EPOCH,
+    HOUR_MS,
+    BrokerProducers,
+    EarlierEpoch,
+    EpochUse,
+    HeldId,
+    OldClients,
+    StillPartition,
+)
 from txnlib.delta.store import stored_schema
+from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.forecast_findings import (
-    collect_facts,
-    epoch_histories,
+    earlier_epochs,
     held_ids,
     kept_producers,
     old_clients,
@@ -36,14 +47,6 @@ def of_runs(spark, name, *rows):
     return spark.createDataFrame([[row.get(column) for column in schema.names] for row in rows], schema)
 
 
-def facts(frame):
-    return [(each.place, each.facts) for each in collect_facts([frame])]
-
-
-def test_no_frames_have_no_facts():
-    assert collect_facts([]) == []
-
-
 def test_ids_that_have_used_half_of_their_epochs(spark):
     base = {"coordinator_partition": 3, "record_offset": 40, "state": "Ongoing", "is_two_phase_commit": False}
     ids = table(
@@ -54,9 +57,10 @@ def test_ids_that_have_used_half_of_their_epochs(spark):
         base | {"transactional_id": "expired", "producer_id": 3, "producer_epoch": 32_000, "state": None},
         base | {"transactional_id": "text", "producer_id": 4, "producer_epoch": 32_766, "is_two_phase_commit": None},
     )
-    assert facts(used_epochs(ids)) == [
-        (("__transaction_state", 3, 40, 4, "text"), {"epoch": 32_766}),
-        (("__transaction_state", 3, 40, 1, "half"), {"epoch": FORECAST_FROM_EPOCH, "is_two_phase_commit": False}),
+    place = {"coordinator_partition": 3, "offset": 40}
+    assert rows_of(used_epochs(ids), EpochUse) == [
+        EpochUse(transactional_id="text", producer_id=4, epoch=32_766, **place),
+        EpochUse(transactional_id="half", producer_id=1, epoch=FORECAST_FROM_EPOCH, is_two_phase_commit=False, **place),
     ]
 
 
@@ -83,11 +87,13 @@ def test_the_oldest_known_epoch_of_a_producer_id(spark):
         {"producer_id": 3, "producer_epoch": 6, "last_update": at(6_000)},
     )
 
-    def oldest(of_runs):
-        return {tuple(row) for row in epoch_histories([1, 2, 3], states, spans, of_runs).collect()}
+    used = spark.createDataFrame([(1,), (2,), (3,)], "producer_id long")
 
-    assert oldest(earlier) == {(1, 8, 8_000), (2, 2, 2_000), (3, 6, 6_000)}
-    assert oldest(None) == {(1, 8, 8_000), (2, 3, 3_000)}
+    def oldest(of_runs):
+        return set(rows_of(earlier_epochs(used, states, spans, of_runs), EarlierEpoch))
+
+    assert oldest(earlier) == {EarlierEpoch(1, 8, 8_000), EarlierEpoch(2, 2, 2_000), EarlierEpoch(3, 6, 6_000)}
+    assert oldest(None) == {EarlierEpoch(1, 8, 8_000), EarlierEpoch(2, 3, 3_000)}
 
 
 def test_ids_that_may_expire_and_hold_something(spark):
@@ -116,11 +122,11 @@ def test_ids_that_may_expire_and_hold_something(spark):
     ]
     rotated = opened | {"producer_id": 90, "transactional_id": "id-1", "partition": 7, "coordinator_state": "Empty"}
     unsure = rows[2] | {"partition": 6, "verdict": "UNKNOWN"}
-    found = facts(held_ids(ids, table(spark, "open_transactions", *rows, rotated | {"verdict": "HANGING"}, unsure)))
-    held = {"partitions": 2, "first": "orders-7"}
-    assert found == [
-        (("__transaction_state", 1, 71, 1, "id-1"), {"last_update_ms": AS_OF - 1, "producer_id": 1, **held}),
-        (("__transaction_state", 1, 70, 0, "id-0"), {"last_update_ms": AS_OF, "producer_id": 0, **held}),
+    found = held_ids(ids, table(spark, "open_transactions", *rows, rotated | {"verdict": "HANGING"}, unsure))
+    held = {"coordinator_partition": 1, "partitions": 2, "first": "orders-7"}
+    assert rows_of(found, HeldId) == [
+        HeldId(transactional_id="id-1", offset=71, producer_id=1, last_update_ms=AS_OF - 1, **held),
+        HeldId(transactional_id="id-0", offset=70, producer_id=0, last_update_ms=AS_OF, **held),
     ]
 
 
@@ -156,24 +162,16 @@ def clients(spark, names):
         for minute, version, outcome, by, level in CLIENTS[name][1]
     ]
     ids = [{"transactional_id": name, "coordinator_partition": 2, "application": CLIENTS[name][0]} for name in names]
-    return facts(old_clients(table(spark, "transactions", *rows), table(spark, "transactional_ids", *ids)))
+    return rows_of(old_clients(table(spark, "transactions", *rows), table(spark, "transactional_ids", *ids)), OldClients)
 
 
 def test_applications_whose_newest_transaction_is_old(spark):
-    raised = {"raised_ms": 300_000}
+    every = {"coordinator_partition": 2, "producer_id": 7, "raised_ms": 300_000, "ids_behind": 1}
+    old = {"transactional_id": "old-1", "offset": 7, "ids": 2, "transactions": 2, "newest_ms": 420_000}
+    aborted = {"transactional_id": "aborted-1", "offset": 6, "ids": 1, "transactions": 1, "newest_ms": 360_000}
+    lonely = {"transactional_id": "lonely", "offset": 8, "ids": 1, "transactions": 1, "newest_ms": 480_000}
     assert clients(spark, CLIENTS) == [
-        (
-            ("__transaction_state", 2, 7, 7, "old-1"),
-            {"application": "old", "ids": 2, "ids_behind": 1, "transactions": 2, "newest_ms": 420_000, **raised},
-        ),
-        (
-            ("__transaction_state", 2, 6, 7, "aborted-1"),
-            {"application": "aborted", "ids": 1, "ids_behind": 1, "transactions": 1, "newest_ms": 360_000, **raised},
-        ),
-        (
-            ("__transaction_state", 2, 8, 7, "lonely"),
-            {"application": "lonely", "ids": 1, "ids_behind": 1, "transactions": 1, "newest_ms": 480_000, **raised},
-        ),
+        OldClients(application=name, **each, **every) for name, each in (("old", old), ("aborted", aborted), ("lonely", lonely))
     ]
 
 
@@ -203,11 +201,14 @@ def test_partitions_with_the_same_last_stable_offset_in_three_runs(spark):
     ]
     opened = {"topic": "orders", "partition": 0, "producer_id": 1, "is_two_phase_commit": False, "transaction_start": at(AS_OF)}
     opened |= {"transaction_timeout_ms": 60_000, "last_timestamp": at(AS_OF + 1)}
-    found = facts(still_partitions(now, table(spark, "open_transactions", opened), of_runs(spark, "partitions", *earlier)))
-    seen = {"last_stable_offset": 5, "lag_offsets": 4, "runs": 4, "since_ms": AS_OF - 3 * DAY_MS}
+    found = still_partitions(now, table(spark, "open_transactions", opened), of_runs(spark, "partitions", *earlier))
+    seen = {"topic": "orders", "last_stable_offset": 5, "lag_offsets": 4, "runs": 4, "since_ms": AS_OF - 3 * DAY_MS}
     blocker = {"verdict": "OPEN", "transactional_id": "billing-0", "producer_id": 1}
     times = {"is_two_phase_commit": False, "start_ms": AS_OF, "timeout_ms": 60_000, "last_timestamp_ms": AS_OF + 1}
-    assert found == [(("orders", 0, 5, 1, "billing-0"), seen | blocker | times), (("orders", 5, 5, None, None), seen)]
+    assert rows_of(found, StillPartition) == [
+        StillPartition(partition=0, **seen, **blocker, **times),
+        StillPartition(partition=5, **seen),
+    ]
 
 
 @pytest.mark.parametrize("has_earlier", [False, True])
@@ -241,7 +242,7 @@ def test_brokers_that_keep_many_producers(spark, has_earlier):
     if has_earlier:
         # orders-2 was not captured then, and all producers of orders-3 are gone.
         earlier = (states(p0=(0, 40), p1=(0, 300), p3=(0, 5)), copies(0, 1, 3), AS_OF - DAY_MS)
-    found = facts(kept_producers(producers, now, blocks, earlier))
+    found = rows_of(kept_producers(producers, now, blocks, earlier), BrokerProducers)
     of_broker = {
         "kept": FEW_PRODUCERS + 150,
         "producer_ids": FEW_PRODUCERS,
@@ -249,4 +250,4 @@ def test_brokers_that_keep_many_producers(spark, has_earlier):
         "allocated_ms": AS_OF - 5 * HOUR_MS,
     }
     growth = {"grown": FEW_PRODUCERS - 40 - 200, "earlier_ms": AS_OF - DAY_MS} if has_earlier else {}
-    assert found == [((None,) * 5, {"broker": broker, **of_broker, **growth}) for broker in ("1", "2")]
+    assert found == [BrokerProducers(broker=broker, **of_broker, **growth) for broker in ("1", "2")]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.frames import frame
 from txnlib.readers import arrow_schemas
-from txnlib.spark.reports.group_positions import group_positions
+from txnlib.spark.reports.selections import group_positions
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SPANS
 
 TOPIC = "__consumer_offsets"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tests.support.frames import assert_rows, frame
-from txnlib.spark.reports.marker_delays import marker_delays
+from txnlib.spark.reports.selections import marker_delays
 from txnlib.spark.schemas import TRANSACTIONS
 
 DECIDED = 1_000_000

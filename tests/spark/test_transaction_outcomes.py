@@ -11,7 +11,7 @@ from tests.support.frames import frame
 from tests.support.memory_audits import made_of
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.settings import Settings
-from txnlib.spark.reports.lost_marker_rows import spans_of_producers
+from txnlib.spark.reports.selections import spans_of_producers
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.schemas import (
     COORDINATOR_STATES,

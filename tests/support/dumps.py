@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from txnlib.core.text.batch_chain import Chain, Line
+from txnlib.core.text.batch_chain import BatchChain, Line
 from txnlib.core.text.dump_lines import DumpedFile
 from txnlib.readers import arrow_schemas, dump
 from txnlib.readers.capture import CaptureFile, FileKind
@@ -161,9 +161,9 @@ def same_both_ways(text: bytes, chunk: int, names: Sequence[str] = ("record_batc
         assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None), name
 
 
-def new_chain(*, is_deep: bool) -> Chain:
+def new_chain(*, is_deep: bool) -> BatchChain:
     """One that stands at the beginning of a file."""
-    chain = Chain(DumpedFile())
+    chain = BatchChain(DumpedFile())
     chain.is_deep = is_deep
     return chain
 

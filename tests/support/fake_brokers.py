@@ -15,7 +15,7 @@ from uuid import UUID
 from tests.support.log_bytes import encode_batch, to_bytes
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import Record, RecordBatch
-from txnlib.wire_capture.capture import Wanted, take_capture
+from txnlib.wire_capture.capture import CaptureRequest, take_capture
 from txnlib.wire_capture.client import MovedError, StoppedError
 from txnlib.wire_capture.pace import Progress
 from txnlib.wire_capture.taken import Taken
@@ -254,5 +254,5 @@ def brokers_with(**logs: Log) -> FakeBrokers:
 
 def taken_by(fake: FakeBrokers, output: Path, **wanted: Any) -> dict[str, Taken]:
     """What a capture of these brokers took, by name of the partition's folder."""
-    captured = take_capture(fake, Wanted(output, **wanted), Progress(io.StringIO()))  # type: ignore[arg-type]
+    captured = take_capture(fake, CaptureRequest(output, **wanted), Progress(io.StringIO()))  # type: ignore[arg-type]
     return {each.partition.folder: each for each in captured.taken}

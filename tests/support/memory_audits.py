@@ -18,7 +18,7 @@ from txnlib.delta.commits import Commit
 from txnlib.errors import MissingTableError
 from txnlib.jobs.options import AUDIT, parse, request_of
 from txnlib.pipeline.run import Run, open_run
-from txnlib.pipeline.scheduler import Table, carry_out
+from txnlib.pipeline.scheduler import TableStep, carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.settings import Settings
 from txnlib.spark.local_rows import local_relation
@@ -96,7 +96,7 @@ def made_of(spark: SparkSession, name: str, settings: Settings, **frames: DataFr
     for each, rows in frames.items():
         tables.write(each, rows)
     step = next(step for step in AUDIT_STEPS if step.name == name)
-    assert isinstance(step, Table)
+    assert isinstance(step, TableStep)
     made = step.transform(Run(spark, tables, settings, started_at=None))  # type: ignore[arg-type]
     found: list[dict[str, Any]] = (made.toArrow() if isinstance(made, DataFrame) else made).to_pylist()
     return found

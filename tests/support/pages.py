@@ -14,7 +14,7 @@ from txnlib.queries.broken_transactions import BrokenTransaction
 from txnlib.queries.page_findings import FindingPlaces
 from txnlib.queries.page_rows import Page, Story
 from txnlib.queries.story import Explained
-from txnlib.queries.story_order import Place
+from txnlib.queries.story_order import ExplainedPlace
 from txnlib.queries.story_steps import Stamps, story_steps
 from txnlib.queries.summary import PREPARED, Summary
 
@@ -85,7 +85,7 @@ def held(verdict: str = "LATE", **fields: Any) -> dict[str, Any]:
 
 def story(row: Mapping[str, Any]) -> Story:
     """What the two logs story_steps of it: begun, aborted, and written to once more."""
-    place = Place(row["topic"], row["partition"], row["producer_id"], row["start_offset"])
+    place = ExplainedPlace(row["topic"], row["partition"], row["producer_id"], row["start_offset"])
     start = row["start_offset"]
     data = {"producer_epoch": 0, "is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "records_count": 1}
     marker = {**data, "is_control": True, "control_type": "ABORT", "coordinator_epoch": 0, "base_sequence": None}

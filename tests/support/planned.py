@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.delta_tables import write, write_run
-from txnlib.core.verdicts.abort_plan import OpenTransaction, Plan, Step, plan
+from txnlib.core.verdicts.abort_plan import OpenTransaction, Plan, PlanCommand, plan
 from txnlib.core.verdicts.kafka_commands import abort
 
 HANGING = OpenTransaction(
@@ -40,5 +40,5 @@ def write_plan(root: Path, *rows: dict[str, Any]) -> None:
     write(root, "abort_plan", *rows)
 
 
-def _steps(steps: tuple[Step, ...]) -> list[dict[str, str]]:
+def _steps(steps: tuple[PlanCommand, ...]) -> list[dict[str, str]]:
     return [{"command": step.command, "must_print": step.must_print} for step in steps]

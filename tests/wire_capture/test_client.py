@@ -17,7 +17,7 @@ from tests.support.wire_brokers import served
 from tests.support.wire_captures import log_of, notes_of
 from txnlib.cli import main
 from txnlib.wire_capture import client as module
-from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client, MovedError
 from txnlib.wire_capture.pace import Progress
 from txnlib.wire_capture.taken import Taken
@@ -33,7 +33,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _taken(fake: FakeBrokers, output: Path, scope: str, **how: Any) -> tuple[dict[str, Taken], str]:
     said = io.StringIO()
     with served(fake, **how) as ports, Client(f"127.0.0.1:{ports[1]}", {}) as client:
-        captured = take_capture(client, Wanted(output, scope=scope), Progress(said))
+        captured = take_capture(client, CaptureRequest(output, scope=scope), Progress(said))
     return {each.partition.folder: each for each in captured.taken}, said.getvalue()
 
 
@@ -78,7 +78,7 @@ def test_an_unreachable_broker_is_waited_for_once(tmp_path: Path) -> None:
         ports |= {1: own[1], 3: own[3]}
         with Noting(f"127.0.0.1:{own[1]}", {}) as client:
             client.failures = []
-            captured = take_capture(client, Wanted(tmp_path, scope=ALL), Progress(io.StringIO()))
+            captured = take_capture(client, CaptureRequest(tmp_path, scope=ALL), Progress(io.StringIO()))
     waited_for = [said for said in client.failures if said != "broker 2 (127.0.0.1:1) did not answer before"]
     (said,) = waited_for
     assert said.startswith("broker 2 (127.0.0.1:1) does not answer: nothing listens on this port. ")

@@ -22,7 +22,7 @@ from txnlib.errors import TxnlibError
 from txnlib.wire_capture import capture as capture_module
 from txnlib.wire_capture import client as client_module
 from txnlib.wire_capture import fetched_log as log_module
-from txnlib.wire_capture.capture import ALL, Captured, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, Captured, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.pace import Progress
 
@@ -97,7 +97,7 @@ def _capture(fake: FakeBrokers, output: Path, fault: Fault, seed: int, share: fl
         proxy.fault = lambda number, answer: fault(chance, answer) if number > 6 and chance.random() < share else answer
         try:
             with Client(f"127.0.0.1:{ports[1]}", CONFIG) as client:
-                return take_capture(client, Wanted(output, scope=ALL, context=3), Progress(io.StringIO()))
+                return take_capture(client, CaptureRequest(output, scope=ALL, context=3), Progress(io.StringIO()))
         except TxnlibError as error:
             return str(error)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.fake_brokers import FakeBrokers, brokers_with, filled
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.wire_capture.capture import ALL, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, CaptureRequest, take_capture
 from txnlib.wire_capture.pace import Pace, Progress
 
 
@@ -101,4 +101,4 @@ def test_progress_counts_coordinators_from_the_start(tmp_path: Path) -> None:
 
 
 def capture(fake: FakeBrokers, output: Path, progress: Progress) -> None:
-    take_capture(fake, Wanted(output, scope=ALL), progress)  # type: ignore[arg-type]
+    take_capture(fake, CaptureRequest(output, scope=ALL), progress)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka
 from tests.support.wire_captures import log_of, notes_of
-from txnlib.wire_capture.capture import ALL, Captured, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, Captured, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.pace import Progress
 
@@ -68,7 +68,7 @@ def test_a_leader_that_dies_is_followed(cluster: kafka.Cluster, tmp_path: Path) 
 
     def capture() -> None:
         with Client(cluster.bootstrap, {}) as client:
-            captured.append(take_capture(client, Wanted(output, scope=ALL, limit_rate=8 * MIB), Progress(io.StringIO())))
+            captured.append(take_capture(client, CaptureRequest(output, scope=ALL, limit_rate=8 * MIB), Progress(io.StringIO())))
 
     first = _leader(cluster)
     thread = threading.Thread(target=capture)

@@ -19,7 +19,7 @@ from tests.support import kafka, producers, wire_client
 from tests.support.memory_audits import audited
 from tests.support.wire_captures import instant_of, log_of, notes_of_disks
 from txnlib.readers.capture import FileKind, list_capture
-from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.pace import Progress
 from txnlib.wire_capture.taken import Taken
@@ -89,7 +89,9 @@ class Noting(Client):
 def _take(bootstrap: str, output: Path, scope: str, asked: list[str] | None = None) -> list[Taken]:
     with Noting(bootstrap, {}) as client:
         client.asked = [] if asked is None else asked
-        return take_capture(client, Wanted(output, scope=scope, context=CONTEXT, cluster="night"), Progress(io.StringIO())).taken
+        return take_capture(
+            client, CaptureRequest(output, scope=scope, context=CONTEXT, cluster="night"), Progress(io.StringIO())
+        ).taken
 
 
 @pytest.mark.parametrize("capture", ["busy", ALL])

@@ -16,7 +16,7 @@ from tests.support import kafka, producers, wire_client
 from tests.support.memory_audits import audited
 from tests.support.wire_captures import instant_of, log_of, notes_of, notes_of_disks
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
-from txnlib.wire_capture.capture import ALL, OPEN, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.pace import Progress
 
@@ -26,7 +26,7 @@ VERDICTS = ("topic", "partition", "start_offset", "producer_id", "transactional_
 
 def _take(bootstrap: str, output: Path, scope: str) -> None:
     with Client(bootstrap, {}) as client:
-        take_capture(client, Wanted(output, scope=scope, context=3, cluster="night"), Progress(io.StringIO()))
+        take_capture(client, CaptureRequest(output, scope=scope, context=3, cluster="night"), Progress(io.StringIO()))
 
 
 @pytest.mark.parametrize("version", ["3.7.2", "3.9.2", "4.0.1", "4.2.0", "4.3.1"])

@@ -11,7 +11,7 @@ from typing import Final
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.render.command_output import CommandOutput
-from txnlib.wire_capture.capture import ALL, Wanted, take_capture
+from txnlib.wire_capture.capture import ALL, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.client_properties import client_config, read_properties
 from txnlib.wire_capture.pace import Progress
@@ -31,7 +31,7 @@ def capture(options: Namespace) -> CommandOutput:
         except re.error as error:
             raise UsageError(f"--topics {options.topics}: is not a regular expression: {error}") from error
     properties = {} if options.command_config is None else read_properties(options.command_config)
-    wanted = Wanted(
+    wanted = CaptureRequest(
         Path(options.output),
         topics=options.topics,
         scope=options.scope,

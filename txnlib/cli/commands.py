@@ -279,7 +279,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 
 
-class _Parser(ArgumentParser):
+class _CommandParser(ArgumentParser):
     """A parser that suggests the word that was probably meant."""
 
     def _check_value(self, action: Action, value: Any) -> None:
@@ -294,7 +294,7 @@ class _Parser(ArgumentParser):
 
 def parser() -> ArgumentParser:
     """The parser of all commands. Every command that reads tables takes `--tables`, `--run` and `--as-of`."""
-    whole = _Parser(prog=PROGRAM, description=_ABOUT, epilog=EXIT_CODES)
+    whole = _CommandParser(prog=PROGRAM, description=_ABOUT, epilog=EXIT_CODES)
     whole.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = whole.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():

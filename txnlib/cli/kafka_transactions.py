@@ -8,13 +8,13 @@ from txnlib.core.verdicts.find_hanging import SearchScope
 from txnlib.errors import UsageError
 from txnlib.queries.hanging_search import hanging_search
 from txnlib.queries.producers import producers_of
-from txnlib.queries.rows import Run
+from txnlib.queries.rows import StoredRun
 from txnlib.queries.transactional_ids import transactional_id, transactional_ids
 from txnlib.render import kafka_output
 from txnlib.render.command_output import KAFKA, CommandOutput
 
 
-def list_transactions(run: Run, options: Namespace) -> CommandOutput:
+def list_transactions(run: StoredRun, options: Namespace) -> CommandOutput:
     """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression."""
     ids = transactional_ids(
         run,
@@ -25,7 +25,7 @@ def list_transactions(run: Run, options: Namespace) -> CommandOutput:
     return kafka_output.list_output(ids)
 
 
-def describe(run: Run, options: Namespace) -> CommandOutput:
+def describe(run: StoredRun, options: Namespace) -> CommandOutput:
     """One transactional id. Raises UsageError if no captured coordinator has it."""
     named = options.id if options.transactional_id is None else options.transactional_id
     if named is None or None not in (options.id, options.transactional_id):
@@ -33,14 +33,14 @@ def describe(run: Run, options: Namespace) -> CommandOutput:
     return kafka_output.describe_output(transactional_id(run, named), run.as_of_ms)
 
 
-def describe_producers(run: Run, options: Namespace) -> CommandOutput:
+def describe_producers(run: StoredRun, options: Namespace) -> CommandOutput:
     """The producers of a partition. Raises UsageError if no copy of it was read."""
     return kafka_output.describe_producers_output(
         producers_of(run, options.topic, options.partition, with_order=_is_in_kafka_order(options))
     )
 
 
-def find_hanging_transactions(run: Run, options: Namespace) -> CommandOutput:
+def find_hanging_transactions(run: StoredRun, options: Namespace) -> CommandOutput:
     """What the live `find-hanging` would have printed at the instant of the run. Raises UsageError as the tool does."""
     scope = SearchScope(options.topic, options.partition, options.broker_id)
     if options.format == KAFKA:

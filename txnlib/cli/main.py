@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from txnlib.cli.commands import COMMANDS, PROGRAM, Reads, parser
 from txnlib.core.display import printable
 from txnlib.errors import TxnlibError
-from txnlib.queries.rows import Run
+from txnlib.queries.rows import StoredRun
 
 if TYPE_CHECKING:
     from txnlib.render.command_output import CommandOutput
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         read = _handed(COMMANDS[options.command].reads, options)
         answer = answer_of(options.command)(*read, options)
-        notes = [*(each.note for each in read if isinstance(each, Run) and each.note), *answer.notes]
+        notes = [*(each.note for each in read if isinstance(each, StoredRun) and each.note), *answer.notes]
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         text = answer.text(options.format, width=width, is_wide=options.wide)
     except SystemExit as exited:  # argparse, after --help or bad usage

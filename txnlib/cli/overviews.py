@@ -7,11 +7,11 @@ from typing import Final
 
 from txnlib.queries import overviews
 from txnlib.queries.delta_rows import Tables
-from txnlib.queries.rows import Run
+from txnlib.queries.rows import StoredRun
 from txnlib.render.command_output import CommandOutput
 
 
-def open_transactions(run: Run, options: Namespace) -> CommandOutput:
+def open_transactions(run: StoredRun, options: Namespace) -> CommandOutput:
     """The open transactions with their verdicts, those that block most first."""
     rows = overviews.open_transactions(run, verdict=options.verdict, topic=options.topic, limit=options.limit)
     return CommandOutput(overviews.OPEN, rows, shown=overviews.OPEN[:9])
@@ -20,23 +20,23 @@ def open_transactions(run: Run, options: Namespace) -> CommandOutput:
 _FINDINGS: Final = ("severity", "name", "expected", "topic", "partition", "offset", "evidence")
 
 
-def findings(run: Run, options: Namespace) -> CommandOutput:
+def findings(run: StoredRun, options: Namespace) -> CommandOutput:
     """What is odd in the logs, the most severe first."""
     rows = overviews.findings(run, severity=options.severity, name=options.name, topic=options.topic, limit=options.limit)
     return CommandOutput(overviews.FINDINGS, rows, shown=_FINDINGS)
 
 
-def groups(run: Run, options: Namespace) -> CommandOutput:
+def groups(run: StoredRun, options: Namespace) -> CommandOutput:
     """The consumer groups that wait for a transaction to end."""
     return CommandOutput(overviews.GROUPS, overviews.blocked_groups(run, topic=options.topic), shown=overviews.GROUPS[:7])
 
 
-def find_late(run: Run, options: Namespace) -> CommandOutput:
+def find_late(run: StoredRun, options: Namespace) -> CommandOutput:
     """Late transactions: their coordinator still expects them, but they should have ended by now."""
     return CommandOutput(overviews.LATE, overviews.late_transactions(run), shown=overviews.LATE[:8])
 
 
-def coverage(run: Run, options: Namespace) -> CommandOutput:
+def coverage(run: StoredRun, options: Namespace) -> CommandOutput:
     """What was captured of each partition, and which copy is judged."""
     return CommandOutput(overviews.COVERAGE, overviews.coverage(run), shown=overviews.COVERAGE[:7])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from txnlib.queries.rows import Run
+from txnlib.queries.rows import StoredRun
 from txnlib.queries.summary import summarise
 from txnlib.render.atomic_file import check_whole_file
 from txnlib.render.command_output import CommandOutput
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from txnlib.queries.acknowledgements import Acknowledged
 
 
-def report(run: Run, options: Namespace) -> CommandOutput:
+def report(run: StoredRun, options: Namespace) -> CommandOutput:
     """The report of the run, and with --html a page. Programs get its summary, or as a table its transactions."""
     if options.html is None:
         return report_output(run, summarise(run, _known(run, options.acknowledged)))
@@ -28,7 +28,7 @@ def report(run: Run, options: Namespace) -> CommandOutput:
     return report_output(run, page.summary, notes=(f"page: {options.html}",))
 
 
-def _known(run: Run, file: str | None) -> Acknowledged | None:
+def _known(run: StoredRun, file: str | None) -> Acknowledged | None:
     """What is acknowledged in a run; None without a file."""
     if file is None:
         return None

@@ -40,7 +40,7 @@ class FinishedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RunHistory:
     """The finished runs of a cluster."""
 
     runs: frozenset[FinishedRun] = frozenset()

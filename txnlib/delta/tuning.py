@@ -13,8 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from txnlib.spark.joins import BROADCAST_LIMIT, NEVER
-from txnlib.spark.local_rows import CODEGEN, INTERPRETED
-from txnlib.spark.session_settings import setting
+from txnlib.spark.local_rows import CODEGEN, INTERPRETED, setting
 
 #: Compiling a plan to Java takes longer than interpreting it over some 100,000 rows (66 s of CPU against 53 s for the sample).
 _INTERPRET: Final = {

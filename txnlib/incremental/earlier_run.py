@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.core.chains import Chain, FinishedRun, History
+from txnlib.core.chains import Chain, FinishedRun, RunHistory
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
 from txnlib.incremental.resumed_segments import resume_segments, resumed_frame, resumed_parts
@@ -19,7 +19,7 @@ from txnlib.spark.capture_source import CaptureSource
 from txnlib.version import __version__
 
 
-class RunTables(Protocol):
+class EarlierTables(Protocol):
     """The tables of one run."""
 
     def read(self, name: str) -> DataFrame: ...
@@ -30,19 +30,19 @@ class EarlierRun:
     """A finished run that another one can continue, and its tables."""
 
     run: FinishedRun
-    tables: RunTables
+    tables: EarlierTables
 
 
-def history_of(store: Store, cluster: str) -> History:
+def history_of(store: Store, cluster: str) -> RunHistory:
     """The finished runs of a cluster."""
     try:
         runs = store.read_all("audit_runs")
     except MissingTableError:
-        return History()
+        return RunHistory()
     finished = runs.where((F.col("cluster") == cluster) & (F.col("status") == "DONE"))
     instants = [F.unix_millis("as_of"), F.unix_millis("finished_at")]
     rows = finished.select("run_id", *instants, "chain", "night", "version", "settings").collect()
-    return History(frozenset(_finished_run(*row) for row in rows))
+    return RunHistory(frozenset(_finished_run(*row) for row in rows))
 
 
 def _finished_run(
@@ -52,7 +52,7 @@ def _finished_run(
     return FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, (version, known.get("start"), known.get("detail")))
 
 
-def runs_to_continue(store: Store, cluster: str, history: History, before_ms: int | None, detail: str) -> list[EarlierRun]:
+def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms: int | None, detail: str) -> list[EarlierRun]:
     """The audits of a cluster that another one can continue, newest first.
 
     They have read logs from the beginning, with the same `detail`, and were made by this version: another version may read the same
@@ -62,7 +62,7 @@ def runs_to_continue(store: Store, cluster: str, history: History, before_ms: in
     return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]
 
 
-def resume_from(spark: SparkSession, capture: Capture, earlier: RunTables, *, in_driver: bool) -> Capture | None:
+def resume_from(spark: SparkSession, capture: Capture, earlier: EarlierTables, *, in_driver: bool) -> Capture | None:
     """The capture, with the segments that an earlier run has already read; None if its tables cannot be used.
 
     `in_driver`: whether the driver looks at the files, which are few; else tasks do.
@@ -75,7 +75,7 @@ def resume_from(spark: SparkSession, capture: Capture, earlier: RunTables, *, in
     return resume_segments(spark, capture, segments, checkpoints.frame("checkpoints"), in_driver=in_driver)
 
 
-def resumed_source(spark: SparkSession, capture: Capture, earlier: RunTables, *, is_small: bool) -> CaptureSource:
+def resumed_source(spark: SparkSession, capture: Capture, earlier: EarlierTables, *, is_small: bool) -> CaptureSource:
     """The rows of a capture, with what an earlier run has already read of its segments."""
     if not capture.resumed:
         return CaptureSource(spark, capture, is_small)

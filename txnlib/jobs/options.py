@@ -173,7 +173,7 @@ OPTIONS: Final = (
 )
 
 
-class _Parser(argparse.ArgumentParser):
+class _JobParser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
@@ -183,7 +183,7 @@ class _Parser(argparse.ArgumentParser):
 def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
     """Parses the options of one job. Raises UsageError if they are invalid."""
     started = PurePath(sys.argv[0]).stem
-    parser = _Parser(prog=WHEELS if started == WHEELS else f"./spark-submit.sh {job}", description=about, allow_abbrev=False)
+    parser = _JobParser(prog=WHEELS if started == WHEELS else f"./spark-submit.sh {job}", description=about, allow_abbrev=False)
     for heading in GROUPS:
         if own := [option for option in OPTIONS if job in option.jobs and option.group == heading]:
             group = parser.add_argument_group(heading)

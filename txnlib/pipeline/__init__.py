@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.pipeline.run import Run, open_run, reopen_run
-from txnlib.pipeline.scheduler import Table, Decision, carry_out
+from txnlib.pipeline.scheduler import TableStep, RunChange, carry_out
 from txnlib.pipeline.tables import INGEST, RECONSTRUCT, REPORT, AUDIT
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.run_lock import claim
@@ -15,8 +15,8 @@ __all__ = [
     "Run",
     "open_run",
     "reopen_run",
-    "Table",
-    "Decision",
+    "TableStep",
+    "RunChange",
     "carry_out",
     "INGEST",
     "RECONSTRUCT",

@@ -21,7 +21,7 @@ from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.dossier import CapturedCopy
 from txnlib.pipeline.given_rows import Given, having, rows_of_table, selected
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Decision, Table, table_of
+from txnlib.pipeline.scheduler import RunChange, TableStep, table_of
 from txnlib.readers.capture import topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES
@@ -131,8 +131,8 @@ def _lower_coverage(run: Run) -> None:
         run.tables.write("coverage", arrow_rows("coverage", lowered(rows_of_table(run, "coverage", CoverageRow), refuted)))
 
 
-LOWER_COVERAGE: Final = Decision("lower_coverage", ("coverage", "checked_batches"), _lower_coverage)
-QUARANTINE: Final[Table] = table_of(
+LOWER_COVERAGE: Final = RunChange("lower_coverage", ("coverage", "checked_batches"), _lower_coverage)
+QUARANTINE: Final[TableStep] = table_of(
     quarantine,
     epochs=Given(("record_batches", "coverage"), _epochs_if_damaged),
     refuted=REFUTED,

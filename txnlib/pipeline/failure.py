@@ -13,7 +13,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FailureCause:
     """A kind of failure: its name, its remedy, and the pattern that detects it in the lines that name exceptions."""
 
     says: str
@@ -27,62 +27,62 @@ MORE_MEMORY: Final = f"Give it more (TXNLIB_DRIVER_MEMORY; on a cluster, --execu
 #: The first match applies. Causes are listed before their consequences: a full disk makes files vanish, a lost executor breaks
 #: connections.
 CAUSES: Final = (
-    Cause(
+    FailureCause(
         "no space is left on the disk",
         f"Free space for the tables and for Spark's temporary files (spark.local.dir), then {AGAIN}",
         r"No space left on device|Disk quota exceeded|There is not enough space on the disk|DiskOutOfSpaceException"
         r"|\[Errno (28|122)\]",
     ),
-    Cause(
+    FailureCause(
         "out of memory",
         MORE_MEMORY,
         r"OutOfMemory(Error|Exception)?\b|Java heap space|GC overhead limit|Cannot allocate memory|UNABLE_TO_ACQUIRE_MEMORY"
         r"|MemoryError|malloc of size|\[Errno 12\]",
     ),
-    Cause(
+    FailureCause(
         "permission denied",
         f"Give this user permission to write the tables and to read the copies, then {AGAIN}",
         r"Permission denied|Access(Control|Denied)Exception|\bAccessDenied\b|Read-only file system|Operation not permitted"
         r"|\[Errno (1|13|30)\]",
     ),
-    Cause(
+    FailureCause(
         "Spark lost a process: an executor, a Python worker or its JVM",
         f"Check whether the system killed it for lack of memory (dmesg), then {AGAIN}",
         r"ExecutorLostFailure|Executor heartbeat timed out|Lost executor|Python worker exited unexpectedly|Py4JNetworkError"
         r"|Py4JError: An error occurred while calling \S+$"
         r"|Answer from Java side is empty|ConnectionRefusedError|MetadataFetchFailedException|FetchFailedException",
     ),
-    Cause(
+    FailureCause(
         "another program wrote to the table at the same time",
         f"Make sure that only one audit of a cluster writes to it, then {AGAIN}",
         r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent(Append|Delete\w*|Write|Modification)Exception"
         r"|CommitFailedError",
     ),
-    Cause(
+    FailureCause(
         "there is a file where a folder should be",
         f"Remove it, or name another --output, then {AGAIN}",
         r"(FileAlreadyExists|ParentNotDirectory)Exception|Not a directory|NotADirectoryError|exists and is not a directory"
         r"|Parent path is not a directory|\[Errno 20\]",
     ),
-    Cause(
+    FailureCause(
         "the folder of a table cannot be created",
         f"Make sure that this user can write to --output, then {AGAIN}",
         r"DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed to create",
     ),
-    Cause(
+    FailureCause(
         "a file vanished or cannot be read",
         f"Make sure that nothing moves or deletes files while an audit runs, then {AGAIN}",
         r"FileNotFound(Exception|Error)|NoSuchFile(Exception)?\b|No such file or directory|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey"
         r"|FAILED_READ_FILE|UnreadableInputError|Input/output error|Stale file handle|\[Errno (2|5|116)\]",
     ),
     # The JVM collects a heap that is nearly full again and again. A broadcast then ends after minutes, without OutOfMemoryError.
-    Cause(
+    FailureCause(
         "probably out of memory: Spark waited in vain for its own work",
         MORE_MEMORY,
         r"concurrent\.TimeoutException|RpcTimeoutException|Could not execute broadcast|Futures timed out",
     ),
 )
-UNKNOWN: Final = Cause("", f"See the traces; once the cause is fixed, {AGAIN}", "")
+UNKNOWN: Final = FailureCause("", f"See the traces; once the cause is fixed, {AGAIN}", "")
 
 #: A line of a Java or Python trace that names an exception.
 _NAMED: Final = re.compile(r"(?:Caused by: |: )?(?P<said>(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Failure|Interrupt)\b.*)")
@@ -96,7 +96,7 @@ LONGEST: Final = 300
 class Failure:
     """A kind of failure, and the line that shows it: class and message of an exception."""
 
-    cause: Cause
+    cause: FailureCause
     line: str
 
     @property

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.coverage.sources import CopyKey
+from txnlib.core.coverage.segments import CUT_REASONS
+from txnlib.core.coverage.sources import CopyKey, broker_of
 from txnlib.core.kafka.checkpoint_file import number
-from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.constants import (
+    CLUSTER_METADATA_TOPIC,
+    MAX_INT32,
+    TRANSACTION_STATE_TOPIC,
+    TRANSACTION_VERSION,
+    TWO_PHASE_COMMIT_TIMEOUTS,
+)
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
+from txnlib.core.verdicts.known_metadata import MetadataReach, StampedSegment, known_metadata
 from txnlib.core.verdicts.metadata_proof import Conclusion, holds
 from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run
+from txnlib.readers.capture_notes import DEFAULT_INSTANT
 from txnlib.settings import BROKER_SETTINGS, default_of
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
+from txnlib.spark.metadata_log import reach
 from txnlib.spark.schemas import COPY
 
 #: Transactional ids used to infer the number of coordinator partitions. Each further id rules out most wrong numbers.
@@ -191,3 +201,24 @@ def count_coordinator_partitions(run: Run, records: DataFrame) -> int:
         _owners(records, INFERRED_FROM_IDS), max((number for number in numbers if number is not None), default=None)
     )
     return count
+
+
+_FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
+
+
+def know_metadata(run: Run) -> None:
+    """Finds out how far the captured metadata log reaches, and whether it was still growing when it was copied."""
+    assert run.capture is not None
+    notes, is_empty = run.capture.notes, run.tables.is_empty("metadata_log")
+    if is_empty and not any(file.topic == CLUSTER_METADATA_TOPIC for file in run.capture.files):
+        return
+    known = known_metadata(
+        MetadataReach() if is_empty else reach(run.tables.read("metadata_log")),
+        rows_of_table(run, "segments", StampedSegment),
+        copied_at=lambda source: notes.captured_at(broker_of(source), _FOLDER),
+        captured_at_ms=[ms for name, ms in notes.captured_at_ms.items() if name != DEFAULT_INSTANT],
+        cut_reasons=CUT_REASONS,
+    )
+    if known is not None:
+        facts = {name: value for name, value in asdict(known).items() if value is not None}
+        run.settings = run.settings.model_copy(update=facts)

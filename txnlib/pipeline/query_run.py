@@ -13,13 +13,13 @@ from txnlib.queries import delta_rows, rows
 from txnlib.queries.spark_rows import SparkRows
 
 
-def query_run(run: Run) -> rows.Run:
+def query_run(run: Run) -> rows.StoredRun:
     """A complete run, as `txnlib.queries` reads it."""
     settings = run.settings
-    return rows.Run(_rows(run), settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
+    return rows.StoredRun(_rows(run), settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
 
 
-def is_read_by_spark(asked: rows.Run) -> bool:
+def is_read_by_spark(asked: rows.StoredRun) -> bool:
     """Whether each query takes jobs of Spark, not milliseconds."""
     return isinstance(asked.tables, SparkRows)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.core.chains import Chain, History
+from txnlib.core.chains import Chain, RunHistory
 from txnlib.core.display import size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
@@ -29,8 +29,7 @@ from txnlib.queries.run_result import Written
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
-from txnlib.spark.capture_source import CaptureSource
-from txnlib.spark.capture_splits import split_large_files
+from txnlib.spark.capture_source import CaptureSource, split_large_files
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import AUDIT_RUNS
@@ -55,7 +54,7 @@ class Run:
     #: How an incremental run resumes from an earlier one.
     resumption: Resumption | None = None
     #: The finished runs of the cluster when the run was opened.
-    history: History = field(default_factory=History)
+    history: RunHistory = field(default_factory=RunHistory)
     #: When a run that was opened again began; None for any other.
     began_at: datetime | None = None
     #: The process that carries out the run: host, process id, start.
@@ -163,7 +162,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
 
 
 def _continue(
-    request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, history: History, say: Callable[[str], object]
+    request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, history: RunHistory, say: Callable[[str], object]
 ) -> tuple[CaptureSource, EarlierRun | None, int | None]:
     """What to read of the capture, the run to continue, and the newest broker-stamped time, if it was searched for."""
     whole = CaptureSource(store.spark, capture, is_small(capture.size, len(capture.files)))
@@ -189,7 +188,7 @@ def _continue(
     return whole, None, None
 
 
-def _chain_of(settings: Settings, history: History) -> Chain | None:
+def _chain_of(settings: Settings, history: RunHistory) -> Chain | None:
     """The place of a run in its chain; None for a run of a version without chains."""
     if settings.chain is None:
         return None

@@ -33,7 +33,7 @@ AT_ONCE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableStep:
     """A table of a run, what it waits for, and the transform that makes it."""
 
     name: str
@@ -42,7 +42,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RunChange:
     """A change of the run itself, derived from the tables that it reads. It writes no table of its own."""
 
     name: str
@@ -50,12 +50,12 @@ class Decision:
     decide: Callable[[Run], None]
 
 
-Step = Table | Decision
+Step = TableStep | RunChange
 
 
 def table_of(
     transform: Callable[..., Any], *, name: str | None = None, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]
-) -> Table:
+) -> TableStep:
     """The table of the transform's name. Each parameter gets the table of its name, or else the setting of its name.
 
     Its type says how it gets a table: as DataFrame, or, if the table grows with the cluster, as rows in the driver
@@ -82,20 +82,20 @@ def table_of(
         rows = transform(**{name: argument(run, name) for name in names})
         return rows if isinstance(rows, DataFrame | pa.Table) else arrow_rows(table, rows)
 
-    return Table(table, tuple(dict.fromkeys((*reads, *also, *after))), made)
+    return TableStep(table, tuple(dict.fromkeys((*reads, *also, *after))), made)
 
 
-def of_selected(name: str, select: Callable[..., DataFrame], judge: Callable[[Iterable[Any]], Iterable[object]]) -> Table:
+def of_selected(name: str, select: Callable[..., DataFrame], judge: Callable[[Iterable[Any]], Iterable[object]]) -> TableStep:
     """A table of which a function of the core makes the rows, each from one that Spark selects.
 
     These are dataclasses, which the type of the function's only parameter names: `Iterable[OddMarker]`. See `table_of`.
     """
     ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
     selected = table_of(select)
-    return Table(name, selected.reads, lambda run: rows_by_core(name, selected.transform(run), of, judge))
+    return TableStep(name, selected.reads, lambda run: rows_by_core(name, selected.transform(run), of, judge))
 
 
-def of_parts(*parts: Table, after: tuple[str, ...] = ()) -> Table:
+def of_parts(*parts: TableStep, after: tuple[str, ...] = ()) -> TableStep:
     """The table that all parts are of, with the rows of each."""
     (name,) = {part.name for part in parts}
 
@@ -105,7 +105,7 @@ def of_parts(*parts: Table, after: tuple[str, ...] = ()) -> Table:
         many = [each for each in rows if isinstance(each, DataFrame)]
         return reduce(DataFrame.union, many, local_relation(run.spark, few, TABLES[name])) if many else few
 
-    return Table(name, tuple(dict.fromkeys([*(read for part in parts for read in part.reads), *after])), made)
+    return TableStep(name, tuple(dict.fromkeys([*(read for part in parts for read in part.reads), *after])), made)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
@@ -144,13 +144,13 @@ def _failed(run: Run, step: Step, error: BaseException) -> StepError:
 def _take(run: Run, step: Step) -> None:
     with tuned_for(run, step.name):
         run.begin(step.name)
-        if isinstance(step, Decision):
+        if isinstance(step, RunChange):
             step.decide(run)
         else:
             _write(run, step)
 
 
-def _write(run: Run, table: Table) -> None:
+def _write(run: Run, table: TableStep) -> None:
     begun = now()
     run.tables.write(table.name, table.transform(run))
     commit = run.tables.commit(table.name)

@@ -37,10 +37,9 @@ from txnlib.pipeline.given_rows import (
     newest_rows_of,
     selected,
 )
-from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
-from txnlib.pipeline.known_metadata import know_metadata
+from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings, know_metadata
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import Decision, Step, Table, of_parts, of_selected, table_of
+from txnlib.pipeline.scheduler import RunChange, Step, TableStep, of_parts, of_selected, table_of
 from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE
 from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
@@ -53,15 +52,22 @@ from txnlib.spark.reports import (
     open_transactions,
     transaction_outcomes,
 )
-from txnlib.spark.reports.first_markers import decided_markers, first_markers
-from txnlib.spark.reports.group_positions import group_positions
-from txnlib.spark.reports.lost_marker_rows import coordinator_epochs, copies_with_markers, spans_of_producers
-from txnlib.spark.reports.marker_delays import marker_delays
 from txnlib.spark.reports.open_transactions import foremost
-from txnlib.spark.reports.read_ends import read_ends
-from txnlib.spark.reports.undecided_transactions import held_data, last_records
-from txnlib.spark.reports.unstable_ranges import unstable_batches, unstable_offsets
-from txnlib.spark.reports.whole_transactions import whole_transactions
+from txnlib.spark.reports.selections import (
+    coordinator_epochs,
+    copies_with_markers,
+    decided_markers,
+    first_markers,
+    group_positions,
+    held_data,
+    last_records,
+    marker_delays,
+    read_ends,
+    spans_of_producers,
+    unstable_batches,
+    unstable_offsets,
+    whole_transactions,
+)
 from txnlib.spark.schemas import TABLES
 
 # Ingest
@@ -72,8 +78,8 @@ def _source(run: Run) -> CaptureSource:
     return run.source
 
 
-def _read(table: str) -> Table:
-    return Table(table, (), lambda run: _source(run).read(table))
+def _read(table: str) -> TableStep:
+    return TableStep(table, (), lambda run: _source(run).read(table))
 
 
 def _metadata_log(run: Run) -> DataFrame:
@@ -83,7 +89,7 @@ def _metadata_log(run: Run) -> DataFrame:
     return metadata_log(_source(run).frame("metadata_log"))
 
 
-def _of_metadata(make: Callable[..., Iterable[object]], types: Collection[MetadataType]) -> Table:
+def _of_metadata(make: Callable[..., Iterable[object]], types: Collection[MetadataType]) -> TableStep:
     """A table made of the records of some types in the metadata log; empty, without a query, if none was captured."""
 
     def records(run: Run) -> DataFrame | Sequence[object]:
@@ -124,7 +130,7 @@ def _find_appended_partitions(run: Run) -> None:
             run.tables.write("coverage", coverage.withColumn("spans_since", F.lit(None).cast("int")))
 
 
-def _new_rows(table: Table) -> Table:
+def _new_rows(table: TableStep) -> TableStep:
     """A table with rows of the log: of a run that continues another one, only what is new."""
 
     def made(run: Run) -> DataFrame:
@@ -134,28 +140,28 @@ def _new_rows(table: Table) -> Table:
     return replace(table, transform=made)
 
 
-FIND_APPENDED_PARTITIONS: Final = Decision(
+FIND_APPENDED_PARTITIONS: Final = RunChange(
     "find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions
 )
 
 INGEST: Final[tuple[Step, ...]] = (
     _read("record_batches"),  # first, because it takes longest
-    Table("transaction_log", (), _transaction_log),
+    TableStep("transaction_log", (), _transaction_log),
     _read("committed_offsets"),
     _read("checkpoints"),
     # After the tables of the same files, so that it shows those that shrank meanwhile.
-    Table("segments", ("record_batches", "transaction_log", "committed_offsets"), _segments),
+    TableStep("segments", ("record_batches", "transaction_log", "committed_offsets"), _segments),
     _read("producer_snapshots"),
     _read("aborted_transactions"),
     _read("live_producers"),
     _read("live_transactions"),
-    Table("metadata_log", (), _metadata_log),
+    TableStep("metadata_log", (), _metadata_log),
     _of_metadata(partition_assignments.partition_assignments, partition_assignments.TYPES),
     _of_metadata(cluster_settings.cluster_settings, cluster_settings.TYPES),
     _of_metadata(broker_sessions.broker_sessions, broker_sessions.TYPES),
     _of_metadata(producer_id_blocks.producer_id_blocks, producer_id_blocks.TYPES),
-    Decision("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
-    Decision("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
+    RunChange("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
+    RunChange("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     COVERAGE,
     FIND_APPENDED_PARTITIONS,
 )
@@ -248,8 +254,8 @@ REPORT: Final[tuple[Step, ...]] = (
         decided_markers=answered(decided_markers),
         producer_id_owners=looked_up("producer_id_owners"),
     ),
-    Table("hanging_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.HANGING.value])),
-    Table("late_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.LATE.value])),
+    TableStep("hanging_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.HANGING.value])),
+    TableStep("late_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.LATE.value])),
     FORECAST,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.queries.rows import Row, Run
+from txnlib.queries.rows import Row, StoredRun
 
 COLUMNS: Final = (
     "number",
@@ -26,7 +26,7 @@ CHECKS: Final = ("before", "after", "notes", "places")
 
 
 def abort_plan(
-    run: Run, *, topic: str | None = None, action: str | None = None, verdict: str | None = None, limit: int | None = None
+    run: StoredRun, *, topic: str | None = None, action: str | None = None, verdict: str | None = None, limit: int | None = None
 ) -> list[Row]:
     """The rows of abort_plan, in order, with this topic, action and verdict. Columns: COLUMNS and CHECKS."""
     where = [(name, "=", value) for name, value in {"topic": topic, "action": action, "verdict": verdict}.items() if value]

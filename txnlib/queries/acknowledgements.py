@@ -18,7 +18,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.errors import ConfigError
-from txnlib.queries.rows import Filter, Row, Run
+from txnlib.queries.rows import Filter, Row, StoredRun
 
 #: Most rows that one entry can match. Others are treated as not acknowledged.
 MOST_MATCHED: Final = 10_000
@@ -154,7 +154,7 @@ def read_acknowledgements(path: str | None) -> tuple[Acknowledgement, ...]:
 _UNION: Final = ("datetime", "date", "function-after[_instant(), union[datetime,date]]")
 
 
-def acknowledged(run: Run, entries: Sequence[Acknowledgement]) -> Acknowledged:
+def acknowledged(run: StoredRun, entries: Sequence[Acknowledgement]) -> Acknowledged:
     """What the entries match in a run. Of several entries that match the same, the first one counts."""
     transactions: dict[Key, tuple[Row, Acknowledgement]] = {}
     matched: Counter[Key] = Counter()

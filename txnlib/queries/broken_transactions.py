@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState, WholeOutcome, whole_outcome
 from txnlib.errors import MissingTableError
-from txnlib.queries.rows import Filter, Row, Run, ms
+from txnlib.queries.rows import Filter, Row, StoredRun, ms
 from txnlib.queries.whole_transaction import RECORD
 
 _KEY: Final = ("transactional_id", "coordinator_partition", "transaction_number")
@@ -55,7 +55,7 @@ class BrokenTransaction:
         return all(row["marker"] in (MarkerState.FOUND, MarkerState.PENDING, MarkerState.UNKNOWN) for row in self.partitions)
 
 
-def broken_transactions(run: Run, most: int) -> list[BrokenTransaction]:
+def broken_transactions(run: StoredRun, most: int) -> list[BrokenTransaction]:
     """The first split or half-marked transactions, split ones first. None for a run of a version that did not store them."""
     try:
         odd = run.rows(

@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.copies import ReadCopy
 from txnlib.queries.needed_copies import Wanted, wanted_for
-from txnlib.queries.rows import Row, Run
+from txnlib.queries.rows import Row, StoredRun
 
 Place = tuple[str, int]
 
@@ -43,7 +43,7 @@ _COVERAGE: Final = (
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
-def collect_plan(run: Run) -> list[Row]:
+def collect_plan(run: StoredRun) -> list[Row]:
     """What else to copy, most useful first. Columns: COLUMNS."""
     columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
     undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.core.instants import parse_instant
 from txnlib.errors import HAS_NOT_ENDED, UNFINISHED, MissingTableError, UnfinishedError, UnreadableInputError, UsageError
-from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
+from txnlib.queries.rows import RUNS, Filter, Row, StoredRun, ms
 
 DONE: Final = "DONE"
 _RUN_COLUMNS: Final = (
@@ -206,7 +206,7 @@ def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None 
     return chosen
 
 
-def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> Run:
+def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> StoredRun:
     """The run with that id or instant; else the newest that was finished. Raises UsageError if there is none."""
     chosen = chosen_runs(tables, run_id=run_id, as_of=as_of)
     if as_of is not None and len(chosen) > 1:
@@ -230,7 +230,9 @@ def _unfinished(row: Row) -> str:
     return UNFINISHED.get(row["status"], HAS_NOT_ENDED)
 
 
-def two_runs(tables: Tables, names: Sequence[str], *, run_id: str | None = None, as_of: str | None = None) -> tuple[Run, Run]:
+def two_runs(
+    tables: Tables, names: Sequence[str], *, run_id: str | None = None, as_of: str | None = None
+) -> tuple[StoredRun, StoredRun]:
     """The two named runs; one named run and the newest; or the newest finished run and the one before it.
 
     `names`: at most two ids or instants. `run_id`, `as_of`: the run that counts as the newest.
@@ -276,11 +278,11 @@ def _named_run(tables: Tables, name: str) -> Row:
     return by_instant[0]
 
 
-def run_of(tables: Tables, row: Row) -> Run:
+def run_of(tables: Tables, row: Row) -> StoredRun:
     """The run of a row of audit_runs."""
     as_of_ms = ms(row["as_of"])
     assert as_of_ms is not None
-    return Run(tables, row["run_id"], row["cluster"], as_of_ms, json.loads(row["settings"]))
+    return StoredRun(tables, row["run_id"], row["cluster"], as_of_ms, json.loads(row["settings"]))
 
 
 def _store_options(root: str) -> dict[str, str] | None:

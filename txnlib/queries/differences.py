@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.display import utc_time
 from txnlib.errors import MissingTableError
-from txnlib.queries.rows import Row, Run, ms
+from txnlib.queries.rows import Row, StoredRun, ms
 
 Key = tuple[str, int, int, int]
 Place = tuple[str, int]
@@ -68,7 +68,7 @@ class Differences:
     rows: Sequence[Row]
 
 
-def differences_of_runs(then: Run, now: Run) -> Differences:
+def differences_of_runs(then: StoredRun, now: StoredRun) -> Differences:
     """Transactions that are new, ended or judged differently."""
     opened_then, opened_now = (run.rows("open_transactions", _OPEN) for run in (then, now))
     captured_then, captured_now = _captured(then), _captured(now)
@@ -87,7 +87,7 @@ def differences_of_runs(then: Run, now: Run) -> Differences:
     )
 
 
-def _captured(run: Run) -> set[Place]:
+def _captured(run: StoredRun) -> set[Place]:
     rows = run.rows("coverage", ("topic", "partition"), [("status", "<>", "MISSING")])
     return {(row["topic"], row["partition"]) for row in rows}
 
@@ -133,7 +133,7 @@ def _row(change: str, then: Row | None, now: Row | None, ended: str | None = Non
     }
 
 
-def _endings(now: Run, gone: set[Key]) -> dict[Key, str]:
+def _endings(now: StoredRun, gone: set[Key]) -> dict[Key, str]:
     """How transactions that are no longer open ended: from `ended_transactions` of the later run, else from their marker."""
     if not gone:
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.queries.rows import Row, Run, ms
+from txnlib.queries.rows import Row, StoredRun, ms
 
 #: Most reasons, and most applications, of all verdicts together. Those with the fewest rows are left out.
 MOST_GROUPS: Final = 1_000
@@ -26,7 +26,7 @@ _EXTENT: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class VerdictExtent:
     """The open transactions of one verdict, in numbers. A row is a transaction on one partition. Times are epoch ms."""
 
     rows: int
@@ -46,7 +46,7 @@ class Extent:
     applications: tuple[tuple[str, int], ...] = ()
 
 
-def extents(run: Run, verdicts: Mapping[str, int]) -> dict[str, Extent]:
+def extents(run: StoredRun, verdicts: Mapping[str, int]) -> dict[str, VerdictExtent]:
     """The extent of each verdict. `verdicts`: the number of rows of each."""
     reasons = _by_verdict(run, "reason")
     applications = _by_verdict(run, "application")
@@ -61,9 +61,11 @@ def extents(run: Run, verdicts: Mapping[str, int]) -> dict[str, Extent]:
     }
 
 
-def _extent(rows: int, found: Row, reasons: tuple[tuple[str, int], ...], applications: tuple[tuple[str, int], ...]) -> Extent:
+def _extent(
+    rows: int, found: Row, reasons: tuple[tuple[str, int], ...], applications: tuple[tuple[str, int], ...]
+) -> VerdictExtent:
     since = ms(found["since"])
-    return Extent(
+    return VerdictExtent(
         rows=rows,
         transactions=found["transactions"],
         partitions=found["partitions"],
@@ -78,7 +80,7 @@ def _extent(rows: int, found: Row, reasons: tuple[tuple[str, int], ...], applica
     )
 
 
-def _by_verdict(run: Run, column: str) -> dict[str, tuple[tuple[str, int], ...]]:
+def _by_verdict(run: StoredRun, column: str) -> dict[str, tuple[tuple[str, int], ...]]:
     """Verdict -> the values of a column with the number of their rows, most first."""
     found: dict[str, list[tuple[str, int]]] = {}
     counted = run.grouped("open_transactions", ("verdict", column), "count(*)", [(column, "IS NOT", None)], most=MOST_GROUPS)

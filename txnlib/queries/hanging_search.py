@@ -10,7 +10,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE, SearchScope, duration_minutes, find_hanging, is_candidate
 from txnlib.queries.collect_plan import READ, shows_absence
 from txnlib.queries.producers import last_write_ms
-from txnlib.queries.rows import Row, Run
+from txnlib.queries.rows import Row, StoredRun
 from txnlib.queries.transactional_ids import broker_id, rows_of_ids
 
 TopicPartition = tuple[str, int]
@@ -49,7 +49,9 @@ class HangingSearch:
     candidates: int
 
 
-def hanging_search(run: Run, scope: SearchScope, timeout_minutes: int | None = None, *, with_order: bool = False) -> HangingSearch:
+def hanging_search(
+    run: StoredRun, scope: SearchScope, timeout_minutes: int | None = None, *, with_order: bool = False
+) -> HangingSearch:
     """The search of `find-hanging` over the captured copies; `with_order`: also what decides Kafka's order.
 
     `timeout_minutes`: default is the timeout of the audit.
@@ -81,7 +83,7 @@ def _with_duration(row: Row, as_of_ms: int) -> Row:
     return {**row, "duration_minutes": duration_minutes(row["last_timestamp_ms"], as_of_ms) if has_time else None}
 
 
-def _replicas(run: Run) -> dict[TopicPartition, frozenset[int]]:
+def _replicas(run: StoredRun) -> dict[TopicPartition, frozenset[int]]:
     """The brokers from which a copy of each partition was captured."""
     replicas: dict[TopicPartition, frozenset[int]] = {}
     for row in run.rows("coverage", ("topic", "partition", "broker"), [("status", "<>", "MISSING")]):
@@ -90,7 +92,7 @@ def _replicas(run: Run) -> dict[TopicPartition, frozenset[int]]:
     return replicas
 
 
-def _decisions(run: Run, opened: Sequence[Row], timeout_ms: int, audited_ms: int) -> list[bool | None]:
+def _decisions(run: StoredRun, opened: Sequence[Row], timeout_ms: int, audited_ms: int) -> list[bool | None]:
     """The decision of the audit if it has one; for transactions too young for the audit, the steps of the tool over the tables."""
     if timeout_ms >= audited_ms:
         return [row["kafka_find_hanging"] and is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms) for row in opened]
@@ -111,7 +113,7 @@ def _decisions(run: Run, opened: Sequence[Row], timeout_ms: int, audited_ms: int
     ]
 
 
-def _are_coordinators_complete(run: Run) -> bool:
+def _are_coordinators_complete(run: StoredRun) -> bool:
     """Whether every coordinator partition has a copy that proves which ids it does not contain."""
     copies: dict[int, list[Row]] = {}
     for row in run.rows("coverage", ("partition", *READ), [("topic", "=", TRANSACTION_STATE_TOPIC)]):

@@ -6,7 +6,7 @@ from typing import Final
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.errors import MissingTableError
-from txnlib.queries.rows import Row, Run, ms
+from txnlib.queries.rows import Row, StoredRun, ms
 
 #: Number of newest states of a partition to read, and of its leader changes to show.
 STATES, SHOWN = 1_000, 20
@@ -14,7 +14,7 @@ METADATA_LOG: Final = f"{CLUSTER_METADATA_TOPIC}-0"
 _COLUMNS: Final = ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "is_unclean", "since_offset", "since")
 
 
-def leader_changes(run: Run, topic: str, partition: int, since_ms: int | None) -> list[Row]:
+def leader_changes(run: StoredRun, topic: str, partition: int, since_ms: int | None) -> list[Row]:
     """The states of a partition that begin with another leader or leader epoch, by offset, not before an instant.
 
     Columns: those of partition_assignments, and at_ms. Empty without a metadata log, and for tables of earlier versions.

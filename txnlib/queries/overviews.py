@@ -7,7 +7,7 @@ from typing import Final
 
 from txnlib.core.finding_catalogue import Severity
 from txnlib.queries.delta_rows import Tables, chosen_runs
-from txnlib.queries.rows import Filter, Row, Run
+from txnlib.queries.rows import Filter, Row, StoredRun
 
 LATE: Final = (
     "topic",
@@ -84,19 +84,21 @@ COVERAGE: Final = (
 RUN: Final = ("run_id", "status", "as_of", "verdicts", "cluster", "started_at", "finished_at", "version", "input")
 
 
-def late_transactions(run: Run) -> list[Row]:
+def late_transactions(run: StoredRun) -> list[Row]:
     """Transactions that their coordinator still expects, but that should have ended by now. Columns: LATE."""
     return run.rows("late_transactions", LATE, order='"transactional_id", "topic", "partition"')
 
 
-def open_transactions(run: Run, *, verdict: str | None = None, topic: str | None = None, limit: int | None = None) -> list[Row]:
+def open_transactions(
+    run: StoredRun, *, verdict: str | None = None, topic: str | None = None, limit: int | None = None
+) -> list[Row]:
     """The open transactions with a verdict, of a topic; those that block the most offsets first. Columns: OPEN."""
     order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
     return run.rows("open_transactions", OPEN, _equal(verdict=verdict, topic=topic), order=order, limit=limit)
 
 
 def findings(
-    run: Run, *, severity: str | None = None, name: str | None = None, topic: str | None = None, limit: int | None = None
+    run: StoredRun, *, severity: str | None = None, name: str | None = None, topic: str | None = None, limit: int | None = None
 ) -> list[Row]:
     """The findings of at least a severity, of a name or a topic; the most severe first. Columns: FINDINGS."""
     where = _equal(name=name, topic=topic)
@@ -107,7 +109,7 @@ def findings(
     return run.rows("findings", FINDINGS, where, order=order, limit=limit)
 
 
-def blocked_groups(run: Run, *, topic: str | None = None) -> list[Row]:
+def blocked_groups(run: StoredRun, *, topic: str | None = None) -> list[Row]:
     """The consumer groups that wait for a transaction, those that lag most first. Columns: GROUPS."""
     return run.rows("blocked_groups", GROUPS, _equal(topic=topic), order='"lag_offsets" DESC, "group_id", "topic", "partition"')
 
@@ -116,7 +118,7 @@ def _equal(**values: str | None) -> list[Filter]:
     return [(column, "=", value) for column, value in values.items() if value is not None]
 
 
-def coverage(run: Run) -> list[Row]:
+def coverage(run: StoredRun) -> list[Row]:
     """What was captured of each partition, and which copy is judged. Columns: COVERAGE."""
     return run.rows("coverage", COVERAGE, order='"topic", "partition", "broker"')
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
-from txnlib.queries.rows import Row, Run
+from txnlib.queries.rows import Row, StoredRun
 
 #: Most places of one finding.
 SHOWN_PLACES: Final = 1_000
@@ -30,14 +30,14 @@ class FindingPlaces:
     places: Sequence[Row] = ()
 
 
-def finding_places(run: Run) -> list[FindingPlaces]:
+def finding_places(run: StoredRun) -> list[FindingPlaces]:
     """All findings of a run, the most severe first. One query for each that has places."""
     counted = run.grouped("findings", ("name", "severity"), "count(*)")
     worst_first = sorted(counted.items(), key=lambda item: (-Severity[item[0][1]], item[0][0]))
     return [_finding(run, name, severity, count) for (name, severity), count in worst_first]
 
 
-def _finding(run: Run, name: str, severity: str, count: int) -> FindingPlaces:
+def _finding(run: StoredRun, name: str, severity: str, count: int) -> FindingPlaces:
     rule = FINDINGS[Finding[name]]
     # A forecast is its date and its arithmetic, whatever its severity.
     is_context = severity == Severity.INFO.name and rule.topic is not Topic.FORECASTS

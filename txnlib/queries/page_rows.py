@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.queries.broken_transactions import BrokenTransaction, broken_transactions
 from txnlib.queries.page_findings import FindingPlaces, finding_places
-from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
+from txnlib.queries.rows import RUNS, Filter, Row, StoredRun, ms
 from txnlib.queries.story import Explained, explain
 from txnlib.queries.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, SHOWN, SHOWN_COPIES, Summary, cards, summarise
 
@@ -190,7 +190,9 @@ class Page:
     endings: Sequence[Row] = ()
 
 
-def page_rows_of(run: Run, *, tables: str | None, stories: Mapping[str, int] = STORIES, known: Acknowledged | None = None) -> Page:
+def page_rows_of(
+    run: StoredRun, *, tables: str | None, stories: Mapping[str, int] = STORIES, known: Acknowledged | None = None
+) -> Page:
     """The page of a run. `tables`: the --tables for `txn-audit`. `stories`: the number of stories in each section.
 
     `known`: what is acknowledged, which has a section of its own.
@@ -240,7 +242,7 @@ def _as_reported(whole: Summary) -> Summary:
     return replace(whole, transactions=shown, ended=whole.ended[:SHOWN], incomplete=incomplete)
 
 
-def _lags(run: Run) -> list[Row]:
+def _lags(run: StoredRun) -> list[Row]:
     """The partitions whose read_committed consumers have waited longest."""
     return run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS)
 
@@ -252,7 +254,7 @@ def _with_ms(rows: list[Row], *names: str) -> list[Row]:
     return rows
 
 
-def _oldest(run: Run) -> Row | None:
+def _oldest(run: StoredRun) -> Row | None:
     """The transaction that has blocked consumers longest, of the worst verdict that blocks any; else the oldest of the worst."""
     columns = ("topic", "partition", "producer_id", "verdict", "blocks_since")
     first: Row | None = None
@@ -266,7 +268,7 @@ def _oldest(run: Run) -> Row | None:
     return None if first is None else _with_ms([first], "blocks_since")[0]
 
 
-def _with_holders(run: Run, rows: list[Row]) -> list[Row]:
+def _with_holders(run: StoredRun, rows: list[Row]) -> list[Row]:
     """The transactions that block the last stable offset of their partition, with that offset."""
     topics, numbers = sorted({row["topic"] for row in rows}), sorted({row["partition"] for row in rows})
     if not rows:
@@ -279,7 +281,7 @@ def _with_holders(run: Run, rows: list[Row]) -> list[Row]:
     return [row | {"last_stable_offset": stable[key]} for key, row in keyed if key in stable]
 
 
-def _stories(run: Run, summary: Summary, numbers: Mapping[str, int]) -> dict[Key, Story]:
+def _stories(run: StoredRun, summary: Summary, numbers: Mapping[str, int]) -> dict[Key, Story]:
     """The stories of the first transaction of each of the first cards."""
     stories: dict[Key, Story] = {}
     for section, most in numbers.items():
@@ -289,7 +291,7 @@ def _stories(run: Run, summary: Summary, numbers: Mapping[str, int]) -> dict[Key
     return stories
 
 
-def _story(run: Run, topic: str, partition: int, producer_id: int, start_offset: int) -> Story:
+def _story(run: StoredRun, topic: str, partition: int, producer_id: int, start_offset: int) -> Story:
     here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
     copy = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
     stamped: list[Filter] = [*here, *(("source", "=", row["source"]) for row in copy)]
@@ -302,7 +304,7 @@ def _story(run: Run, topic: str, partition: int, producer_id: int, start_offset:
     return Story(explained, [growth[offset] for offset in sorted(growth)], lag[0] if lag else {})
 
 
-def _coverage(run: Run) -> dict[str, Any]:
+def _coverage(run: StoredRun) -> dict[str, Any]:
     """Topics, those with incomplete partitions first, and their partitions."""
     is_data: Filter = ("topic", "<>", TRANSACTION_STATE_TOPIC)
     # An upper bound on the partitions of the shown topics. If one topic is larger, fewer are shown.
@@ -323,7 +325,7 @@ def _coverage(run: Run) -> dict[str, Any]:
     }
 
 
-def _statuses(run: Run, where: list[Filter]) -> list[Row]:
+def _statuses(run: StoredRun, where: list[Filter]) -> list[Row]:
     """Status of the judged copy of each of the first partitions, or MISSING."""
     rows = [
         row
@@ -339,7 +341,7 @@ def _statuses(run: Run, where: list[Filter]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["topic"], row["partition"]))[:SHOWN_PARTITIONS]
 
 
-def _runs(run: Run) -> tuple[list[Row], Row]:
+def _runs(run: StoredRun) -> tuple[list[Row], Row]:
     """The finished runs up to this one, and the row of this one."""
     columns = ("run_id", "cluster", "as_of", "status", "started_at", "counts", "version", "input")
     newest = run.tables.rows(RUNS, columns, [("cluster", "=", run.cluster)], order='"as_of" DESC', limit=RUNS_READ)
@@ -359,7 +361,7 @@ def _runs(run: Run) -> tuple[list[Row], Row]:
     ], noted
 
 
-def _endings(run: Run, runs: list[Row]) -> list[Row]:
+def _endings(run: StoredRun, runs: list[Row]) -> list[Row]:
     ids = [row["run_id"] for row in runs]
     if not ids:
         return []

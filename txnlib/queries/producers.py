@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.errors import UsageError
-from txnlib.queries.rows import Row, Run, ms
+from txnlib.queries.rows import Row, StoredRun, ms
 
 _COLUMNS: Final = (
     "producer_id",
@@ -29,7 +29,7 @@ class Producers:
     first_offsets: Mapping[int, int]
 
 
-def producers_of(run: Run, topic: str, partition: int, *, with_order: bool = False) -> Producers:
+def producers_of(run: StoredRun, topic: str, partition: int, *, with_order: bool = False) -> Producers:
     """The producers of a partition; `with_order`: also what decides Kafka's order. Raises UsageError if no copy of it was read."""
     here = [("topic", "=", topic), ("partition", "=", partition)]
     rows = run.rows("producer_states", _COLUMNS, here)

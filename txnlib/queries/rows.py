@@ -35,7 +35,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StoredRun:
     """The rows of one run in every table, and its settings."""
 
     tables: Rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.errors import MissingTableError
-from txnlib.queries.rows import Row, Run, ms
+from txnlib.queries.rows import Row, StoredRun, ms
 from txnlib.queries.summary import LONGEST_LAG, MOST_BLOCKING, STATUSES, Summary
 
 #: Most rows to list; counts include all. The limit matters because each partition is a time series.
@@ -100,7 +100,7 @@ class Outcome:
     results: Results | None = None
 
 
-def results_of(run: Run, summary: Summary) -> Results:
+def results_of(run: StoredRun, summary: Summary) -> Results:
     """The results of a run whose tables are complete."""
     statuses = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
     judged = {status: statuses.get((status,), 0) for status in STATUSES}
@@ -116,14 +116,14 @@ def results_of(run: Run, summary: Summary) -> Results:
     )
 
 
-def _clocks(run: Run) -> list[Row]:
+def _clocks(run: StoredRun) -> list[Row]:
     try:
         return run.rows("broker_clocks", _CLOCK, order='"broker", "other_broker"', limit=SHOWN_BROKERS)
     except MissingTableError:  # a run of an earlier version
         return []
 
 
-def _transactions(run: Run, summary: Summary) -> list[Row]:
+def _transactions(run: StoredRun, summary: Summary) -> list[Row]:
     rows: list[Row] = []
     for verdict in URGENCY:
         left = SHOWN_TRANSACTIONS - len(rows)

@@ -13,14 +13,14 @@ from txnlib.queries.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SqlAnswer:
     """The rows of an answer, with their columns."""
 
     columns: Sequence[str]
     rows: Sequence[Row]
 
 
-def ask(tables: Tables, query: str) -> Answer:
+def ask(tables: Tables, query: str) -> SqlAnswer:
     """The answer to a query over the tables and views that it names (docs/tables.md), of all runs.
 
     Raises UsageError for a query that DuckDB refuses, and MissingExtraError without the extra `sql`.
@@ -45,7 +45,7 @@ def ask(tables: Tables, query: str) -> Answer:
             hint = f". Tables and views: {known}" if isinstance(error, duckdb.CatalogException) else ""
             raise UsageError(f"{str(error).splitlines()[0]}{hint}") from error
     names = _unique(columns)
-    return Answer(names, [dict(zip(names, row, strict=True)) for row in values])
+    return SqlAnswer(names, [dict(zip(names, row, strict=True)) for row in values])
 
 
 def _unique(columns: Sequence[str]) -> list[str]:

@@ -13,9 +13,9 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.text import dump_printer
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.queries.leader_changes import leader_changes
-from txnlib.queries.rows import Filter, Row, Run, ms
+from txnlib.queries.rows import Filter, Row, StoredRun, ms
 from txnlib.queries.stored_batches import COUNT, batches_between, first_batches, last_batches
-from txnlib.queries.story_order import Place
+from txnlib.queries.story_order import ExplainedPlace
 from txnlib.queries.story_steps import Stamps, StoryStep, is_stamped, story_steps
 
 #: Number of earlier transactions of the producer on the partition to show, and of their batches.
@@ -141,10 +141,10 @@ class Explained:
     not_logged: str | None = None
 
 
-def explain(run: Run, topic: str, partition: int, start_offset: int) -> Explained:
+def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Explained:
     """The story of an open transaction, from the tables of a run. Raises UsageError if no transaction is open there."""
     verdict = _verdict(run, topic, partition, start_offset)
-    place = Place(verdict["topic"], verdict["partition"], verdict["producer_id"], verdict["start_offset"])
+    place = ExplainedPlace(verdict["topic"], verdict["partition"], verdict["producer_id"], verdict["start_offset"])
     copy = _copy(run, place)
     batches, left_out = _batches(run, place, copy)
     stamps = _stamps(run, place, copy, batches)
@@ -157,7 +157,7 @@ def explain(run: Run, topic: str, partition: int, start_offset: int) -> Explaine
     return Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, evidence, copies, searches, not_logged)
 
 
-def _searches(run: Run, verdict: Row) -> tuple[Sequence[GrepCommand], str | None]:
+def _searches(run: StoredRun, verdict: Row) -> tuple[Sequence[GrepCommand], str | None]:
     """What to search in the logs for the most likely cause, and why they do not show it."""
     likely = next(iter(verdict["causes"] or ()), None)
     logs = None if likely is None else logs_of_cause(likely["cause"], verdict)
@@ -166,7 +166,7 @@ def _searches(run: Run, verdict: Row) -> tuple[Sequence[GrepCommand], str | None
     return grep_commands(logs, verdict, run.settings.get("kafka_version")), logs.silent_because
 
 
-def _changes(run: Run, verdict: Row, batches: Sequence[Row], records: Sequence[Row]) -> list[Row]:
+def _changes(run: StoredRun, verdict: Row, batches: Sequence[Row], records: Sequence[Row]) -> list[Row]:
     """The leader changes of the partition and of the coordinator's, since the first broker-stamped record of the story."""
     stamped = [batch["max_timestamp_ms"] for batch in batches if is_stamped(batch)]
     times = [clock_ms(ms) for ms in (*stamped, *(record["timestamp_ms"] for record in records))]
@@ -177,7 +177,7 @@ def _changes(run: Run, verdict: Row, batches: Sequence[Row], records: Sequence[R
     return changes
 
 
-def _copies(run: Run, verdict: Row) -> list[Row]:
+def _copies(run: StoredRun, verdict: Row) -> list[Row]:
     """The copies that the verdict depends on: those of the partition and of its coordinator partition. If the owner is unknown,
     those of the coordinator partitions about which the least is known."""
     here: list[Filter] = [("topic", "=", verdict["topic"]), ("partition", "=", verdict["partition"])]
@@ -192,7 +192,7 @@ def _copies(run: Run, verdict: Row) -> list[Row]:
     return copies
 
 
-def _verdict(run: Run, topic: str, partition: int, start_offset: int) -> Row:
+def _verdict(run: StoredRun, topic: str, partition: int, start_offset: int) -> Row:
     here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
     rows = run.rows("open_transactions", _VERDICT, [*here, ("start_offset", "=", start_offset)])
     if not rows:
@@ -205,14 +205,14 @@ def _verdict(run: Run, topic: str, partition: int, start_offset: int) -> Row:
     return row
 
 
-def _copy(run: Run, place: Place) -> list[Filter]:
+def _copy(run: StoredRun, place: ExplainedPlace) -> list[Filter]:
     """The copy that was judged, as a filter of record_batches."""
     here: list[Filter] = [("topic", "=", place.topic), ("partition", "=", place.partition)]
     judged = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
     return [*here, *(("source", "=", row["source"]) for row in judged)]
 
 
-def _batches(run: Run, place: Place, copy: list[Filter]) -> tuple[list[Row], list[str]]:
+def _batches(run: StoredRun, place: ExplainedPlace, copy: list[Filter]) -> tuple[list[Row], list[str]]:
     """The batches of the producer from its last transactions on, by offset, and how many are left out."""
     own: list[Filter] = [*copy, ("producer_id", "=", place.producer_id)]
     before: list[Filter] = [*own, ("base_offset", "<", place.start_offset)]
@@ -239,7 +239,7 @@ def _batches(run: Run, place: Place, copy: list[Filter]) -> tuple[list[Row], lis
     return [*shown, *shown_open], left_out
 
 
-def _stamps(run: Run, place: Place, copy: list[Filter], batches: list[Row]) -> Stamps:
+def _stamps(run: StoredRun, place: ExplainedPlace, copy: list[Filter], batches: list[Row]) -> Stamps:
     """The broker-stamped batches around those shown; if there are none nearby, the nearest times beyond."""
     if all(is_stamped(batch) for batch in batches):
         return Stamps()
@@ -275,7 +275,7 @@ def _stamps(run: Run, place: Place, copy: list[Filter], batches: list[Row]) -> S
     )
 
 
-def _start_ms(place: Place, batches: list[Row], stamps: Stamps) -> int | None:
+def _start_ms(place: ExplainedPlace, batches: list[Row], stamps: Stamps) -> int | None:
     """The earliest time at which the transaction can have begun, by a broker's clock."""
     for batch in batches:
         if batch["base_offset"] >= place.start_offset:
@@ -285,7 +285,7 @@ def _start_ms(place: Place, batches: list[Row], stamps: Stamps) -> int | None:
     return None
 
 
-def _records(run: Run, verdict: Row, start_ms: int | None) -> list[Row]:
+def _records(run: StoredRun, verdict: Row, start_ms: int | None) -> list[Row]:
     """The coordinator's records of the transactional id around the start, and its last ones, by offset."""
     if verdict["transactional_id"] is None:
         return []
@@ -317,19 +317,19 @@ def _own(verdict: Row) -> list[Filter]:
     ]
 
 
-def _left_out(run: Run, verdict: Row, records: list[Row]) -> list[str]:
+def _left_out(run: StoredRun, verdict: Row, records: list[Row]) -> list[str]:
     if not records:
         return []
     earlier = run.number("coordinator_states", "count(*)", [*_own(verdict), ("offset", "<", records[0]["offset"])])
     return [f"{earlier} earlier records of {verdict['transactional_id']}"] if earlier else []
 
 
-def _printed(run: Run, verdict: Row, copy: list[Filter]) -> list[Row]:
+def _printed(run: StoredRun, verdict: Row, copy: list[Filter]) -> list[Row]:
     """The evidence, each record as the dump tool prints it, or as stored with the verdict if the record is not in the tables."""
     return [{**each, "printed": _lines_of(run, each, verdict, copy)} for each in verdict["evidence"] or ()]
 
 
-def _lines_of(run: Run, evidence: Row, verdict: Row, copy: list[Filter]) -> list[str]:
+def _lines_of(run: StoredRun, evidence: Row, verdict: Row, copy: list[Filter]) -> list[str]:
     try:
         if evidence["topic"] == TRANSACTION_STATE_TOPIC and evidence["partition"] == verdict["coordinator_partition"]:
             where: list[Filter] = [

@@ -26,7 +26,7 @@ DECISION, BEFORE_IT, BATCH, COMPLETION = 0, -1, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExplainedPlace:
     """The transaction to explain."""
 
     topic: str
@@ -35,7 +35,7 @@ class Place:
     start_offset: int
 
 
-def limits(place: Place, batches: Sequence[Row], records: Sequence[Row]) -> list[tuple[Key, Key]]:
+def limits(place: ExplainedPlace, batches: Sequence[Row], records: Sequence[Row]) -> list[tuple[Key, Key]]:
     """The smallest and the largest possible key of each batch of a producer, by offset."""
     keys: list[tuple[Key, Key]] = []
     marker: Row | None = None
@@ -48,7 +48,7 @@ def limits(place: Place, batches: Sequence[Row], records: Sequence[Row]) -> list
     return keys[::-1]
 
 
-def _decision_of(place: Place, marker: Row, records: Sequence[Row]) -> Row | None:
+def _decision_of(place: ExplainedPlace, marker: Row, records: Sequence[Row]) -> Row | None:
     """The Prepare record of a marker: the newest before it whose transaction was not finished yet."""
     at, kind = clock_ms(marker["max_timestamp_ms"]), marker["control_type"]
     if at is None:
@@ -79,14 +79,14 @@ def _finished_ms(decision: Row, records: Sequence[Row]) -> int:
     return min(ends, default=EVER)
 
 
-def _around_marker(place: Place, marker: Row, records: Sequence[Row]) -> tuple[Key, Key]:
+def _around_marker(place: ExplainedPlace, marker: Row, records: Sequence[Row]) -> tuple[Key, Key]:
     decision = _decision_of(place, marker, records)
     if decision is None:
         return (-EVER, 0), (EVER, 0)
     return (decision["timestamp_ms"], BATCH), (_finished_ms(decision, records), BATCH)
 
 
-def _around_data(place: Place, marker: Row | None, records: Sequence[Row]) -> tuple[Key, Key]:
+def _around_data(place: ExplainedPlace, marker: Row | None, records: Sequence[Row]) -> tuple[Key, Key]:
     decision = _last(records) if marker is None else _decision_of(place, marker, records)
     if decision is None or decision["state"] not in _ACTIVE or not lists(decision, place):
         return (-EVER, 0), (EVER, 0)
@@ -107,6 +107,6 @@ def _last(records: Sequence[Row]) -> Row | None:
     return records[-1] if records else None
 
 
-def lists(record: Row, place: Place) -> bool:
+def lists(record: Row, place: ExplainedPlace) -> bool:
     """Whether a coordinator record lists the partition."""
     return any(p["topic"] == place.topic and p["partition"] == place.partition for p in record["partitions"] or ())

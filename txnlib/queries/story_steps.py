@@ -17,7 +17,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.queries.leader_changes import METADATA_LOG, change_text
 from txnlib.queries.rows import Row
-from txnlib.queries.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVER, Key, Place, limits, lists
+from txnlib.queries.story_order import BATCH, COMPLETE, COMPLETION, DECISION, EVER, ExplainedPlace, Key, limits, lists
 
 #: Kafka's name of a state -> what it means for the transaction; None is a tombstone.
 STATE_AFTER: Final[Mapping[str | None, str]] = {
@@ -73,7 +73,7 @@ class Stamps:
 
 
 def story_steps(
-    place: Place, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row], changes: Sequence[Row] = ()
+    place: ExplainedPlace, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row], changes: Sequence[Row] = ()
 ) -> list[StoryStep]:
     """The story of `place`: its producer's `batches` on the partition and the `records` of its transactional id.
 
@@ -95,7 +95,7 @@ def is_stamped(batch: Row) -> bool:
 # ---- Partition
 
 
-def _partition_steps(place: Place, batches: Sequence[Row], stamps: Stamps) -> Iterator[StoryStep]:
+def _partition_steps(place: ExplainedPlace, batches: Sequence[Row], stamps: Stamps) -> Iterator[StoryStep]:
     opened: int | None = None
     for batch in batches:
         first, last = batch["base_offset"], batch["last_offset"]
@@ -135,7 +135,7 @@ def _marker(batch: Row) -> str:
     return f"{kind} marker, epoch {batch['producer_epoch']}, coordinator epoch {coordinator}"
 
 
-def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[StoryStep], records: Sequence[Row]) -> list[Key]:
+def _partition_keys(place: ExplainedPlace, batches: Sequence[Row], steps: Sequence[StoryStep], records: Sequence[Row]) -> list[Key]:
     """The time of each step, as far as it is known without the other log."""
     between = limits(place, batches, records)
     keys: list[Key] = []
@@ -154,7 +154,7 @@ def _partition_keys(place: Place, batches: Sequence[Row], steps: Sequence[StoryS
 # ---- Coordinator
 
 
-def _coordinator_steps(place: Place, records: Sequence[Row]) -> Iterator[tuple[Key, StoryStep]]:
+def _coordinator_steps(place: ExplainedPlace, records: Sequence[Row]) -> Iterator[tuple[Key, StoryStep]]:
     reached: Key = (-EVER, 0)
     for record in records:
         if record["left_out"]:
@@ -177,7 +177,7 @@ def _coordinator_steps(place: Place, records: Sequence[Row]) -> Iterator[tuple[K
         )
 
 
-def _record(place: Place, record: Row) -> str:
+def _record(place: ExplainedPlace, record: Row) -> str:
     name = printable(record["transactional_id"])
     if record["is_tombstone"]:
         return f"{name} tombstone"

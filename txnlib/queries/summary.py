@@ -11,8 +11,8 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
 from txnlib.errors import MissingTableError
 from txnlib.queries.broken_transactions import BrokenTransaction, broken_transactions
-from txnlib.queries.extents import Extent, extents
-from txnlib.queries.rows import RUNS, Filter, Row, Run, ms
+from txnlib.queries.extents import VerdictExtent, extents
+from txnlib.queries.rows import RUNS, Filter, Row, StoredRun, ms
 
 if TYPE_CHECKING:
     from txnlib.queries.acknowledgements import Acknowledged
@@ -98,7 +98,7 @@ class Summary:
     #: that are acknowledged.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     #: Verdict -> how far its transactions reach.
-    extents: Mapping[str, Extent] = field(default_factory=dict)
+    extents: Mapping[str, VerdictExtent] = field(default_factory=dict)
     #: What is acknowledged; None if nothing was given.
     known: Acknowledged | None = None
     #: Instant of the audit of this cluster before this one; None if this is the first.
@@ -137,7 +137,9 @@ class Summary:
     metadata_basis: str | None = None
 
 
-def summarise(run: Run, known: Acknowledged | None = None, *, shown: int = SHOWN, shown_copies: int = SHOWN_COPIES) -> Summary:
+def summarise(
+    run: StoredRun, known: Acknowledged | None = None, *, shown: int = SHOWN, shown_copies: int = SHOWN_COPIES
+) -> Summary:
     """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected.
 
     `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section and of the ended
@@ -196,7 +198,7 @@ def summarise(run: Run, known: Acknowledged | None = None, *, shown: int = SHOWN
 _CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")
 
 
-def _clocks(run: Run) -> tuple[Row, ...]:
+def _clocks(run: StoredRun) -> tuple[Row, ...]:
     """The pairs of brokers whose clocks differ by more than comparisons allow for."""
     try:
         found = run.rows("broker_clocks", _CLOCKS, [("is_far", "=", True)], order='abs("offset_ms") DESC, "broker"', limit=SHOWN)
@@ -205,7 +207,7 @@ def _clocks(run: Run) -> tuple[Row, ...]:
     return tuple(found)
 
 
-def _in_doubt(run: Run) -> dict[str, int]:
+def _in_doubt(run: StoredRun) -> dict[str, int]:
     """The number of undecided two-phase commits that are overdue, and that are in time."""
     try:
         counted = run.grouped("in_doubt_transactions", ("is_overdue",), "count(*)")
@@ -227,14 +229,14 @@ def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
     return by_owner(rows) if section in ("LATE", PREPARED) else [[row] for row in rows]
 
 
-def _earlier_ms(run: Run) -> int | None:
+def _earlier_ms(run: StoredRun) -> int | None:
     """The instant of the newest finished audit of the cluster before this one."""
     is_earlier = [("cluster", "=", run.cluster), ("status", "=", "DONE"), ("run_id", "<>", run.run_id)]
     instants = (ms(row["as_of"]) for row in run.tables.rows(RUNS, ("as_of",), is_earlier))
     return max((instant for instant in instants if instant is not None and instant < run.as_of_ms), default=None)
 
 
-def _named_findings(run: Run, named: Sequence[tuple[tuple[str, str], int]]) -> list[Row]:
+def _named_findings(run: StoredRun, named: Sequence[tuple[tuple[str, str], int]]) -> list[Row]:
     """The findings above INFO by name, worst first: name, severity, count, message, places."""
     worst = sorted(named, key=lambda each: (-Severity[each[0][1]], each[0][0]))
     return [
@@ -254,7 +256,7 @@ _PLACE: Final = ("topic", "partition", "offset", "transactional_id")
 _BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "transactional_id"'
 
 
-def _transactions(run: Run, verdicts: dict[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
+def _transactions(run: StoredRun, verdicts: dict[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
     """The first rows of each section, each with its plan, what blocks next, and who waits."""
     shown = {}
     for verdict in sorted(set(verdicts) - {"OPEN"}):
@@ -273,7 +275,7 @@ def _transactions(run: Run, verdicts: dict[str, int], known: Acknowledged | None
     return shown
 
 
-def _complete(run: Run, rows: list[Row]) -> None:
+def _complete(run: StoredRun, rows: list[Row]) -> None:
     """Puts to each row its plan, what blocks its partition next, and the groups that wait there; instants become epoch ms."""
     if not rows:
         return
@@ -312,7 +314,7 @@ def _among(rows: Sequence[Row], *names: str) -> list[Filter]:
     return [(name, "IN", {row[name] for row in rows}) for name in names]
 
 
-def _coverage(run: Run, shown_copies: int) -> dict[str, Any]:
+def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
     partition = """concat("topic", '-', "partition")"""
     is_quiet = 'coalesce("is_nothing_open", FALSE)'
     is_missing, is_coordinator = "\"status\" = 'MISSING'", f"\"topic\" = '{TRANSACTION_STATE_TOPIC}'"
@@ -360,7 +362,7 @@ def _coverage(run: Run, shown_copies: int) -> dict[str, Any]:
     }
 
 
-def _worst_lag(run: Run) -> Row | None:
+def _worst_lag(run: StoredRun) -> Row | None:
     columns = ("topic", "partition", "lag_offsets", "lag_ms")
     order = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC'
     rows = run.rows("partitions", columns, [("lag_offsets", ">", 0)], order=order, limit=1)

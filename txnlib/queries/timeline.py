@@ -10,7 +10,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
 from txnlib.queries.leader_changes import leader_changes
-from txnlib.queries.rows import Filter, Row, Run
+from txnlib.queries.rows import Filter, Row, StoredRun
 from txnlib.queries.story import RECORD
 from txnlib.queries.timeline_events import (
     CLIENT,
@@ -80,7 +80,7 @@ class Timeline:
     is_of_partition: bool = False
 
 
-def timeline_of(run: Run, subject: Sequence[str], last: int) -> Timeline:
+def timeline_of(run: StoredRun, subject: Sequence[str], last: int) -> Timeline:
     """The timeline of a topic and partition number, or of one transactional id. `last`: number of ended transactions to show.
 
     Raises UsageError for any other subject, and if the run contains no such partition or id.
@@ -95,7 +95,7 @@ def timeline_of(run: Run, subject: Sequence[str], last: int) -> Timeline:
     raise UsageError("timeline needs a topic and a partition number, or one transactional id")
 
 
-def timeline_of_partition(run: Run, topic: str, partition: int, last: int) -> Timeline:
+def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int) -> Timeline:
     """The open transactions of a partition, its newest ended ones, and those that ended just before the oldest open one."""
     here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
     if not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
@@ -131,7 +131,7 @@ def timeline_of_partition(run: Run, topic: str, partition: int, last: int) -> Ti
     )
 
 
-def timeline_of_id(run: Run, transactional_id: str, last: int) -> Timeline:
+def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Timeline:
     """The newest transactions of an id, on all their partitions, and its open transactions."""
     own: list[Filter] = [("transactional_id", "=", transactional_id)]
     columns = ("producer_id", "producer_epoch", "transaction_number", "first_record_offset", "markers")
@@ -188,7 +188,7 @@ def _ended_spans(transactions: Sequence[Row], records: Sequence[Row]) -> dict[st
 
 
 def _timed_rows(
-    run: Run, name: str, columns: Sequence[str], where: Sequence[Filter], *, order: str = "", limit: int | None = None
+    run: StoredRun, name: str, columns: Sequence[str], where: Sequence[Filter], *, order: str = "", limit: int | None = None
 ) -> list[Row]:
     return [_timed(row) for row in run.rows(name, columns, where, order=order, limit=limit)]
 
@@ -206,7 +206,7 @@ def _before(opened: Sequence[Row], older: Sequence[Row]) -> list[Row]:
     return [row for row in older if row["marker_offset"] < start][:SHOWN_BEFORE]
 
 
-def _owners(run: Run, producers: Collection[int]) -> dict[int, str]:
+def _owners(run: StoredRun, producers: Collection[int]) -> dict[int, str]:
     """The transactional id of each producer id; the last one, if there were several."""
     if not producers:
         return {}
@@ -230,7 +230,7 @@ def _periods(opened: Sequence[Row], ended: Sequence[Row]) -> list[tuple[int, int
     return apart
 
 
-def _records(run: Run, ids: Collection[str], periods: Sequence[tuple[int, int]]) -> list[Row]:
+def _records(run: StoredRun, ids: Collection[str], periods: Sequence[tuple[int, int]]) -> list[Row]:
     """The coordinator records of the ids in these periods, by offset; only the last ones of each period."""
     if not ids:
         return []

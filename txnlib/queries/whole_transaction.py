@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.verdicts.transaction_outcome import MarkerState, WholeOutcome, whole_outcome
 from txnlib.errors import UsageError
-from txnlib.queries.rows import Filter, Row, Run, ms
+from txnlib.queries.rows import Filter, Row, StoredRun, ms
 
 #: The rows of a whole transaction: one per partition.
 OUTCOME: Final = (
@@ -50,7 +50,7 @@ _BY_PLACE: Final = '"topic", "partition", "first_offset"'
 
 
 @dataclass(frozen=True, slots=True)
-class WholeTransaction:
+class ExplainedTransaction:
     """One transaction, and what else is known of its producer. Instants in epoch ms."""
 
     cluster: str
@@ -74,7 +74,7 @@ class WholeTransaction:
     unexplained: Sequence[Row]
 
 
-def whole_transaction(run: Run, name: str, number: int | None = None) -> WholeTransaction:
+def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> ExplainedTransaction:
     """The newest transaction, or the one with a number, of a transactional id or a producer id.
 
     Raises UsageError if nothing is known of it.
@@ -95,7 +95,7 @@ def whole_transaction(run: Run, name: str, number: int | None = None) -> WholeTr
     partitions: list[Row] = []
     if chosen is not None:
         partitions = run.rows("transaction_outcomes", OUTCOME, _of(chosen), order=_BY_PLACE, limit=PARTITIONS)
-    return WholeTransaction(
+    return ExplainedTransaction(
         cluster=run.cluster,
         run_id=run.run_id,
         as_of_ms=run.as_of_ms,
@@ -114,7 +114,7 @@ def whole_transaction(run: Run, name: str, number: int | None = None) -> WholeTr
     )
 
 
-def _transactions(run: Run, where: Sequence[Filter]) -> list[Row]:
+def _transactions(run: StoredRun, where: Sequence[Filter]) -> list[Row]:
     columns = ("transactional_id", "coordinator_partition", "transaction_number", "producer_id", "producer_epoch", "outcome")
     return run.rows("transactions", columns, where, order='"coordinator_partition", "transaction_number" DESC')
 
@@ -123,7 +123,7 @@ def _of(transaction: Row) -> list[Filter]:
     return [(name, "=", transaction[name]) for name in ("transactional_id", "coordinator_partition", "transaction_number")]
 
 
-def _unexplained(run: Run, name: str, producers: set[int]) -> list[Row]:
+def _unexplained(run: StoredRun, name: str, producers: set[int]) -> list[Row]:
     own: Filter = ("producer_id", "IN", producers) if producers else ("transactional_id", "=", name)
     where: list[Filter] = [own, ("known_from", "=", "PARTITION")]
     rows = run.rows(

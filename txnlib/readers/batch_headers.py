@@ -73,7 +73,7 @@ class UnreadableRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class SegmentTail:
     """How the file ends. `how`: CLEAN, ZEROS (preallocated), TORN (inside a batch) or CORRUPT."""
 
     how: str
@@ -88,7 +88,7 @@ def read_blocks(
     check_all: bool,
     start: ReaderState = AT_START,
     until: int | None = None,
-) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
+) -> Iterator[Block | UnreadableRange | SegmentTail | ReaderState]:
     """Yields the batches of a segment in order, the unreadable ranges between them, and last how the file ends.
 
     `check_all` checks the CRC of every batch, whatever its size. After damage, reading resumes at the next batch that its CRC,
@@ -129,17 +129,17 @@ def read_blocks(
             continue
         bad = stop if is_whole_block else int(positions[good])
         if bad >= size:
-            yield Tail("CLEAN", bad)
+            yield SegmentTail("CLEAN", bad)
             return
         if is_zeros(buffer, bad, size):
-            yield Tail("ZEROS", bad)
+            yield SegmentTail("ZEROS", bad)
             return
         resumed = checks.next_believable(bad)
         reason = "CORRUPT_LENGTH" if is_whole_block else reason
         if resumed is None:
             how = "TORN" if is_whole_block and is_torn(checks, bad) else "CORRUPT"
             yield UnreadableRange(bad, size - bad, "INCOMPLETE_BATCH" if how == "TORN" else reason, None)
-            yield Tail(how, bad)
+            yield SegmentTail(how, bad)
             return
         yield UnreadableRange(bad, resumed - bad, reason, read_int64(buffer, resumed))
         position, most = resumed, min(BLOCK_AFTER_DAMAGE, BLOCK)

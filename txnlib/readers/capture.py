@@ -26,7 +26,7 @@ from txnlib.readers.console import partition_in_name
 from txnlib.readers.dump import looks_like_dump
 from txnlib.readers.file_parts import Part
 from txnlib.readers.storage import files
-from txnlib.readers.storage.local_files import Entry, shown
+from txnlib.readers.storage.local_files import FolderEntry, shown
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
 
@@ -146,7 +146,8 @@ _NUMBERED: Final = {
     _TRANSACTION_INDEX: FileKind.TRANSACTION_INDEX,
     _METADATA_SNAPSHOT: FileKind.METADATA_SNAPSHOT,
 }
-#: Kafka is deleting `-delete` and `-stray` folders; a `-future` folder is a second copy in the making (formats.md 3.11).
+#: Kafka is deleting `-delete` and `-stray` folders; a `-future` folder is a second copy in the making.
+#: Source: docs/rules/formats.md#names-of-folders-and-files.
 _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 LEADER_EPOCH: Final = "leader_epoch"
@@ -234,11 +235,11 @@ class _Found:
     def files(self) -> Collection[CaptureFile]:
         return self._files.values()
 
-    def has(self, entry: Entry) -> bool:
+    def has(self, entry: FolderEntry) -> bool:
         """Whether this is a link to a file that is already listed under a better name."""
         return entry.is_linked and entry.identity in self._named
 
-    def add(self, entry: Entry, file: CaptureFile | None) -> None:
+    def add(self, entry: FolderEntry, file: CaptureFile | None) -> None:
         if file is None:
             return
         key = (entry.root, entry.path)
@@ -266,7 +267,7 @@ def _root(given: str) -> tuple[str, bool]:
         raise UnreadableInputError(shown(given), error.problem, error.remedy) from error
 
 
-def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
+def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
     """The file with its kind; None for Kafka's own files that an audit does not need."""
     if entry.problem is not None:
         return _refused(entry, base, entry.problem)
@@ -303,7 +304,7 @@ def _classify(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
     return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
 
 
-def _checkpoint(entry: Entry, base: PurePosixPath) -> CaptureFile | None:
+def _checkpoint(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
     """A file of CHECKPOINTS; None for the topic id of a folder that Kafka is deleting or making."""
     path = PurePosixPath(entry.path)
     name, folder = path.name, path.parent
@@ -334,7 +335,7 @@ def _is_partition_folder(name: str) -> bool:
     return topic_partition_of(name)[0] is not None
 
 
-def _refused(entry: Entry, base: PurePosixPath, problem: str) -> CaptureFile:
+def _refused(entry: FolderEntry, base: PurePosixPath, problem: str) -> CaptureFile:
     """A file that is listed but not read. A segment, or a whole partition folder, gets the partition in its name."""
     path = PurePosixPath(entry.path)
     match = _SEGMENT.fullmatch(path.name)

@@ -17,7 +17,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.text.console_events import ConsoleEnd, ConsoleRecord, Printed
 from txnlib.core.text.dump_events import Unreadable
-from txnlib.core.text.tool_messages import Tail, UnreadableReason
+from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
 from txnlib.readers.one_pass import RowList
@@ -57,7 +57,8 @@ def partition_in_name(path: str) -> int | None:
 class ConsoleLogRows:
     """The coordinator records in console consumer text. Columns: `arrow_schemas.TRANSACTION_LOG`; null if not printed.
 
-    `partition` is the partition of all records in the text, if known. Kafka: `TransactionLogMessageFormatter`; formats.md 2.3.
+    `partition` is the partition of all records in the text, if known. Kafka: `TransactionLogMessageFormatter`;
+    docs/rules/formats.md#console-text.
     """
 
     def __init__(self, source: str, path: str, partition: int | None = None) -> None:
@@ -105,7 +106,7 @@ class ConsoleSegmentRow:
     def end(self) -> Iterable[pa.RecordBatch]:
         if (problem := self._chunks.problem) is not None:
             self._unreadable.append({"position": self._size, "length": 0, "reason": str(problem), "sample": ""})
-            self._tail = str(Tail.CORRUPT)
+            self._tail = str(DumpTail.CORRUPT)
         seen = {
             "bytes": self._size,
             "batches": self._records,

@@ -14,10 +14,10 @@ from txnlib.core.text.batch_chain import Line
 from txnlib.core.text.dump_events import DumpedMetadataRecord, DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
 from txnlib.core.text.record_lines import read_record_line
-from txnlib.core.text.tool_messages import Tail
+from txnlib.core.text.tool_messages import DumpTail
 from txnlib.readers import arrow_schemas
 from txnlib.readers.dump_blocks import BatchBlock
-from txnlib.readers.dump_rows import BatchRows, Place, Seen, snapshot_row, transaction_log_row
+from txnlib.readers.dump_rows import BatchRows, DumpPlace, Seen, snapshot_row, transaction_log_row
 from txnlib.readers.dump_stream import DumpStream, Event
 from txnlib.readers.metadata_log import MetadataRows
 from txnlib.readers.one_pass import RowList
@@ -45,7 +45,7 @@ def _is_record_line(line: bytes) -> bool:
 
 
 #: An event of the text with its place; None for text outside any file.
-Located = tuple[Place | None, Event]
+Located = tuple[DumpPlace | None, Event]
 
 
 def read_located(lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None) -> Iterator[Located]:
@@ -55,21 +55,21 @@ def read_located(lines: Iterable[Line], source: str, topic_partition: tuple[str,
     of their own, named `<source>:<log directory>`.
     """
     topic, partition = topic_partition or (None, None)
-    place: Place | None = None
-    last: Place | None = None
+    place: DumpPlace | None = None
+    last: DumpPlace | None = None
     first_directory: str | None = None
     for value in DumpStream(lines, topic):
         if type(value) is FileStart:
             file = value.file
             if file.path is None and last is not None and last.file.topic is not None and last[:2] != (topic, partition):
                 # The line with the partition of these batches is lost, and the name of the text belongs to other files.
-                place = Place(None, None, source, file)
+                place = DumpPlace(None, None, source, file)
             elif file.topic is None or file.is_deleted:
-                place = Place(topic, partition, source, file)
+                place = DumpPlace(topic, partition, source, file)
             else:
                 first_directory = file.log_directory if first_directory is None else first_directory
                 own = source if file.log_directory == first_directory else f"{source}:{file.log_directory}"
-                place = Place(file.topic, file.partition, own, file)
+                place = DumpPlace(file.topic, file.partition, own, file)
             last = place
         if place is None or not place.file.is_deleted:
             yield place, value
@@ -135,7 +135,7 @@ class DumpMetadataLogRows:
         return self._rows.take(is_last=True)
 
 
-def _is_metadata(place: Place) -> bool:
+def _is_metadata(place: DumpPlace) -> bool:
     """Whether the records of a file count: a snapshot without its offset in its name may be of any time."""
     return place.file.kind == "log" or place.file.snapshot_offset is not None
 
@@ -162,11 +162,11 @@ class DumpSnapshotRows:
             return self._rows.add([{**self._where(place), **snapshot_row(value)}])
         elif type(value) is Unreadable:
             self._is_broken = True
-        elif type(value) is FileEnd and self._has_producers and not self._is_broken and value.tail is Tail.CLEAN:
+        elif type(value) is FileEnd and self._has_producers and not self._is_broken and value.tail is DumpTail.CLEAN:
             return self._rows.add([self._where(place)])
         return ()
 
-    def _where(self, place: Place) -> dict[str, Any]:
+    def _where(self, place: DumpPlace) -> dict[str, Any]:
         return {
             "topic": place.topic,
             "partition": place.partition,
@@ -187,7 +187,7 @@ class DumpSegmentRows:
 
     def __init__(self, source: str, path: str) -> None:
         self._path, self._rows = path, RowList(arrow_schemas.SEGMENTS)
-        self._elsewhere = self._seen = Seen(Place(None, None, source, DumpedFile()), -1)
+        self._elsewhere = self._seen = Seen(DumpPlace(None, None, source, DumpedFile()), -1)
 
     def add(self, located: Located) -> Iterable[pa.RecordBatch]:
         place, value = located
@@ -203,10 +203,10 @@ class DumpSegmentRows:
 
     def end(self) -> Iterable[pa.RecordBatch]:
         if self._elsewhere.unreadable:
-            yield from self._rows.add([self._elsewhere.row(self._path, FileEnd(0, Tail.CLEAN, True))])
+            yield from self._rows.add([self._elsewhere.row(self._path, FileEnd(0, DumpTail.CLEAN, True))])
         yield from self._rows.end()
 
 
-def _has_row(place: Place) -> bool:
+def _has_row(place: DumpPlace) -> bool:
     """Whether a dumped file has a row in `segments`: a log, or a snapshot of an unknown partition."""
     return place.file.kind == "log" or (place.file.kind == "snapshot" and not place.is_known)

@@ -1,7 +1,7 @@
 """Block reading of shallow dumps: blocks of batch lines only, all of which continue the chain.
 
 Parsed as CSV, such a block gives the same result a dozen times as fast. The line reader (`core.text.dump_reader`) decides whether a
-block may be read this way, and reads everything else. Deep dumps: `dump_record_blocks`.
+block may be read this way, and reads everything else: also deep dumps, because records are free text.
 """
 
 from __future__ import annotations
@@ -48,14 +48,10 @@ def field_of(columns: Any, name: str) -> Any:
 
 
 class BatchBlock(NamedTuple):
-    """The batches of a block as a matrix of `DumpedBatch` fields, and the number of bytes of their lines and record lines.
-
-    For a deep dump also the offset of the last record.
-    """
+    """The batches of a block as a matrix of `DumpedBatch` fields, and the number of bytes of their lines."""
 
     columns: Any
     size: int
-    record_offset: int | None = None
 
     @property
     def last(self) -> DumpedBatch:
@@ -69,7 +65,7 @@ class BatchBlock(NamedTuple):
         count, control_type = field_of(self.columns, "records_count"), field_of(self.columns, "control_type")
         is_marker = (field_of(self.columns, "is_control") != 0) & (field_of(self.columns, "producer_id") >= 0) & (count != 0)
         has_untyped_markers = (is_marker & (control_type == NOT_PRINTED)).any()
-        return ChainedBatches(self.last, bool((count != 0).any()), bool(has_untyped_markers), self.record_offset)
+        return ChainedBatches(self.last, bool((count != 0).any()), bool(has_untyped_markers))
 
 
 def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> BatchBlock | None:

@@ -21,7 +21,7 @@ from txnlib.readers.dump_blocks import BatchBlock, field_of
 from txnlib.readers.dump_stream import Event
 
 
-class Place(NamedTuple):
+class DumpPlace(NamedTuple):
     """The copy to which a dumped file belongs. `topic` and `partition` are None if they are unknown."""
 
     topic: str | None
@@ -48,14 +48,14 @@ class BatchRows:
         self.fields = array("q")
         self.gaps = array("q")
         #: (place, index of its first row)
-        self.places: list[tuple[Place, int]] = []
+        self.places: list[tuple[DumpPlace, int]] = []
         self.end_offset = _UNKNOWN
         self.is_known = False
 
     def __len__(self) -> int:
         return len(self.gaps)
 
-    def start(self, place: Place) -> None:
+    def start(self, place: DumpPlace) -> None:
         self.end_offset, self.is_known = _UNKNOWN, place.is_known and place.file.kind == "log"
         if self.places and self.places[-1][1] == len(self):
             self.places.pop()
@@ -129,7 +129,7 @@ def _nullable(values: Any, dtype: Any = np.int64) -> pa.Array:
     return pa.array(values.astype(dtype), mask=values < 0)
 
 
-def transaction_log_row(place: Place, path: str, record: DumpedTransactionLogRecord) -> dict[str, Any]:
+def transaction_log_row(place: DumpPlace, path: str, record: DumpedTransactionLogRecord) -> dict[str, Any]:
     """A row of `transaction_log`."""
     return {
         "topic": place.topic,
@@ -164,7 +164,7 @@ def snapshot_row(entry: DumpedSnapshotEntry) -> dict[str, Any]:
 class Seen:
     """What `read_segments` has counted in one file."""
 
-    def __init__(self, place: Place, position: int) -> None:
+    def __init__(self, place: DumpPlace, position: int) -> None:
         self.place, self.position = place, position
         self.is_brokers = place.topic in (TRANSACTION_STATE_TOPIC, CLUSTER_METADATA_TOPIC)
         self.first_offset: int | None = None

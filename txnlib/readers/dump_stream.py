@@ -9,11 +9,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from txnlib.core.text.batch_chain import Chain, Line
+from txnlib.core.text.batch_chain import BatchChain, Line
 from txnlib.core.text.dump_events import Dumped
 from txnlib.core.text.dump_reader import DumpReader
 from txnlib.readers.dump_blocks import START, BatchBlock, read_plain_batches
-from txnlib.readers.dump_record_blocks import read_plain_records
 from txnlib.readers.text_lines import TextLines
 
 #: Number of bytes to read line by line before trying a block again.
@@ -60,17 +59,16 @@ class BlockTaker:
         #: Where to try a block again, and how many bytes to read line by line if that fails.
         self._next_try, self._one_by_one = 0, _ONE_BY_ONE
 
-    def take(self, held: deque[Line], chain: Chain) -> BatchBlock | None:
+    def take(self, held: deque[Line], chain: BatchChain) -> BatchBlock | None:
         """The next lines as a block; None if not all are batch lines that continue the chain.
 
-        In a deep dump, each batch line comes with its record lines. `held`: lines that were yielded but not read yet. They become
-        part of the block.
+        `held`: lines that were yielded but not read yet. They become part of the block.
         """
         position = self._text.position_of(held)
         if position < self._next_try or not self._text.begins_with(START, held):
             return None
         lines = self._text.take_block(held)
-        block = None if lines is None else _read_block(lines, chain)
+        block = None if lines is None else read_plain_batches(lines, chain.next_position, chain.last_offset)
         if lines is not None:
             size = 0 if block is None else block.size
             self._text.give_back(lines[size:], position + size)
@@ -79,11 +77,3 @@ class BlockTaker:
         else:
             self._one_by_one = _ONE_BY_ONE
         return block
-
-
-def _read_block(lines: bytes, chain: Chain) -> BatchBlock | None:
-    start = chain.next_position, chain.last_offset
-    if not chain.is_deep:
-        return read_plain_batches(lines, *start)
-    # Lines after open text may be part of it, which only the line reader can tell.
-    return None if chain.has_open_text else read_plain_records(lines, *start)

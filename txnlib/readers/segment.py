@@ -17,7 +17,7 @@ from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, HEADER, LOG_OVERHEAD, TIMESTAMP_TYPE_FLAG
 from txnlib.readers import arrow_schemas
-from txnlib.readers.batch_headers import Block, Tail, UnreadableRange, read_blocks
+from txnlib.readers.batch_headers import Block, SegmentTail, UnreadableRange, read_blocks
 from txnlib.readers.batch_rows import batch_rows, offset_gaps
 from txnlib.readers.coordinator_records import entry_rows, iter_entries
 from txnlib.readers.decoded_records import named
@@ -67,7 +67,7 @@ class Segment:
     def has_metadata(self) -> bool:
         return self.topic == CLUSTER_METADATA_TOPIC
 
-    def blocks(self) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
+    def blocks(self) -> Iterator[Block | UnreadableRange | SegmentTail | ReaderState]:
         """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
 
         Only the bytes of the last event that was yielded are surely still in memory.
@@ -78,7 +78,7 @@ class Segment:
         while True:
             try:
                 for event in self._blocks(start, size):
-                    if isinstance(event, Tail) and size < self.whole_size:
+                    if isinstance(event, SegmentTail) and size < self.whole_size:
                         # If these bytes are not all zeros, an earlier range reports those up to the end.
                         yield from self._lost(size, event.position if event.how == "ZEROS" else size)
                     else:
@@ -100,11 +100,11 @@ class Segment:
         """The largest size of the file that was seen, in bytes."""
         return max(self.listed_size or 0, self.size)
 
-    def _blocks(self, start: ReaderState, size: int) -> Iterator[Block | UnreadableRange | Tail | ReaderState]:
+    def _blocks(self, start: ReaderState, size: int) -> Iterator[Block | UnreadableRange | SegmentTail | ReaderState]:
         check_all = self.is_coordinator or self.has_commits or self.has_metadata
         return read_blocks(self.buffer, size, self.base_offset, check_all=check_all, start=start, until=self.until)
 
-    def _lost(self, size: int, begin: int) -> Iterator[UnreadableRange | Tail]:
+    def _lost(self, size: int, begin: int) -> Iterator[UnreadableRange | SegmentTail]:
         """An unreadable range for the bytes that a truncated file no longer has.
 
         It starts at `begin`, because earlier ranges already report the bytes before.
@@ -112,10 +112,10 @@ class Segment:
         end = self.whole_size if self.until is None else self.until
         position = min(max(begin, self.start.position), end)
         yield UnreadableRange(position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None)
-        yield Tail("CORRUPT", position)
+        yield SegmentTail("CORRUPT", position)
 
 
-SegmentEvent = Block | UnreadableRange | Tail | ReaderState
+SegmentEvent = Block | UnreadableRange | SegmentTail | ReaderState
 
 
 class SegmentBatchRows:
@@ -184,7 +184,7 @@ class SegmentRow:
             self._seen.add_block(self._segment, event)
         elif isinstance(event, UnreadableRange):
             self._seen.add_unreadable(self._segment, event)
-        elif isinstance(event, Tail):
+        elif isinstance(event, SegmentTail):
             self._seen.tail = event.how
         return ()
 

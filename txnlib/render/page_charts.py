@@ -101,7 +101,7 @@ def _lines(statuses: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class StackedBar:
     """One run: its bars, from bottom to top."""
 
     x: float
@@ -111,24 +111,24 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class HistoryChart:
     """Runs as stacked bars, the oldest on the left, with axes."""
 
-    columns: Sequence[Column]
+    columns: Sequence[StackedBar]
     #: Height and number of each line of the vertical axis.
     counts: Sequence[tuple[float, int]]
     #: Middle and day of the runs that are named below.
     dates: Sequence[tuple[float, str]]
 
 
-def history(runs: Sequence[Row]) -> History:
+def history(runs: Sequence[Row]) -> HistoryChart:
     """The chart of `runs`, which are newest first."""
     totals = [sum(run["verdicts"].get(name, 0) for name in STACKED) for run in runs]
     most = max([1, *totals])
     unit = (HEIGHT - 12) / most
     each = min(80.0, (WIDTH - LEFT - 1) / max(1, len(runs)))
     columns = [
-        Column(LEFT + _GAP + i * each, max(1.0, each - _GAP), _column_says(run), list(_bars(run, unit)))
+        StackedBar(LEFT + _GAP + i * each, max(1.0, each - _GAP), _column_says(run), list(_bars(run, unit)))
         for i, run in enumerate(reversed(runs))
     ]
     step = max(1, -(-most // _LINES))
@@ -137,7 +137,7 @@ def history(runs: Sequence[Row]) -> History:
         middle = max(column.x + column.width / 2, LEFT + _DATE / 2)
         if not dates or dates[-1][0] - middle >= _DATE:
             dates.append((min(middle, WIDTH - _DATE / 2), utc_time(run["as_of_ms"])[:10]))
-    return History(columns, [(HEIGHT - count * unit, count) for count in range(0, most + 1, step)], dates[::-1])
+    return HistoryChart(columns, [(HEIGHT - count * unit, count) for count in range(0, most + 1, step)], dates[::-1])
 
 
 def _column_says(run: Row) -> str:

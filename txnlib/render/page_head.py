@@ -49,7 +49,7 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavigationEntry:
     """One section in the navigation."""
 
     anchor: str
@@ -59,7 +59,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FirstScreen:
     """The first screen."""
 
     #: alarm, warning or calm.
@@ -73,11 +73,11 @@ class Answer:
     unseen: Sequence[str]
 
 
-def answer(page: Page) -> Answer:
+def answer(page: Page) -> FirstScreen:
     """The first screen of a page."""
     verdicts = page.summary.counts.get("verdicts", {})
     counted = page.summary.counts.get("transactions") or verdicts
-    return Answer(
+    return FirstScreen(
         level=_level(page),
         headline=_headline(page),
         since=_since(page),
@@ -135,7 +135,7 @@ def new_since(page: Page) -> dict[str, int]:
     return {name: counted[name] for name in (*SECTIONS, "OPEN") if counted.get(name)}
 
 
-def navigation(page: Page) -> list[Entry]:
+def navigation(page: Page) -> list[NavigationEntry]:
     """The sections of the page in their order, each with what it counts."""
     summary = page.summary
     read = f"{summary.partitions_read} of {summary.partitions_known}"
@@ -152,7 +152,7 @@ def navigation(page: Page) -> list[Entry]:
         ("coverage", "Coverage", read, True),
         ("history", "History", len(page.runs), True),
     ]
-    return [Entry(anchor, label, str(count)) for anchor, label, count, is_there in entries if is_there]
+    return [NavigationEntry(anchor, label, str(count)) for anchor, label, count, is_there in entries if is_there]
 
 
 def _level(page: Page) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from txnlib.queries.rows import Run
+from txnlib.queries.rows import StoredRun
 from txnlib.queries.summary import Summary
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.terminal_text import terminal_report
@@ -25,7 +25,7 @@ _COLUMNS: Final = (
 )
 
 
-def report_output(run: Run, summary: Summary, notes: Sequence[str] = ()) -> CommandOutput:
+def report_output(run: StoredRun, summary: Summary, notes: Sequence[str] = ()) -> CommandOutput:
     """The report as text, its results as JSON (`summary_json.Findings`), and as a table the transactions that need action."""
     rows = [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown]
     return CommandOutput(
@@ -37,7 +37,7 @@ def report_output(run: Run, summary: Summary, notes: Sequence[str] = ()) -> Comm
     )
 
 
-def _results(run: Run, summary: Summary) -> dict[str, Any]:
+def _results(run: StoredRun, summary: Summary) -> dict[str, Any]:
     from txnlib.queries.run_result import results_of
     from txnlib.render.summary_json import found  # imported here, because text needs no pydantic
 

@@ -13,7 +13,7 @@ from txnlib.core.display import counted, duration, printable, size, utc_time
 from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.shell_words import option, refusal, with_places
-from txnlib.queries.extents import Extent
+from txnlib.queries.extents import VerdictExtent
 from txnlib.queries.rows import Row
 from txnlib.queries.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
 from txnlib.render.acknowledged_text import acknowledged_lines
@@ -149,7 +149,7 @@ def _extent(verdict: str, summary: Summary) -> str:
     return f"{_blocked(extent, summary.as_of_ms)}{_known_of(verdict, summary)}"
 
 
-def _blocked(extent: Extent, as_of_ms: int) -> str:
+def _blocked(extent: VerdictExtent, as_of_ms: int) -> str:
     blocked = f": {counted(extent.partitions, 'partition')} blocked"
     if extent.since_ms is None:
         return blocked
@@ -247,7 +247,7 @@ def total_of(section: str) -> str:
     return "OPEN" if section == PREPARED else section
 
 
-def _in_all(extent: Extent) -> list[Line]:
+def _in_all(extent: VerdictExtent) -> list[Line]:
     """The transactions of a verdict in sums: how many may be aborted when, why they have the verdict, and whose they are."""
     places = f"{counted(extent.transactions, 'transaction')} on {counted(extent.partitions, 'partition')}"
     safe = []

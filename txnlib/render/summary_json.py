@@ -25,7 +25,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class OpenTransaction(_Part):
+class OpenTransactionEntry(_Part):
     """An open transaction: its key in the tables and its most important properties."""
 
     topic: str = Field(description="Topic of the partition.")
@@ -103,7 +103,7 @@ class NamedFindings(_Part):
     count: int = Field(description="Number of findings of this name.")
 
 
-class EndedTransaction(_Part):
+class EndedTransactionEntry(_Part):
     """A transaction that the earlier run warned of and that is no longer open."""
 
     topic: str = Field(description="Topic of the partition.")
@@ -130,7 +130,7 @@ class Known(_Part):
     is_over: bool = Field(description="Whether it is over, though what it names is still there.")
 
 
-class Table(_Part):
+class TableCount(_Part):
     """One table that the run wrote."""
 
     rows: int | None = Field(description="Number of rows written; null if unknown.")
@@ -146,13 +146,13 @@ class Findings(_Part):
     newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended, if that is known.")
     tables: str = Field(description="Location of the tables.")
     verdicts: dict[str, int] = Field(description=f"Number of open transactions by verdict: {', '.join(URGENCY)}.")
-    transactions: list[OpenTransaction] = Field(
+    transactions: list[OpenTransactionEntry] = Field(
         description=f"The first {SHOWN_TRANSACTIONS} of these, in that order; within a verdict, those that block most come first."
     )
     transactions_left_out: int = Field(
         description="Number of open transactions not listed here; the table `open_transactions` has all."
     )
-    ended: list[EndedTransaction] = Field(
+    ended: list[EndedTransactionEntry] = Field(
         description=f"The first {SHOWN} transactions that the previous run warned of and that are no longer open."
     )
     acknowledged: list[Known] = Field(description="Entries of the file of acknowledgements, if one was given.")
@@ -176,7 +176,7 @@ class Numbers(_Part):
     started: str = Field(description="When the audit began, ISO-8601, by the clock of the machine that ran it.")
     finished: str = Field(description="When the audit ended, by the same clock.")
     duration_seconds: float = Field(description="Seconds from beginning to end, excluding the start of Python.")
-    written: dict[str, Table] = Field(description="Tables written, by name.")
+    written: dict[str, TableCount] = Field(description="Tables written, by name.")
     found: Findings | None = Field(description="Results of the audit; null if it failed.")
 
 
@@ -192,7 +192,9 @@ def render_numbers(outcome: Outcome) -> str:
         started=instant_json(outcome.started_ms),
         finished=instant_json(outcome.finished_ms),
         duration_seconds=(outcome.finished_ms - outcome.started_ms) / 1000,
-        written={name: Table(rows=each.rows, seconds=round(each.seconds, 3)) for name, each in sorted(outcome.written.items())},
+        written={
+            name: TableCount(rows=each.rows, seconds=round(each.seconds, 3)) for name, each in sorted(outcome.written.items())
+        },
         found=None if outcome.results is None else found(outcome.results, outcome.finished_ms),
     )
     return escaped_json(numbers.model_dump_json(indent=2)) + "\n"
@@ -212,7 +214,7 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
         verdicts=verdicts,
         transactions=[_transaction(row, summary.known) for row in results.transactions],
         transactions_left_out=sum(verdicts.values()) - len(results.transactions),
-        ended=[EndedTransaction(**{name: row[name] for name in EndedTransaction.model_fields}) for row in summary.ended],
+        ended=[EndedTransactionEntry(**{name: row[name] for name in EndedTransactionEntry.model_fields}) for row in summary.ended],
         acknowledged=[] if summary.known is None else _known(summary.known),
         lag=Lag(
             partitions=results.lag.get("partitions") or 0,
@@ -235,11 +237,11 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
     )
 
 
-def _transaction(row: Row, known: Acknowledged | None) -> OpenTransaction:
+def _transaction(row: Row, known: Acknowledged | None) -> OpenTransactionEntry:
     instants = {name: None if row[name] is None else instant_json(row[name]) for name in ("blocks_since", "safe_from")}
     entry = None if known is None else known.entry_of(row)
-    values = {name: row[name] for name in OpenTransaction.model_fields if name in row}
-    return OpenTransaction(**values | instants, acknowledged_by=None if entry is None else entry.by)
+    values = {name: row[name] for name in OpenTransactionEntry.model_fields if name in row}
+    return OpenTransactionEntry(**values | instants, acknowledged_by=None if entry is None else entry.by)
 
 
 def _known(known: Acknowledged) -> list[Known]:

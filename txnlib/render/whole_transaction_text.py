@@ -10,7 +10,7 @@ from typing import Any, Final
 from txnlib.core.display import printable, utc_time
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
 from txnlib.queries.rows import Row
-from txnlib.queries.whole_transaction import OUTCOME, WholeTransaction
+from txnlib.queries.whole_transaction import OUTCOME, ExplainedTransaction
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.grid import instant_json
 from txnlib.render.story_text import clock
@@ -20,7 +20,7 @@ _SHOWN: Final = ("partition", "marker", "marker_offset", "outcome", "records", "
 _LABEL: Final = 13
 
 
-def whole_transaction_output(whole: WholeTransaction) -> CommandOutput:
+def whole_transaction_output(whole: ExplainedTransaction) -> CommandOutput:
     """The partitions as a table, the coordinator's records above it, and what is missing below."""
     rows = whole.partitions or whole.unexplained
     return CommandOutput(
@@ -41,7 +41,7 @@ def _line(row: Row) -> Row:
     }
 
 
-def _head(whole: WholeTransaction) -> str:
+def _head(whole: ExplainedTransaction) -> str:
     owner = "no transactional id known" if whole.transactional_id is None else printable(whole.transactional_id)
     numbered = "" if whole.number is None else f"   transaction {whole.number}"
     producer = "" if whole.producer_id is None else f"   producer {whole.producer_id}"
@@ -74,7 +74,7 @@ def _record(record: Row) -> str:
     return f"  @{record['offset']:<8} {at:<25} {state:<15} {who}  {places}".rstrip()
 
 
-def _tail(whole: WholeTransaction, width: int = WIDTH) -> str:
+def _tail(whole: ExplainedTransaction, width: int = WIDTH) -> str:
     out = [""]
     for row in whole.partitions:
         if row["says"] is not None:
@@ -94,7 +94,7 @@ def _tail(whole: WholeTransaction, width: int = WIDTH) -> str:
     return "".join(f"{line}\n" for line in out)
 
 
-def _effects(whole: WholeTransaction, width: int) -> list[str]:
+def _effects(whole: ExplainedTransaction, width: int) -> list[str]:
     """What the transaction holds, and what its end changes."""
     held = [row for row in whole.partitions if row["outcome"] == "OPEN"]
     ended = [row for row in whole.partitions if row["outcome"] in ("COMMIT", "ABORT")]
@@ -139,7 +139,7 @@ def _plain(row: Row) -> Row:
     return row | {name: None if row[name] is None else instant_json(row[name]) for name in ("marked", "decided")}
 
 
-def _for_programs(whole: WholeTransaction) -> dict[str, Any]:
+def _for_programs(whole: ExplainedTransaction) -> dict[str, Any]:
     """The whole transaction for programs. Instants are ISO-8601, and epoch ms in fields whose names end with `_ms`."""
     lists: dict[str, Sequence[Row]] = {"partitions": whole.partitions, "unexplained": whole.unexplained}
     return {**asdict(whole), **{name: [_plain(row) for row in rows] for name, rows in lists.items()}}

@@ -6,8 +6,10 @@ which costs a small audit seconds.
 
 from __future__ import annotations
 
+import pickle
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final
 
@@ -19,6 +21,7 @@ from txnlib.core.batch_runs import RUNS
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
+from txnlib.readers.file_splits import Chunk, Reached, chunks_of, parts_of, reach
 from txnlib.readers.small_capture import files_of, read_small_capture
 from txnlib.readers.snapshot_start import READ_WHOLE
 from txnlib.readers.table_readers import (
@@ -151,3 +154,26 @@ def _read(spark: SparkSession, table: str, files: Sequence[CaptureFile], schema:
 
 def _put_together(parts: pa.Table) -> pa.Table:
     return pa.Table.from_pylist([put_together(parts.to_pylist())], schema=arrow_schemas.SEGMENTS)
+
+
+_REACHED: Final = pa.schema([("chunk", pa.int64()), ("reached", pa.binary())])
+
+
+def split_large_files(spark: SparkSession, capture: Capture, split_bytes: int | None = None) -> Capture:
+    """The capture, with the parts of its files that are larger than `split_bytes`; None: larger than is good for one task."""
+    chunks = chunks_of(capture, split_bytes)
+    if not chunks:
+        return capture
+    reached: dict[str, dict[int, Reached]] = defaultdict(dict)
+    for row in in_tasks(spark, list(enumerate(chunks)), _reached, "chunk long, reached binary").collect():
+        chunk = chunks[row["chunk"]]
+        reached[chunk.file.path][chunk.number] = pickle.loads(row["reached"])
+    parts = {path: parts_of(found) for path, found in reached.items()}
+    return replace(capture, parts={**capture.parts, **{path: found for path, found in parts.items() if len(found) > 1}})
+
+
+def _reached(numbered: tuple[int, Chunk]) -> Iterator[pa.RecordBatch]:
+    number, chunk = numbered
+    found = reach(chunk)
+    if found is not None:
+        yield pa.RecordBatch.from_pylist([{"chunk": number, "reached": pickle.dumps(found)}], schema=_REACHED)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.spark.session_settings import setting
+from txnlib.core.batch_runs import RUN_OFFSETS
+from txnlib.spark.local_rows import setting
 
 #: The setting that stops broadcasts, and its value. `delta.tuning` sets it for a small audit.
 BROADCAST_LIMIT: Final = "spark.sql.autoBroadcastJoinThreshold"
@@ -30,3 +31,13 @@ def broadcasting(spark: SparkSession, *names: str) -> str:
 
 def _is_stopped(spark: SparkSession) -> bool:
     return setting(spark, BROADCAST_LIMIT) == NEVER
+
+
+#: Offsets per bucket: enough that there are few buckets, and few enough that a bucket has few batches. A run of batches is in one.
+BUCKET_OFFSETS: Final = RUN_OFFSETS
+
+
+def bucket_of(offset: str) -> Column:
+    """The number of the bucket that contains an offset, as column `bucket`."""
+    # Not as a fraction: beyond 2^53, that would round into the next bucket.
+    return F.expr(f"{offset} div {BUCKET_OFFSETS}").alias("bucket")

@@ -14,8 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from txnlib.spark.session_settings import setting
-
 #: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32 << 20
@@ -120,3 +118,12 @@ def _arrow_type(data_type: DataType) -> Any:
         case StructType():
             return pa.struct(_fields(data_type))
     return _SCALARS[data_type.simpleString()]
+
+
+def setting(spark: SparkSession, key: str) -> str | None:
+    """The value of a setting; None if it has none, or if the server does not tell it (serverless compute of Databricks)."""
+    try:
+        value = spark.conf.get(key, None)
+    except PySparkException:
+        return None
+    return None if value is None else str(value)

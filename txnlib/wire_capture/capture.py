@@ -1,6 +1,6 @@
 """A capture of a cluster, step by step.
 
-First the coordinators, then the partitions in scope, then the coordinators again (DESIGN.md 5.2).
+First the coordinators, then the partitions in scope, then the coordinators again (docs/rules/copies.md#two-capture-instants).
 Nothing is written to the cluster. A partition that fails is named, and the others go on.
 """
 
@@ -52,7 +52,7 @@ _SETTING_FIELDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CaptureRequest:
     """What to capture. `since_ms`: of scope ALL, only records from this instant on, and what is open."""
 
     output: Path
@@ -75,7 +75,7 @@ class Captured:
 
 
 def take_capture(
-    client: Client, wanted: Wanted, progress: Progress, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    client: Client, wanted: CaptureRequest, progress: Progress, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 ) -> Captured:
     """Captures a cluster to `wanted.output`.
 
@@ -86,7 +86,7 @@ def take_capture(
 
 
 class _Capture:
-    def __init__(self, client: Client, wanted: Wanted, progress: Progress, now_ms: Callable[[], int]) -> None:
+    def __init__(self, client: Client, wanted: CaptureRequest, progress: Progress, now_ms: Callable[[], int]) -> None:
         self._client, self._wanted, self._progress, self._now_ms = client, wanted, progress, now_ms
         self._copier = Copier(client, progress, Pace(wanted.limit_rate, sleep=client.pause), now_ms)
         self._taken: dict[Partition, Taken] = {}

@@ -6,7 +6,7 @@ from txnlib.core.findings.found import FindingRow, found
 from txnlib.core.findings.marker_check import Decision, Marker, marker_finding
 from txnlib.core.findings.ended_by import EndedBy, Ending, ended_by
 from txnlib.core.findings.application import application_of, compiled
-from txnlib.core.findings.forecasts import FORECASTS, Forecast, ForecastSettings
+from txnlib.core.findings.forecasts import Forecast, ForecastSettings, forecasts
 
 __all__ = [
     "FindingRow",
@@ -19,7 +19,7 @@ __all__ = [
     "ended_by",
     "application_of",
     "compiled",
-    "FORECASTS",
     "Forecast",
     "ForecastSettings",
+    "forecasts",
 ]

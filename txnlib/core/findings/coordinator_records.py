@@ -95,7 +95,7 @@ def _begun_ms(each: LoggedId) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class NamedProducerId:
     """A row of `producer_id_owners`: a transactional id whose records name a producer id."""
 
     producer_id: int
@@ -110,7 +110,7 @@ class ClaimedProducerId:
     """A producer id, and the transactional ids whose records name it."""
 
     producer_id: int
-    claims: tuple[Claim, ...]
+    claims: tuple[NamedProducerId, ...]
 
 
 def of_owners(

@@ -2,7 +2,7 @@
 
 A client ends its own transaction with EndTxn. A coordinator aborts a transaction that timed out, or whose transactional id a new
 producer has initialised (InitProducerId, which `forceTerminateTransaction` and `fenceProducers` send, too). Kafka:
-`TransactionMetadata.prepareFenceProducerEpoch`, `prepareAbortOrCommit`; semantics.md 1.6.
+`TransactionMetadata.prepareFenceProducerEpoch`, `prepareAbortOrCommit`; docs/rules/transactions.md#epochs-of-ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class EndedBy(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-class Step(Enum):
+class EpochStep(Enum):
     """How the epoch changed from the transaction's last Ongoing record to its Prepare record."""
 
     #: Transactions v0 and v1: an EndTxn keeps the epoch.
@@ -56,28 +56,28 @@ class Age(Enum):
 _E: Final = EndedBy
 
 #: (step, age, a new producer follows at once) -> who aborted. Only clients commit.
-ABORTED_BY: Final[Mapping[tuple[Step, Age, bool], EndedBy]] = {
-    **{(Step.KEPT, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
-    **{(Step.NOTHING_ADDED, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
-    **{(step, Age.TIMED_OUT, follows): _E.TIMEOUT for step in list(Step)[1:4] for follows in (False, True)},
-    (Step.RAISED, Age.IN_TIME, False): _E.NEW_PRODUCER,
-    (Step.RAISED, Age.IN_TIME, True): _E.NEW_PRODUCER,
-    (Step.RAISED, Age.UNKNOWN, False): _E.COORDINATOR,
-    (Step.RAISED, Age.UNKNOWN, True): _E.NEW_PRODUCER,
-    (Step.RAISED_BY_V2, Age.IN_TIME, False): _E.CLIENT,
-    (Step.RAISED_BY_V2, Age.IN_TIME, True): _E.NEW_PRODUCER,
-    (Step.RAISED_BY_V2, Age.UNKNOWN, False): _E.UNKNOWN,
-    (Step.RAISED_BY_V2, Age.UNKNOWN, True): _E.NEW_PRODUCER,
-    (Step.RAISED_BY_SOMEBODY, Age.IN_TIME, False): _E.UNKNOWN,
-    (Step.RAISED_BY_SOMEBODY, Age.IN_TIME, True): _E.NEW_PRODUCER,
-    (Step.RAISED_BY_SOMEBODY, Age.UNKNOWN, False): _E.UNKNOWN,
-    (Step.RAISED_BY_SOMEBODY, Age.UNKNOWN, True): _E.NEW_PRODUCER,
-    (Step.UNKNOWN, Age.IN_TIME, False): _E.UNKNOWN,
-    (Step.UNKNOWN, Age.IN_TIME, True): _E.UNKNOWN,
-    (Step.UNKNOWN, Age.TIMED_OUT, False): _E.TIMEOUT,
-    (Step.UNKNOWN, Age.TIMED_OUT, True): _E.TIMEOUT,
-    (Step.UNKNOWN, Age.UNKNOWN, False): _E.UNKNOWN,
-    (Step.UNKNOWN, Age.UNKNOWN, True): _E.UNKNOWN,
+ABORTED_BY: Final[Mapping[tuple[EpochStep, Age, bool], EndedBy]] = {
+    **{(EpochStep.KEPT, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
+    **{(EpochStep.NOTHING_ADDED, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
+    **{(step, Age.TIMED_OUT, follows): _E.TIMEOUT for step in list(EpochStep)[1:4] for follows in (False, True)},
+    (EpochStep.RAISED, Age.IN_TIME, False): _E.NEW_PRODUCER,
+    (EpochStep.RAISED, Age.IN_TIME, True): _E.NEW_PRODUCER,
+    (EpochStep.RAISED, Age.UNKNOWN, False): _E.COORDINATOR,
+    (EpochStep.RAISED, Age.UNKNOWN, True): _E.NEW_PRODUCER,
+    (EpochStep.RAISED_BY_V2, Age.IN_TIME, False): _E.CLIENT,
+    (EpochStep.RAISED_BY_V2, Age.IN_TIME, True): _E.NEW_PRODUCER,
+    (EpochStep.RAISED_BY_V2, Age.UNKNOWN, False): _E.UNKNOWN,
+    (EpochStep.RAISED_BY_V2, Age.UNKNOWN, True): _E.NEW_PRODUCER,
+    (EpochStep.RAISED_BY_SOMEBODY, Age.IN_TIME, False): _E.UNKNOWN,
+    (EpochStep.RAISED_BY_SOMEBODY, Age.IN_TIME, True): _E.NEW_PRODUCER,
+    (EpochStep.RAISED_BY_SOMEBODY, Age.UNKNOWN, False): _E.UNKNOWN,
+    (EpochStep.RAISED_BY_SOMEBODY, Age.UNKNOWN, True): _E.NEW_PRODUCER,
+    (EpochStep.UNKNOWN, Age.IN_TIME, False): _E.UNKNOWN,
+    (EpochStep.UNKNOWN, Age.IN_TIME, True): _E.UNKNOWN,
+    (EpochStep.UNKNOWN, Age.TIMED_OUT, False): _E.TIMEOUT,
+    (EpochStep.UNKNOWN, Age.TIMED_OUT, True): _E.TIMEOUT,
+    (EpochStep.UNKNOWN, Age.UNKNOWN, False): _E.UNKNOWN,
+    (EpochStep.UNKNOWN, Age.UNKNOWN, True): _E.UNKNOWN,
 }
 
 
@@ -107,18 +107,18 @@ def ended_by(ending: Ending) -> EndedBy:
     return ABORTED_BY[_step(ending), _age(ending), ending.is_reinitialized]
 
 
-def _step(ending: Ending) -> Step:
+def _step(ending: Ending) -> EpochStep:
     if ending.is_without_ongoing:
-        return Step.NOTHING_ADDED
+        return EpochStep.NOTHING_ADDED
     if ending.ongoing_epoch is None or ending.prepared_epoch is None:
-        return Step.UNKNOWN
+        return EpochStep.UNKNOWN
     if ending.prepared_epoch == ending.ongoing_epoch:
-        return Step.KEPT
+        return EpochStep.KEPT
     if ending.client_version is None:
-        return Step.RAISED_BY_SOMEBODY
+        return EpochStep.RAISED_BY_SOMEBODY
     # Only Kafka 4.0.0 raises the epoch by two, and only if its coordinator aborts (KAFKA-19367).
     is_own_step = ending.client_version >= 2 and ending.prepared_epoch == ending.ongoing_epoch + 1
-    return Step.RAISED_BY_V2 if is_own_step else Step.RAISED
+    return EpochStep.RAISED_BY_V2 if is_own_step else EpochStep.RAISED
 
 
 def _age(ending: Ending) -> Age:

@@ -6,12 +6,13 @@ harm is real, and never an error: nothing is wrong yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from txnlib.core.display import counted, duration, instant, printable
-from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.finding_catalogue import Finding, Severity, Topic
+from txnlib.core.findings.found import FindingRow, found
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, LATE_TRANSACTION_BUFFER_MS
 
@@ -50,6 +51,8 @@ PRODUCER_BYTES: Final = 400
 STILL_RUNS: Final = 3
 #: From this on, a last stable offset that stands still is a WARNING: consumers are a day behind, whatever clients' clocks say.
 STILL_MS: Final = DAY_MS
+#: Names of the findings that are forecasts.
+NAMES: Final = tuple(finding.name for finding in Finding if finding.value.topic is Topic.FORECASTS)
 #: Verdicts that already say that a partition is blocked.
 CALLED: Final = frozenset({"HANGING", "STUCK", "LATE"})
 #: Verdicts on transactions that no coordinator will end: all that the producer id of an id in an expirable state can have open.
@@ -78,16 +81,40 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochUse:
-    """The epoch of a producer id, and an earlier one; None if none is known."""
+class IdRecord:
+    """The record of a transactional id that a forecast is about; None if it is about none."""
+
+    transactional_id: str | None = None
+    coordinator_partition: int | None = None
+    offset: int | None = None
+    producer_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochUse(IdRecord):
+    """The epoch of a producer id."""
 
     epoch: int
     is_two_phase_commit: bool | None = None
-    earlier_epoch: int | None = None
-    earlier_ms: int | None = None
 
 
-def epochs_run_out(use: EpochUse, settings: ForecastSettings) -> Forecast | None:
+@dataclass(frozen=True, slots=True)
+class UsedProducerId:
+    """The question for an earlier epoch of a producer id."""
+
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierEpoch:
+    """The oldest known epoch of a producer id, and when it had it."""
+
+    producer_id: int
+    epoch: int
+    ms: int
+
+
+def epochs_run_out(use: EpochUse, earlier: EarlierEpoch | None, settings: ForecastSettings) -> Forecast | None:
     """When a producer id has used all epochs, so that its transactional id gets another one.
 
     Kafka: `TransactionMetadata.isEpochExhausted`.
@@ -96,13 +123,13 @@ def epochs_run_out(use: EpochUse, settings: ForecastSettings) -> Forecast | None
         return None
     at = f"epoch {use.epoch:,} of {EXHAUSTED_EPOCH:,}"
     left = EXHAUSTED_EPOCH - use.epoch
-    used, period_ms = _since(use.epoch, settings.as_of_ms, use.earlier_epoch, use.earlier_ms)
+    used, period_ms = (0, 0) if earlier is None else (use.epoch - earlier.epoch, settings.as_of_ms - earlier.ms)
     is_routine = used > 0 and EXHAUSTED_EPOCH * period_ms // used <= ROUTINE_MS
     is_worth_a_look = bool(use.is_two_phase_commit) or not is_routine
     if left <= 0:
         severity = Severity.WARNING if is_worth_a_look else Severity.INFO
         return Forecast(severity, settings.as_of_ms, f"{at}: exhausted, so the next change gives it a new producer id")
-    if use.earlier_ms is None or period_ms <= 0:
+    if earlier is None or period_ms <= 0:
         return Forecast(Severity.INFO, None, f"{at}; no earlier epoch is known, so neither is the date of its exhaustion")
     if used <= 0:
         return None
@@ -113,16 +140,15 @@ def epochs_run_out(use: EpochUse, settings: ForecastSettings) -> Forecast | None
     return Forecast(
         Severity.WARNING if is_near and is_worth_a_look else Severity.INFO,
         settings.as_of_ms + ahead_ms,
-        f"{at}, {_a_day(used, period_ms)} epochs a day since {instant(use.earlier_ms)}: exhausted {_about(ahead_ms, settings)}",
+        f"{at}, {_a_day(used, period_ms)} epochs a day since {instant(earlier.ms)}: exhausted {_about(ahead_ms, settings)}",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldId:
+class HeldId(IdRecord):
     """A transactional id that may expire although its producer id has open transactions."""
 
     last_update_ms: int
-    producer_id: int
     #: Number of partitions with an open transaction, and one of them.
     partitions: int
     first: str
@@ -211,7 +237,7 @@ def _steady(producers: BrokerProducers, settings: ForecastSettings) -> tuple[int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OldClients:
+class OldClients(IdRecord):
     """Transactional ids of an application whose newest transaction is of version 0 or 1, although version 2 applies."""
 
     application: str
@@ -241,6 +267,8 @@ def client_is_behind(clients: OldClients, settings: ForecastSettings) -> Forecas
 class StillPartition:
     """A partition whose last stable offset was the same in several audits, and the transaction that blocks it, if known."""
 
+    topic: str | None = None
+    partition: int | None = None
     last_stable_offset: int
     lag_offsets: int
     #: Audits with that offset, including this one, and the instant of the first.
@@ -253,6 +281,11 @@ class StillPartition:
     start_ms: int | None = None
     timeout_ms: int | None = None
     last_timestamp_ms: int | None = None
+
+    @property
+    def offset(self) -> int:
+        """Where the forecast is shown."""
+        return self.last_stable_offset
 
 
 def stands_still(partition: StillPartition, settings: ForecastSettings) -> Forecast | None:
@@ -316,11 +349,29 @@ def _at(expected_ms: int, settings: ForecastSettings) -> str:
     return f"about {shown if expected_ms - settings.as_of_ms < 2 * DAY_MS else shown[:10]}"
 
 
-#: Finding -> its facts and its rule.
-FORECASTS: Final[Mapping[Finding, tuple[type[Any], Callable[[Any, ForecastSettings], Forecast | None]]]] = {
-    Finding.PRODUCER_EPOCHS_RUN_OUT: (EpochUse, epochs_run_out),
-    Finding.TRANSACTIONAL_ID_EXPIRES: (HeldId, id_expires),
-    Finding.PRODUCER_IDS_FILL_MEMORY: (BrokerProducers, producers_fill_memory),
-    Finding.CLIENT_BEHIND_TRANSACTION_VERSION: (OldClients, client_is_behind),
-    Finding.LAST_STABLE_OFFSET_STANDS_STILL: (StillPartition, stands_still),
-}
+def forecasts(
+    used_epochs: Sequence[EpochUse],
+    earlier_epochs: Callable[[Sequence[UsedProducerId]], Sequence[EarlierEpoch]],
+    held_ids: Sequence[HeldId],
+    kept_producers: Sequence[BrokerProducers],
+    old_clients: Sequence[OldClients],
+    still_partitions: Sequence[StillPartition],
+    *,
+    settings: ForecastSettings,
+) -> Iterator[FindingRow]:
+    """The rows of `findings` that say what will go wrong next."""
+    asked = [UsedProducerId(use.producer_id) for use in used_epochs if use.producer_id is not None]
+    earlier: dict[int | None, EarlierEpoch] = {each.producer_id: each for each in earlier_epochs(asked)}
+    epochs = [(use, epochs_run_out(use, earlier.get(use.producer_id), settings)) for use in used_epochs]
+    made: Mapping[Finding, Sequence[tuple[object, Forecast | None]]] = {
+        Finding.PRODUCER_EPOCHS_RUN_OUT: epochs,
+        Finding.TRANSACTIONAL_ID_EXPIRES: [(held, id_expires(held, settings)) for held in held_ids],
+        Finding.PRODUCER_IDS_FILL_MEMORY: [(kept, producers_fill_memory(kept, settings)) for kept in kept_producers],
+        Finding.CLIENT_BEHIND_TRANSACTION_VERSION: [(old, client_is_behind(old, settings)) for old in old_clients],
+        Finding.LAST_STABLE_OFFSET_STANDS_STILL: [(still, stands_still(still, settings)) for still in still_partitions],
+    }
+    for finding, of_finding in made.items():
+        for at, forecast in of_finding:
+            if forecast is not None:
+                severity, expected_ms = forecast.severity, forecast.expected_ms
+                yield found(finding, forecast.arithmetic, at, severity=severity, expected_ms=expected_ms)

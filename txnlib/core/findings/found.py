@@ -26,6 +26,8 @@ class FindingRow:
     transactional_id: str | None
     message: str
     evidence: str
+    #: When a forecast comes true.
+    expected_ms: int | None = None
 
 
 _PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id")
@@ -34,11 +36,12 @@ _PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_i
 def found(finding: Finding, evidence: str, at: object = None, *, severity: Severity | None = None, **place: Any) -> FindingRow:
     """The row of a finding. Its place is that of a row, `at`; `place`: columns that differ.
 
-    A row with a `coordinator_partition` and no topic is of a coordinator's log. `severity`: only where a rule's findings differ.
+    A row with a `coordinator_partition`, and no topic, is of a coordinator's log. `severity`: only where a rule's findings differ.
     """
     where = {name: getattr(at, name, None) for name in _PLACE}
-    if where["topic"] is None and hasattr(at, "coordinator_partition"):
-        where |= {"topic": TRANSACTION_STATE_TOPIC, "partition": at.coordinator_partition}
+    coordinator = getattr(at, "coordinator_partition", None)
+    if where["topic"] is None and coordinator is not None:
+        where |= {"topic": TRANSACTION_STATE_TOPIC, "partition": coordinator}
     rule = finding.value
     named = (rule.severity if severity is None else severity).name
     return FindingRow(name=finding.name, severity=named, message=rule.meaning, evidence=evidence, **(where | place))

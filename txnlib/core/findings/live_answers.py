@@ -67,7 +67,7 @@ class AnsweredCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LiveAnswer:
     """What the leader of a partition with a sound copy answered."""
 
     high_watermark: int | None
@@ -83,7 +83,7 @@ class Answer:
         return [live for live in each if _is_below(live.current_transaction_start_offset, self.end_offset)]
 
 
-def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[AnsweredCopy]) -> dict[Place, Answer]:
+def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[AnsweredCopy]) -> dict[Place, LiveAnswer]:
     """The answer about each partition that has a sound copy. Kafka: `ProducerStateManager.activeProducers`."""
     sound = {(copy.topic, copy.partition): copy for copy in coverage if copy.is_sound} if live_producers else {}
     marks: dict[Place, int] = {}
@@ -91,18 +91,18 @@ def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[Answer
         if live.high_watermark is not None:
             place = live.topic, live.partition
             marks[place] = max(marks.get(place, live.high_watermark), live.high_watermark)
-    answers: dict[Place, Answer] = {}
+    answers: dict[Place, LiveAnswer] = {}
     for live in live_producers:
         place = live.topic, live.partition
         if (copy := sound.get(place)) is not None:
-            answer = answers.setdefault(place, Answer(marks.get(place), copy.first_offset, copy.end_offset))
+            answer = answers.setdefault(place, LiveAnswer(marks.get(place), copy.first_offset, copy.end_offset))
             if live.producer_id is not None:
                 answer.producers[live.producer_id].append(live)
     return answers
 
 
 def of_open_transaction(
-    answer: Answer, at: object, producer_id: int, *, start: int, epoch: int | None, last_offset: int | None
+    answer: LiveAnswer, at: object, producer_id: int, *, start: int, epoch: int | None, last_offset: int | None
 ) -> Iterator[FindingRow]:
     """The finding about an open transaction that was in the log when the leader was asked, and that it describes differently.
 
@@ -135,7 +135,7 @@ class ToldSpan:
     marker_offset: int | None
 
 
-def lost_transactions(answers: Mapping[Place, Answer], spans: Sequence[ToldSpan]) -> Iterator[FindingRow]:
+def lost_transactions(answers: Mapping[Place, LiveAnswer], spans: Sequence[ToldSpan]) -> Iterator[FindingRow]:
     """Transactions that were open for the leader, and that the log does not have, or had ended by then."""
     spans_of: dict[tuple[Place, int], list[ToldSpan]] = defaultdict(list)
     for span in spans:
@@ -150,7 +150,7 @@ def lost_transactions(answers: Mapping[Place, Answer], spans: Sequence[ToldSpan]
                 yield found(Finding.LIVE_PRODUCER_DISAGREES, says, live, offset=start)
 
 
-def _has(span: ToldSpan, start: int, answer: Answer) -> bool:
+def _has(span: ToldSpan, start: int, answer: LiveAnswer) -> bool:
     """Whether a span is the transaction that was open for the leader."""
     begins = span.first_offset == start
     if span.marker_offset is None:

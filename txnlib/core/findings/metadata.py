@@ -78,13 +78,13 @@ def _or_null(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerIdBlock:
+class NewestIdBlock:
     """A row of `producer_id_blocks`."""
 
     last_producer_id: int
 
 
-def highest_producer_id(producer_id_blocks: Sequence[ProducerIdBlock], whole_metadata_ms: int | None) -> int | None:
+def highest_producer_id(producer_id_blocks: Sequence[NewestIdBlock], whole_metadata_ms: int | None) -> int | None:
     """The highest producer id that the cluster handed out up to the end of its metadata log; None if that is not known."""
     return None if whole_metadata_ms is None else max((each.last_producer_id for each in producer_id_blocks), default=-1)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.found import FindingRow, as_json, found, is_unshown, unshown
-from txnlib.core.findings.live_answers import Answer, of_open_transaction
+from txnlib.core.findings.live_answers import LiveAnswer, of_open_transaction
 from txnlib.core.findings.metadata import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
@@ -96,7 +96,7 @@ class ProducerChecks:
     whole_metadata_ms: int | None = None
     #: As `core.findings.metadata.highest_producer_id` gives it.
     highest: int | None = None
-    answers: Mapping[tuple[str, int], Answer] = field(default_factory=dict)
+    answers: Mapping[tuple[str, int], LiveAnswer] = field(default_factory=dict)
 
 
 def of_producers(producers: Iterable[OddProducer], checks: ProducerChecks) -> Iterator[FindingRow]:

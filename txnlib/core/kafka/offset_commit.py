@@ -102,7 +102,7 @@ def _read_compact_metadata(value: bytes, position: int) -> tuple[bytes, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
+class _ValueLayout:
     """The layout of a version."""
 
     has_leader_epoch: bool = False
@@ -111,10 +111,10 @@ class _Layout:
     read_metadata: Callable[[bytes, int], tuple[bytes, int]] = _read_metadata
 
 
-_LAYOUTS: Final[Mapping[int, _Layout]] = {
-    0: _Layout(),
-    1: _Layout(has_expire_timestamp=True),
-    2: _Layout(),
-    3: _Layout(has_leader_epoch=True),
-    4: _Layout(has_leader_epoch=True, has_tags=True, read_metadata=_read_compact_metadata),
+_LAYOUTS: Final[Mapping[int, _ValueLayout]] = {
+    0: _ValueLayout(),
+    1: _ValueLayout(has_expire_timestamp=True),
+    2: _ValueLayout(),
+    3: _ValueLayout(has_leader_epoch=True),
+    4: _ValueLayout(has_leader_epoch=True, has_tags=True, read_metadata=_read_compact_metadata),
 }

@@ -15,7 +15,7 @@ from txnlib.core.verdicts.abort_plan import (
     OF_WHOLE_TRANSACTION,
     OpenTransaction,
     Plan,
-    Step,
+    PlanCommand,
     WholeTransaction,
     needs_somebody,
     plan,
@@ -38,10 +38,10 @@ class PlannedStep:
     verdict: str
     reason: str
     do_not_abort_because: str | None
-    before: tuple[Step, ...]
+    before: tuple[PlanCommand, ...]
     command: str | None
     command_for_old_brokers: str | None
-    after: tuple[Step, ...]
+    after: tuple[PlanCommand, ...]
     effect: str | None
     notes: tuple[str, ...]
     is_holder: bool
@@ -51,7 +51,7 @@ class PlannedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _PlanCandidate:
     """An open transaction that somebody must end, and its plan."""
 
     of: OpenTransaction
@@ -106,11 +106,11 @@ def abort_plan(
         if needs_somebody(each.verdict, each.reason, _open_ms(each, as_of_ms), transaction_max_timeout_ms)
     ]
     wholes = _newest_of_places(whole_transactions([IdKey(name) for name in _ids_of(needy)]))
-    steps: dict[tuple[object, ...], list[_Candidate]] = defaultdict(list)
+    steps: dict[tuple[object, ...], list[_PlanCandidate]] = defaultdict(list)
     for each in needy:
         planned = plan(each, kafka_version, wholes.get((each.transactional_id, each.topic, each.partition, each.producer_id)))
         if planned is not None:
-            candidate = _Candidate(each, planned, each.start_offset == lowest[each.topic, each.partition])
+            candidate = _PlanCandidate(each, planned, each.start_offset == lowest[each.topic, each.partition])
             steps[candidate.step].append(candidate)
     firsts = [(min(members, key=lambda each: each.within_step), members) for members in steps.values()]
     for number, (first, members) in enumerate(sorted(firsts, key=lambda step: step[0].within_plan), 1):
@@ -132,7 +132,7 @@ def _newest_of_places(wholes: Sequence[WholeTransaction]) -> dict[tuple[str | No
     return {(whole.transactional_id, at.topic, at.partition, at.producer_id): whole for whole in ordered for at in whole.held}
 
 
-def _row(first: _Candidate, members: Sequence[_Candidate], number: int, as_of_ms: int) -> PlannedStep:
+def _row(first: _PlanCandidate, members: Sequence[_PlanCandidate], number: int, as_of_ms: int) -> PlannedStep:
     of, planned = first.of, first.plan
     return PlannedStep(
         as_of_ms=as_of_ms,

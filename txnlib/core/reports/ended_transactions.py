@@ -126,7 +126,7 @@ class ProducerId:
 
 
 @dataclass(frozen=True, slots=True)
-class OddMarker:
+class ManualMarker:
     """A row of `findings` about a marker."""
 
     name: str
@@ -202,7 +202,7 @@ def ended_transactions(
     open_then: Sequence[EarlierTransaction],
     ended_then: Sequence[WarnedTransaction],
     coverage: Sequence[LogRange],
-    odd_markers: Sequence[OddMarker],
+    odd_markers: Sequence[ManualMarker],
     open_transactions: Callable[[Sequence[ProducerKey]], Sequence[OpenedTransaction]],
     first_markers: Callable[[Sequence[OpenedTransaction]], Sequence[FirstMarker]],
     decided_markers: Callable[[Sequence[MarkerKey]], Sequence[MarkerKey]],

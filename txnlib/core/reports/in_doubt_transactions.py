@@ -45,7 +45,7 @@ class RecordKey:
 
 
 @dataclass(frozen=True, slots=True)
-class LastRecord:
+class LastRecordCopy:
     """Answered: a copy of that record. Text of some tools omits tagged fields."""
 
     transactional_id: str
@@ -106,7 +106,7 @@ class SeenInDoubt:
 
 def in_doubt_transactions(
     transactions: Sequence[UndecidedTransaction],
-    last_records: Callable[[Sequence[RecordKey]], Sequence[LastRecord]],
+    last_records: Callable[[Sequence[RecordKey]], Sequence[LastRecordCopy]],
     held_data: Callable[[Sequence[TransactionKey]], Sequence[HeldData]],
     seen_earlier: Callable[[Sequence[IdKey]], Sequence[SeenInDoubt]],
     *,
@@ -116,7 +116,7 @@ def in_doubt_transactions(
 ) -> Iterator[TransactionInDoubt]:
     """A row for each undecided two-phase commit."""
     patterns = compiled(application_patterns)
-    records: dict[tuple[str, int], list[LastRecord]] = defaultdict(list)
+    records: dict[tuple[str, int], list[LastRecordCopy]] = defaultdict(list)
     for record in last_records(
         [RecordKey(each.transactional_id, each.coordinator_partition, each.last_record_offset) for each in transactions]
     ):

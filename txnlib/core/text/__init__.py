@@ -6,8 +6,8 @@ from txnlib.core.text.dump_reader import DumpReader
 from txnlib.core.text.dump_events import FileStart, FileEnd, DumpedTransactionLogRecord, Dumped, Unreadable
 from txnlib.core.text.dump_lines import DumpedFile, DumpedBatch, DumpedSnapshotEntry, read_file_line, read_batch_line
 from txnlib.core.text.record_lines import read_record_line, read_marker
-from txnlib.core.text.batch_chain import Chain, ChainedBatches
-from txnlib.core.text.tool_messages import UnreadableReason, Tail
+from txnlib.core.text.batch_chain import BatchChain, ChainedBatches
+from txnlib.core.text.tool_messages import UnreadableReason, DumpTail
 from txnlib.core.text.console_reader import read_console_text, find_console_record
 from txnlib.core.text.console_events import ConsoleRecord, ConsoleEnd
 from txnlib.core.text.long_line import LONGEST_LINE, LongLine
@@ -26,10 +26,10 @@ __all__ = [
     "read_batch_line",
     "read_record_line",
     "read_marker",
-    "Chain",
+    "BatchChain",
     "ChainedBatches",
     "UnreadableReason",
-    "Tail",
+    "DumpTail",
     "read_console_text",
     "find_console_record",
     "ConsoleRecord",

@@ -1,7 +1,7 @@
 """Chain of batch positions in a dumped file. After a break, reading resumes where a chain of lines is proven.
 
 A genuine batch line has the position at which the previous batch ends, and a higher offset. A genuine record line belongs to the
-batch line above it (formats.md 1.10).
+batch line above it (docs/rules/formats.md#free-text-in-a-dump).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Lines:
             self.give_back(seen)
 
 
-class _Candidate(NamedTuple):
+class _BatchCandidate(NamedTuple):
     """A line that looks like a batch: its position in the text, and the number of `Dumping` lines since the first candidate."""
 
     position: int
@@ -92,18 +92,14 @@ class _Link(NamedTuple):
 
 
 class ChainedBatches(NamedTuple):
-    """Valid batches that continue a chain, with all their records if records are printed.
-
-    `last`: the last batch, as its batch line shows it. `record_offset`: the offset of the last record, if records are printed.
-    """
+    """Valid batches that continue a chain. `last`: the last batch, as its batch line shows it."""
 
     last: DumpedBatch
     has_records: bool
     has_untyped_markers: bool
-    record_offset: int | None
 
 
-class Chain:
+class BatchChain:
     """The state of reading the dump of one file."""
 
     def __init__(self, file: DumpedFile, topic: str | None = None) -> None:
@@ -130,7 +126,7 @@ class Chain:
         #: Positions and offsets of the most recent batches.
         self._recent: tuple[tuple[int, int], ...] = ()
         #: The chain in whose open text this file begins, if it does: the file may be a payload of that chain.
-        self.doubted: Chain | None = None
+        self.doubted: BatchChain | None = None
         #: Whether record lines are printed with metadata, or without (`--skip-record-metadata`).
         self.is_deep = self.is_bare = False
         #: Later batch lines were taken for payload, and no genuine one has followed since.
@@ -181,11 +177,11 @@ class Chain:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the current batch is complete and nothing is in doubt, so that the next batches may be read as a block."""
+        """Whether no record lines are printed and nothing is in doubt, so that the next batches may be read as a block."""
         batch = self.batch
         if self.kind != "log" or batch is None or not batch.is_valid or self.is_bare or self.has_doubt or self.is_torn:
             return False
-        return self.records >= batch.records_count if self.is_deep else not self.has_text
+        return not self.is_deep and not self.has_text
 
     def append_all(self, batches: ChainedBatches) -> None:
         """Continues the chain after batches that continue it."""
@@ -194,8 +190,6 @@ class Chain:
         self.append(last)
         self.has_records |= batches.has_records
         self.has_untyped_markers |= batches.has_untyped_markers
-        if batches.record_offset is not None:
-            self.records, self.record_offset = last.records_count, batches.record_offset
 
     def open_text(self, text: OpenText | None = None) -> None:
         """Notes that free text of unknown extent follows this line."""
@@ -255,7 +249,7 @@ class Chain:
 
     def _is_whole(self, batch: DumpedBatch, lines: Lines) -> bool:
         """Whether the numbers in a later batch line are complete, as far as the next batch or record line shows."""
-        after = Chain(DumpedFile())
+        after = BatchChain(DumpedFile())
         after.append(batch)
         with closing(lines.ahead()) as ahead:
             for _position, line in ahead:
@@ -275,8 +269,8 @@ class Chain:
         contents were measured so far, no payload is open. Then a gap can only be damage, and a record line after the batch line is
         sufficient proof.
         """
-        candidates, has_own_record, files = [_Candidate(position, batch, 0)], False, 0
-        after = Chain(DumpedFile())
+        candidates, has_own_record, files = [_BatchCandidate(position, batch, 0)], False, 0
+        after = BatchChain(DumpedFile())
         after.append(batch)
         with closing(lines.ahead()) as ahead:
             for other_position, line in ahead:
@@ -285,7 +279,7 @@ class Chain:
                 elif line.startswith(b"Dumping "):
                     files += 1
                 elif _looks_like_batch(line) and (other := read_batch_line(line)):
-                    candidates.append(_Candidate(other_position, other, files))
+                    candidates.append(_BatchCandidate(other_position, other, files))
                     if len(candidates) == _BATCHES_TOGETHER:
                         break
         straight = _straight(candidates)
@@ -392,7 +386,7 @@ class Chain:
         return self.is_deep or not self.has_untyped_markers
 
 
-def _straight(candidates: list[_Candidate]) -> list[int]:
+def _straight(candidates: list[_BatchCandidate]) -> list[int]:
     """For each line, the length of the unbroken run that starts with it: each batch starts where the one before it ends."""
     lengths = [1] * len(candidates)
     for index in range(len(candidates) - 2, -1, -1):
@@ -402,7 +396,7 @@ def _straight(candidates: list[_Candidate]) -> list[int]:
     return lengths
 
 
-def _links(candidates: list[_Candidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:
+def _links(candidates: list[_BatchCandidate], roots: list[_Link], gain_of_first: float) -> list[_Link]:
     """For each line the best chain that ends with it. `gain_of_first` lowers the first line's penalty for a gap.
 
     After a `Dumping` line, whether genuine or in a payload, a chain continues only with the very next offset: the next file of a

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.text.dump_events import Unreadable, sample_of
-from txnlib.core.text.tool_messages import Tail, UnreadableReason
+from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
 
 
 class ConsoleRecord(NamedTuple):
@@ -30,7 +30,7 @@ class ConsoleEnd(NamedTuple):
     """The end of the text. CORRUPT: the consumer ended with an exception; TORN: the text ends inside a record."""
 
     position: int
-    tail: Tail
+    tail: DumpTail
 
 
 Printed = ConsoleRecord | Chatter | Unreadable | ConsoleEnd
@@ -111,8 +111,8 @@ class ConsoleOutput:
     def finish(self) -> None:
         """Adds all remaining events, and the end of the text."""
         self._settle()
-        tail = Tail.TORN if self.is_torn else Tail.CLEAN
-        self.values.append(ConsoleEnd(self.end, Tail.CORRUPT if self.is_ended_early else tail))
+        tail = DumpTail.TORN if self.is_torn else DumpTail.CLEAN
+        self.values.append(ConsoleEnd(self.end, DumpTail.CORRUPT if self.is_ended_early else tail))
 
     def _settle(self) -> None:
         if self._last is not None:

@@ -6,7 +6,7 @@ Rule 1: One line is read as one record. Lines that together read as a record of 
 of them reads as (docs/decisions/0014).
 Rule 2: A tombstone prints its id only once. After text that is no complete record, it may be the end of an id with line feeds, and
 is ambiguous.
-Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionMetadata.toString`; formats.md 2.3.
+Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionMetadata.toString`; docs/rules/formats.md#console-text.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_text_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Print
     The text may come in chunks of any size. Memory is bounded by two copies of the longest id, a line, and all ids with line feeds.
     Never raises.
     """
-    reader = _Reader(position)
+    reader = _LineReader(position)
     for line, is_piece in _lines(chunks):
         reader.add(line, is_piece)
         yield from reader.out.values
@@ -168,7 +168,7 @@ def _decode(raw_id: bytes) -> str | None:
         return None
 
 
-class _Reader:
+class _LineReader:
     """Reads a line once all text is known that a record beginning with this line may have. Until then, the line is kept."""
 
     def __init__(self, position: int) -> None:

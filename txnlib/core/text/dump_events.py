@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 from txnlib.core.kafka.metadata_records import MetadataRecord
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.core.text.batch_chain import Chain
+from txnlib.core.text.batch_chain import BatchChain
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, DumpedSnapshotEntry
-from txnlib.core.text.tool_messages import Tail, UnreadableReason
+from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
 
 
 class Unreadable(NamedTuple):
@@ -55,7 +55,7 @@ class FileEnd(NamedTuple):
     """The end of a dumped file. `is_decoded`: all of its marker types and coordinator records were printed."""
 
     position: int
-    tail: Tail
+    tail: DumpTail
     is_decoded: bool
 
 
@@ -124,7 +124,7 @@ class Output:
         self.ranges.append(Unreadable(position, 0, reason, sample_of(text)))
         self._before = self.read, self.payload
 
-    def settle(self, chain: Chain | None) -> None:
+    def settle(self, chain: BatchChain | None) -> None:
         """Releases the waiting events."""
         if self.pending is not None:
             batch, self.pending = self.pending, None
@@ -136,7 +136,7 @@ class Output:
             self.values += self.ranges
             self.ranges.clear()
 
-    def end_file(self, chain: Chain | None, position: int, *, is_last: bool = False) -> None:
+    def end_file(self, chain: BatchChain | None, position: int, *, is_last: bool = False) -> None:
         """Releases all remaining events of a file and its end. `chain` None: text outside any file.
 
         `is_last`: no `Dumping` line follows, which the tool prints only after it has read the file before.
@@ -148,9 +148,9 @@ class Output:
         if chain is None:
             return
         is_empty = chain.kind == "log" and chain.batch is None
-        tail = Tail.EMPTY_OR_CUT if is_last and is_empty else Tail.CLEAN
+        tail = DumpTail.EMPTY_OR_CUT if is_last and is_empty else DumpTail.CLEAN
         if chain.is_torn or chain.lacks_records:
-            tail = Tail.TORN
+            tail = DumpTail.TORN
         if is_corrupt or chain.is_ended_early:
-            tail = Tail.CORRUPT
+            tail = DumpTail.CORRUPT
         self.values.append(FileEnd(position, tail, chain.is_decoded))

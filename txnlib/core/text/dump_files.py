@@ -12,11 +12,11 @@ from operator import ne
 from typing import Final
 
 from txnlib.core.text import dump_events as events
-from txnlib.core.text.batch_chain import BATCHES_AHEAD, Chain, Line, Lines
+from txnlib.core.text.batch_chain import BATCHES_AHEAD, BatchChain, Line, Lines
 from txnlib.core.text.dump_events import FileEnd, FileStart, Output, Unreadable, sample_of
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, read_file_line
 from txnlib.core.text.free_text import FileLine
-from txnlib.core.text.tool_messages import Tail, UnreadableReason
+from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
 
 #: Maximum number of different `Dumping` lines in payloads to report per file.
 _NOTED_IN_A_FILE: Final = 16
@@ -32,9 +32,9 @@ class FileReader:
         """
         self.lines, self.topic, self.looks_ahead = Lines(lines), topic, looks_ahead
         self.out = Output()
-        self.chain: Chain | None = None
+        self.chain: BatchChain | None = None
         #: The chain of the file before.
-        self.before: Chain | None = None
+        self.before: BatchChain | None = None
         #: The end of the last `Dumping` line, and the log directories of files that are not in doubt.
         self.file_line_end = -1
         self.log_directories: set[str] = set()
@@ -83,7 +83,7 @@ class FileReader:
             self.read_other(position, line)
         return True
 
-    def read_file_in_doubt(self, position: int, line: bytes, file: DumpedFile | None, doubted: Chain) -> bool:
+    def read_file_in_doubt(self, position: int, line: bytes, file: DumpedFile | None, doubted: BatchChain) -> bool:
         """Trusts a `Dumping` line after one in doubt if the open text has ended by its size, or if a sound file begins there."""
         if file is None:
             self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
@@ -98,7 +98,7 @@ class FileReader:
             self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
         return True
 
-    def judge_file(self, position: int, line: bytes, file: DumpedFile, before: Chain) -> FileLine:
+    def judge_file(self, position: int, line: bytes, file: DumpedFile, before: BatchChain) -> FileLine:
         """Whether a `Dumping` line after another file is genuine. Where its text may be open, its chain counts first."""
         is_ended = before.is_whole(is_cut=bool(self.out.ranges)) or self.looks_ahead
         if not before.may_be_in_text and is_ended:
@@ -127,7 +127,7 @@ class FileReader:
             while reader.read_line():
                 for event in reader.take_events():
                     if type(event) is FileEnd:
-                        return event.tail is Tail.CLEAN
+                        return event.tail is DumpTail.CLEAN
                     if type(event) is Unreadable and event.length:
                         return False
                     batches += type(event) is DumpedBatch
@@ -138,14 +138,14 @@ class FileReader:
             reader.end_text(None)
         return not any(type(event) is Unreadable for event in reader.take_events())
 
-    def doubt_file(self, position: int, line: bytes, file: DumpedFile, chain: Chain) -> None:
+    def doubt_file(self, position: int, line: bytes, file: DumpedFile, chain: BatchChain) -> None:
         """Starts a file that may be part of a payload: its batches are not yielded, and the file before it may continue."""
         self.out.note(position, UnreadableReason.DUMPING_LINE_IN_DOUBT, line)
         chain.add_text(line)
         self.start_file(position, file).doubted = chain
         self.out.unreadable(position, line, UnreadableReason.DUMPING_LINE_IN_DOUBT)
 
-    def note_payload(self, file_lines: list[Line], chain: Chain) -> None:
+    def note_payload(self, file_lines: list[Line], chain: BatchChain) -> None:
         for position, line in file_lines:
             if line not in chain.noted and len(chain.noted) < _NOTED_IN_A_FILE and read_file_line(line) is not None:
                 chain.noted |= {line}
@@ -185,14 +185,14 @@ class FileReader:
         """Whether a batch line after a gap continues the file before: the `Dumping` line between them may be of its payload."""
         return self.before is not None and self.before.has_text and self.before.continues(batch)
 
-    def start_file(self, position: int, file: DumpedFile) -> Chain:
+    def start_file(self, position: int, file: DumpedFile) -> BatchChain:
         self.out.end_file(self.chain, position)
-        self.before, self.chain = self.chain, Chain(file, self.topic)
+        self.before, self.chain = self.chain, BatchChain(file, self.topic)
         self.out.values.append(FileStart(position, file))
         return self.chain
 
 
-def _goes_on(chain: Chain, file: DumpedFile) -> bool:
+def _goes_on(chain: BatchChain, file: DumpedFile) -> bool:
     """Whether a file continues a log at its very end, but in a folder whose path differs in one letter.
 
     A wrong letter in a `Dumping` line moves a segment to another partition. The tool prints a partition's segments one after

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.core.text.batch_chain import Chain, ChainedBatches, offset_of
+from txnlib.core.text.batch_chain import BatchChain, ChainedBatches, offset_of
 from txnlib.core.text.coordinator_text import DECODED, UNDECODED
 from txnlib.core.text.dump_events import DumpedMetadataRecord, DumpedTransactionLogRecord
 from txnlib.core.text.dump_files import FileReader
@@ -28,7 +28,6 @@ from txnlib.core.text.metadata_text import METADATA_PAYLOADS, read_metadata_text
 from txnlib.core.text.record_lines import (
     KEY,
     RecordLine,
-    batch_of,
     contents_of,
     contents_size,
     may_have_contents,
@@ -66,7 +65,7 @@ class DumpReader(FileReader):
         return line is not None
 
     def skip_batches(self, batches: ChainedBatches, size: int) -> None:
-        """Continues after batches that the caller has read, `size` bytes of text. `Chain.is_plain` says whether it may."""
+        """Continues after batches that the caller has read, `size` bytes of text. `BatchChain.is_plain` says whether it may."""
         assert self.chain is not None
         self.out.settle(self.chain)
         self.chain.append_all(batches)
@@ -98,7 +97,7 @@ class DumpReader(FileReader):
             self.chain.doubted.add_text(line)
             return
         if line.startswith((b"baseOffset: ", b"offset: ")):
-            is_genuine = self.read_batch(position, line) or self.read_lone_record(position, line)
+            is_genuine = self.read_batch(position, line)
         elif line.startswith(b"| offset: "):
             is_genuine = self.read_record(position, line)
         elif line.startswith(_BARE_RECORDS):
@@ -114,7 +113,7 @@ class DumpReader(FileReader):
         else:
             self.read_other(position, line)
 
-    def skip_long_line(self, position: int, line: LongLine, chain: Chain | None) -> None:
+    def skip_long_line(self, position: int, line: LongLine, chain: BatchChain | None) -> None:
         """Reports a line that is too long. If it may be part of contents, the next lines may be, too."""
         self.out.unreadable(position, line.head, UnreadableReason.LINE_TOO_LONG, line.size)
         if chain is None:
@@ -192,35 +191,7 @@ class DumpReader(FileReader):
             self.out.settle(chain)
         return True
 
-    def read_lone_record(self, position: int, line: bytes) -> bool:
-        """A record line before 2.2, which also serves as batch line: records at the same position are one batch."""
-        record = read_record_line(line) if line.startswith(b"offset: ") else None
-        batch = batch_of(record) if record else None
-        if record is None or batch is None:
-            return False
-        chain = self.chain or self.start_file(position, DumpedFile())
-        if batch.position < chain.next_position or batch.base_offset <= chain.last_offset:
-            return False
-        before = self.out.pending
-        if before is not None and before.position == batch.position:
-            self.out.pending = before._replace(
-                last_offset=batch.last_offset,
-                records_count=before.records_count + 1,
-                last_sequence=batch.last_sequence,
-                max_timestamp=max(before.max_timestamp, batch.max_timestamp),
-            )
-        else:
-            if before is not None:
-                self.out.pending = before._replace(size=min(batch.position - before.position, _LARGEST_BATCH))
-            self.out.settle(chain)
-            self.out.pending = batch
-        chain.next_position, chain.last_offset = batch.position, batch.last_offset
-        chain.is_deep, chain.has_records = True, True
-        chain.close_text()
-        chain.is_torn = not line.endswith(b"\n")
-        return self.read_text(position, record, chain, batch)
-
-    def read_text(self, position: int, record: RecordLine, chain: Chain, batch: DumpedBatch) -> bool:
+    def read_text(self, position: int, record: RecordLine, chain: BatchChain, batch: DumpedBatch) -> bool:
         """Reads the text after a record's metadata: a marker, a coordinator record, or contents to skip."""
         text_open: OpenText | None = None
         for contents in contents_of(record):
@@ -255,7 +226,7 @@ class DumpReader(FileReader):
         chain.open_text(text_open or self.text_after(record, chain))
         return True
 
-    def text_after(self, record: RecordLine, chain: Chain) -> OpenText:
+    def text_after(self, record: RecordLine, chain: BatchChain) -> OpenText:
         """The text after a record line without contents to measure. Header keys are free text, too, without a printed size."""
         if chain.expects_decoded:
             self.out.unreadable(self.out.end - len(record.text), record.text, UnreadableReason.UNDECODABLE_RECORD)
@@ -336,7 +307,7 @@ class DumpReader(FileReader):
 
     def read_other(self, position: int, line: bytes) -> None:
         """Reads a line that is not genuine: a message of the tool, payload, or damage."""
-        chain = self.chain or Chain(DumpedFile())
+        chain = self.chain or BatchChain(DumpedFile())
         remark = remark_of(line)
         chain.is_torn |= remark is Remark.TORN
         chain.is_ended_early |= remark is Remark.ENDED_EARLY or b'Exception in thread "' in line
@@ -364,7 +335,7 @@ class DumpReader(FileReader):
             # The next lines may be the rest of a payload whose beginning is lost.
             chain.open_text(OpenText(self.out.end, is_damage=True))
 
-    def read_open_text(self, position: int, line: bytes, chain: Chain) -> None:
+    def read_open_text(self, position: int, line: bytes, chain: BatchChain) -> None:
         if chain.open is not None and chain.open.is_damage:
             self.out.unreadable(position, line, UnreadableReason.BROKEN_LINE)
             return

@@ -1,16 +1,16 @@
 """Record lines of `kafka-dump-log.sh`, and the free text after them.
 
 Keys, payloads and header keys are printed unescaped, line feeds included. Their sizes are printed, too. So contents can be
-measured, unless the console has replaced characters or a decoder has printed other text (formats.md 1.10).
+measured, unless the console has replaced characters or a decoder has printed other text.
+Source: docs/rules/formats.md#free-text-in-a-dump.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from txnlib.core.kafka.record_batch import CompressionType, ControlType
+from txnlib.core.kafka.record_batch import ControlType
 from txnlib.core.text.batch_chain import Line, Lines
 from txnlib.core.text.coordinator_text import (
     ID_LABELS,
@@ -18,15 +18,12 @@ from txnlib.core.text.coordinator_text import (
     read_transaction_log_text,
     shortest_text,
 )
-from txnlib.core.text.dump_lines import BOOLEANS, CODECS, LONGEST_METADATA, NOT_PRINTED, TIMESTAMP_TYPES, DumpedBatch, is_believable
+from txnlib.core.text.dump_lines import LONGEST_METADATA, NOT_PRINTED, TIMESTAMP_TYPES
 from txnlib.core.text.long_line import LONGEST_LINE, LongLine
 
 
 class RecordLine(NamedTuple):
-    """The metadata of a record line, and its free text with the line end: header keys, then contents.
-
-    `fields` contains all fields by lower-case label: before 2.2, a deep dump has no batch lines.
-    """
+    """The metadata of a record line, and its free text with the line end: header keys, then contents."""
 
     offset: int
     timestamp: int
@@ -35,7 +32,6 @@ class RecordLine(NamedTuple):
     value_size: int
     has_header_keys: bool
     text: bytes
-    fields: Mapping[bytes, bytes]
 
 
 KEY: Final = b" key: "
@@ -73,7 +69,7 @@ _TIMESTAMPS: Final = range(-(1 << 63), 1 << 63)
 
 
 def read_record_line(line: bytes) -> RecordLine | None:
-    """The record in a line `| offset: …`, or `offset: … keysize: …` before 2.2; None for any other line."""
+    """The record in a line `| offset: …`; None for any other line."""
     head, header_keys, text = line.partition(b" headerKeys: [")
     if not header_keys:
         # Formats 0 and 1 have no headers.
@@ -102,48 +98,9 @@ def read_record_line(line: bytes) -> RecordLine | None:
             value_size=int(fields[b"valuesize:"]),
             has_header_keys=bool(header_keys),
             text=text,
-            fields=fields,
         )
     except (ValueError, KeyError):
         return None
-
-
-def batch_of(record: RecordLine) -> DumpedBatch | None:
-    """The batch of a record line before 2.2, where a deep dump has no batch lines; None if fields are missing."""
-    fields, is_control = record.fields, record.text.startswith((b"]" + _END_TXN_MARKER, b"] controlType: "))
-    try:
-        magic, codec = int(fields[b"magic:"]), CODECS[fields[b"compresscodec:"]]
-        sequence = int(fields.get(b"sequence:", NOT_PRINTED))
-        batch = DumpedBatch(
-            base_offset=record.offset,
-            last_offset=record.offset,
-            records_count=1,
-            base_sequence=sequence,
-            last_sequence=sequence,
-            producer_id=int(fields.get(b"producerid:", NOT_PRINTED)),
-            producer_epoch=int(fields.get(b"producerepoch:", NOT_PRINTED)),
-            partition_leader_epoch=NOT_PRINTED,
-            position=int(fields[b"position:"]),
-            max_timestamp=record.timestamp,
-            size=NOT_PRINTED,
-            magic=magic,
-            # The CRC of a message is that of its batch if the message is the batch.
-            crc=int(fields[b"crc:"]) if magic < 2 and codec == CompressionType.NONE else NOT_PRINTED,
-            is_transactional=BOOLEANS[fields.get(b"istransactional:", b"false")],
-            is_control=is_control,
-            delete_horizon_ms=NOT_PRINTED,
-            compression_type=codec,
-            timestamp_type=record.timestamp_type,
-            is_valid=BOOLEANS[fields[b"isvalid:"]],
-        )
-        _RANGES.pack(magic, sequence, batch.producer_id, batch.producer_epoch, batch.crc)
-    except (KeyError, ValueError, struct.error):
-        return None
-    return batch if is_believable(batch) else None
-
-
-#: Magic, sequence, producer id and epoch as on disk, and an unsigned CRC or -1.
-_RANGES: Final = struct.Struct(">biqhq")
 
 
 def contents_of(record: RecordLine) -> Iterator[bytes]:

@@ -46,7 +46,7 @@ PERMISSIONS: Final = "permissions: "
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanCommand:
     """A command and its expected output."""
 
     command: str
@@ -63,8 +63,8 @@ class Plan:
     action: Action
     command: str | None
     command_for_old_brokers: str | None
-    before: tuple[Step, ...]
-    after: tuple[Step, ...]
+    before: tuple[PlanCommand, ...]
+    after: tuple[PlanCommand, ...]
     notes: tuple[str, ...]
     effect: str | None = None
 
@@ -234,20 +234,20 @@ def _acl(*names: str) -> str:
 def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     topic, partition, producer_id = transaction.topic, transaction.partition, transaction.producer_id
     producers = kafka_commands.describe_producers(topic, partition)
-    before = [Step(producers, f"producer {producer_id} with CurrentTransactionStartOffset {transaction.start_offset}")]
+    before = [PlanCommand(producers, f"producer {producer_id} with CurrentTransactionStartOffset {transaction.start_offset}")]
     unnamed = kafka_commands.cannot_name(topic, transaction.transactional_id)
     if transaction.transactional_id is not None and unnamed is None:
         shown = kafka_commands.describe(transaction.transactional_id)
         must_print = f"no {topic}-{partition} among TopicPartitions, and no PrepareCommit of producer {producer_id}"
         if action is Action.ABORT_AS_DECIDED:
             must_print = f"TransactionState PrepareAbort, producer {producer_id}"
-        before.append(Step(shown, must_print))
+        before.append(PlanCommand(shown, must_print))
     if action is not Action.ABORT_AS_DECIDED:
         # The live tool asks every coordinator of this moment.
-        before.append(Step(kafka_commands.find_hanging(topic, partition), row_of_find_hanging(transaction)))
+        before.append(PlanCommand(kafka_commands.find_hanging(topic, partition), row_of_find_hanging(transaction)))
     after = (
-        Step(producers, f"producer {producer_id} with CurrentTransactionStartOffset None"),
-        Step(kafka_commands.find_hanging(topic, partition), f"no row of producer {producer_id}"),
+        PlanCommand(producers, f"producer {producer_id} with CurrentTransactionStartOffset None"),
+        PlanCommand(kafka_commands.find_hanging(topic, partition), f"no row of producer {producer_id}"),
     )
     old = kafka_commands.abort_on_old_brokers(
         topic, partition, producer_id, transaction.producer_epoch, transaction.coordinator_epoch
@@ -289,10 +289,12 @@ def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_vers
         return Plan(action, None, None, (), (), ())
     shown = kafka_commands.describe(transaction.transactional_id)
     ongoing = f"TransactionState Ongoing, producer {transaction.producer_id}; and its owner says that it is given up"
-    before = [Step(shown, ongoing)]
+    before = [PlanCommand(shown, ongoing)]
     if kafka_commands.knows_force_terminate(kafka_version) is not True:
-        before.insert(0, Step(kafka_commands.tool_version(), "4.1 or newer; older clients have Admin.fenceProducers since 3.2"))
-    after = (Step(shown, "TransactionState CompleteAbort or Empty"),)
+        before.insert(
+            0, PlanCommand(kafka_commands.tool_version(), "4.1 or newer; older clients have Admin.fenceProducers since 3.2")
+        )
+    after = (PlanCommand(shown, "TransactionState CompleteAbort or Empty"),)
     notes = (
         "it aborts the whole transaction, on all its partitions, and fences its producer",
         _acl("forceTerminateTransaction", "describe"),
@@ -306,10 +308,10 @@ def _revive(transaction: OpenTransaction, action: Action, kafka_version: str | N
         return Plan(action, None, None, (), (), ())
     state = transaction.coordinator_state or "PrepareCommit or PrepareAbort"
     before = (
-        Step(kafka_commands.describe(transactional_id), f"TransactionState {state}, producer {transaction.producer_id}"),
-        Step(kafka_commands.describe_coordinators(), f"the leader of partition {coordinator}: the broker to look at"),
+        PlanCommand(kafka_commands.describe(transactional_id), f"TransactionState {state}, producer {transaction.producer_id}"),
+        PlanCommand(kafka_commands.describe_coordinators(), f"the leader of partition {coordinator}: the broker to look at"),
     )
-    after = (Step(kafka_commands.describe(transactional_id), f"TransactionState {state.replace('Prepare', 'Complete')}"),)
+    after = (PlanCommand(kafka_commands.describe(transactional_id), f"TransactionState {state.replace('Prepare', 'Complete')}"),)
     notes = (
         f"look in that broker's log for '{transactional_id}' with 'transaction marker', 'permanently failed' or 'retrying', and "
         f"for the leader of {transaction.topic}-{transaction.partition} being unavailable",
@@ -346,7 +348,9 @@ def _check_timestamps(transaction: OpenTransaction, action: Action, kafka_versio
     notes = ("check the timestamps that the producer writes: they are older than its transaction; nothing needs to be ended",)
     if transaction.transactional_id is None:
         return Plan(action, None, None, (), (), notes)
-    shown = Step(kafka_commands.describe(transaction.transactional_id), "TransactionState Ongoing, with a StartTime that is recent")
+    shown = PlanCommand(
+        kafka_commands.describe(transaction.transactional_id), "TransactionState Ongoing, with a StartTime that is recent"
+    )
     return Plan(action, None, None, (shown,), (), notes)
 
 

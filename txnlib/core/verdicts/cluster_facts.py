@@ -21,7 +21,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentRow:
+class AssignmentFact:
     """A row of `partition_assignments`: the state of a partition from one metadata record to the next."""
 
     topic: str
@@ -46,7 +46,7 @@ class BrokerSessionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettingRow:
+class SettingFact:
     """A row of `cluster_settings`."""
 
     scope: str | None
@@ -106,9 +106,9 @@ def cluster_facts(
     coverage: Sequence[CapturedCopy],
     coordinators: Iterable[CoordinatorLog],
     alarms: Iterable[PartitionAlarm],
-    partition_assignments: Sequence[AssignmentRow],
+    partition_assignments: Sequence[AssignmentFact],
     broker_sessions: Sequence[BrokerSessionRow],
-    cluster_settings: Sequence[SettingRow],
+    cluster_settings: Sequence[SettingFact],
     producer_id_blocks: Sequence[BlockRow],
     *,
     thresholds: Thresholds,
@@ -156,7 +156,7 @@ def with_cluster(dossier: Dossier, facts: ClusterFacts) -> Dossier:
 
 
 def _partitions(
-    coverage: Sequence[CapturedCopy], alarms: Iterable[PartitionAlarm], partition_assignments: Sequence[AssignmentRow]
+    coverage: Sequence[CapturedCopy], alarms: Iterable[PartitionAlarm], partition_assignments: Sequence[AssignmentFact]
 ) -> dict[tuple[str, int], PartitionFacts]:
     living = [copy for copy in coverage if not copy.is_deleted]
     copies = grouped(living, lambda each: (each.topic, each.partition))
@@ -187,7 +187,7 @@ def _coordinator(partition: int, of: PartitionFacts, log: CoordinatorLog) -> Coo
     )
 
 
-def _elections(partition_assignments: Sequence[AssignmentRow]) -> dict[tuple[str, int], list[Election]]:
+def _elections(partition_assignments: Sequence[AssignmentFact]) -> dict[tuple[str, int], list[Election]]:
     """The states of each partition with another leader or leader epoch than before. All times are the controller's."""
     found: dict[tuple[str, int], list[Election]] = defaultdict(list)
     of_topics = grouped(partition_assignments, lambda each: (each.topic_id, each.topic, each.partition))
@@ -222,7 +222,7 @@ def _fenced(broker_sessions: Sequence[BrokerSessionRow]) -> Iterable[FencedBroke
                 yield FencedBroker(offset=session.since_offset, at_ms=session.since_ms, broker=broker)
 
 
-def _lowered(cluster_settings: Sequence[SettingRow]) -> Iterable[LoweredFeature]:
+def _lowered(cluster_settings: Sequence[SettingFact]) -> Iterable[LoweredFeature]:
     """The records that lowered `transaction.version`."""
     levels = [each for each in cluster_settings if each.scope == "FEATURE" and each.name == TRANSACTION_VERSION]
     levels.sort(key=_since)

@@ -1,4 +1,4 @@
-"""Reasons to doubt a verdict: what the copies do not prove (DESIGN.md 5.3), in order of precedence.
+"""Reasons to doubt a verdict: what the copies do not prove (docs/rules/copies.md), in order of precedence.
 
 A rule gets the reason by the records as an argument, because reasons depend on different absences.
 """
@@ -94,7 +94,10 @@ def _committed_since(evidence: Evidence) -> bool:
 
 
 def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    """DESIGN.md 5.2, two capture instants: it may have begun after the coordinator's copy, or ended after its own."""
+    """Whether it may have begun after the coordinator's copy, or ended after its own.
+
+    Source: docs/rules/copies.md#two-capture-instants.
+    """
     if reason in EXPECTED:
         return _ended_after_coordinator(evidence) or _is_another_transaction(evidence)
     if reason in DECIDED:

@@ -1,7 +1,8 @@
 """The reason of an open transaction by the records alone.
 
 Kafka's live tool compares neither epochs nor states, and does not report stuck and refused markers. This module is the strict
-interpretation (semantics.md 4.4); `find_hanging` is the exact reproduction of the tool.
+interpretation; `find_hanging` is the exact reproduction of the tool.
+Source: docs/rules/transactions.md#reasons-by-the-last-record.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class LastRecord(Enum):
     PREPARED = "PREPARED"
 
 
-class MarkerState(Enum):
+class DecisionMarker(Enum):
     """The marker of the decision on this partition. The epoch check applies to a future marker, too."""
 
     NOT_WRITTEN = "NOT_WRITTEN"
@@ -39,16 +40,16 @@ class MarkerState(Enum):
 
 #: Reason if the transactional id still has the producer id, by its last record and the marker of its decision. Other pairs do not
 #: occur: a decision that does not list the partition, or that is not made, has no marker to refuse.
-REASONS_OF_OWNER: Final[Mapping[tuple[LastRecord, MarkerState], Reason]] = {
-    (LastRecord.NOTHING, MarkerState.NOT_WRITTEN): Reason.PARTITION_NOT_IN_TRANSACTION,
-    (LastRecord.NOTHING, MarkerState.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
-    (LastRecord.ONGOING, MarkerState.NOT_WRITTEN): Reason.EXPECTED,
-    (LastRecord.ONGOING, MarkerState.REFUSED): Reason.EPOCH_AHEAD_OF_COORDINATOR,
-    (LastRecord.ONGOING, MarkerState.MAY_BE_REFUSED): Reason.BROKER_VERSION_UNKNOWN,
-    (LastRecord.PREPARED, MarkerState.NOT_WRITTEN): Reason.MARKER_PENDING,
-    (LastRecord.PREPARED, MarkerState.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
-    (LastRecord.PREPARED, MarkerState.REFUSED): Reason.MARKER_REFUSED,
-    (LastRecord.PREPARED, MarkerState.MAY_BE_REFUSED): Reason.MARKER_PENDING,
+REASONS_OF_OWNER: Final[Mapping[tuple[LastRecord, DecisionMarker], Reason]] = {
+    (LastRecord.NOTHING, DecisionMarker.NOT_WRITTEN): Reason.PARTITION_NOT_IN_TRANSACTION,
+    (LastRecord.NOTHING, DecisionMarker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
+    (LastRecord.ONGOING, DecisionMarker.NOT_WRITTEN): Reason.EXPECTED,
+    (LastRecord.ONGOING, DecisionMarker.REFUSED): Reason.EPOCH_AHEAD_OF_COORDINATOR,
+    (LastRecord.ONGOING, DecisionMarker.MAY_BE_REFUSED): Reason.BROKER_VERSION_UNKNOWN,
+    (LastRecord.PREPARED, DecisionMarker.NOT_WRITTEN): Reason.MARKER_PENDING,
+    (LastRecord.PREPARED, DecisionMarker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
+    (LastRecord.PREPARED, DecisionMarker.REFUSED): Reason.MARKER_REFUSED,
+    (LastRecord.PREPARED, DecisionMarker.MAY_BE_REFUSED): Reason.MARKER_PENDING,
 }
 
 #: Reason if the transactional id no longer has the producer id, or never had it.
@@ -61,10 +62,10 @@ REASONS_OF_OTHERS: Final[Mapping[Owner, Reason]] = {
 }
 
 #: Acceptance of the marker that a coordinator will send -> state of that marker.
-_COMING_MARKERS: Final[Mapping[Acceptance, MarkerState]] = {
-    Acceptance.ACCEPTED: MarkerState.NOT_WRITTEN,
-    Acceptance.REFUSED: MarkerState.REFUSED,
-    Acceptance.DEPENDS_ON_VERSION: MarkerState.MAY_BE_REFUSED,
+_COMING_MARKERS: Final[Mapping[Acceptance, DecisionMarker]] = {
+    Acceptance.ACCEPTED: DecisionMarker.NOT_WRITTEN,
+    Acceptance.REFUSED: DecisionMarker.REFUSED,
+    Acceptance.DEPENDS_ON_VERSION: DecisionMarker.MAY_BE_REFUSED,
 }
 
 #: Prepare state -> the marker that carries out the decision.
@@ -93,18 +94,18 @@ def last_record(coordinator: CoordinatorSide) -> LastRecord:
     return LastRecord.PREPARED if coordinator.is_prepared else LastRecord.NOTHING
 
 
-def marker_state(evidence: Evidence, kafka_version: str | None) -> MarkerState:
+def marker_state(evidence: Evidence, kafka_version: str | None) -> DecisionMarker:
     """The state of the marker of the id's decision, or of its next one."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     if coordinator.is_prepared and coordinator.is_listed:
         if is_decision_marker(partition, coordinator):
-            return MarkerState.WRITTEN
+            return DecisionMarker.WRITTEN
         if is_ahead(partition.coordinator_epoch, coordinator.newest_coordinator_epoch):
-            return MarkerState.REFUSED
+            return DecisionMarker.REFUSED
         return _coming(partition, coordinator.producer_epoch, kafka_version, coordinator.transaction_version)
     if coordinator.is_active and coordinator.is_listed:
         return _coming(partition, _next_epoch(coordinator), kafka_version, cluster_version(coordinator))
-    return MarkerState.WRITTEN if follows_last_transaction(partition, coordinator) else MarkerState.NOT_WRITTEN
+    return DecisionMarker.WRITTEN if follows_last_transaction(partition, coordinator) else DecisionMarker.NOT_WRITTEN
 
 
 def _next_epoch(coordinator: CoordinatorSide) -> int | None:
@@ -122,14 +123,16 @@ def cluster_version(coordinator: CoordinatorSide) -> int | None:
 
 def _coming(
     partition: PartitionSide, marker_epoch: int | None, kafka_version: str | None, transaction_version: int | None
-) -> MarkerState:
+) -> DecisionMarker:
     if marker_epoch is None:
-        return MarkerState.NOT_WRITTEN
+        return DecisionMarker.NOT_WRITTEN
     return _COMING_MARKERS[acceptance(partition.producer_epoch, marker_epoch, kafka_version, transaction_version)]
 
 
 def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
-    """Whether the last marker of the producer here is the one for the Prepare record (semantics.md 4.4).
+    """Whether the last marker of the producer here is the one for the Prepare record.
+
+    Source: docs/rules/transactions.md#reasons-by-the-last-record.
 
     TV0 and TV1 reuse an epoch for many transactions, so the time is compared, too. Fields that a dump does not show are ignored.
     """

@@ -27,8 +27,8 @@ from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer, Buffer
 from txnlib.readers.storage.local_files import (
     FOLDER,
-    Entry,
     FileShrunk,
+    FolderEntry,
     Walk,
     kind_of,
     native,
@@ -104,7 +104,7 @@ def is_file(place: str) -> bool:
 
 def list_files(
     places: Sequence[str], *, follow_links: bool = False, enters_link: Callable[[str], bool] = lambda name: False
-) -> Iterator[Entry]:
+) -> Iterator[FolderEntry]:
     """Every file at the given places, and every other entry to report: place by place, sorted by path, then the targets of links.
 
     `follow_links`, `enters_link`: see `local_files.Walk`. A local folder is walked lazily. The listing of a store is read
@@ -117,7 +117,7 @@ def list_files(
             is_file(place)
             local.append(place)
         elif is_file(place):
-            yield Entry(place, place, _size(place))
+            yield FolderEntry(place, place, _size(place))
         else:
             yield from _list_remote(place)
     yield from Walk(local, follow_links=follow_links, enters_link=enters_link).entries()
@@ -189,13 +189,13 @@ def _size(path: str) -> int:
         return int(remote.filesystem.get_file_info(remote.name).size or 0)
 
 
-def _list_remote(folder: str) -> Iterator[Entry]:
+def _list_remote(folder: str) -> Iterator[FolderEntry]:
     with _as_an_input(folder):
         remote = remote_file(folder)
         listed = remote.filesystem.get_file_info(fs.FileSelector(remote.name, recursive=True))
     start = len(remote.name.rstrip("/"))
     files = [(folder + found.path[start:], int(found.size or 0)) for found in listed if found.type == fs.FileType.File]
-    yield from (Entry(folder, path, size) for path, size in sorted(files))
+    yield from (FolderEntry(folder, path, size) for path, size in sorted(files))
 
 
 @contextmanager

@@ -72,7 +72,7 @@ class _Handler(fs.FileSystemHandler):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> pa.PythonFile:
         with _as_os_error():
-            return pa.PythonFile(_Reader(self._client.read(path)), mode="r")
+            return pa.PythonFile(_HdfsReader(self._client.read(path)), mode="r")
 
     def _refuse(self, *_: Any) -> None:
         raise io.UnsupportedOperation("captures are only read")
@@ -87,7 +87,7 @@ def _as_info(status: Any) -> fs.FileInfo:
     return fs.FileInfo(status.path, fs.FileType.File, size=status.length)
 
 
-class _Reader(io.RawIOBase):
+class _HdfsReader(io.RawIOBase):
     """A file whose errors are OSErrors."""
 
     def __init__(self, opened: Any) -> None:

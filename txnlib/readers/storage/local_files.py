@@ -32,7 +32,7 @@ _KINDS: Final = (
 )
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """A file, or another entry to report. `problem`: why it is not opened; None for a regular file."""
 
     root: str
@@ -131,11 +131,11 @@ class Walk:
         self._follow_links = follow_links
         self._enters_link = enters_link
         self._entered: set[tuple[int, int]] = set()
-        self._links: deque[Entry] = deque()
+        self._links: deque[FolderEntry] = deque()
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FolderEntry]:
         for root in self._roots:
-            yield from self._below(Entry(root, root, 0))
+            yield from self._below(FolderEntry(root, root, 0))
         # Folders first, because their files need no further link.
         linked_files, entered = [], set[tuple[int, int]]()
         while self._links:
@@ -149,7 +149,7 @@ class Walk:
                 linked_files += [found for found in self._listed(link) if found.problem != FOLDER]
         yield from linked_files
 
-    def _below(self, top: Entry) -> Iterator[Entry]:
+    def _below(self, top: FolderEntry) -> Iterator[FolderEntry]:
         """Everything below a folder. Not recursive, because folders may be nested deeper than function calls can be."""
         opened = [iter([self._entry(top, top.path)])]
         while opened:
@@ -162,7 +162,7 @@ class Walk:
                 self._entered.add(found.identity)
                 opened.append(self._listed(found))
 
-    def _listed(self, folder: Entry) -> Iterator[Entry]:
+    def _listed(self, folder: FolderEntry) -> Iterator[FolderEntry]:
         """The entries of a folder, without those of its subfolders. Links are kept for later."""
         try:
             with os.scandir(native(folder.path)) as listed:
@@ -177,7 +177,7 @@ class Walk:
             elif not folder.is_linked:  # already seen under the folder's own path
                 self._links.append(folder._replace(path=path, identity=None))
 
-    def _follow_link(self, link: Entry) -> Entry:
+    def _follow_link(self, link: FolderEntry) -> FolderEntry:
         """The entry of a link's target."""
         found = self._entry(link._replace(is_linked=True), link.path)
         if found.problem is not None and found.problem != FOLDER and found.identity is None:
@@ -190,7 +190,7 @@ class Walk:
         problem = f"LINK_OUT_OF_INPUT: leads to {shown(target)}, which is read with --follow-links only"
         return found._replace(size=0, problem=problem, identity=None)
 
-    def _entry(self, parent: Entry, path: str) -> Entry:
+    def _entry(self, parent: FolderEntry, path: str) -> FolderEntry:
         """The entry of a path; a folder has the problem FOLDER."""
         try:
             status = os.stat(native(path))

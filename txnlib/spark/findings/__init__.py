@@ -9,7 +9,7 @@ from txnlib.core.findings.coordinator_records import of_records
 from txnlib.core.findings.differing_copies import of_copies, of_indexed, of_record_copies, of_unindexed
 from txnlib.core.findings.odd_markers import of_early_writes, of_markers, of_undecided_aborts, of_unmarked
 from txnlib.core.findings.producer_batches import of_corrupt_batches
-from txnlib.spark.coordinators.lost_markers import lost_markers
+from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.findings.coordinator_findings import abandoned_ids, id_findings, odd_records, owner_findings
 from txnlib.spark.findings.copy_findings import differing_batches, differing_records
 from txnlib.spark.findings.live_answer_findings import live_answer_findings

@@ -21,7 +21,7 @@ from txnlib.core.findings.coordinator_records import (
     of_owners,
 )
 from txnlib.core.findings.deleted_topics import GoneCopy, TopicAssignment, deleted_partitions
-from txnlib.core.findings.metadata import ProducerIdBlock, highest_producer_id
+from txnlib.core.findings.metadata import NewestIdBlock, highest_producer_id
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.spark import windows
@@ -62,7 +62,7 @@ def logged_ids(coordinator_states: DataFrame, transaction_max_timeout_ms: int) -
 
 
 def owner_findings(
-    producer_id_owners: DataFrame, producer_id_blocks: Sequence[ProducerIdBlock], *, whole_metadata_ms: int | None
+    producer_id_owners: DataFrame, producer_id_blocks: Sequence[NewestIdBlock], *, whole_metadata_ms: int | None
 ) -> DataFrame | pa.Table:
     """Findings about producer ids by the records of coordinators."""
     highest = highest_producer_id(producer_id_blocks, whole_metadata_ms)

@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 
 from txnlib.core.findings.differing_copies import ComparedBatch, ComparedRecord
 from txnlib.spark.batch_runs import batch_hash, single_batches
-from txnlib.spark.joins import broadcast
+from txnlib.spark.joins import broadcast, bucket_of
 from txnlib.spark.local_rows import settled
-from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 COMPARED: Final = tuple(field.name for field in fields(ComparedBatch))

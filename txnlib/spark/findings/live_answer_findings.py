@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from txnlib.core.findings.found import FindingRow
 from txnlib.core.findings.live_answers import (
-    Answer,
     AnsweredCopy,
     AskedId,
+    LiveAnswer,
     LiveProducer,
     LiveTransaction,
     Place,
@@ -46,7 +46,7 @@ def live_answer_findings(
     yield from of_live_transactions(live_transactions, asked_ids(coordinator_states, live_transactions), coverage)
 
 
-def told_spans(producer_spans: DataFrame, answers: Mapping[Place, Answer]) -> list[ToldSpan]:
+def told_spans(producer_spans: DataFrame, answers: Mapping[Place, LiveAnswer]) -> list[ToldSpan]:
     """The spans that may be the transactions that leaders called open."""
     told = [
         (*place, live.producer_id, live.current_transaction_start_offset, answer.begin_offset, answer.high_watermark)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS
 from txnlib.core.findings.live_answers import AnsweredCopy, LiveProducer, answers_of
-from txnlib.core.findings.metadata import ProducerIdBlock, highest_producer_id
+from txnlib.core.findings.metadata import NewestIdBlock, highest_producer_id
 from txnlib.core.findings.producer_batches import (
     SUSPECTS_KEPT,
     CorruptBatch,
@@ -34,7 +34,7 @@ from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
 def producer_findings(
     producer_spans: DataFrame,
-    producer_id_blocks: Sequence[ProducerIdBlock],
+    producer_id_blocks: Sequence[NewestIdBlock],
     live_producers: Sequence[LiveProducer],
     coverage: Sequence[AnsweredCopy],
     *,

@@ -3,7 +3,7 @@
 For batches above a page, the readers read only the headers (docs/decisions/0001). So one flipped bit could invent an orphaned
 transaction, or hide one. Before a transaction may be reported as hanging, its first and last batch, and the producer's batch before
 them, are read again completely. So is each batch that does not fit what its producer wrote before. These are few rows at known
-positions. Source: DESIGN.md 5.4; Kafka: `DefaultRecordBatch.isValid`.
+positions. Source: docs/rules/safe.md; Kafka: `DefaultRecordBatch.isValid`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from txnlib.readers.header_columns import PAGE
 from txnlib.spark.batch_runs import batch_at, batches_count, is_divided_at, last_batch_offset, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.coverage import paths_of_segments
-from txnlib.spark.joins import broadcast
-from txnlib.spark.offset_buckets import bucket_of
+from txnlib.spark.joins import broadcast, bucket_of
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans
 from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
 

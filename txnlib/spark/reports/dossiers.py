@@ -38,9 +38,8 @@ from txnlib.spark.coordinators.clock_differences import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms, clock_ms_sql, latest_ms_sql
-from txnlib.spark.joins import broadcast, broadcasting
+from txnlib.spark.joins import broadcast, broadcasting, bucket_of
 from txnlib.spark.local_rows import local_rows, settled
-from txnlib.spark.offset_buckets import bucket_of
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, TRUNCATED
 from txnlib.spark.typed_rows import plain, struct, struct_sql

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.verdicts.cluster_facts import (
-    AssignmentRow,
+    AssignmentFact,
     BlockRow,
     BrokerSessionRow,
     CoordinatorLog,
     PartitionAlarm,
-    SettingRow,
+    SettingFact,
     cluster_facts,
     with_cluster,
 )
@@ -52,9 +52,9 @@ def open_transactions(
     coverage: Sequence[CapturedCopy],
     checked_batches: DataFrame,
     findings: DataFrame,
-    partition_assignments: Sequence[AssignmentRow],
+    partition_assignments: Sequence[AssignmentFact],
     broker_sessions: Sequence[BrokerSessionRow],
-    cluster_settings: Sequence[SettingRow],
+    cluster_settings: Sequence[SettingFact],
     producer_id_blocks: Sequence[BlockRow],
     *,
     thresholds: Thresholds,

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.verdicts.transaction_outcome import MARKER_STATES, DecisionState, MarkerEvidence, MarkerState
-from txnlib.spark.coordinators.lost_markers import lost_markers
+from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coverage import begins_at_snapshot
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import broadcast
