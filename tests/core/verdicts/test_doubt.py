@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED, judged
+from tests.core.verdicts.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED, judged
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.doubt import DOUBTS

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.test_verdict import AT_ONE, NOON, ONGOING, PARTITION, PREPARED
+from tests.core.verdicts.test_verdict import AT_ONE, NOON, ONGOING, PARTITION, PREPARED
 from txnlib.core.verdicts.evidence import Evidence
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import judge

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from tests.spark.test_producer_windows import _LOG, build
+from tests.spark.producers.test_producer_windows import _LOG, build
 from tests.support.frames import assert_rows, frame, record_batches
 from tests.support.log_notation import A, C, D, T
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
+from tests.core.verdicts.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
 from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
 from txnlib.core.verdicts.evidence import ClusterSide, Decided, Election, Evidence, FencedBroker, LoweredFeature
 from txnlib.core.verdicts.reason import Reason

@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from tests.core.test_verdict import COMPLETE, MARKED, ONGOING, PARTITION, PREPARED
+from tests.core.verdicts.test_verdict import COMPLETE, MARKED, ONGOING, PARTITION, PREPARED
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.evidence import Decided, Evidence, Owner
 from txnlib.core.verdicts.reason import Reason

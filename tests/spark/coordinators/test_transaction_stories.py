@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.test_producer_spans import coverage
+from tests.spark.producers.test_producer_spans import coverage
 from tests.support.frames import assert_rows, empty, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
 from txnlib.core.findings.odd_markers import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION
+from tests.core.verdicts.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION
 from txnlib.core.verdicts.evidence import Evidence
 from txnlib.core.verdicts.evidence_records import evidence_records
 
