@@ -1,4 +1,4 @@
-"""The commands of Kafka's tool, to the byte. Section A of scenarios.md."""
+"""The commands of Kafka's tool, to the byte. Group A of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps between two records of an id. Sections E and M of scenarios.md."""
+"""Steps between two records of an id. Groups E and M of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_E17_rotated_without_Complete_is_illegal(before: TransactionLogEntry) ->
     assert step(before, rec("E", Q, 0)) == Transition(Step.ILLEGAL, (Finding.ILLEGAL_TRANSITION,))
 
 
-#: A step, and whether it differs from the last one in a way that only a phantom explains (semantics.md 1.9).
+#: A step, and whether it differs from the last one in a way that only a phantom explains.
 PHANTOMS = [
     (PREPARED, ONGOING, True),
     (PREPARED, rec("PA", P, 4, AB), True),  # a commit timed out, then the transaction did

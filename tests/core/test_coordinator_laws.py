@@ -1,4 +1,4 @@
-"""A small coordinator that keeps the rules, and never looks odd (semantics.md 1.6)."""
+"""A small coordinator that keeps the rules, and never looks odd."""
 
 from __future__ import annotations
 

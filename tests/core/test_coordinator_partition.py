@@ -1,4 +1,4 @@
-"""The partition that owns an id, and their number. formats.md 6, semantics.md 0."""
+"""The partition that owns an id, and their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The instant up to which a copy is known (DESIGN.md 5.3, rule 1)."""
+"""The instant up to which a copy is known (docs/rules/copies.md#current-copies)."""
 
 from __future__ import annotations
 

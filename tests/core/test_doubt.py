@@ -1,4 +1,4 @@
-"""Each rule of DESIGN.md 5.3, on both sides of its limit."""
+"""Each rule of docs/rules/copies.md, on both sides of its limit."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_an_id_whose_last_record_the_current_copy_has_cleaned_away_has_expired_s
     )
 
 
-# Age, rule 6.
+# Age.
 
 
 @pytest.mark.parametrize("later", [0, 10 * MINUTE])

@@ -1,4 +1,4 @@
-"""The rows that the live tool prints. Section A of scenarios.md."""
+"""The rows that the live tool prints. Group A of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

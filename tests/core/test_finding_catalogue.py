@@ -52,7 +52,7 @@ def test_what_a_leader_refuses_is_named_as_its_error_and_is_no_mere_information(
     assert FINDINGS[Finding[name]].severity > Severity.INFO
 
 
-#: finding -> severity, where scenarios.md or an incident depends on it.
+#: finding -> severity, where a scenario or an incident depends on it.
 SEVERITIES = {
     Finding.EPOCH_DOUBLE_BUMP: Severity.INFO,  # M05: harmless alone
     Finding.SUSPICIOUS_PHANTOM_APPEND: Severity.INFO,  # legal without any bug in the broker

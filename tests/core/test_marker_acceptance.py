@@ -1,4 +1,4 @@
-"""Acceptance of a marker by a partition (DESIGN.md 5.3, rule 8)."""
+"""Acceptance of a marker by a partition (docs/rules/transactions.md#epochs-of-markers)."""
 
 from __future__ import annotations
 

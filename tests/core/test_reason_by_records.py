@@ -1,4 +1,4 @@
-"""The reason of an open transaction by its records, as grids (semantics.md 4.4)."""
+"""The reason of an open transaction by its records, as grids."""
 
 from __future__ import annotations
 

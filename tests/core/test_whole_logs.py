@@ -1,4 +1,4 @@
-"""The replay of whole logs. Section L of scenarios.md."""
+"""The replay of whole logs. Group L of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What each copy of a partition contains and proves.
 
 One row per copy, made of few facts about each file. `core.verdicts.copies` has the rules; the modules here find what they ask for.
-Source: DESIGN.md 5.3, rules 1 and 2.
+Source: docs/rules/copies.md#current-copies, docs/rules/copies.md#truncated-tails.
 """

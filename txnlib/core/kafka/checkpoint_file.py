@@ -1,6 +1,6 @@
 """The text checkpoints of a broker: `…-offset-checkpoint`, `leader-epoch-checkpoint` and `partition.metadata`, version 0.
 
-Kafka: `CheckpointFile`; formats.md 3.12. Brokers replace the file atomically, so an incomplete or malformed one is a bad copy.
+Kafka: `CheckpointFile`. Brokers replace the file atomically, so an incomplete or malformed one is a bad copy.
 """
 
 from __future__ import annotations

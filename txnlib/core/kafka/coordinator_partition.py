@@ -11,7 +11,7 @@ MOST_PARTITIONS: Final = 1_000
 
 
 class CountBasis(StrEnum):
-    """How the number of coordinator partitions is known (DESIGN.md 5.3, rule 3)."""
+    """How the number of coordinator partitions is known (docs/rules/copies.md#number-of-coordinator-partitions)."""
 
     #: By an option, the settings, capture.json or the cluster's metadata log.
     GIVEN = "GIVEN"

@@ -1,6 +1,7 @@
 """Whether a partition accepts a marker, by the epochs of both.
 
-Kafka: `ProducerAppendInfo.checkProducerEpoch` (4.2.0: with the marker's transaction version); DESIGN.md 5.3, rule 8.
+Kafka: `ProducerAppendInfo.checkProducerEpoch` (4.2.0: with the marker's transaction version);
+docs/rules/transactions.md#epochs-of-markers.
 """
 
 from __future__ import annotations

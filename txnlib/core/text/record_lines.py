@@ -1,7 +1,7 @@
 """Record lines of `kafka-dump-log.sh`, and the free text after them.
 
 Keys, payloads and header keys are printed unescaped, line feeds included. Their sizes are printed, too. So contents can be
-measured, unless the console has replaced characters or a decoder has printed other text (formats.md 1.10).
+measured, unless the console has replaced characters or a decoder has printed other text (docs/rules/formats.md#imitated-lines).
 """
 
 from __future__ import annotations

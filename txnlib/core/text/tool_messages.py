@@ -63,7 +63,7 @@ class Remark(Enum):
     HARMLESS = "HARMLESS"
     #: The file ends inside a batch.
     TORN = "TORN"
-    #: The tool gave up: whatever follows in the segment is missing from the text (formats.md 1.8).
+    #: The tool gave up: whatever follows in the segment is missing from the text (docs/rules/formats.md#ends-of-a-dump).
     ENDED_EARLY = "ENDED_EARLY"
 
 
@@ -72,7 +72,7 @@ _EXCEPTION: Final = re.compile(
     rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |Record size is smaller than '
     rb"|[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b"
 )
-#: Output of a tool, to stdout or stderr, without anything that an audit needs (formats.md 1.2, 1.9, 5).
+#: Output of a tool, to stdout or stderr, without anything that an audit needs (docs/rules/formats.md#messages-of-the-tools).
 _HARMLESS: Final = re.compile(
     rb"\s*$|(Log s|S)tarting offset: |Snapshot end offset: |KRaft bootstrap snapshot|\S+ is deprecated\. Please use "
     rb"|Non-consecutive offsets in |  -?\d+ is followed by \d+|Mismatches in :|  Index offset: |  Index timestamp: "
@@ -101,7 +101,10 @@ def reason_of(line: bytes) -> UnreadableReason:
 
 
 def reason_of_undecoded(text: bytes) -> UnreadableReason:
-    """Why a tool could not decode a coordinator record, according to its text in place of the key (formats.md 2.1)."""
+    """Why a tool could not decode a coordinator record, according to its text in place of the key.
+
+    Source: docs/rules/formats.md#coordinator-records-in-dumps.
+    """
     if text.startswith((b"unknown::version=", b"Unknown record type ")):
         return UnreadableReason.UNKNOWN_KEY_VERSION
     if b"Found an unknown record version " in text:

@@ -1,7 +1,7 @@
 """The age of an open transaction, with the clock that measures it.
 
 If only the absence of later records shows an age, it is measured up to the oldest copy that was searched for them, not up to the
-audit (DESIGN.md 5.3, rule 6).
+audit. Source: docs/rules/copies.md#age.
 """
 
 from __future__ import annotations

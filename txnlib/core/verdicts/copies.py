@@ -1,7 +1,7 @@
 """The proof that a copy of a log gives: up to when it is known, and whether it is whole.
 
 A copy proves what it contains. It proves the *absence* of records only up to an instant, which `KNOWN_BY` decides. All verdicts
-use this module for that. Source: DESIGN.md 5.3, rules 1 and 5; Kafka: `ReplicaManager.checkpointHighWatermarks`.
+use this module for that. Source: docs/rules/copies.md#current-copies.
 """
 
 from __future__ import annotations
@@ -175,7 +175,8 @@ def is_current(copy: Copy) -> bool:
 def known_until_ms(copy: Copy) -> int | None:
     """The instant up to which a copy shows everything, in epoch ms; None if unknown.
 
-    Without a noted instant of capture it is assumed to be that of the newest broker-stamped record (DESIGN.md 5.2).
+    Without a noted instant of capture it is assumed to be that of the newest broker-stamped record
+    (docs/rules/copies.md#two-capture-instants).
     """
     if is_current(copy) and copy.captured_at_ms is not None:
         return copy.captured_at_ms

@@ -2,7 +2,7 @@
 
 A marker by hand bypasses the coordinator. It is right only if no coordinator will ever write one, and it reverts acknowledged
 records if a COMMIT included them. A statement without a witness does not hold: nothing is assumed because nothing contradicts it.
-Kafka: `TransactionsCommand.AbortTransactionCommand`. Source: docs/rules.md, "When an abort is safe".
+Source: docs/rules/abort.md.
 """
 
 from __future__ import annotations

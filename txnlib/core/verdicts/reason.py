@@ -1,4 +1,4 @@
-"""The verdicts, and the closed list of their reasons. Source: DESIGN.md 5.2."""
+"""The verdicts, and the closed list of their reasons. What each asks for: docs/runbook.md#verdicts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The reason of an open transaction by the records alone.
 
 Kafka's live tool compares neither epochs nor states, and does not report stuck and refused markers. This module is the strict
-interpretation (semantics.md 4.4); `find_hanging` is the exact reproduction of the tool.
+interpretation; `find_hanging` is the exact reproduction of the tool.
+Source: docs/rules/transactions.md#the-live-search-and-the-strict-reading.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def _coming(
 
 
 def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
-    """Whether the last marker of the producer here is the one for the Prepare record (semantics.md 4.4).
+    """Whether the last marker of the producer here is the one for the Prepare record.
 
     TV0 and TV1 reuse an epoch for many transactions, so the time is compared, too. Fields that a dump does not show are ignored.
     """

@@ -32,7 +32,7 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
 
     `offset` is negative and only an order. It is NULL in a text that is not used, because there is another copy of the partition,
     or a better text. `timestamp_ms` is the time of the transition; NULL for Complete records and tombstones, which are written
-    later than the time in them (semantics.md 1.4).
+    later than the time in them (docs/rules/transactions.md#times-in-coordinator-records).
     """
     hashed = coordinator_partition_of()("transactional_id", F.lit(coordinator_partitions))
     located = console_log.withColumn("partition", F.coalesce("partition", hashed))
