@@ -74,7 +74,7 @@ def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:
 def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy | None:
     """The rule by which an expected transaction is late: the brokers' metric, the coordinator's timeout, both, or none.
 
-    Kafka: `ProducerStateManager.hasLateTransaction`, `TransactionStateManager.timedOutTransactions`.
+    Source: docs/rules/transactions.md#late-transactions, docs/rules/transactions.md#timeouts-and-expiration.
     """
     written, coordinator = last_write_ms(evidence), evidence.at_coordinator
     limit = thresholds.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
