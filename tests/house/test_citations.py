@@ -1,4 +1,4 @@
-"""Pages that texts of this repository name: each exists, with its heading."""
+"""Files that texts of this repository name: each exists, and a page has the heading."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from txnlib.core.verdicts.proof import STATEMENTS
 
 #: A page, by its path or its name alone, and a heading in it; in code also a record of `docs/decisions`, by its number alone.
 NAMED = re.compile(r"(?<![\w/.*}{-])((?:[\w.-]+/)*[\w-]+\.md)(?:#([\w-]+))?(?![\w*])|\b(docs/decisions/\d{4})\b")
+#: Any other file, by its path from the root.
+FILE = re.compile(
+    r"(?<![\w/.{}-])((?:txnlib|tests|docs|scripts|bench|deploy|jobs|conf|notebooks)/[\w./-]*\.(?:py|sh|toml|conf|xml|ipynb))\b"
+)
 #: Sections cited by number: a number is no anchor, and moves when a section is added. Pages outside of the repository.
-NO_ANCHOR = re.compile(r"\w\.md`?,? \(?(?:section |rule )?\d|\bDESIGN\b|/work/|\b(?:Section|Group) [A-Z] of (?!docs/)")
+NO_ANCHOR = re.compile(r"\w\.md`?,? \(?(?:section |rule )?\d|\bDESIGN\b|/work/shared|\b(?:Section|Group) [A-Z] of (?!docs/)")
 #: The dead citations that it must find.
 ELSEWHERE = ("tests/house/test_citations.py",)
 
@@ -48,10 +52,11 @@ def faults(repository: Path, where: str, line: str) -> list[str]:
             found.append(f"{name} does not exist")
         elif anchor and anchor not in anchors(page):
             found.append(f"{name} has no heading {anchor}")
+    found += [f"{name} does not exist" for name in FILE.findall(line) if not (repository / name).exists()]
     return found + [f"{cited} is no anchor" for cited in NO_ANCHOR.findall(line)]
 
 
-def test_every_page_that_is_named_exists_with_its_heading(repository):
+def test_every_file_that_is_named_exists(repository):
     found = [
         f"{where}:{number}: {fault}"
         for where, text in texts(repository).items()
@@ -72,6 +77,7 @@ def test_every_page_that_is_named_exists_with_its_heading(repository):
         ("(DESIGN 5.2)", 1),
         ("Section A of scenarios.md", 2),
         ("docs/decisions/0001, docs/decisions/9999", 1),
+        ("`tests/core/test_copies.py`, `tests/core/test_cats.py`", 1),
     ],
 )
 def test_a_dead_citation_is_found(repository, line, count):
