@@ -34,8 +34,7 @@ def ending(
     )
 
 
-#: Who aborted. Source: docs/rules/transactions.md#epochs-of-ends.
-#: Columns: age; in each, without a new producer that follows at once, and with one.
+#: Who aborted. Columns: age; in each, without a new producer that follows at once, and with one.
 #: c client, t timeout, p new producer, k coordinator (timeout or new producer), ? unknown.
 ABORTS = """
                      IN_TIME  TIMED_OUT  UNKNOWN

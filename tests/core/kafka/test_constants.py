@@ -1,4 +1,4 @@
-"""Special values and limits of Kafka (docs/rules/transactions.md#constants)."""
+"""Special values and limits of Kafka (docs/rules/transactions.md#limits-and-defaults)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps between two records of an id."""
+"""Steps between two records of an id. Groups E and M of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 
@@ -204,7 +204,6 @@ def test_E17_rotated_without_Complete_is_illegal(before: TransactionLogEntry) ->
 
 
 #: A step, and whether it differs from the last one in a way that only a phantom explains.
-#: Source: docs/rules/transactions.md#what-history-may-skip-or-repeat.
 PHANTOMS = [
     (PREPARED, ONGOING, True),
     (PREPARED, rec("PA", P, 4, AB), True),  # a commit timed out, then the transaction did

@@ -1,4 +1,4 @@
-"""Values that a step must keep (docs/rules/transactions.md#steps-between-two-states; 1.9).
+"""Values that a step must keep (docs/rules/transactions.md#values-that-a-step-keeps).
 
 An append that timed out explains some of the changes.
 """
@@ -107,8 +107,7 @@ FIRST = rec("O", P, 3, {"a-0"})  # the first record of a transaction: its start 
 LATER = {"update": TS + 5, "start_timestamp_ms": TS + 5}
 NEXT_ID = rec("E", Q, 0, transaction_timeout_ms=1)
 
-#: reason -> a record that was taken back, what follows it, what is left to report.
-#: Source: docs/rules/transactions.md#what-history-may-skip-or-repeat.
+#: reason -> a record that was taken back, what follows it, what is left to report (docs/rules/transactions.md#phantom-appends).
 TAKEN_BACK = {
     "the first Ongoing, and its retry": (FIRST, rec("O", P, 3, {"a-0"}, **LATER), [PHANTOM]),
     "... with another partition": (FIRST, rec("O", P, 3, {"b-0"}, **LATER), [PHANTOM]),

@@ -1,4 +1,4 @@
-"""A small coordinator that keeps the rules, and never looks odd (docs/rules/transactions.md#epochs-of-ends)."""
+"""A small coordinator that keeps the rules, and never looks odd."""
 
 from __future__ import annotations
 

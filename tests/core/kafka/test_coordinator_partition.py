@@ -1,4 +1,4 @@
-"""The partition that owns an id, and their number. docs/rules/transactions.md#constants."""
+"""The partition that owns an id, and their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The brokers' gauge `PartitionsWithLateTransactionsCount`.."""
+"""The brokers' gauge `PartitionsWithLateTransactionsCount`. Group D of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

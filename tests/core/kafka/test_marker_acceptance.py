@@ -1,4 +1,4 @@
-"""Acceptance of a marker by a partition (docs/rules/copies.md#epochs-of-markers)."""
+"""Acceptance of a marker by a partition (docs/rules/transactions.md#epochs-of-markers)."""
 
 from __future__ import annotations
 

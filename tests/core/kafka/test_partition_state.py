@@ -1,4 +1,4 @@
-"""The last stable offset of a partition., and B with logs."""
+"""The last stable offset of a partition. Groups B and C of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

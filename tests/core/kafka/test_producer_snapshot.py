@@ -1,4 +1,4 @@
-"""Producer snapshots read as the state they were written from. Section B, restarts."""
+"""Producer snapshots read as the state they were written from. Group B of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effect of one batch on a producer.."""
+"""The effect of one batch on a producer. Group B of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every step between two states, by the tables of docs/rules/transactions.md#steps-between-two-states."""
+"""Every step between two states, by the table of docs/rules/transactions.md#states-and-steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replay of whole logs.."""
+"""The replay of whole logs. Group L of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that have read everything below a last stable offset. `tests/spark/test_blocked_groups.py` has whole logs."""
+"""Groups that have read everything below a last stable offset. `tests/jobs/test_waiting_groups.py` has whole audits."""
 
 from __future__ import annotations
 

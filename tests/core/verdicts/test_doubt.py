@@ -143,7 +143,7 @@ def test_an_id_whose_last_record_the_current_copy_has_cleaned_away_has_expired_s
     )
 
 
-# Age, rule 6.
+# Age.
 
 
 @pytest.mark.parametrize("later", [0, 10 * MINUTE])

@@ -1,4 +1,4 @@
-"""Partitions with an epoch ahead of their coordinator's (docs/rules/copies.md#epochs-of-markers)."""
+"""Partitions with an epoch ahead of their coordinator's (docs/rules/transactions.md#epochs-of-markers)."""
 
 from __future__ import annotations
 

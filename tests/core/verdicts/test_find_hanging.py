@@ -1,4 +1,4 @@
-"""The rows that the live tool prints. Scenarios of Kafka's own tests, section A."""
+"""The rows that the live tool prints. Group A of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_an_abort_is_the_result_false():
 
 
 #: Kafka, transaction version, decided epoch, seen epoch, coordinator's epoch, seen coordinator epoch -> accepted, and the epochs of
-#: a request that the partition accepts. From docs/rules/copies.md#epochs-of-markers.
+#: a request that the partition accepts. From docs/rules/transactions.md#epochs-of-markers.
 EPOCHS = [
     ("3.9.1", 0, 7, 7, 12, 11, "ACCEPTED", 7, 12),
     ("3.9.1", 0, 7, None, 12, None, "ACCEPTED", 7, 12),

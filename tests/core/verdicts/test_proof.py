@@ -28,7 +28,7 @@ from txnlib.core.verdicts.dossier import SiblingMarkers, TruncatedEpoch, Truncat
 from txnlib.core.verdicts.evidence import Election, Thresholds
 from txnlib.core.verdicts.proof import STATEMENTS, Statement
 
-#: docs/rules/safe.md, in order -> words that only this statement has.
+#: Statement of docs/rules/abort.md, in order -> words that only this statement has.
 IN_ORDER = {
     "IS_OPEN_NOW": "it is open now",
     "NO_COORDINATOR_ENDS_IT": "no coordinator will end it",

@@ -1,7 +1,4 @@
-"""The reason of an open transaction by its records, as grids.
-
-Source: docs/rules/transactions.md#reasons-by-the-last-record.
-"""
+"""The reason of an open transaction by its records, as grids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts by the rows of docs/rules/transactions.md#reasons-by-the-last-record, and the tables behind them."""
+"""Verdicts by what the records show, and the tables behind them."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_lateness_has_two_rules_and_both_are_strict(last_write, start, expected)
     assert judgement.verdict is (Verdict.OPEN if expected is None else Verdict.LATE)
 
 
-# Verdicts by the rows of docs/rules/transactions.md#reasons-by-the-last-record.
+# Verdicts by what the records show (docs/rules/transactions.md#the-live-search-and-the-strict-reading).
 
 
 def test_A08_a_producer_id_that_no_id_ever_had_is_hanging():
