@@ -77,7 +77,7 @@ def test_every_file_that_is_named_exists(repository):
         ("(DESIGN 5.2)", 1),
         ("Section A of scenarios.md", 2),
         ("docs/decisions/0001, docs/decisions/9999", 1),
-        ("`tests/core/test_copies.py`, `tests/core/test_cats.py`", 1),
+        ("`tests/core/verdicts/test_copies.py`, `tests/core/verdicts/test_cats.py`", 1),
     ],
 )
 def test_a_dead_citation_is_found(repository, line, count):

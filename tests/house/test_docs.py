@@ -146,26 +146,3 @@ def test_every_question_about_several_nights_is_answered(command, tmp_path, monk
 def test_every_command_has_a_place_in_its_page():
     page = (ROOT / "docs" / "cli.md").read_text()
     assert [name for name in COMMANDS if f"`{name}" not in page and f"txn-audit {name}" not in page] == []
-
-
-#: A page of this repository, with or without a heading, as code and pages cite it.
-CITED = re.compile(r"(?<![\w/.-])((?:docs/)[\w./-]+\.md)(?:#([\w-]+))?")
-#: What a reader of this repository does not have.
-ELSEWHERE = re.compile(r"\bDESIGN\b(?:\.md)? ?[0-9]|\bDESIGN\.md|\bsemantics\.md|\bhouse\.md|(?<!rules/)\bformats\.md|\.\./shared")
-
-
-def anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def test_every_reason_that_is_cited_is_in_this_repository():
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    for name in tracked:
-        if not name.endswith((".py", ".md", ".sh", ".toml", ".yml", ".ipynb")) or name == "tests/house/test_docs.py":
-            continue
-        text = (ROOT / name).read_text()
-        assert not (found := ELSEWHERE.search(text)), f"{name}: {found[0]}"
-        for page, heading in CITED.findall(text):
-            assert (ROOT / page).exists(), f"{name}: {page}"
-            assert not heading or heading in anchors(ROOT / page), f"{name}: {page}#{heading}"
