@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from txnlib.cli.explain import explain
 from txnlib.queries.delta_rows import open_run, open_tables
+from txnlib.render.story_text import explain
 
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"
