@@ -32,7 +32,6 @@ from txnlib.core.schema.views import VIEWS  # noqa: E402
 from txnlib.core.verdicts.ages import LATE_BY  # noqa: E402
 from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.verdicts.doubt import DOUBTS  # noqa: E402
-from txnlib.core.verdicts.proof import STATEMENTS, Statement  # noqa: E402
 from txnlib.core.verdicts.reason import EXPLANATIONS  # noqa: E402
 from txnlib.core.verdicts.reason_by_records import REASONS_OF_OTHERS, REASONS_OF_OWNER  # noqa: E402
 from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
@@ -134,13 +133,13 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 def _prose(thing: object) -> str:
     """A docstring, with links to the pages that it names."""
-    linked = re.sub(r"docs/(\w+\.md)", r"[\1](\1)", inspect.getdoc(thing) or "")
+    linked = re.sub(r"docs/([\w/]+\.md)", r"[\1](\1)", inspect.getdoc(thing) or "")
     return f"{linked}\n"
 
 
 def rules() -> str:
-    parts = (_steps, _standings, _markers, _lateness, _copies, _counts, _doubts, _safety, _reasons, _outcomes, _findings)
-    return "\n".join([NOTE, "# Rules\n", *[line for part in parts for line in part()]])
+    parts = (_steps, _standings, _markers, _lateness, _copies, _counts, _doubts, _reasons, _outcomes, _findings)
+    return "\n".join([NOTE, "# Reference of rules\n", *[line for part in parts for line in part()]])
 
 
 def _name(state: TransactionState | None) -> str:
@@ -248,47 +247,6 @@ def _counts() -> list[str]:
 def _doubts() -> list[str]:
     lines = ["## Reasons for UNKNOWN, in order of precedence\n"]
     return [*lines, *[f"1. `{reason.value}`: {EXPLANATIONS[reason]}" for reason, _ in DOUBTS], ""]
-
-
-#: Statement of the proof -> its witnesses.
-_WITNESSES = {
-    Statement.IS_OPEN_NOW: (
-        "the judged copy is the leader's, the leader is known for certain, the copy is whole and current; the first batch "
-        "is known exactly, is below a known high watermark, and its CRC was checked; no answer of the leader says "
-        "otherwise"
-    ),
-    Statement.NO_COORDINATOR_ENDS_IT: (
-        "the number of coordinator partitions is known, and no id refutes it; the copies of all coordinator partitions "
-        "that could have the producer id are current, whole, undamaged, of leaders that are known for certain, and end at "
-        "a known high watermark; no id that has, had or is said to have the producer id is in a transaction; the last "
-        "write precedes these copies"
-    ),
-    Statement.NO_COMMIT_INCLUDES_IT: (
-        "one of three. *History*: no record of the coordinator is missing since before the first batch, and every COMMIT "
-        "that lists the partition has a marker of its own here. *Decision*: exactly this transaction was decided, and to "
-        "ABORT. *No loss*: a completed decision has written its marker to every partition, and no marker can have been "
-        "lost here, because the leader epoch of the first batch is still the newest, or because the metadata log shows "
-        "that every election since was clean"
-    ),
-    Statement.IS_OLD_ENOUGH: (
-        "a broker's stamp behind the first batch is older than the timeout. A stamp that is older than one before the "
-        "batch proves nothing, and a clock that is behind is corrected"
-    ),
-    Statement.NOTHING_ELSE_IS_WRONG: (
-        "the table `findings`: nothing about the partition, the producer id, its transactional ids or, if nobody has the "
-        "producer id, any coordinator partition. A missing ABORT marker does not count: an abort repairs it"
-    ),
-}
-
-
-def _safety() -> list[str]:
-    lines = [
-        "## When an abort is safe\n",
-        "An abort is safe if five statements are proven, each by witnesses. A statement without a witness does not hold. Then "
-        "`do_not_abort_because` says which one, and what would settle it; `safety` has all five. A command is printed only if all "
-        "hold, or if only the age is missing.\n",
-    ]
-    return [*lines, *[f"1. `{name.value}`: {says}. Witnesses: {_WITNESSES[name]}." for name, says in STATEMENTS.items()], ""]
 
 
 def _reasons() -> list[str]:
@@ -420,7 +378,7 @@ PAGES = {
     "api.md": api,
     "configuration.md": lambda: f"{NOTE}\n{configuration()}",
     "numbers.md": numbers,
-    "rules.md": rules,
+    "rules/reference.md": rules,
     "runbook.md": runbook,
     "notices.md": notices,
 }

@@ -232,7 +232,7 @@ def tests_of(file: str, graph: Mapping[str, set[str]]) -> list[str]:
             if importer not in distances:
                 distances[importer] = distances[module] + 1
                 edge.append(importer)
-    tests = [_module(path.relative_to(REPOSITORY)) for path in sorted((REPOSITORY / TESTS).glob("test_*.py"))]
+    tests = [_module(path.relative_to(REPOSITORY)) for path in sorted((REPOSITORY / TESTS).rglob("test_*.py"))]
     return [
         f"{test.replace('.', '/')}.py" for test in sorted(set(tests) & set(distances), key=lambda test: (distances[test], test))
     ]

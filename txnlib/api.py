@@ -244,7 +244,7 @@ def audit(
     Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json, UnreadableInputError if there
     is no Kafka log, BusyError or OvertakenError if another audit of the cluster is running or has just ended, and StepError if a
     table could not be made.
-    Tables: docs/tables.md. Source of the verdicts: docs/rules.md.
+    Tables: docs/tables.md. Source of the verdicts: docs/rules/reference.md.
     """
     inputs = (capture,) if isinstance(capture, str | Path) else tuple(capture)
     folder = _temporary_folder() if output is None and schema is None else None
@@ -309,7 +309,7 @@ def judge(
     `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are computed each time they
     are read. The other tables are those of `audit`. The run keeps its `run_id`.
 
-    Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules.md.
+    Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules/reference.md.
     """
     given = {
         "as_of_ms": _instant(as_of),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from txnlib.cli.explain import explain
 from txnlib.queries.delta_rows import open_run, open_tables
+from txnlib.render.story_text import explain
 
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"
@@ -60,7 +60,7 @@ def verdict(start_offset: int, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    """The story of report-sketch.md; beside it a copy that is not judged, and another producer."""
+    """A late produce after an abort; beside it a copy that is not judged, and another producer."""
     write_run(tmp_path)
     write(tmp_path, "open_transactions", verdict(27))
     write(tmp_path, "coverage", {**PAY, "source": SOURCE, "is_judged": True}, {**PAY, "source": "raw:2", "is_judged": False})

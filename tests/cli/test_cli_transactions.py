@@ -1,4 +1,4 @@
-"""The commands of Kafka's tool, to the byte. Scenarios of Kafka's own tests, section A."""
+"""The commands of Kafka's tool, to the byte. Group A of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.test_find_hanging import NOW
-from tests.core.test_verdict import AT_ONE, NOBODY, NOON, ONGOING, PARTITION
+from tests.core.verdicts.test_find_hanging import NOW
+from tests.core.verdicts.test_verdict import AT_ONE, NOBODY, NOON, ONGOING, PARTITION
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, latest_ms, long_difference
 from txnlib.core.kafka.partition_state import has_late_transaction

@@ -162,3 +162,11 @@ def test_a_class_name_has_one_meaning(repository):
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in found.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("package", ["core", "spark"])
+def test_the_test_of_a_module_stands_in_the_folder_of_its_name(repository, package):
+    folders = {path.stem: path.parent.name for path in (repository / "txnlib" / package).glob("*/*.py") if path.stem != "__init__"}
+    for path in (repository / "tests" / package).rglob("test_*.py"):
+        folder = folders.get(path.stem.removeprefix("test_"))
+        assert folder in (None, path.parent.name), path

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support import capture_guide, databricks_bundle, rollout_commands
 from tests.support.delta_tables import write, write_run
+from tests.support.headings import anchors
 from txnlib.cli import main as txn_audit
 from txnlib.cli.commands import COMMANDS, Reads
 from txnlib.core.instants import parse_instant
@@ -38,7 +39,7 @@ def commands() -> list[str]:
     return [line for line in lines if line]
 
 
-RENDERED = ["tables.md", "rules.md", "runbook.md", "api.md", "configuration.md", "numbers.md"]
+RENDERED = ["tables.md", "rules/reference.md", "runbook.md", "api.md", "configuration.md", "numbers.md"]
 PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
 
 
@@ -55,8 +56,7 @@ def test_every_link_leads_somewhere():
         for target, heading in re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page}: {target}"
             if heading:
-                headings = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(), re.MULTILINE)
-                assert heading[1:] in [found.lower().replace(" ", "-") for found in headings], f"{page}: {target}{heading}"
+                assert heading[1:] in anchors(page.parent / target), f"{page}: {target}{heading}"
 
 
 def test_every_file_that_is_named_is_there():
@@ -146,26 +146,3 @@ def test_every_question_about_several_nights_is_answered(command, tmp_path, monk
 def test_every_command_has_a_place_in_its_page():
     page = (ROOT / "docs" / "cli.md").read_text()
     assert [name for name in COMMANDS if f"`{name}" not in page and f"txn-audit {name}" not in page] == []
-
-
-#: A page of this repository, with or without a heading, as code and pages cite it.
-CITED = re.compile(r"(?<![\w/.-])((?:docs/)[\w./-]+\.md)(?:#([\w-]+))?")
-#: What a reader of this repository does not have.
-ELSEWHERE = re.compile(r"\bDESIGN\b(?:\.md)? ?[0-9]|\bDESIGN\.md|\bsemantics\.md|\bhouse\.md|(?<!rules/)\bformats\.md|\.\./shared")
-
-
-def anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def test_every_reason_that_is_cited_is_in_this_repository():
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    for name in tracked:
-        if not name.endswith((".py", ".md", ".sh", ".toml", ".yml", ".ipynb")) or name == "tests/house/test_docs.py":
-            continue
-        text = (ROOT / name).read_text()
-        assert not (found := ELSEWHERE.search(text)), f"{name}: {found[0]}"
-        for page, heading in CITED.findall(text):
-            assert (ROOT / page).exists(), f"{name}: {page}"
-            assert not heading or heading in anchors(ROOT / page), f"{name}: {page}#{heading}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 TITLE_WORDS = 12
-#: Words that made readers stop (seen in reviews).
+#: Words that made readers stop.
 BANNED = re.compile(
     r"\b(whoever|nobody's|so many|is told|are told|to be told|as ever|anew|there where|be it only)\b", re.IGNORECASE
 )

@@ -6,8 +6,8 @@ import random
 
 from pyspark.sql import functions as F
 
-from tests.spark.test_producer_spans import coverage, folded, snapshots
-from tests.spark.test_producer_windows import build
+from tests.spark.producers.test_producer_spans import coverage, folded, snapshots
+from tests.spark.producers.test_producer_windows import build
 from tests.support.frames import assert_same, record_batches
 from tests.support.log_notation import T
 from txnlib.core.schema.rows_of_runs import OF_LOG

@@ -1,4 +1,4 @@
-"""Ids and oddities of a coordinator's log, from its bytes.."""
+"""Ids and oddities of a coordinator's log, from its bytes. Group F of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches and coordinator records in the notation of docs/scenarios.md.
+"""Batches and coordinator records in a short notation.
 
 `D` idempotent data, `T` transactional data, `N` data without a producer, `C` and `A` commit and abort markers, `rec` a
 record of a coordinator. One sequence number means one record; `to=` sets a last offset that the sequences do not tell.

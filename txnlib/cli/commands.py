@@ -28,7 +28,7 @@ class Reads(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its help text, and the function that answers it, as `module:function` of `txnlib.cli`."""
+    """A command: its help text, and the function that answers it, as `module:function` of `txnlib`."""
 
     about: str
     answer: str
@@ -69,7 +69,7 @@ _PARTITION: Final = {"required": True, "type": int, "help": "Number of the parti
 COMMANDS: Final[Mapping[str, Command]] = {
     "report": Command(
         "Print the report of an audit: what is wrong, why, and what to do",
-        "report:report",
+        "cli.report:report",
         options={
             "--html": {"metavar": "FILE", "help": "Also write the report as an HTML page"},
             "--acknowledged": {"metavar": "FILE.toml", "help": "What is known, which moves down in the report"},
@@ -78,13 +78,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "open": Command(
         "List the open transactions with their verdicts, those that block most first",
-        "overviews:open_transactions",
+        "cli.overviews:open_transactions",
         options={"--verdict": _ONLY_VERDICT, **_SOME},
         example="--verdict HANGING",
     ),
     "findings": Command(
         "List what is odd in the logs, the most severe first",
-        "overviews:findings",
+        "cli.overviews:findings",
         options={
             "--severity": {"choices": _SEVERITIES, "help": "Only findings of this severity or a higher one"},
             "--name": {"metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
@@ -94,13 +94,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "groups": Command(
         "List the consumer groups that wait for a transaction to end, those that lag most first",
-        "overviews:groups",
+        "cli.overviews:groups",
         options={"--topic": _ONLY_TOPIC},
         example="--topic payments",
     ),
     "explain": Command(
         "Explain one open transaction: its records on the partition and at its coordinator, and the verdict",
-        "explain:explain",
+        "render.story_text:explain",
         options={
             "topic": {"help": "Topic of the partition"},
             "partition": {"type": int, "help": "Number of the partition"},
@@ -110,7 +110,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "transaction": Command(
         "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing or in doubt",
-        "transaction:transaction",
+        "render.whole_transaction_text:transaction",
         options={
             "id": {"metavar": "ID|PRODUCER_ID", "help": "A transactional id, or a producer id"},
             "--number": {"type": int, "metavar": "N", "help": "Its transaction N (default: the newest)"},
@@ -119,7 +119,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "timeline": Command(
         "Show the history of a partition or of a transactional id, in chronological order",
-        "timeline:timeline",
+        "render.timeline_text:timeline",
         options={
             "where": {
                 "nargs": "+",
@@ -132,7 +132,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "diff": Command(
         "Compare two runs of a cluster: new, ended and re-judged transactions",
-        "diff:diff",
+        "cli.diff:diff",
         Reads.TABLES,
         {
             "runs": {
@@ -145,7 +145,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "list": Command(
         "List every transactional id that has not expired",
-        "kafka_transactions:list_transactions",
+        "cli.kafka_transactions:list_transactions",
         options={
             "--duration-filter": {
                 "type": int,
@@ -162,7 +162,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "describe": Command(
         "Describe one transactional id",
-        "kafka_transactions:describe",
+        "cli.kafka_transactions:describe",
         options={
             "id": {"nargs": "?", "metavar": "ID", "help": "The transactional id"},
             "--transactional-id": {"metavar": "ID", "help": "The same, as kafka-transactions.sh takes it"},
@@ -172,14 +172,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "describe-producers": Command(
         "Describe the producers of a partition",
-        "kafka_transactions:describe_producers",
+        "cli.kafka_transactions:describe_producers",
         options={"--topic": _TOPIC, "--partition": _PARTITION},
         example="--topic payments --partition 0",
         forms=(KAFKA,),
     ),
     "find-hanging": Command(
         "Print what kafka-transactions.sh find-hanging would have printed at the instant of the run, of one broker or of all",
-        "kafka_transactions:find_hanging_transactions",
+        "cli.kafka_transactions:find_hanging_transactions",
         options={
             "--topic": {"help": "Topic to search"},
             "--partition": {"type": int, "help": "Search only this partition of the topic"},
@@ -194,11 +194,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
         forms=(KAFKA,),
     ),
     "find-late": Command(
-        "List late transactions: their coordinator still expects them, but they should have ended by now", "overviews:find_late"
+        "List late transactions: their coordinator still expects them, but they should have ended by now", "cli.overviews:find_late"
     ),
     "abort-plan": Command(
         "List what to do about each open transaction, in order, with the checks before and after",
-        "abort_plan:abort_plan",
+        "render.abort_plan_text:abort_plan",
         options={
             "--action": {"choices": _ACTIONS, "help": "Only steps of this action"},
             "--verdict": _ONLY_VERDICT,
@@ -207,19 +207,19 @@ COMMANDS: Final[Mapping[str, Command]] = {
         example="--action ABORT --format sh",
         forms=(SCRIPT,),
     ),
-    "coverage": Command("Show what was captured of each partition, and which copy is judged", "overviews:coverage"),
-    "collect-plan": Command("List what else to copy, from which broker, and why", "collect_plan:collect_plan"),
-    "runs": Command("List all runs in the tables, newest first", "overviews:list_runs", Reads.TABLES),
+    "coverage": Command("Show what was captured of each partition, and which copy is judged", "cli.overviews:coverage"),
+    "collect-plan": Command("List what else to copy, from which broker, and why", "render.collect_plan_text:collect_plan"),
+    "runs": Command("List all runs in the tables, newest first", "cli.overviews:list_runs", Reads.TABLES),
     "sql": Command(
         "Answer a question in SQL about the tables and views, of all runs. Needs DuckDB: pip install 'txnlib[sql]'",
-        "sql:sql",
+        "cli.sql:sql",
         Reads.TABLES,
         {"query": {"metavar": "QUERY", "help": "A query; docs/tables.md describes tables and views"}},
         '"SELECT topic, partition, verdict FROM latest_open_transactions"',
     ),
     "locate": Command(
         "Find the partition of __transaction_state of a transactional id, and what to copy. Needs no tables",
-        "locate:locate",
+        "render.coordinator_files_text:locate",
         Reads.NOTHING,
         {
             "--transactional-id": {
@@ -239,14 +239,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "names": Command(
         "List the runs, topics or transactional ids in the tables, one to a line. Completion in a shell asks for them",
-        "names:names",
+        "cli.names:names",
         Reads.TABLES,
         {"kinds": {"nargs": "+", "choices": NAMES, "metavar": "KIND", "help": f"What to list: {', '.join(NAMES)}"}},
         "topics",
     ),
     "capture": Command(
         "Capture the logs of a cluster over the wire, by requests that only read, for an audit",
-        "capture:capture",
+        "cli.capture:capture",
         Reads.NOTHING,
         {
             "--bootstrap-server": {"required": True, "metavar": "LIST", "help": "Brokers to connect to, as host:port,host:port"},
@@ -271,7 +271,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "completion": Command(
         "Print a shell completion script for commands and options. Needs no tables",
-        "completion:completion",
+        "cli.completion:completion",
         Reads.NOTHING,
         {"shell": {"choices": ("bash", "zsh", "fish"), "help": "Name of the shell"}},
         "bash",

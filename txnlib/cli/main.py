@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def answer_of(command: str) -> Callable[..., CommandOutput]:
     """The function that answers a command. Its module is imported only now, to keep start-up fast."""
     module, _, function = COMMANDS[command].answer.partition(":")
-    answer: Callable[..., CommandOutput] = getattr(import_module(f"txnlib.cli.{module}"), function)
+    answer: Callable[..., CommandOutput] = getattr(import_module(f"txnlib.{module}"), function)
     return answer
 
 

@@ -3,7 +3,7 @@
 A finding has the name of the error that a broker would have returned, if there is one (Kafka: `Errors`). Reading a log is a
 replay: batches that a leader would have refused are accepted, as in replication and recovery, and reported.
 
-docs/rules.md and the findings in docs/runbook.md are rendered from the rows.
+docs/rules/reference.md and the findings in docs/runbook.md are rendered from the rows.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _instant(value: datetime | date) -> datetime:
 
 def _known_name(name: str) -> str:
     if name not in Finding.__members__:
-        raise ValueError("no finding has this name (docs/rules.md lists them)")
+        raise ValueError("no finding has this name (docs/rules/reference.md lists them)")
     return name
 
 

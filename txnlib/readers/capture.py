@@ -146,8 +146,8 @@ _NUMBERED: Final = {
     _TRANSACTION_INDEX: FileKind.TRANSACTION_INDEX,
     _METADATA_SNAPSHOT: FileKind.METADATA_SNAPSHOT,
 }
-#: Kafka is deleting `-delete` and `-stray` folders; a `-future` folder is a second copy in the making.
-#: Source: docs/rules/formats.md#names-of-folders-and-files.
+#: Kafka is deleting `-delete` and `-stray` folders; a `-future` folder is a second copy in the making
+#: (docs/rules/formats.md#names-of-folders-and-files).
 _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 LEADER_EPOCH: Final = "leader_epoch"

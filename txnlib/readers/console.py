@@ -57,8 +57,7 @@ def partition_in_name(path: str) -> int | None:
 class ConsoleLogRows:
     """The coordinator records in console consumer text. Columns: `arrow_schemas.TRANSACTION_LOG`; null if not printed.
 
-    `partition` is the partition of all records in the text, if known. Kafka: `TransactionLogMessageFormatter`;
-    docs/rules/formats.md#console-text.
+    `partition` is the partition of all records in the text, if known. Kafka: `TransactionLogMessageFormatter`.
     """
 
     def __init__(self, source: str, path: str, partition: int | None = None) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from txnlib.core.display import printable
+from txnlib.core.display import instant, printable
+from txnlib.queries import abort_plan as plan
 from txnlib.queries.abort_plan import CHECKS, COLUMNS
-from txnlib.queries.rows import Row
+from txnlib.queries.rows import Row, StoredRun
 from txnlib.render.abort_plan_script import abort_plan_script
 from txnlib.render.command_output import CommandOutput
 
@@ -77,3 +79,9 @@ def _said(label: str, sentence: str, width: int) -> list[str]:
     """A sentence behind its label, wrapped between words."""
     line = printable(f"   {label:<7} {sentence}")
     return textwrap.wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
+
+
+def abort_plan(run: StoredRun, options: Namespace) -> CommandOutput:
+    """The action for each open transaction: commands in order, their expected output, and reasons against running them."""
+    rows = plan.abort_plan(run, topic=options.topic, action=options.action, verdict=options.verdict, limit=options.limit)
+    return abort_plan_output(rows, run.run_id, instant(run.as_of_ms))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Final
 
 from txnlib.core.display import printable
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.shell_words import option, refusal
+from txnlib.queries import collect_plan as plan
 from txnlib.queries.collect_plan import COLUMNS
-from txnlib.queries.rows import Row
+from txnlib.queries.rows import Row, StoredRun
 from txnlib.render.command_output import CommandOutput
 
 #: Most rows to show people. Programs get all rows.
@@ -53,3 +55,8 @@ def _selection(rows: Sequence[Row]) -> str:
     if len(places) <= NAMED:
         return option("--partitions", ",".join(f"{topic}-{partition}" for topic, partition in places))
     return option("--topics", "|".join(sorted({re.escape(topic) for topic, _ in places})))
+
+
+def collect_plan(run: StoredRun, options: Namespace) -> CommandOutput:
+    """What to copy, most useful first, and the command for each broker."""
+    return collect_plan_output(plan.collect_plan(run))

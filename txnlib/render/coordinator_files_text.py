@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.queries.coordinator_files import CHECKPOINTS, COLUMNS, FILES
+from txnlib.queries.coordinator_files import CHECKPOINTS, COLUMNS, FILES, coordinator_files
 from txnlib.queries.rows import Row
 from txnlib.render.command_output import CommandOutput
 
@@ -27,3 +28,8 @@ def _what_to_copy(partitions: list[int]) -> str:
         "or       scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has",
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def locate(options: Namespace) -> CommandOutput:
+    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError if there are no partitions."""
+    return coordinator_files_output(coordinator_files(options.transactional_id, options.partitions))

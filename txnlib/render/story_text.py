@@ -6,13 +6,15 @@ Repeats what the audit decided and decides nothing.
 from __future__ import annotations
 
 import textwrap
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
 from txnlib.core.display import duration, printable, size, utc_time
-from txnlib.queries.rows import Row
+from txnlib.queries import story
+from txnlib.queries.rows import Row, StoredRun
 from txnlib.queries.story import Explained
 from txnlib.queries.story_steps import StoryStep
 from txnlib.render.command_output import CommandOutput
@@ -239,3 +241,8 @@ def _when(step: StoryStep, day: str | None) -> str:
     if step.after_ms == step.before_ms:
         return shown(step.after_ms)
     return f"between {shown(step.after_ms)} and {shown(step.before_ms)}"
+
+
+def explain(run: StoredRun, options: Namespace) -> CommandOutput:
+    """The story of one open transaction from both logs. Raises UsageError if no transaction is open there."""
+    return story_output(story.explain(run, options.topic, options.partition, options.start_offset))

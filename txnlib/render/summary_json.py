@@ -35,7 +35,7 @@ class OpenTransactionEntry(_Part):
     start_offset: int = Field(description="First offset of the transaction on the partition.")
     transactional_id: str | None = Field(description="Transactional id; null if unknown.")
     verdict: str = Field(description="Verdict on the transaction.")
-    reason: str | None = Field(description="Reason of the verdict, a name from rules.md.")
+    reason: str | None = Field(description="Reason of the verdict, a name from docs/rules/reference.md.")
     blocks_since: str | None = Field(description="Since when the transaction blocks consumers, ISO-8601.")
     blocked_offsets: int | None = Field(description="Offsets from the start of the transaction to the high watermark.")
     blocked_bytes: int | None = Field(description="The same in bytes.")
@@ -98,7 +98,7 @@ class Coverage(_Part):
 class NamedFindings(_Part):
     """Findings of one name."""
 
-    name: str = Field(description="Name of the finding, from rules.md.")
+    name: str = Field(description="Name of the finding, from docs/rules/reference.md.")
     severity: str = Field(description="Severity of the finding.")
     count: int = Field(description="Number of findings of this name.")
 

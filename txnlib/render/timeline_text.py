@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 from txnlib.core.display import duration, printable, utc_time
-from txnlib.queries.rows import Row
-from txnlib.queries.timeline import Timeline
+from txnlib.queries.rows import Row, StoredRun
+from txnlib.queries.timeline import Timeline, timeline_of
 from txnlib.queries.timeline_events import CLIENT, COLUMNS, Event
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.story_text import clock
@@ -70,3 +72,8 @@ def _offsets(timeline: Timeline) -> str:
     named = f"producer {row['blocking_producer_id']}" + ("" if owner is None else f" ({printable(owner)})")
     lag = f"{row['lag_offsets']} offsets and {duration(row['lag_ms'])} behind"
     return f"{line}: {lag}, blocked by {named}, {row['blocking_verdict']}\n"
+
+
+def timeline(run: StoredRun, options: Namespace) -> CommandOutput:
+    """The events of a partition or of a transactional id. Raises UsageError if the run contains neither."""
+    return timeline_output(timeline_of(run, options.where, options.last))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from txnlib.core.display import printable, utc_time
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
-from txnlib.queries.rows import Row
-from txnlib.queries.whole_transaction import OUTCOME, ExplainedTransaction
+from txnlib.queries.rows import Row, StoredRun
+from txnlib.queries.whole_transaction import OUTCOME, ExplainedTransaction, whole_transaction
 from txnlib.render.command_output import CommandOutput
 from txnlib.render.grid import instant_json
 from txnlib.render.story_text import clock
@@ -143,3 +144,8 @@ def _for_programs(whole: ExplainedTransaction) -> dict[str, Any]:
     """The whole transaction for programs. Instants are ISO-8601, and epoch ms in fields whose names end with `_ms`."""
     lists: dict[str, Sequence[Row]] = {"partitions": whole.partitions, "unexplained": whole.unexplained}
     return {**asdict(whole), **{name: [_plain(row) for row in rows] for name, rows in lists.items()}}
+
+
+def transaction(run: StoredRun, options: Namespace) -> CommandOutput:
+    """One transaction with all its partitions. Raises UsageError if no captured log has it."""
+    return whole_transaction_output(whole_transaction(run, options.id, options.number))

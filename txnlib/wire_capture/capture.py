@@ -1,6 +1,7 @@
 """A capture of a cluster, step by step.
 
-First the coordinators, then the partitions in scope, then the coordinators again (docs/rules/copies.md#two-capture-instants).
+First the coordinators, then the partitions in scope, then the coordinators again
+(docs/rules/copies.md#two-capture-instants).
 Nothing is written to the cluster. A partition that fails is named, and the others go on.
 """
 

@@ -1,8 +1,8 @@
 """The party that ended a transaction: its client, its coordinator, or an operator.
 
 A client ends its own transaction with EndTxn. A coordinator aborts a transaction that timed out, or whose transactional id a new
-producer has initialised (InitProducerId, which `forceTerminateTransaction` and `fenceProducers` send, too). Kafka:
-`TransactionMetadata.prepareFenceProducerEpoch`, `prepareAbortOrCommit`; docs/rules/transactions.md#epochs-of-ends.
+producer has initialised (InitProducerId, which `forceTerminateTransaction` and `fenceProducers` send, too).
+Source: docs/rules/transactions.md#epochs-at-the-end-of-a-transaction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The check of a marker against its coordinator's decisions: from a marker between two decisions to a finding.
 
 A manual marker (`kafka-transactions.sh abort`) is written without the coordinator. It is correct for an orphaned transaction;
-inside a live transaction it splits the outcome. Kafka: `TransactionsCommand.AbortTransactionCommand`;
-docs/rules/transactions.md#aborts-by-hand.
+inside a live transaction it splits the outcome. Source: docs/rules/transactions.md#manual-aborts.
 """
 
 from __future__ import annotations

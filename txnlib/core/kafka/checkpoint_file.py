@@ -1,6 +1,7 @@
 """The text checkpoints of a broker: `…-offset-checkpoint`, `leader-epoch-checkpoint` and `partition.metadata`, version 0.
 
-Kafka: `CheckpointFile`. Brokers replace the file atomically, so an incomplete or malformed one is a bad copy.
+Brokers replace the file atomically, so an incomplete or malformed one is a bad copy.
+Source: docs/rules/formats.md#checkpoint-files.
 """
 
 from __future__ import annotations

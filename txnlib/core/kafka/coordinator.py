@@ -4,7 +4,7 @@ Each record has the complete state, so "after" is the record itself; the work is
 step: compaction (records between the two may be gone) and phantom appends (the record stayed in the log although the coordinator
 rolled the step back in memory). So steps are judged only between provably consecutive records, and a step that a phantom append
 explains is reported as such. Kafka: `TransactionMetadata.prepareTransitionTo`,
-`completeTransitionTo`; docs/rules/transactions.md#what-history-may-skip-or-repeat.
+`completeTransitionTo`; docs/rules/transactions.md#missing-coordinator-records.
 """
 
 from __future__ import annotations
@@ -125,8 +125,6 @@ def _illegal(before: TransactionLogEntry | None, after: TransactionLogEntry | No
 
 def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) -> bool:
     """Whether a record was rolled back in memory, so that the next record does not follow from it.
-
-    Source: docs/rules/transactions.md#what-history-may-skip-or-repeat.
 
     Either a Prepare whose transaction then continues or ends the other way; or the first record of a transaction (Ongoing, or the
     abort of an empty one), whose id then begins again as if it had not begun. Only an abort of an empty transaction may expire in
@@ -264,7 +262,7 @@ _ONGOING: Final[_States] = frozenset({_S.ONGOING})
 _EMPTY: Final[_States] = frozenset({_S.EMPTY})
 _NOT_BEGUN: Final[_States] = _EMPTY | COMPLETE_STATES
 
-#: (states before, states after) -> finding -> predicate on the two values (docs/rules/transactions.md#steps-between-two-states).
+#: (states before, states after) -> finding -> predicate on the two values (docs/rules/transactions.md#values-that-a-step-keeps).
 STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]]] = {
     (_NOT_BEGUN, _EMPTY): {
         Finding.UNEXPECTED_PRODUCER_EPOCH: _initialised_at_another_epoch,
@@ -316,8 +314,8 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
     },
 }
 
-#: How the previous record may have been rolled back in memory -> what that explains in the step.
-#: Source: docs/rules/transactions.md#what-history-may-skip-or-repeat.
+#: How the previous record may have been rolled back in memory -> what that explains in the step
+#: (docs/rules/transactions.md#phantom-appends).
 PHANTOMS: Final[Mapping[_StepCheck, frozenset[Finding]]] = {
     _shrank: frozenset({Finding.PARTITIONS_CHANGED}),
     _began_twice: frozenset({Finding.START_TIMESTAMP_CHANGED, Finding.PARTITIONS_CHANGED}),

@@ -1,4 +1,7 @@
-"""Which partition of `__transaction_state` owns a transactional id. Kafka: `TransactionStateManager.partitionFor`."""
+"""Which partition of `__transaction_state` owns a transactional id.
+
+Source: docs/rules/transactions.md#coordinator-partition-of-an-id.
+"""
 
 from __future__ import annotations
 

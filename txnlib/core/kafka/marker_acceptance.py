@@ -1,7 +1,7 @@
 """Whether a partition accepts a marker, by the epochs of both.
 
 Kafka: `ProducerAppendInfo.checkProducerEpoch` (4.2.0: with the marker's transaction version);
-docs/rules/copies.md#epochs-of-markers.
+docs/rules/transactions.md#epochs-of-markers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The producer state of a whole partition: a fold of `producer_state.append` over its log.
 
 The window functions are tested against this oracle. It also contains the rules of the last stable offset.
-Kafka: `ProducerStateManager`, `UnifiedLog.fetchLastStableOffsetMetadata`.
+Kafka: `ProducerStateManager`; docs/rules/transactions.md#last-stable-offset.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def has_late_transaction(last_timestamp: int | None, as_of_ms: int, transaction_
     """The brokers' rule for `PartitionsWithLateTransactionsCount`, with strict comparisons.
 
     `last_timestamp` is that of the newest batch of the producer whose open transaction has the lowest first offset.
-    Kafka: `ProducerStateManager.hasLateTransaction`.
+    Source: docs/rules/transactions.md#late-transactions.
     """
     if last_timestamp is None or last_timestamp <= 0:
         return False

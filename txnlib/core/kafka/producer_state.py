@@ -2,6 +2,7 @@
 
 The log is replayed as in replication and recovery: every batch is accepted, and a batch that a leader would have refused becomes a
 finding. There is one function, `append`, with two branches: data and marker.
+Source: docs/rules/transactions.md#effect-of-a-batch-and-of-a-marker.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def append(
 def has_expired(before: ProducerState, now: int | None, producer_id_expiration_ms: int) -> bool:
     """Whether a broker may have forgotten the producer by `now`, and so accepts any batch from it.
 
-    Never while it has an open transaction. Kafka: `ProducerStateManager.isProducerExpired`.
+    Never while it has an open transaction. Source: docs/rules/transactions.md#forgotten-producers.
     """
     return before.current_txn_first_offset is None and long_difference(now, before.last_timestamp) >= producer_id_expiration_ms
 

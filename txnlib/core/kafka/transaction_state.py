@@ -61,7 +61,7 @@ class Step(IntEnum):
     """The kind of a step between two consecutive records of one transactional id."""
 
     LEGAL = 0
-    #: Legal only as a retried append of the same value (docs/rules/transactions.md#what-history-may-skip-or-repeat, KAFKA-10080).
+    #: Legal only as a retried append of the same value (docs/rules/transactions.md#phantom-appends).
     RETRY = 1
     #: Legal only for transactions v2 (4.0+).
     TRANSACTIONS_V2 = 2

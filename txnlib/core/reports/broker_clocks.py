@@ -56,7 +56,7 @@ class ClockPair:
 def broker_clocks(coverage: Sequence[LedPartition], marker_delays: Sequence[MarkerDelays], *, as_of_ms: int) -> Iterator[ClockPair]:
     """A row for each pair of brokers whose clocks a marker compares: its coordinator's, and its partition's leader's.
 
-    Source: docs/rules/copies.md#order-without-clocks.
+    Source: docs/rules/copies.md#clocks-of-two-brokers.
     """
     leaders = {
         (copy.topic, copy.partition): copy.leader

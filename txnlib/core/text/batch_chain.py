@@ -1,7 +1,7 @@
 """Chain of batch positions in a dumped file. After a break, reading resumes where a chain of lines is proven.
 
 A genuine batch line has the position at which the previous batch ends, and a higher offset. A genuine record line belongs to the
-batch line above it (docs/rules/formats.md#free-text-in-a-dump).
+batch line above it (docs/rules/formats.md#imitated-lines).
 """
 
 from __future__ import annotations

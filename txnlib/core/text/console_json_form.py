@@ -2,7 +2,7 @@
 
 The formatter writes `{"key":…,"value":…}` without anything between one object and the next. Jackson escapes quotes in strings, so
 `{"key":` is always the beginning of an object, and an object ends before the next one begins.
-Kafka: `ApiMessageFormatter.writeTo`, `TransactionLogMessageFormatter`; docs/rules/formats.md#console-text.
+Kafka: `ApiMessageFormatter.writeTo`, `TransactionLogMessageFormatter`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Rule 1: One line is read as one record. Lines that together read as a record of 
 of them reads as (docs/decisions/0014).
 Rule 2: A tombstone prints its id only once. After text that is no complete record, it may be the end of an id with line feeds, and
 is ambiguous.
-Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionMetadata.toString`; docs/rules/formats.md#console-text.
+Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionMetadata.toString`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def read_console_text(chunks: Iterable[bytes]) -> Iterator[Printed]:
     `chunks`: the text in chunks of any size. Positions and lengths are in bytes; the lengths add up to the size of the text. Memory
     is bounded by the first megabyte or the longest record. Never raises.
     Kafka: `TransactionLogMessageFormatter` of `kafka.coordinator.transaction.TransactionLog` and of
-    `org.apache.kafka.tools.consumer`; docs/rules/formats.md#console-text.
+    `org.apache.kafka.tools.consumer`; docs/rules/formats.md#records-of-a-console-consumer.
     """
     rest = iter(chunks)
     held, size = [], 0

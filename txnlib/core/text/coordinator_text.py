@@ -1,8 +1,8 @@
 """Decoded text of a `__transaction_state` record: `--transaction-log-decoder`, of every version.
 
 Up to 4.0 the transactional id is printed unescaped between a label and a payload, so it may contain anything, including line feeds
-and imitated payloads. The printed key size determines where it ends. From 4.1 key and payload are JSON.
-Source: docs/rules/formats.md#coordinator-records-in-a-dump.
+and imitated payloads. The printed key size determines where it ends. From 4.1 key and payload are JSON
+(docs/rules/formats.md#transactional-ids-in-dumps).
 Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionLogMessageParser`.
 """
 

@@ -1,7 +1,7 @@
 """Single lines of `kafka-dump-log.sh`: a file, a batch or a producer. Fields are found by their labels.
 
 A line alone does not show whether it is genuine, because payloads can imitate all of them: `batch_chain` decides.
-Kafka: `DumpLogSegments`; docs/rules/formats.md#lines-of-a-dump.
+Kafka: `DumpLogSegments`; docs/rules/formats.md#lines-of-the-dump-tool.
 """
 
 from __future__ import annotations
@@ -190,10 +190,7 @@ _DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9
 
 
 def read_file_line(line: bytes) -> DumpedFile | None:
-    """The file in a line `Dumping <path>`, and the fields in its path; None for any other line.
-
-    Source: docs/rules/formats.md#names-of-folders-and-files.
-    """
+    """The file in a line `Dumping <path>`, and the fields in its path; None for any other line."""
     if not line.startswith(b"Dumping ") or len(line) > LONGEST_METADATA:
         return None
     path = line[len(b"Dumping ") :].decode(errors="replace").rstrip("\r\n")
@@ -246,7 +243,7 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
     if not is_believable(batch) or batch.magic not in layout.magics or batch.size < _SMALLEST_SIZES[batch.magic]:
         return None
     if not layout.has_is_control and is_transactional == b"true" and batch.base_sequence < 0:
-        # Before 2.0.1 this identifies a marker: transactional data always has a sequence.
+        # Before 2.0.1 this identifies a marker (docs/rules/formats.md#markers-before-201).
         batch = batch._replace(is_control=True)
     if layout.ends_with_crc and not line.endswith(b"\n"):
         # The text may be truncated inside the last number.

@@ -1,8 +1,7 @@
 """Record lines of `kafka-dump-log.sh`, and the free text after them.
 
 Keys, payloads and header keys are printed unescaped, line feeds included. Their sizes are printed, too. So contents can be
-measured, unless the console has replaced characters or a decoder has printed other text.
-Source: docs/rules/formats.md#free-text-in-a-dump.
+measured, unless the console has replaced characters or a decoder has printed other text (docs/rules/formats.md#imitated-lines).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Remark(Enum):
     HARMLESS = "HARMLESS"
     #: The file ends inside a batch.
     TORN = "TORN"
-    #: The tool gave up: whatever follows in the segment is missing from the text (docs/rules/formats.md#messages-of-the-tools).
+    #: The tool gave up: whatever follows in the segment is missing from the text (docs/rules/formats.md#ends-of-a-dump).
     ENDED_EARLY = "ENDED_EARLY"
 
 
@@ -101,7 +101,10 @@ def reason_of(line: bytes) -> UnreadableReason:
 
 
 def reason_of_undecoded(text: bytes) -> UnreadableReason:
-    """Why a tool could not decode a coordinator record, according to its text in place of the key."""
+    """Why a tool could not decode a coordinator record, according to its text in place of the key.
+
+    Source: docs/rules/formats.md#coordinator-records-in-dumps.
+    """
     if text.startswith((b"unknown::version=", b"Unknown record type ")):
         return UnreadableReason.UNKNOWN_KEY_VERSION
     if b"Found an unknown record version " in text:

@@ -1,7 +1,7 @@
 """The plan to end open transactions: steps in order, with what to check before and after each.
 
 Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. A coordinator ends the
-transactions that it knows.
+transactions that it knows. Source: docs/rules/abort.md#checks-before-the-command.
 """
 
 from __future__ import annotations

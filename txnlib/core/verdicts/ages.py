@@ -1,7 +1,7 @@
 """The age of an open transaction, with the clock that measures it.
 
 If only the absence of later records shows an age, it is measured up to the oldest copy that was searched for them, not up to the
-audit (docs/rules/copies.md#age).
+audit. Source: docs/rules/copies.md#age.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:
 def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy | None:
     """The rule by which an expected transaction is late: the brokers' metric, the coordinator's timeout, both, or none.
 
-    Kafka: `ProducerStateManager.hasLateTransaction`, `TransactionStateManager.timedOutTransactions`.
+    Source: docs/rules/transactions.md#late-transactions, docs/rules/transactions.md#timeouts-and-expiration.
     """
     written, coordinator = last_write_ms(evidence), evidence.at_coordinator
     limit = thresholds.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS

@@ -1,7 +1,8 @@
 """Brokers' clocks around an open transaction: an interval for its age.
 
 A record behind a broker's stamp is not older than the stamp, and one before a stamp not younger. A stamp that contradicts the order
-of the log proves nothing. A stamp of a clock that is behind is corrected by how far it is. Source: docs/rules.md.
+of the log proves nothing. A stamp of a clock that is behind is corrected by how far it is.
+Source: docs/rules/copies.md#age.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A signature is a predicate on the evidence; a cause is named only if it matches. Versions are those with the fault: if the brokers
 are newer according to the capture, the cause is UNLIKELY, because the fault may date from before an upgrade.
-Source: docs/rules/transactions.md#causes, and the issues named.
+Source: the issues that the causes name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The proof that the copies of coordinator partitions give together.
 
-Source: docs/rules.md; Kafka: `TransactionStateManager.loadTransactionMetadata` reads the whole log.
+Source: docs/rules/abort.md#no-coordinator-left; Kafka: `TransactionStateManager.loadTransactionMetadata` reads the whole log.
 """
 
 from __future__ import annotations

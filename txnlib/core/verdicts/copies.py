@@ -1,8 +1,7 @@
 """The proof that a copy of a log gives: up to when it is known, and whether it is whole.
 
 A copy proves what it contains. It proves the *absence* of records only up to an instant, which `KNOWN_BY` decides. All verdicts
-use this module for that. Source: docs/rules/copies.md#current-copies, docs/rules/copies.md#holes-and-damage;
-Kafka: `ReplicaManager.checkpointHighWatermarks`.
+use this module for that. Source: docs/rules/copies.md#current-copies.
 """
 
 from __future__ import annotations
@@ -176,8 +175,8 @@ def is_current(copy: Copy) -> bool:
 def known_until_ms(copy: Copy) -> int | None:
     """The instant up to which a copy shows everything, in epoch ms; None if unknown.
 
-    Without a noted instant of capture it is assumed to be that of the newest broker-stamped record.
-    Source: docs/rules/copies.md#two-capture-instants.
+    Without a noted instant of capture it is assumed to be that of the newest broker-stamped record
+    (docs/rules/copies.md#two-capture-instants).
     """
     if is_current(copy) and copy.captured_at_ms is not None:
         return copy.captured_at_ms

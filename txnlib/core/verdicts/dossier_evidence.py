@@ -58,7 +58,7 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, coordinat
     return Evidence(partition, coordinator, cluster, history)
 
 
-# ---- The owner
+# ---- The owner: docs/rules/copies.md#owners-of-a-producer-id
 
 
 def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim | None:

@@ -1,6 +1,6 @@
 """The decisions that may include an open transaction, each with its marker.
 
-Source: docs/rules.md, "When an abort is safe", third statement.
+Source: docs/rules/abort.md#no-commit.
 """
 
 from __future__ import annotations

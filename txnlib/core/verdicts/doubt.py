@@ -1,6 +1,7 @@
-"""Reasons to doubt a verdict: what the copies do not prove (docs/rules/copies.md), in order of precedence.
+"""Reasons to doubt a verdict: what the copies do not prove, in order of precedence.
 
-A rule gets the reason by the records as an argument, because reasons depend on different absences.
+A rule gets the reason by the records as an argument, because reasons depend on different absences. Each names its section of
+docs/rules/copies.md.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ Doubt = Callable[[Evidence, Reason, Thresholds], bool]
 
 
 def _has_loss(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rules 1 and 5: records missing above the start may have ended the transaction."""
+    """Records missing above the start may have ended the transaction (docs/rules/copies.md#snapshots-and-holes)."""
     partition = evidence.on_partition
     return partition.gap_offset is not None or partition.is_tail_lost or partition.end is End.SHORT
 
 
 def _is_disputed(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 2, if no leader epoch shows which copy survived."""
+    """Whether no leader epoch shows which copy survived (docs/rules/copies.md#truncated-tails)."""
     return evidence.on_partition.is_disputed
 
 
 def _is_answered_otherwise(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
-    """What brokers answered while the capture was taken is evidence: nothing below a last stable offset was open."""
+    """Whether a broker's answer of the time of the capture says otherwise (docs/rules/copies.md#answers-of-brokers)."""
     is_owned = reason in NOBODY_ENDS_IT and bool(evidence.at_coordinator.answered_owners)
     return evidence.on_partition.is_answered_closed or is_owned
 
@@ -59,20 +60,23 @@ def _is_corrupt(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) ->
 
 
 def _owner_may_be_missing(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 3: a producer id has no owner only if every coordinator partition was searched."""
+    """Whether not every coordinator partition was searched (docs/rules/copies.md#number-of-coordinator-partitions)."""
     coordinator = evidence.at_coordinator
     is_uncounted = coordinator.count_basis is CountBasis.AMBIGUOUS
     return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and (coordinator.are_partitions_missing or is_uncounted)
 
 
 def _newer_record_is_lost(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 5: damage to the newest records of a coordinator's log makes everything about its ids doubtful."""
+    """Whether the newest records of the coordinator's log are damaged (docs/rules/copies.md#damage-to-the-newest-records)."""
     lost, last = evidence.at_coordinator.damaged_offset, evidence.at_coordinator.record_offset
     return lost is not None and last is not None and last < lost
 
 
 def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 1: a living id may have continued since. A producer id that was given up is never used again, so that stays true."""
+    """A living id may have continued since (docs/rules/copies.md#current-copies).
+
+    A producer id that was given up is never used again, so that stays true.
+    """
     coordinator = evidence.at_coordinator
     is_stale = coordinator.role is Role.OTHER or coordinator.end is End.SHORT
     if coordinator.has_id:
@@ -94,10 +98,7 @@ def _committed_since(evidence: Evidence) -> bool:
 
 
 def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    """Whether it may have begun after the coordinator's copy, or ended after its own.
-
-    Source: docs/rules/copies.md#two-capture-instants.
-    """
+    """It may have begun after the coordinator's copy, or ended after its own (docs/rules/copies.md#two-capture-instants)."""
     if reason in EXPECTED:
         return _ended_after_coordinator(evidence) or _is_another_transaction(evidence)
     if reason in DECIDED:
@@ -132,9 +133,10 @@ def _ended_after_capture(evidence: Evidence) -> bool:
 
 
 def _margin(evidence: Evidence) -> int:
-    """How far a coordinator's time may be before an older copy of the partition and still be later: rule 7.
+    """How far a coordinator's time may be before an older copy of the partition and still be later.
 
-    If the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared.
+    If the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared
+    (docs/rules/copies.md#clocks-of-two-brokers).
     """
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     known, copied, decision = partition.known_until_ms, coordinator.known_until_ms, coordinator.decision
@@ -194,7 +196,10 @@ def _precedes_capture(
 
 
 def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
-    """Rule 4: missing coordinator records that may be younger than the partition's copy may have ended the transaction."""
+    """Missing coordinator records that may be younger than the partition's copy may have ended the transaction.
+
+    Source: docs/rules/copies.md#compaction-between-copies.
+    """
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     if coordinator.is_superseded and reason is not Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR:
         return True
@@ -242,7 +247,10 @@ def _ages_since(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> b
 
 
 def _is_metadata_lost(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    """Rule 5, of the metadata log: lost records may name other leaders, remove the topic, or change the brokers' limit."""
+    """Lost records of the metadata log may name other leaders, remove the topic, or change the brokers' limit.
+
+    Source: docs/rules/copies.md#damage-to-the-newest-records.
+    """
     if evidence.on_partition.is_leader_hidden or evidence.at_coordinator.is_leader_hidden:
         return True
     if reason is not Reason.EXPECTED or not thresholds.is_limit_hidden:

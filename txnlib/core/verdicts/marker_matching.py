@@ -2,7 +2,7 @@
 
 A producer without transactions v2 cannot begin a transaction before the last marker of the one before is written, so decisions and
 markers have the same order, and a marker that serves one decision serves no other. Kafka: `TransactionCoordinator.endTransaction`
-answers CONCURRENT_TRANSACTIONS until then. Source: docs/rules.md.
+answers CONCURRENT_TRANSACTIONS until then. Source: docs/rules/copies.md#order-of-decisions-and-markers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the metadata log proves where some of its records are lost.
 
 A record that is absent may be among those that are lost, and a newer one may follow the newest that is there. What each conclusion
-rests on is one table, and what damage does to that is another. Source: docs/rules/copies.md#holes-and-damage.
+rests on is one table, and what damage does to that is another.
+Source: docs/rules/copies.md#damage-to-the-newest-records.
 """
 
 from __future__ import annotations

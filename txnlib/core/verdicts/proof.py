@@ -2,7 +2,7 @@
 
 A marker by hand bypasses the coordinator. It is right only if no coordinator will ever write one, and it reverts acknowledged
 records if a COMMIT included them. A statement without a witness does not hold: nothing is assumed because nothing contradicts it.
-Kafka: `TransactionsCommand.AbortTransactionCommand`. Source: docs/rules.md, "When an abort is safe".
+Source: docs/rules/abort.md.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[
     return Proof(statement, True, holds or STATEMENTS[statement], tuple(witnesses))
 
 
-# ---- 1. It is open now.
+# ---- 1. It is open now: docs/rules/abort.md#open-now
 
 
 def is_open_now(case: Case) -> Proof:
@@ -133,7 +133,7 @@ _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
 )
 
 
-# ---- 2. No coordinator will end it.
+# ---- 2. No coordinator will end it: docs/rules/abort.md#no-coordinator-left
 
 
 def no_coordinator_ends_it(case: Case) -> Proof:
@@ -204,7 +204,7 @@ def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str
     ]
 
 
-# ---- 3. No COMMIT includes it.
+# ---- 3. No COMMIT includes it: docs/rules/abort.md#no-commit
 
 
 def no_commit_includes_it(case: Case) -> Proof:
@@ -344,7 +344,7 @@ def _shown(value: int | None) -> str:
     return "not known" if value is None else str(value)
 
 
-# ---- 4. It is old enough.
+# ---- 4. It is old enough: docs/rules/abort.md#age-by-broker-clocks
 
 
 def is_old_enough(case: Case) -> Proof:
@@ -364,7 +364,7 @@ def is_old_enough(case: Case) -> Proof:
     return Proof(statement, True, f"it is {range_} old by brokers' clocks", (f"it was open at {instant(since)}",))
 
 
-# ---- 5. Nothing else is wrong with it.
+# ---- 5. Nothing else is wrong with it: docs/rules/abort.md#nothing-else-wrong
 
 
 def nothing_else_is_wrong(case: Case) -> Proof:

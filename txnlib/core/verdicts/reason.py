@@ -1,4 +1,4 @@
-"""The verdicts, and the closed list of their reasons. Source: docs/rules/copies.md#verdicts."""
+"""The verdicts, and the closed list of their reasons. What each asks for: docs/runbook.md#verdicts."""
 
 from __future__ import annotations
 

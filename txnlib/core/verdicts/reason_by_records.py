@@ -2,7 +2,7 @@
 
 Kafka's live tool compares neither epochs nor states, and does not report stuck and refused markers. This module is the strict
 interpretation; `find_hanging` is the exact reproduction of the tool.
-Source: docs/rules/transactions.md#reasons-by-the-last-record.
+Source: docs/rules/transactions.md#the-live-search-and-the-strict-reading.
 """
 
 from __future__ import annotations
@@ -131,8 +131,6 @@ def _coming(
 
 def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
     """Whether the last marker of the producer here is the one for the Prepare record.
-
-    Source: docs/rules/transactions.md#reasons-by-the-last-record.
 
     TV0 and TV1 reuse an epoch for many transactions, so the time is compared, too. Fields that a dump does not show are ignored.
     """

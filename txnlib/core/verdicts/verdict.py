@@ -1,7 +1,7 @@
 """The verdict on an open transaction: its reason in words, and what the live tool would print.
 
 Three steps, each a table: the reason by the records (`reason_by_records`), what makes that doubtful (`doubt`), and the verdict
-that the reason gives at this age. Source: docs/rules/copies.md#verdicts.
+that the reason gives at this age.
 """
 
 from __future__ import annotations

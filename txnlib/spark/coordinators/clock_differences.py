@@ -1,7 +1,8 @@
 """Clock difference between a partition's leader and a coordinator.
 
 The partition's leader stamps a marker moments after its coordinator decided. So a producer's newest decision and newest marker, if
-they belong together, give the offset between the two clocks. Source: docs/rules/copies.md#order-without-clocks.
+they belong together, give the offset between the two clocks.
+Source: docs/rules/copies.md#clocks-of-two-brokers.
 """
 
 from __future__ import annotations

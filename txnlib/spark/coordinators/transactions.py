@@ -34,8 +34,8 @@ def transactions(
     """One row per transaction of a transactional id, from its surviving records. Columns: TRANSACTIONS.
 
     Its identity is (id, first record), because many transactions share an epoch in transactions v0 and v1. The update time of a
-    Complete record is when its Prepare was acknowledged, so `completed` is the append time of the record.
-    Source: docs/rules/transactions.md#times-in-coordinator-records.
+    Complete record is when its Prepare was acknowledged, so `completed` is the append time of the record
+    (docs/rules/transactions.md#times-in-coordinator-records).
     `transaction_version`: the level of that feature now; the metadata log shows earlier ones.
     """
     ended = settled(_with_level(_with_ending(_instances(coordinator_states)), cluster_settings, transaction_version))

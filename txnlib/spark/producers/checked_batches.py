@@ -3,7 +3,7 @@
 For batches above a page, the readers read only the headers (docs/decisions/0001). So one flipped bit could invent an orphaned
 transaction, or hide one. Before a transaction may be reported as hanging, its first and last batch, and the producer's batch before
 them, are read again completely. So is each batch that does not fit what its producer wrote before. These are few rows at known
-positions. Source: docs/rules/safe.md; Kafka: `DefaultRecordBatch.isValid`.
+positions. Source: docs/rules/abort.md#open-now; Kafka: `DefaultRecordBatch.isValid`.
 """
 
 from __future__ import annotations

@@ -68,9 +68,8 @@ def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame
     """The judged copies, each with the snapshot for the part of the log before its first captured offset.
 
     This is the oldest snapshot at or above the first offset: it contains the transactions that were open before and still are. A
-    snapshot below the first offset is followed by a hole, in which these transactions may have ended,
-    by docs/rules/copies.md#holes-and-damage. The
-    answer of a leader is such a snapshot, too, if it shows a transaction that began before.
+    snapshot below the first offset is followed by a hole, in which these transactions may have ended. The answer of a
+    leader is such a snapshot, too, if it shows a transaction that began before. Source: docs/rules/copies.md#snapshots-and-holes.
     """
     copy = [*TOPIC_PARTITION, "source"]
     begins = judged.select(*copy, begins_at().alias("begins_at"), *_divisions(judged))

@@ -1,0 +1,49 @@
+"""Special values and limits of Kafka (docs/rules/transactions.md#limits-and-defaults)."""
+
+from __future__ import annotations
+
+import pytest
+
+from txnlib.core.findings.abandoned_ids import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
+from txnlib.core.findings.ended_by import REINITIALIZED_WITHIN_MS
+from txnlib.core.kafka import constants
+from txnlib.core.verdicts.find_hanging import DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES
+
+#: name -> value, with where it stands.
+VALUES = {
+    "NO_TIMESTAMP": -1,
+    "NO_OFFSET": -1,
+    "MAX_INT16": 32767,
+    "MAX_INT32": 2147483647,
+    "MAX_INT64": 9223372036854775807,
+    "MAX_SEQUENCE": 2147483647,
+    "EXHAUSTED_EPOCH": 32766,
+    "TWO_PHASE_COMMIT_TIMEOUTS": {2147483647, -1},  # as brokers write it, as KIP-939 says
+    "LATE_TRANSACTION_BUFFER_MS": 300_000,  # five minutes
+    "TIMEOUT_SCAN_INTERVAL_MS": 10_000,
+    "PRODUCER_ID_EXPIRATION_MS": 86_400_000,  # a day, since 3.4
+    "TRANSACTION_STATE_TOPIC": "__transaction_state",
+    "GROUP_METADATA_TOPIC": "__consumer_offsets",
+}
+#: Our own limits: a change of one is a decision, and changes verdicts or findings.
+LIMITS = [
+    (constants.MAX_COORDINATOR_PARTITIONS, 100_000),
+    (constants.CLOCKS_DIFFER_MS, 1_000),
+    (constants.UNKNOWN_CLOCKS_DIFFER_MS, 300_000),
+    (REINITIALIZED_WITHIN_MS, 5_000),
+    (LEFT_BEHIND_AFTER_MS, 3_600_000),
+    (MANY_TRANSACTIONAL_IDS, 100),
+    (MANY_PRODUCER_IDS, 1_000),
+    (FEW, 10),
+    (DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES, 15),  # of kafka-transactions.sh
+]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_sentinel_is_kafka_s(name: str) -> None:
+    assert getattr(constants, name) == VALUES[name]
+
+
+@pytest.mark.parametrize(("limit", "expected"), LIMITS)
+def test_a_limit_of_our_own_is_kept(limit: int, expected: int) -> None:
+    assert limit == expected

@@ -1,0 +1,193 @@
+"""The rows that the live tool prints. Group A of docs/scenarios.md#groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.log_notation import C, T, rec, topic_partition
+from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.verdicts.find_hanging import (
+    DECISIONS,
+    DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES,
+    MS_PER_MINUTE,
+    SearchScope,
+    duration_minutes,
+    find_hanging,
+    is_candidate,
+)
+from txnlib.errors import UsageError
+
+NOW = 1_700_000_000_000
+MINUTE = 60_000
+FOO_5 = topic_partition("foo-5")
+
+
+def hanging_rows(
+    state: PartitionState, coordinator: Sequence[TransactionLogEntry] = (), acknowledged: bool = False
+) -> list[tuple[int, int, int, int, int, int]]:
+    """foo-5 as find-hanging prints it: producer, epoch, coordinator epoch, start offset, last timestamp, minutes.
+
+    `acknowledged`: the marker of the Prepare record stands in foo-5 already, so a description no longer lists it.
+    """
+    rows = []
+    for start, pid in state.open_transactions.items():
+        producer = state.producers[pid]
+        described = [entry for entry in coordinator if entry.producer_id == pid]
+        is_listed = any(FOO_5 in (entry.transaction_partitions or ()) for entry in described) and not acknowledged
+        if find_hanging(
+            is_candidate=is_candidate(producer.last_timestamp, NOW, 15 * MINUTE),
+            is_id_known=bool(described),
+            is_partition_listed=is_listed,
+            are_coordinators_complete=True,
+        ):
+            minutes = duration_minutes(producer.last_timestamp, NOW)
+            epochs = (producer.producer_epoch, producer.coordinator_epoch)
+            rows.append((pid, *epochs, start, producer.last_timestamp, minutes))
+    return rows
+
+
+def opened(ts: int) -> PartitionState:
+    """The common input of the tool's tests: producer 132 of epoch 5, coordinator epoch 19, open since offset 29384."""
+    return PartitionState().append_all([C(132, 5, 19, at=29_000, ts=ts), T(132, 5, 0, at=29_384, ts=ts)])
+
+
+OLD = NOW - 60 * MINUTE
+HANGING = [(132, 5, 19, 29_384, OLD, 60)]
+
+
+def test_A01_a_search_of_the_tool_needs_a_topic_or_a_broker() -> None:
+    with pytest.raises(UsageError, match=r"--topic or --broker-id"):
+        SearchScope().check()
+    assert SearchScope().covers("any", 0, frozenset())
+    SearchScope(topic="any").check()
+    SearchScope(broker_id=1).check()
+
+
+def test_A02_a_partition_needs_a_topic() -> None:
+    with pytest.raises(UsageError, match=r"--partition needs --topic"):
+        SearchScope(partition=5, broker_id=5)
+
+
+REPLICAS = {("foo", 0): frozenset({0, 1}), ("foo", 1): frozenset({1, 5}), ("bar", 1): frozenset({5, 0})}
+
+#: scope -> what it covers.
+SCOPES = [
+    pytest.param(SearchScope(broker_id=5), {("foo", 1), ("bar", 1)}, id="A03 any replica of the broker"),
+    pytest.param(SearchScope(topic="foo", broker_id=5), {("foo", 1)}, id="A04 one topic on the broker"),
+    pytest.param(SearchScope(topic="foo"), {("foo", 0), ("foo", 1)}, id="one topic, wherever it lives"),
+    pytest.param(SearchScope(topic="foo", partition=1), {("foo", 1)}, id="one partition"),
+    pytest.param(SearchScope("foo", 0, broker_id=5), {("foo", 0)}, id="a named partition needs no replica there"),
+    pytest.param(SearchScope("foo", 7), set(), id="a partition that does not exist"),
+    pytest.param(SearchScope(topic="foo", partition=0), {("foo", 0)}, id="partition 0 is a partition"),
+    pytest.param(SearchScope(broker_id=0), {("foo", 0), ("bar", 1)}, id="broker 0 is a broker"),
+]
+
+
+@pytest.mark.parametrize(("scope", "expected"), SCOPES)
+def test_a_scope_covers_the_partitions_that_the_tool_describes(scope: SearchScope, expected: set[tuple[str, int]]) -> None:
+    assert {(t, p) for (t, p), replicas in REPLICAS.items() if scope.covers(t, p, replicas)} == expected
+
+
+def test_A06_without_producers_nothing_hangs() -> None:
+    assert hanging_rows(PartitionState()) == []
+
+
+def test_A07_a_transaction_written_to_just_now_is_no_candidate() -> None:
+    assert hanging_rows(opened(ts=NOW)) == []
+
+
+def test_A08_an_old_transaction_of_an_unknown_producer_hangs() -> None:
+    assert hanging_rows(opened(ts=OLD)) == HANGING
+
+
+def test_A10_an_old_transaction_of_another_partition_hangs_although_its_epoch_matches() -> None:
+    coordinator = [rec("O", 132, 5, {"foo-10"}, start_timestamp_ms=NOW)]
+
+    assert hanging_rows(opened(ts=OLD), coordinator) == HANGING
+
+
+def test_A11_an_old_transaction_that_its_coordinator_lists_does_not_hang() -> None:
+    assert hanging_rows(opened(ts=OLD), [rec("O", 132, 5, {"foo-5"})]) == []
+
+
+def test_A13_epochs_are_not_compared() -> None:
+    assert hanging_rows(opened(ts=OLD), [rec("O", 132, 9, {"foo-5"})]) == []
+
+
+def test_A15_a_transaction_reopened_after_its_marker_hangs() -> None:
+    coordinator = [rec("PC", 132, 5, {"foo-5", "foo-6"})]
+    reopened = opened(ts=OLD).append_all([C(132, 5, 19, at=29_385, ts=OLD), T(132, 5, 1, at=29_386, ts=OLD)])
+
+    assert hanging_rows(reopened, coordinator, acknowledged=True) == [(132, 5, 19, 29_386, OLD, 60)]
+
+
+#: candidate, id known, partition listed, coordinators complete -> printed; None: it depends on what is missing.
+PRINTED = {
+    (True, False, False, True): True,  # row 1 of the tool's table: no id has the producer
+    (True, False, False, False): None,  # ... or its id lives in a partition that is not there
+    (True, False, True, True): True,  # impossible, and decided as if nothing was listed
+    (True, False, True, False): None,
+    (True, True, False, True): True,  # rows 2 and 3: the id does not list the partition
+    (True, True, False, False): True,
+    (True, True, True, True): False,  # row 4
+    (True, True, True, False): False,
+} | {(False, known, listed, complete): False for known, listed, complete in product([False, True], repeat=3)}
+
+
+@pytest.mark.parametrize(("candidate", "known", "listed", "complete"), PRINTED)
+def test_every_cell_of_the_decision_is_the_tool_s(candidate: bool, known: bool, listed: bool, complete: bool) -> None:
+    decided = find_hanging(
+        is_candidate=candidate, is_id_known=known, is_partition_listed=listed, are_coordinators_complete=complete
+    )
+
+    assert decided is PRINTED[candidate, known, listed, complete]
+
+
+def test_the_decision_table_is_that_of_the_code_of_kafka() -> None:
+    """(id listed, described, partition in description) -> hanging: rows 1 to 4."""
+    assert dict(DECISIONS) == {
+        (False, False, False): True,
+        (True, False, False): True,
+        (True, True, False): True,
+        (True, True, True): False,
+    }
+
+
+def test_the_tool_waits_15_minutes() -> None:
+    assert (DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES, MS_PER_MINUTE) == (15, 60_000)
+
+
+#: last timestamp -> candidate at 1 000 000 with a timeout of 900 000.
+CANDIDATES = [
+    (None, True),  # no timestamp always qualifies
+    (-1, True),
+    (99_999, True),
+    (100_000, False),  # exactly at the timeout: not yet
+    (100_001, False),
+    (2_000_000, False),  # in the future
+]
+
+
+@pytest.mark.parametrize(("last_timestamp", "expected"), CANDIDATES)
+def test_a_candidate_was_silent_for_longer_than_the_timeout(last_timestamp: int | None, expected: bool) -> None:
+    assert is_candidate(last_timestamp, 1_000_000, 900_000) is expected
+
+
+@pytest.mark.parametrize(("silence", "minutes"), [(0, 0), (59_999, 0), (60_000, 1), (119_999, 1), (-59_999, 0)])
+def test_durations_are_whole_minutes(silence: int, minutes: int) -> None:
+    assert duration_minutes(NOW - silence, NOW) == minutes
+
+
+@given(st.integers(0, NOW), st.integers(0, NOW))
+def test_a_duration_is_cut_off_towards_zero_as_java_does(last_timestamp: int, as_of: int) -> None:
+    minutes = duration_minutes(last_timestamp, as_of)
+    rest = (as_of - last_timestamp) - minutes * MINUTE
+
+    assert abs(rest) < MINUTE
+    assert rest == 0 or (rest > 0) is (as_of > last_timestamp)

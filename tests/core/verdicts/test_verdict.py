@@ -1,0 +1,441 @@
+"""Verdicts by what the records show, and the tables behind them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts import doubt as doubts
+from txnlib.core.verdicts import verdict as rules
+from txnlib.core.verdicts.ages import LateBy
+from txnlib.core.verdicts.cause import CAUSES, causes
+from txnlib.core.verdicts.copies import Role
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, History, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
+from txnlib.core.verdicts.remedy import REFUSALS, remedy
+from txnlib.core.verdicts.verdict import judge
+
+MINUTE = 60_000
+NOON = 1_710_000_000_000
+AT_ONE = Thresholds(as_of_ms=NOON + 60 * MINUTE)
+
+#: An hour old at one o'clock; everything was captured at one o'clock; a marker at half past twelve proves the age.
+PARTITION = PartitionSide(
+    topic="foo",
+    partition=5,
+    producer_id=132,
+    producer_epoch=5,
+    coordinator_epoch=19,
+    start_offset=29384,
+    last_timestamp_ms=NOON,
+    first_timestamp_ms=NOON,
+    stamped_after_ms=NOON + 30 * MINUTE,
+    known_until_ms=AT_ONE.as_of_ms,
+)
+NOBODY = CoordinatorSide(known_until_ms=AT_ONE.as_of_ms)
+ONGOING = CoordinatorSide(
+    owner=Owner.CURRENT,
+    transactional_id="bar",
+    coordinator_partition=3,
+    state=TransactionState.ONGOING,
+    record_offset=77,
+    producer_epoch=5,
+    transaction_timeout_ms=60_000,
+    transaction_start_ms=AT_ONE.as_of_ms - 1_000,
+    last_update_ms=AT_ONE.as_of_ms - 1_000,
+    record_ms=AT_ONE.as_of_ms - 1_000,
+    record_coordinator_epoch=19,
+    newest_coordinator_epoch=19,
+    is_listed=True,
+    known_until_ms=AT_ONE.as_of_ms,
+)
+COMPLETE = replace(ONGOING, state=TransactionState.COMPLETE_ABORT, is_listed=False)
+PREPARED = replace(ONGOING, state=TransactionState.PREPARE_COMMIT)
+YOUNG = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - MINUTE, first_timestamp_ms=AT_ONE.as_of_ms - MINUTE)
+MARKED = replace(
+    PARTITION,
+    marker_offset=29000,
+    marker_type="COMMIT",
+    marker_epoch=5,
+    marker_coordinator_epoch=19,
+    marker_ms=AT_ONE.as_of_ms,
+)
+
+
+def judged(
+    partition: PartitionSide, coordinator: CoordinatorSide, thresholds: Thresholds = AT_ONE, version: str | None = "3.9.1"
+) -> tuple:
+    judgement = judge(Evidence(partition, coordinator), thresholds, version)
+    return judgement.verdict, judgement.reason, judgement.kafka_find_hanging
+
+
+# The tables, walked in full.
+
+
+#: Verdicts of reasons that depend on no age.
+DECIDED = {
+    "MARKER_PENDING": "OPEN",
+    "MARKER_OVERDUE": "STUCK",
+    "MARKER_REFUSED": "STUCK",
+    "TWO_PHASE_COMMIT": "OPEN",
+    "BROKER_VERSION_UNKNOWN": "UNKNOWN",
+}
+#: Rows: how it is late. Columns: whether the coordinator's start is known, and not known.
+LATE = {
+    "LAST_WRITE": ("TIMEOUT_NOT_PASSED", "OVERDUE"),
+    "COORDINATOR_START": ("OVERDUE", "OVERDUE"),
+    "BOTH": ("OVERDUE", "OVERDUE"),
+}
+#: Group of reasons -> its members.
+GROUPS = {
+    "NOBODY_ENDS_IT": {
+        "PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR",
+        "TRANSACTIONAL_ID_EXPIRED",
+        "PRODUCER_ID_ROTATED",
+        "WRITTEN_AFTER_MARKER",
+        "PARTITION_NOT_IN_TRANSACTION",
+        "EPOCH_AHEAD_OF_COORDINATOR",
+    },
+    "EXPECTED": {"EXPECTED", "TWO_PHASE_COMMIT"},
+    "DECIDED": {"MARKER_PENDING", "MARKER_REFUSED"},
+    "EXPECTED_REASONS": {"EXPECTED", "OVERDUE", "TIMEOUT_NOT_PASSED", "TWO_PHASE_COMMIT"},
+}
+
+
+def test_the_tables_of_verdicts_are_the_grids():
+    assert {reason.value: verdict.value for reason, verdict in rules.DECIDED_VERDICTS.items()} == DECIDED
+    late = {(by, known): reason for by, row in LATE.items() for known, reason in zip((True, False), row, strict=True)}
+    assert {(by.value, known): reason.value for (by, known), reason in rules.LATE_REASONS.items()} == late
+    assert set(rules.DIFFERENCES) == {(Verdict.HANGING, False), (Verdict.STUCK, False), (Verdict.UNKNOWN, True)}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_of_reasons_has_its_members(name):
+    group = getattr(doubts, name, None) or getattr(rules, name)
+    assert {reason.value for reason in group} == GROUPS[name]
+
+
+def test_every_reason_has_a_sentence_and_exactly_one_way_to_a_verdict():
+    assert set(EXPLANATIONS) == set(Reason)
+    named = {reason for reason, _ in doubts.DOUBTS}
+    late = {Reason.EXPECTED, *rules.LATE_REASONS.values()}
+    ways = [doubts.NOBODY_ENDS_IT, set(rules.DECIDED_VERDICTS), named, late]
+    assert sorted(r for way in ways for r in way) == sorted(Reason)
+
+
+def test_every_verdict_says_whether_a_marker_may_be_written_by_hand():
+    assert set(REFUSALS) == set(Verdict)
+    assert [verdict for verdict, refusal in REFUSALS.items() if refusal is None] == [Verdict.HANGING]
+
+
+@pytest.mark.parametrize(
+    ("last_write", "start", "expected"),
+    [
+        (AT_ONE.as_of_ms - 1_200_000, AT_ONE.as_of_ms - 70_000, None),  # exactly at both limits
+        (AT_ONE.as_of_ms - 1_200_001, AT_ONE.as_of_ms - 70_000, LateBy.LAST_WRITE),
+        (AT_ONE.as_of_ms - 1_200_000, AT_ONE.as_of_ms - 70_001, LateBy.COORDINATOR_START),
+        (AT_ONE.as_of_ms - 1_200_001, AT_ONE.as_of_ms - 70_001, LateBy.BOTH),
+        (None, None, None),  # nothing known, nothing late
+    ],
+)
+def test_lateness_has_two_rules_and_both_are_strict(last_write, start, expected):
+    partition = replace(PARTITION, last_timestamp_ms=last_write)
+    judgement = judge(Evidence(partition, replace(ONGOING, transaction_start_ms=start)), AT_ONE)
+    assert judgement.late_by == expected
+    assert judgement.verdict is (Verdict.OPEN if expected is None else Verdict.LATE)
+
+
+# Verdicts by what the records show (docs/rules/transactions.md#the-live-search-and-the-strict-reading).
+
+
+def test_A08_a_producer_id_that_no_id_ever_had_is_hanging():
+    assert judged(PARTITION, NOBODY) == (Verdict.HANGING, Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, True)
+
+
+def test_a_young_one_that_nobody_will_end_is_suspect():
+    assert judged(YOUNG, NOBODY) == (Verdict.SUSPECT, Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, False)
+
+
+def test_the_timeout_of_find_hanging_is_strict():
+    at_limit = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - 15 * MINUTE)
+    assert judged(at_limit, NOBODY)[0] is Verdict.SUSPECT
+    assert judged(replace(at_limit, last_timestamp_ms=at_limit.last_timestamp_ms - 1), NOBODY)[0] is Verdict.HANGING
+
+
+def test_A10_a_partition_outside_the_transaction_is_hanging_though_producer_and_epoch_match():
+    elsewhere = replace(ONGOING, is_listed=False)
+    assert judged(PARTITION, elsewhere) == (Verdict.HANGING, Reason.PARTITION_NOT_IN_TRANSACTION, True)
+
+
+def test_A11_a_partition_in_the_transaction_is_not_hanging():
+    assert judged(YOUNG, ONGOING) == (Verdict.OPEN, Reason.EXPECTED, False)
+
+
+def test_A13_a_higher_epoch_at_the_coordinator_does_not_make_it_hang():
+    assert judged(YOUNG, replace(ONGOING, producer_epoch=9)) == (Verdict.OPEN, Reason.EXPECTED, False)
+
+
+def test_A15_written_after_the_marker_of_a_prepared_transaction_is_hanging():
+    assert judged(MARKED, PREPARED) == (Verdict.HANGING, Reason.WRITTEN_AFTER_MARKER, True)
+
+
+def test_M14_written_after_the_marker_of_a_completed_transaction_is_hanging():
+    assert judged(MARKED, COMPLETE) == (Verdict.HANGING, Reason.WRITTEN_AFTER_MARKER, True)
+
+
+def test_M17_an_epoch_ahead_of_its_coordinator_hangs_and_the_live_tool_is_silent():
+    assert judged(PARTITION, replace(ONGOING, producer_epoch=3)) == (
+        Verdict.HANGING,
+        Reason.EPOCH_AHEAD_OF_COORDINATOR,
+        False,
+    )
+
+
+def test_an_expired_id_never_comes_back():
+    assert judged(PARTITION, replace(COMPLETE, owner=Owner.EXPIRED, state=None)) == (
+        Verdict.HANGING,
+        Reason.TRANSACTIONAL_ID_EXPIRED,
+        True,
+    )
+
+
+def test_F15_an_id_whose_tombstone_was_not_written_has_not_expired():
+    """However old its last record: brokers expire an id by a record, and that append may have failed."""
+    ancient = replace(COMPLETE, record_ms=NOON - 700 * 86_400_000, last_update_ms=NOON - 700 * 86_400_000)
+    assert judged(PARTITION, ancient)[1] is Reason.PARTITION_NOT_IN_TRANSACTION
+
+
+@pytest.mark.parametrize(
+    ("state", "timeout", "late_by"),
+    [
+        (TransactionState.ONGOING, 1_000, LateBy.COORDINATOR_START),
+        (TransactionState.ONGOING, 10_000, None),
+        (TransactionState.PREPARE_COMMIT, 1_000, None),
+        (TransactionState.PREPARE_ABORT, 1_000, None),
+        (TransactionState.COMPLETE_COMMIT, 1_000, None),
+        (TransactionState.COMPLETE_ABORT, 1_000, None),
+    ],
+)
+def test_F11_only_ongoing_ids_are_overdue(state, timeout, late_by):
+    begun = AT_ONE.as_of_ms - 2_000
+    is_listed = not state.name.startswith("COMPLETE")
+    at_coordinator = replace(ONGOING, state=state, transaction_timeout_ms=timeout, transaction_start_ms=begun, is_listed=is_listed)
+    judgement = judge(Evidence(YOUNG, at_coordinator), replace(AT_ONE, timeout_scan_interval_ms=0))
+    assert (judgement.late_by, judgement.verdict is Verdict.LATE) == (late_by, late_by is not None)
+
+
+def test_a_rotated_producer_id_never_comes_back():
+    assert judged(PARTITION, replace(ONGOING, owner=Owner.ROTATED)) == (
+        Verdict.HANGING,
+        Reason.PRODUCER_ID_ROTATED,
+        True,
+    )
+
+
+@pytest.mark.parametrize("timeout", [2**31 - 1, -1])
+def test_two_phase_commit_is_never_late(timeout):
+    prepared = replace(ONGOING, transaction_timeout_ms=timeout, transaction_start_ms=NOON - 10**10)
+    assert judged(PARTITION, prepared) == (Verdict.OPEN, Reason.TWO_PHASE_COMMIT, False)
+
+
+def test_M24_a_decided_transaction_without_its_marker_is_stuck_once_overdue():
+    at_limit = replace(PREPARED, record_ms=AT_ONE.as_of_ms - 5 * MINUTE)
+    assert judged(PARTITION, at_limit) == (Verdict.OPEN, Reason.MARKER_PENDING, False)
+    overdue = replace(PREPARED, record_ms=AT_ONE.as_of_ms - 5 * MINUTE - 1)
+    assert judged(PARTITION, overdue) == (Verdict.STUCK, Reason.MARKER_OVERDUE, False)
+
+
+@pytest.mark.parametrize(
+    ("partition", "coordinator"),
+    [
+        (replace(PARTITION, producer_epoch=6), PREPARED),  # a newer producer epoch was seen
+        (replace(PARTITION, coordinator_epoch=99), PREPARED),  # a newer coordinator was seen
+    ],
+)
+def test_a_marker_that_will_be_refused_is_stuck_at_once(partition, coordinator):
+    assert judged(partition, coordinator) == (Verdict.STUCK, Reason.MARKER_REFUSED, False)
+
+
+def test_after_a_failover_the_marker_is_sent_again_with_the_new_epoch():
+    assert judged(replace(PARTITION, coordinator_epoch=20), replace(PREPARED, newest_coordinator_epoch=20))[1] is (
+        Reason.MARKER_PENDING
+    )
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        {"marker_type": "ABORT"},  # says the opposite
+        {"marker_epoch": 4},  # of an earlier epoch
+        {"marker_coordinator_epoch": 18},  # of an earlier coordinator
+        {"marker_ms": AT_ONE.as_of_ms - 10 * MINUTE},  # of an earlier transaction with the same epoch
+    ],
+)
+def test_only_the_marker_of_this_decision_counts(marker):
+    assert judged(replace(MARKED, **marker), PREPARED)[1] is Reason.MARKER_PENDING
+
+
+def test_what_a_dump_does_not_print_cannot_disagree():
+    unprinted = replace(MARKED, marker_type=None, marker_coordinator_epoch=None)
+    assert judged(unprinted, PREPARED)[1] is Reason.WRITTEN_AFTER_MARKER
+
+
+# Doubts.
+
+
+def test_F23_a_missing_coordinator_partition_makes_a_foreign_producer_id_unknown():
+    missing = replace(NOBODY, missing_partitions=(7, 31))
+    assert judged(PARTITION, missing) == (Verdict.UNKNOWN, Reason.COORDINATOR_PARTITION_NOT_CAPTURED, None)
+    explanation = judge(Evidence(PARTITION, missing), AT_ONE).explanation
+    assert "__transaction_state partition(s) 7, 31 are missing" in explanation
+
+
+def test_a_missing_coordinator_partition_does_not_matter_where_the_owner_is_known():
+    assert judged(PARTITION, replace(COMPLETE, missing_partitions=(7,)))[0] is Verdict.HANGING
+
+
+@pytest.mark.parametrize("coordinator", [NOBODY, ONGOING, COMPLETE, PREPARED])
+def test_a_hole_above_its_start_may_hide_the_marker_whoever_owns_it(coordinator):
+    assert judged(replace(PARTITION, gap_offset=29999), coordinator)[:2] == (
+        Verdict.UNKNOWN,
+        Reason.PARTITION_LOG_INCOMPLETE,
+    )
+
+
+def test_lost_records_behind_the_last_one_of_its_id_may_change_everything():
+    assert judged(PARTITION, replace(COMPLETE, damaged_offset=78))[:2] == (
+        Verdict.UNKNOWN,
+        Reason.COORDINATOR_LOG_DAMAGED,
+    )
+    assert judged(PARTITION, replace(COMPLETE, damaged_offset=77))[0] is Verdict.HANGING
+
+
+def test_M18_a_completion_after_the_partitions_copy_may_have_brought_the_marker():
+    captured = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
+    ended = replace(COMPLETE, ended_ms=NOON + 31 * MINUTE)
+    assert judged(captured, ended)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+
+
+def test_M19_a_completion_long_before_the_partitions_copy_brought_no_marker():
+    captured = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
+    ended = replace(COMPLETE, ended_ms=NOON + MINUTE)
+    assert judged(captured, ended)[0] is Verdict.HANGING
+
+
+def test_a_copy_that_is_known_until_no_instant_may_lack_any_marker():
+    ended = replace(COMPLETE, ended_ms=NOON + MINUTE)
+    torn = replace(PARTITION, known_until_ms=None)
+    assert judged(torn, ended)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+    assert judged(torn, COMPLETE)[0] is Verdict.HANGING
+
+
+@pytest.mark.parametrize(("taken", "verdict"), [(30, Verdict.UNKNOWN), (20, Verdict.HANGING)])
+def test_what_stands_behind_the_newest_stamp_of_a_torn_copy_may_be_as_young_as_the_copy(taken, verdict):
+    """The coordinator was copied 20 minutes after noon, and the limit is 5 minutes here."""
+    torn = replace(PARTITION, known_until_ms=NOON + 10 * MINUTE, stamped_after_ms=None, first_timestamp_ms=None)
+    quick = replace(AT_ONE, max_transaction_timeout_ms=5 * MINUTE)
+    assert judged(replace(torn, captured_at_ms=NOON + taken * MINUTE), EARLIER_COORDINATOR, quick)[0] is verdict
+
+
+EARLIER_COORDINATOR = replace(COMPLETE, known_until_ms=NOON + 20 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict"),
+    [
+        # A broker-stamped batch behind it, from before the coordinator's copy.
+        ({"stamped_after_ms": NOON + 10 * MINUTE}, Verdict.HANGING),
+        # Its own time alone proves nothing.
+        ({"stamped_after_ms": None}, Verdict.UNKNOWN),
+        # Its own time, which a marker near it confirms.
+        ({"stamped_after_ms": None, "stamped_before_ms": NOON - 5 * MINUTE}, Verdict.HANGING),
+        # The same, but the marker is too far from it to confirm anything.
+        ({"stamped_after_ms": None, "stamped_before_ms": NOON - 5 * MINUTE - 1}, Verdict.UNKNOWN),
+        # Its own time, but a marker before it is six minutes younger: the client's clock lies.
+        ({"stamped_after_ms": None, "stamped_before_ms": NOON + 6 * MINUTE}, Verdict.UNKNOWN),
+        # A marker before it is from after the coordinator's copy.
+        ({"stamped_after_ms": None, "stamped_before_ms": NOON + 21 * MINUTE}, Verdict.UNKNOWN),
+        # It began after the coordinator's copy.
+        ({"stamped_after_ms": None, "first_timestamp_ms": NOON + 21 * MINUTE}, Verdict.UNKNOWN),
+        # A lying clock, but a checkpoint from before the coordinator's copy reached beyond it.
+        (
+            {"stamped_after_ms": None, "stamped_before_ms": NOON + 6 * MINUTE, "checkpointed_ms": NOON + 20 * MINUTE},
+            Verdict.HANGING,
+        ),
+        # A marker behind it, from after the coordinator's copy, proves nothing.
+        ({"stamped_after_ms": NOON + 30 * MINUTE}, Verdict.UNKNOWN),
+        # An earlier audit saw it open before the coordinator's copy.
+        ({"stamped_after_ms": None, "first_seen_ms": NOON + 10 * MINUTE}, Verdict.HANGING),
+    ],
+)
+def test_it_must_be_known_to_have_begun_before_the_coordinators_copy(known, verdict):
+    assert judged(replace(PARTITION, **known), EARLIER_COORDINATOR)[0] is verdict
+
+
+def test_without_any_instant_of_the_coordinator_nothing_is_hanging():
+    assert judged(PARTITION, replace(NOBODY, known_until_ms=None))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+
+
+# What can be done.
+
+
+def cure(partition: PartitionSide, coordinator: CoordinatorSide, kafka_version: str | None = "3.9.1"):
+    evidence = Evidence(partition, coordinator)
+    return remedy(evidence, judge(evidence, AT_ONE, kafka_version), AT_ONE, kafka_version)
+
+
+def test_A17_a_hanging_transaction_whose_age_brokers_prove_may_be_aborted_by_its_start_offset():
+    proven = Evidence(
+        replace(PARTITION, written_before_ms=NOON + MINUTE),
+        replace(NOBODY, earliest_copy_ms=AT_ONE.as_of_ms),
+        history=History(is_whole=True, because="nothing was compacted"),
+    )
+    found = remedy(proven, judge(proven, AT_ONE, "3.9.1"), AT_ONE, "3.9.1")
+    assert found.safe_to_abort
+    assert found.abort_command == (
+        "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic foo --partition 5 --start-offset 29384"
+    )
+    assert found.do_not_abort_because is None
+
+
+@pytest.mark.parametrize("coordinator", [ONGOING, PREPARED, replace(NOBODY, missing_partitions=(1,))])
+def test_nothing_else_gets_a_command(coordinator):
+    found = cure(PARTITION, coordinator)
+    assert (found.safe_to_abort, found.abort_command) == (False, None)
+    assert found.do_not_abort_because
+
+
+@pytest.mark.parametrize("coordinator", [replace(ONGOING, transaction_start_ms=0), replace(ONGOING, transaction_timeout_ms=-1)])
+@pytest.mark.parametrize(
+    ("version", "way"),
+    [
+        ("3.9.1", "of a tool of 4.1 or newer, which works with these brokers"),
+        ("4.1.1", "(forceTerminateTransaction)"),
+        (None, "of a tool of 4.1 or newer, Admin.fenceProducers since 3.2"),
+    ],
+)
+def test_what_a_coordinator_holds_is_ended_there_by_a_tool_that_can(coordinator, version, way):
+    why = cure(PARTITION, coordinator, version).do_not_abort_because
+    assert way in why
+    assert "{" not in why
+
+
+def test_every_cause_and_every_explanation_can_be_written_out():
+    for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED, replace(COMPLETE, owner=Owner.EXPIRED, state=None)):
+        for partition in (PARTITION, MARKED, replace(PARTITION, coordinator_epoch=None)):
+            evidence = Evidence(partition, coordinator)
+            for reason in Reason:
+                assert "{" not in rules.explain(reason, evidence, NOON)
+                assert all("{" not in cause.evidence for cause in causes(reason, evidence))
+            assert evidence_records(evidence)
+    assert set(CAUSES) <= set(Reason)
+
+
+def test_an_orphan_with_an_old_coordinator_copy_is_told_without_a_name():
+    old = replace(NOBODY, role=Role.OTHER, known_until_ms=NOON + 10 * MINUTE)
+    said = rules.explain(Reason.COORDINATOR_COPY_NOT_CURRENT, Evidence(PARTITION, old), AT_ONE.as_of_ms)
+    assert "the copy of a coordinator partition" in said
+    assert "an owner of producer 132 may have continued" in said
