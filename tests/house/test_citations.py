@@ -18,7 +18,7 @@ FILE = re.compile(
     r"(?<![\w/.{}-])((?:txnlib|tests|docs|scripts|bench|deploy|jobs|conf|notebooks)/[\w./-]*\.(?:py|sh|toml|conf|xml|ipynb))\b"
 )
 #: Sections cited by number: a number is no anchor, and moves when a section is added. Pages outside of the repository.
-NO_ANCHOR = re.compile(r"\w\.md`?,? \(?(?:section |rule )?\d|\bDESIGN\b|/work/shared|\b(?:Section|Group) [A-Z] of (?!docs/)")
+NO_ANCHOR = re.compile(r"\w\.md`?,? \(?(?:section |rule )?\d|\bDESIGN\b|/shared/|\b(?:Section|Group) [A-Z] of (?!docs/)")
 #: The dead citations that it must find.
 ELSEWHERE = ("tests/house/test_citations.py",)
 

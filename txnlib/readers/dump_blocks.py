@@ -55,17 +55,15 @@ class BatchBlock(NamedTuple):
 
     @property
     def last(self) -> DumpedBatch:
-        """The last batch, as its batch line shows it."""
-        last = DumpedBatch._make(map(int, self.columns[-1]))
-        return last._replace(control_type=NOT_PRINTED, coordinator_epoch=NOT_PRINTED)
+        """The last batch."""
+        return DumpedBatch._make(map(int, self.columns[-1]))
 
     @property
     def chained(self) -> ChainedBatches:
         """The changes of the block to its chain."""
-        count, control_type = field_of(self.columns, "records_count"), field_of(self.columns, "control_type")
+        count = field_of(self.columns, "records_count")
         is_marker = (field_of(self.columns, "is_control") != 0) & (field_of(self.columns, "producer_id") >= 0) & (count != 0)
-        has_untyped_markers = (is_marker & (control_type == NOT_PRINTED)).any()
-        return ChainedBatches(self.last, bool((count != 0).any()), bool(has_untyped_markers))
+        return ChainedBatches(self.last, has_records=bool((count != 0).any()), has_untyped_markers=bool(is_marker.any()))
 
 
 def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> BatchBlock | None:

@@ -47,7 +47,6 @@ _STARTING_OFFSETS: Final = (b"Log starting offset: ", b"Starting offset: ")
 _OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
 #: Beginnings of lines that may follow a truncated line, in the middle of it.
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
-_LARGEST_BATCH: Final = (1 << 31) - 1
 
 
 class DumpReader(FileReader):

@@ -11,9 +11,11 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.findings.ended_by import EndedBy
 from txnlib.core.findings.forecasts import CALLED, FEW_PRODUCERS, FORECAST_FROM_EPOCH, STILL_RUNS, UNENDED
-from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.transaction_state import EXPIRATION_ALLOWED_STATES
 from txnlib.core.schema.rows_of_runs import quoted
+from txnlib.spark.instants import clock_ms_sql
+from txnlib.spark.joins import broadcasting
+from txnlib.spark.local_rows import no_rows
 from txnlib.spark.schemas import TABLES
 
 #: Most forecasts of one name, the most urgent ones. More are one problem, and these rows are in the driver.
@@ -52,18 +54,19 @@ def earlier_epochs(
       UNION ALL SELECT producer_id, marker_epoch, marker_ms FROM {{spans}}
       UNION ALL SELECT producer_id, producer_epoch, unix_millis(last_update) FROM {{ids}}
     ) LEFT SEMI JOIN {{used}} USING (producer_id)
-    WHERE epoch IS NOT NULL AND ms BETWEEN {FIRST_MS} AND {LAST_MS}
+    WHERE epoch IS NOT NULL AND {clock_ms_sql("ms")} IS NOT NULL
     GROUP BY producer_id
     """
     session = used.sparkSession
-    ids = session.createDataFrame([], TABLES["transactional_ids"]) if earlier_ids is None else earlier_ids
+    ids = no_rows(session, TABLES["transactional_ids"]) if earlier_ids is None else earlier_ids
     return session.sql(text, used=used, states=coordinator_states, spans=producer_spans, ids=ids)
 
 
 def held_ids(transactional_ids: DataFrame, open_transactions: DataFrame) -> DataFrame:
     """The ids that may expire and whose producer id has open transactions that no coordinator will end. Columns: HeldId."""
     text = f"""
-    SELECT transactional_id, coordinator_partition, id.record_offset AS offset, producer_id,
+    SELECT {broadcasting(transactional_ids.sparkSession, "held")}
+      transactional_id, coordinator_partition, id.record_offset AS offset, producer_id,
       unix_millis(id.last_update) AS last_update_ms, held.partitions,
       concat_ws('-', held.first.topic, held.first.partition) AS first
     FROM {{ids}} AS id
@@ -93,7 +96,8 @@ def old_clients(transactions: DataFrame, transactional_ids: DataFrame) -> DataFr
     ), raised AS (
       SELECT min(ended_ms) AS raised_ms FROM ended WHERE transaction_version >= 2 OR cluster_transaction_version >= 2
     ), of_ids AS (
-      SELECT transactional_id, coordinator_partition, first(raised_ms) AS raised_ms,
+      SELECT {broadcasting(transactions.sparkSession, "raised")}
+        transactional_id, coordinator_partition, first(raised_ms) AS raised_ms,
         max_by((transaction_version AS version, ended_ms, last_record_offset, producer_id), last_record_offset) AS newest,
         count_if(transaction_version < 2) AS transactions
       FROM ended CROSS JOIN raised
@@ -127,12 +131,14 @@ def still_partitions(partitions: DataFrame, open_transactions: DataFrame, earlie
       SELECT *, blocking_producer_id AS producer_id FROM {{partitions}}
       WHERE last_stable_offset < high_watermark AND NOT coalesce(blocking_verdict IN ({_any_of(CALLED)}), FALSE)
     ), still AS (
-      SELECT topic, partition, last_stable_offset, count(DISTINCT as_of) + 1 AS runs, unix_millis(min(as_of)) AS since_ms
+      SELECT {broadcasting(partitions.sparkSession, "blocked")}
+        topic, partition, last_stable_offset, count(DISTINCT as_of) + 1 AS runs, unix_millis(min(as_of)) AS since_ms
       FROM {{earlier}} LEFT SEMI JOIN blocked USING (topic, partition, last_stable_offset)
       WHERE last_stable_offset < high_watermark
       GROUP BY topic, partition, last_stable_offset
     )
-    SELECT topic, partition, last_stable_offset, blocked.lag_offsets, still.runs, still.since_ms,
+    SELECT {broadcasting(partitions.sparkSession, "still")}
+      topic, partition, last_stable_offset, blocked.lag_offsets, still.runs, still.since_ms,
       blocked.blocking_verdict AS verdict, blocked.blocking_transactional_id AS transactional_id,
       producer_id, open.is_two_phase_commit, unix_millis(open.transaction_start) AS start_ms,
       open.transaction_timeout_ms AS timeout_ms, unix_millis(open.last_timestamp) AS last_timestamp_ms
@@ -154,13 +160,12 @@ def kept_producers(
     `coverage` of an earlier run, and its instant in ms.
     """
     states_then, coverage_then, then_ms = earlier or (producer_states, coverage.where("FALSE"), "CAST(NULL AS BIGINT)")
+    is_there = "status != 'MISSING' AND broker IS NOT NULL AND NOT coalesce(is_deleted, FALSE)"
     text = f"""
     WITH copies AS (
-      SELECT DISTINCT topic, partition, broker FROM {{coverage}}
-      WHERE status != 'MISSING' AND broker IS NOT NULL AND NOT coalesce(is_deleted, FALSE)
+      SELECT DISTINCT topic, partition, broker FROM {{coverage}} WHERE {is_there}
     ), copies_then AS (
-      SELECT DISTINCT topic, partition, TRUE AS is_in_both FROM {{coverage_then}}
-      WHERE status != 'MISSING' AND broker IS NOT NULL AND NOT coalesce(is_deleted, FALSE)
+      SELECT DISTINCT topic, partition, TRUE AS is_in_both FROM {{coverage_then}} WHERE {is_there}
     ), states_now AS (SELECT topic, partition, count(*) AS kept FROM {{states}} GROUP BY topic, partition),
     states_then AS (SELECT topic, partition, count(*) AS kept FROM {{states_then}} GROUP BY topic, partition),
     of_brokers AS (
@@ -175,7 +180,8 @@ def kept_producers(
     ), blocks AS (
       SELECT sum(size) - min_by(size, allocated_at) AS allocated, unix_millis(min(allocated_at)) AS allocated_ms FROM sizes
     )
-    SELECT broker, kept, grown, producer_ids, allocated, allocated_ms, {then_ms} AS earlier_ms
+    SELECT {broadcasting(producer_states.sparkSession, "ids", "blocks")}
+      broker, kept, grown, producer_ids, allocated, allocated_ms, {then_ms} AS earlier_ms
     FROM of_brokers CROSS JOIN ids CROSS JOIN blocks
     WHERE kept >= {FEW_PRODUCERS}
     ORDER BY kept DESC, broker LIMIT {MOST}
