@@ -29,7 +29,7 @@ from txnlib.core.kafka import producer_snapshot
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 
-BROKERS, COORDINATORS, OF_TOPIC = 3, 50, 100
+BROKERS, COPIES, COORDINATORS, OF_TOPIC = 3, 3, 50, 100
 #: Partitions that one producer writes to.
 OF_PRODUCER = 10
 CAPTURED_MS = START_MS + 3_600_000
@@ -39,8 +39,8 @@ FEW, MANY = 5_000, 50_000
 LEFT_OPEN = (1_000, 1)
 MOST_MEMORY, MOST_SECONDS = 2.0, 10.0
 ABOUT = f"""Seconds from start to end of an audit by `./spark-submit.sh` with its default heap, and the highest memory (MiB) of the
-driver, its JVM and all Python workers, of a capture of {MANY:,} partitions with a few hundred bytes each, against those for
-{FEW:,}. Each ran once, in its own processes."""
+driver, its JVM and all Python workers, of a capture of {MANY:,} partitions with {COPIES} copies each, of a few hundred bytes,
+against those for {FEW:,}. Each ran once, in its own processes."""
 
 
 def measure(folder: Path) -> Table:
@@ -82,7 +82,7 @@ def snapshot_at_start() -> bytes:
     return struct.pack(">hI", producer_snapshot.VERSION, google_crc32c.value(covered)) + covered
 
 
-def generate(root: Path, partitions: int, copies: int = 1, left_open: int = LEFT_OPEN[0]) -> int:
+def generate(root: Path, partitions: int, copies: int = COPIES, left_open: int = LEFT_OPEN[0]) -> int:
     """Writes a capture, and returns the number of files."""
     files = 0
     ends: dict[int, dict[tuple[str, int], int]] = defaultdict(dict)
@@ -140,7 +140,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--partitions", type=int, default=50_000)
-    parser.add_argument("--copies", type=int, default=1)
+    parser.add_argument("--copies", type=int, default=COPIES)
     parser.add_argument("--left-open", type=int, default=LEFT_OPEN[0])
     given = parser.parse_args()
     shutil.rmtree(given.folder, ignore_errors=True)

@@ -3,10 +3,11 @@
     bench/run.sh [--only PART]... [--batches N] [--audited-batches N] [--partitions N] [--keep FOLDER] [--write]
     bench/run.sh --slopes [--partitions N] [--keep FOLDER]
 
-Makes seeded captures (generate.py), then measures reading them against numpy's floor (raw_segments.py) and Kafka's own dump tool
-(dump_tool.py), reading text against Polars (dump_text.py), two cores against one (scaling.py), whole audits against the dump tool,
-and their memory (whole_audits.py), judging against the windows alone (judging.py), a night against a full audit, in a folder
-and in S3 (nights.py), and many partitions against a tenth of them (many_partitions.py).
+Measures small audits against trivial tables (small_audit.py). Makes seeded captures (generate.py), then measures reading them
+against numpy's floor (raw_segments.py) and Kafka's own dump tool (dump_tool.py), reading text against Polars (dump_text.py), two
+cores against one (scaling.py), whole audits against the dump tool, and their memory (whole_audits.py), judging against the windows
+alone (judging.py), a night against a full audit, in a folder and in S3 (nights.py), and many partitions against a tenth of them
+(many_partitions.py).
 `--slopes` measures what docs/scale.md calculates with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
@@ -32,6 +33,7 @@ import nights
 import raw_segments
 import scaling
 import slopes
+import small_audit
 import whole_audits
 from generate import generate
 from machine import describe
@@ -42,7 +44,7 @@ from ratio_table import Table
 BATCHES = {16_384: 500_000, 500: 4_000_000}
 #: Bytes of a batch -> batches to audit, with a realistic mix of producers.
 AUDITED = {500: 10_000_000, 16_384: 500_000}
-PARTS = ("read", "audits", "judging", "nights", "partitions")
+PARTS = ("small", "read", "audits", "judging", "nights", "partitions")
 FACTS = (
     "on {machine}; generated captures of {partitions} partitions. The load average was {before:.1f} at the start "
     "and {after:.1f} at the end: the load at the start came from other work, and distorts ratios too."
@@ -101,13 +103,15 @@ def measure(folder: Path, given: argparse.Namespace, tables: list[Table]) -> Non
         tables.append(table)
 
     parts = given.only or PARTS
+    if "small" in parts:
+        show(small_audit.measure())
     if "read" in parts:
         sizes = {size: given.batches or batches for size, batches in BATCHES.items()}
         for table in reading(folder, sizes, given.partitions):
             show(table)
     if "partitions" in parts:
         show(many_partitions.measure(folder))
-    if set(parts) <= {"read", "partitions"}:
+    if set(parts) <= {"small", "read", "partitions"}:
         return
     small, *audited = mixed(folder, given.audited_batches, given.partitions)
     if "audits" in parts:

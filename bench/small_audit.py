@@ -1,9 +1,6 @@
-"""The sample's audit, next to trivial tables by Spark.
+"""1. Small audits: the sample, a night after it, and 1,000 batches, next to a bare session and to trivial tables by Spark.
 
-    eval "$(./bootstrap.sh run)" && PYTHONPATH=. .venv/bin/python bench/small_audit.py [--runs 3]
-
-Runs the sample of `./spark-submit.sh`, a night after it without news, and the floor (trivial_tables.py), in turn. Prints the
-medians of the seconds a user waits, and of the seconds of all cores. The tables that it writes are removed.
+eval "$(./bootstrap.sh run)" && PYTHONPATH=. .venv/bin/python bench/small_audit.py [--runs 3]
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from generate import generate
 from processes import ROOT, Watched, spark_python, watched
 from ratio_table import Ratio, Table
 
@@ -21,45 +19,62 @@ SAMPLE, FLOOR = ROOT / "examples" / "quickstart" / "brokers", ROOT / "bench" / "
 #: The JVM of a light audit in spark-submit.sh.
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:NewSize=384m -XX:MetaspaceSize=192m"
 LATER = "2099-01-01T00:00:00Z"
-MOST, MOST_CPU_SECONDS = 0.7, 35
-ABOUT = """Seconds from start to end, start of the JVM included, of an audit of 0.2 MiB by `./spark-submit.sh`, and of a night after
-it without news; against a session that writes 25 Delta tables of one row by Spark, with the same JVM options. Below, the seconds of
-all cores. Medians, the three in turn."""
+FEW = 1_000
+RUNS, TABLES = 3, 25
+MOST, MOST_OVER_START, MOST_CPU_SECONDS = 0.7, 2, 35
+ABOUT = f"""Seconds from start to end, start of the JVM included, of an audit of 0.2 MiB by `./spark-submit.sh`, of a night after
+it without news, and of an audit of {FEW:,} batches of 500 bytes. Beside them, with the same JVM options: a session that writes
+{TABLES} Delta tables of one row by Spark, and a session that only starts. Lines of "all cores" are CPU seconds. Medians of
+{RUNS}, the five in turn."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="bench/small_audit.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--runs", type=int, default=3, help="of each (default: 3)")
-    given = parser.parse_args()
-    taken = [measure() for _ in range(given.runs)]
-    result = table([list(runs) for runs in zip(*taken, strict=True)])
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"of each (default: {RUNS})")
+    result = measure(parser.parse_args().runs)
     print(f"\n{result.title}\n\n{result.text()}\n\n{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
 
 
-def measure() -> tuple[Watched, Watched, Watched]:
-    """The sample, the night after it, and the floor."""
+def measure(runs: int = RUNS) -> Table:
+    """The table. What the audits write is removed."""
+    return _table([list(taken) for taken in zip(*[_measured() for _ in range(runs)], strict=True)])
+
+
+def _measured() -> list[Watched]:
+    """The sample, the night after it, few batches, the trivial tables, and the start of a session."""
     with TemporaryDirectory(prefix="txnlib-bench-") as name:
         folder = Path(name)
-        audit = [str(ROOT / "spark-submit.sh"), "audit", "--input", str(SAMPLE), "--output", str(folder / "out")]
+        generate(folder / "few", FEW, 500, 1, is_mixed=True)
+        audit = [str(ROOT / "spark-submit.sh"), "audit", "--input"]
+        sample = [*audit, str(SAMPLE), "--output", str(folder / "out")]
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        sample = watched(audit, environment, folder / "sample.log")
-        night = watched([*audit, "--mode", "incremental", "--as-of", LATER], environment, folder / "night.log")
-        options = {"driver_extraJavaOptions": LIGHT}
-        command, settings = spark_python(os.cpu_count() or 1, str(FLOOR), str(folder / "floor"), **options)
-        return sample, night, watched(command, settings, folder / "floor.log")
+        taken = [
+            watched(sample, environment, folder / "sample.log"),
+            watched([*sample, "--mode", "incremental", "--as-of", LATER], environment, folder / "night.log"),
+            watched([*audit, str(folder / "few"), "--output", str(folder / "few-out")], environment, folder / "few.log"),
+        ]
+        for tables in (TABLES, 0):
+            arguments = (str(FLOOR), str(folder / f"floor-{tables}"), str(tables))
+            command, settings = spark_python(os.cpu_count() or 1, *arguments, driver_extraJavaOptions=LIGHT)
+            taken.append(watched(command, settings, folder / "floor.log"))
+        return taken
 
 
-def table(taken: list[list[Watched]]) -> Table:
-    sample, night, floor = [(median(run.seconds for run in runs), median(run.cpu_seconds for run in runs)) for runs in taken]
+def _table(taken: list[list[Watched]]) -> Table:
+    seconds = [median(run.seconds for run in runs) for runs in taken]
+    cpu_seconds = [median(run.cpu_seconds for run in runs) for runs in taken]
+    sample, night, few, tables, start = seconds
+    over_tables = f"over {TABLES} tables"
     lines = [
-        Ratio("the sample", sample[0], floor[0], at_most=MOST),
-        Ratio("a night without news", night[0], floor[0], at_most=MOST),
-        Ratio(f"the sample, all cores (aim: {MOST_CPU_SECONDS} s)", sample[1], floor[1]),
-        Ratio("a night without news, all cores", night[1], floor[1]),
+        Ratio(f"the sample {over_tables}", sample, tables, at_most=MOST),
+        Ratio(f"a night without news {over_tables}", night, tables, at_most=MOST),
+        Ratio(f"{FEW:,} batches over a session's start", few, start, at_most=MOST_OVER_START),
+        Ratio(f"the sample {over_tables}, all cores (aim: {MOST_CPU_SECONDS} s)", cpu_seconds[0], cpu_seconds[3]),
+        Ratio(f"a night without news {over_tables}, all cores", cpu_seconds[1], cpu_seconds[3]),
     ]
-    return Table("Small audits", ABOUT, "seconds", "25 tables", lines)
+    return Table("Small audits", ABOUT, "ours", "others", lines)
 
 
 if __name__ == "__main__":

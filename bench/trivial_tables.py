@@ -1,4 +1,7 @@
-"""The floor for an audit by Spark that writes Delta tables: a session, and 25 tables of one row. Argument: a folder."""
+"""The floor for an audit by Spark that writes Delta tables: a session, and tables of one row.
+
+Arguments: a folder, and the number of tables.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,13 @@ import sys
 
 from txnlib.delta.session import delta_session
 
-TABLES = 25
 
-
-def main(folder: str) -> None:
+def main(folder: str, tables: int) -> None:
     spark = delta_session("trivial tables")
-    for number in range(TABLES):
+    for number in range(tables):
         spark.range(number, number + 1).write.format("delta").save(f"{folder}/{number}")
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))
