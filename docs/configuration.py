@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from txnlib.ask.acknowledgements import Acknowledgement
 from txnlib.jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
-from txnlib.queries.acknowledgements import Acknowledgement
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
 from txnlib.settings import Settings, SettingsFile, known_keys, unit_of
 

@@ -13,6 +13,15 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.ask import story
+from txnlib.ask.abort_plan import abort_plan, abort_plan_output
+from txnlib.ask.differences import differences_of_runs, differences_output
+from txnlib.ask.grid import TABLE
+from txnlib.ask.report_text import render
+from txnlib.ask.story_text import story_output
+from txnlib.ask.summary import Summary, summarise
+from txnlib.ask.timeline import timeline_of, timeline_output
+from txnlib.ask.whole_transaction import whole_transaction, whole_transaction_output
 from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
@@ -21,6 +30,8 @@ from txnlib.delta.store import Store
 from txnlib.delta.tuning import settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
+from txnlib.page.page import render_page
+from txnlib.page.page_rows import Page, page_rows_of
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.audit_request import FULL, AuditRequest, check_number
 from txnlib.pipeline.query_run import query_run
@@ -28,22 +39,7 @@ from txnlib.pipeline.run import Run, open_run, reopen_run, silent
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT, REPORT
 from txnlib.pipeline.what_if import UnwrittenTables
-from txnlib.queries import story
-from txnlib.queries.abort_plan import abort_plan
-from txnlib.queries.differences import differences_of_runs
-from txnlib.queries.page_rows import Page, page_rows_of
-from txnlib.queries.summary import Summary, summarise
-from txnlib.queries.timeline import timeline_of
-from txnlib.queries.whole_transaction import whole_transaction
 from txnlib.readers.snapshot_start import BEGINNING
-from txnlib.render.abort_plan_text import abort_plan_output
-from txnlib.render.differences_text import differences_output
-from txnlib.render.grid import TABLE
-from txnlib.render.page import render_page
-from txnlib.render.report_text import render
-from txnlib.render.story_text import story_output
-from txnlib.render.timeline_text import timeline_output
-from txnlib.render.whole_transaction_text import whole_transaction_output
 from txnlib.settings import Settings, options_of_settings
 from txnlib.spark.schemas import TABLES
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from txnlib.ask.rows import Row
+from txnlib.ask.timeline import Timeline
+from txnlib.ask.timeline_events import CONTROLLER, COORDINATOR, Event
 from txnlib.core.display import duration, printable, utc_time
 from txnlib.errors import MissingExtraError
-from txnlib.queries.rows import Row
-from txnlib.queries.timeline import Timeline
-from txnlib.queries.timeline_events import CONTROLLER, COORDINATOR, Event
 
 try:
     import altair as alt

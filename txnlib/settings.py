@@ -21,7 +21,7 @@ from txnlib.core.findings.application import compiled
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.copies import LeaderBasis
-from txnlib.core.verdicts.metadata_proof import Conclusion, MetadataExtent, holds
+from txnlib.core.verdicts.known_metadata import Conclusion, MetadataExtent, holds
 from txnlib.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from tests.support.daemons import assert_same_tables, audited
 from tests.support.store_servers import Store, amazons, s3a_options
-from txnlib.queries.delta_rows import open_tables, runs
+from txnlib.ask.delta_rows import open_tables, runs
 
 TABLES = "s3a://audits/out"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txnlib.core.clock_offset import Fastest, OffsetBasis, clock_offset
+from txnlib.core.reports.brokers import Fastest, OffsetBasis, clock_offset
 
 #: Least times from decision to marker, there and back -> offset, error, basis, is_far.
 BY_HAND = [

@@ -10,13 +10,13 @@ from pyarrow.parquet import ParquetFile
 from pyspark.sql import functions as F
 
 from tests.support.frames import empty
+from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.delta.constraints import CONSTRAINTS, options_of
+from txnlib.delta.local_tables import CONSTRAINTS, options_of
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore, Store, stored_schema
 from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.queries.delta_rows import Tables
 from txnlib.spark.schemas import AUDIT_RUNS, PRODUCER_SPANS, QUARANTINE, TABLES
 
 OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"

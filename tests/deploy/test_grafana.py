@@ -14,7 +14,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from tests.support.promql import check
-from txnlib.render.metrics import METRICS
+from txnlib.ask.metrics import METRICS
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pytest
 from tests.house.test_docs import ROOT, commands
 from tests.support.outcomes import outcome, results
 from tests.support.receiver import Receiver, receiving
-from txnlib.render.summary_json import render_numbers
+from txnlib.ask.summary_json import render_numbers
 
 NOW_MS = int(datetime.now(UTC).timestamp() * 1000)
 #: A name that would call everybody, end a JSON string, and make a link.

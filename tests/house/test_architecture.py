@@ -56,7 +56,7 @@ FORBIDDEN_MODULES = {
 #: Who may read the environment: whatever opens files in stores, and sessions.
 READS_THE_ENVIRONMENT = {
     "txnlib/delta/session.py",
-    "txnlib/queries/delta_rows.py",
+    "txnlib/ask/delta_rows.py",
     "txnlib/readers/storage/hdfs.py",
     "txnlib/readers/storage/object_stores.py",
 }

@@ -149,9 +149,8 @@ def test_what_needs_an_extra_says_which(alone, sample_tables):
 NOT_DECLARED = {"py4j"}  # comes with PySpark
 #: PySpark asks for pandas; by the version of delta-spark, its jars are fetched.
 NOT_IMPORTED = {"pandas", "delta-spark", "botocore"}
-#: What `txn-audit` consists of; the one file of it that asks Spark is used by audits.
-ANSWERS = ("cli", "core", "queries", "render")
-ASKS_SPARK = "txnlib/queries/spark_rows.py"
+#: What `txn-audit` consists of.
+ANSWERS = ("ask", "core", "page")
 CHARTS = "txnlib/charts.py"
 WIRE = "txnlib/wire_capture"
 EXTRAS = ("audit", "spark", "sql", "charts", "capture")
@@ -196,7 +195,7 @@ def test_an_audit_with_its_own_spark_is_brought_no_other(wheel, repository):
 def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
     needs = declared(repository)
     files = set((repository / "txnlib").rglob("*.py"))
-    answers = {path for name in ANSWERS for path in (repository / "txnlib" / name).rglob("*.py")} - {repository / ASKS_SPARK}
+    answers = {path for name in ANSWERS for path in (repository / "txnlib" / name).rglob("*.py")}
     assert imported(repository, answers) == needs[""] | needs["sql"], "what txn-audit imports, and nothing else, is for everybody"
     assert imported(repository, files) | NOT_IMPORTED == set.union(*needs.values())
     wire = set((repository / WIRE).rglob("*.py"))

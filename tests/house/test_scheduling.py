@@ -14,10 +14,10 @@ import yaml
 from tests.house.test_docs import ROOT, blocks, commands
 from tests.support.kustomize import build
 from tests.support.promql import check
+from txnlib.ask.metrics import METRICS
+from txnlib.ask.run_result import URGENCY
+from txnlib.ask.summary_json import Findings, Numbers
 from txnlib.jobs import options
-from txnlib.queries.run_result import URGENCY
-from txnlib.render.metrics import METRICS
-from txnlib.render.summary_json import Findings, Numbers
 
 PAGE = [ROOT / "docs" / "scheduling.md"]
 RULES = ROOT / "deploy" / "prometheus" / "txnlib.rules.yaml"

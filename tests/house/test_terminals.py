@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from txnlib.cli.commands import COMMANDS
+from txnlib.ask.commands import COMMANDS
 
 #: The example of each help page, but of `capture`, which needs a cluster.
 EXAMPLES = {name: shlex.split(command.example) for name, command in COMMANDS.items() if name != "capture"}
 #: Carries out the examples one after the other, and tells their exit codes on stderr.
 ALL = """
 import sys
-from txnlib.cli.main import main
+from txnlib.ask.main import main
 from tests.house.test_terminals import EXAMPLES
 for name, words in EXAMPLES.items():
     tables = [] if name == "locate" else ["--tables", sys.argv[1]]

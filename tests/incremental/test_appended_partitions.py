@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.incremental.appended_partitions import appended_partitions
-from txnlib.incremental.resumed_segments import RESUMED
+from txnlib.incremental.earlier_run import RESUMED
+from txnlib.incremental.resumed_spans import appended_partitions
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, SEGMENTS
 
 COPY = {"topic": "orders", "partition": 0, "source": "raw:1"}

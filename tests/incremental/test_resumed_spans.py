@@ -11,10 +11,9 @@ from tests.spark.producers.test_producer_windows import build
 from tests.support.frames import assert_same, record_batches
 from tests.support.log_notation import T
 from txnlib.core.schema.rows_of_runs import OF_LOG
-from txnlib.incremental.appended_partitions import APPENDED
-from txnlib.incremental.resumed_spans import not_ended_before, resumed_spans
-from txnlib.spark.producers.partition_transactions import partition_transactions
+from txnlib.incremental.resumed_spans import APPENDED, not_ended_before, resumed_spans
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
+from txnlib.spark.producers.producer_states import partition_transactions
 from txnlib.spark.schemas import PRODUCER_SPANS, TABLES
 
 

@@ -9,10 +9,10 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.delta_tables import txn_audit
+from txnlib.ask.summary_json import Numbers
 from txnlib.jobs import audit, reconstruct_state, report_transactions
 from txnlib.jobs.main import main
 from txnlib.pipeline.scheduler import TableStep
-from txnlib.render.summary_json import Numbers
 from txnlib.spark.schemas import TABLES
 
 #: What a line of progress tells of a table.

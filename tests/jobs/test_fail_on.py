@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from txnlib.errors import UsageError
-from txnlib.jobs.fail_on import is_failure, parse_fail_on
+from txnlib.jobs.options import is_failure, parse_fail_on
 
 NOTHING = {"verdicts": {"OPEN": 3}, "new": {"OPEN": 3}, "findings": {"ERROR": 2}, "coverage": {"COMPLETE": 9, "DAMAGED": 0}}
 KNOWN = {**NOTHING, "verdicts": {"HANGING": 1, "LATE": 2}, "new": {"LATE": 1}}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.memory_audits import audited, needed_for
+from txnlib.ask.delta_rows import Tables
 from txnlib.core.batch_runs import single_batches
 from txnlib.core.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.core.schema.rows_of_runs import OF_LOG
@@ -23,7 +24,6 @@ from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.pipeline.run import open_run, reopen_run
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
-from txnlib.queries.delta_rows import Tables
 from txnlib.spark.schemas import TABLES
 
 #: What says how a run was made, or what earlier runs showed.

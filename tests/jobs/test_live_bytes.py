@@ -12,8 +12,8 @@ import pytest
 from tests.support import live_output
 from tests.support.delta_tables import spark_rows, store, txn_audit
 from tests.support.memory_audits import audited
-from txnlib.queries.delta_rows import open_run, open_tables
-from txnlib.queries.summary import summarise
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.summary import summarise
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
 #: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory held; an

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from txnlib.ask.run_result import Written
 from txnlib.jobs.progress import WALK, progress_reported, progress_text, share_done
-from txnlib.queries.run_result import Written
 from txnlib.spark.python_tasks import in_tasks
 
 GIB = 1 << 30

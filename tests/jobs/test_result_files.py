@@ -9,12 +9,12 @@ import pytest
 
 from tests.support.delta_tables import at, write, write_run
 from tests.support.outcomes import lag
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS, results_of
+from txnlib.ask.summary import Summary
 from txnlib.errors import BusyError, UnreadableInputError
 from txnlib.jobs.main import main
 from txnlib.jobs.result_files import result_files
-from txnlib.queries.delta_rows import open_run, open_tables
-from txnlib.queries.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS, results_of
-from txnlib.queries.summary import Summary
 
 
 def given(**options):

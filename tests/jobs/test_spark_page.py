@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.cli.test_cli_report import make
+from tests.ask.test_cli_report import make
 from tests.support.delta_tables import at, spark_rows, write
-from txnlib.queries.delta_rows import open_run, open_tables
-from txnlib.queries.page_rows import page_rows_of
-from txnlib.render.page import render_page
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.page.page import render_page
+from txnlib.page.page_rows import page_rows_of
 
 
 def test_the_page_is_the_same_whoever_reads_the_tables(spark, tmp_path):

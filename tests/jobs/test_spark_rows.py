@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.delta_tables import NOW, at, spark_rows, write
-from txnlib.queries.delta_rows import Tables
-from txnlib.queries.rows import Filter
+from txnlib.ask.delta_rows import Tables
+from txnlib.ask.rows import Filter
 
 EVIL = "it's \\'; DROP \"x\" `y` {found}"
 LAG = ("topic", "partition", "lag_ms", "as_of")

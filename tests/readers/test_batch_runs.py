@@ -10,7 +10,7 @@ from tests.support.run_logs import RandomLog, read_rows
 from txnlib.core.batch_runs import PACKED, RUN_OFFSETS, single_batches
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE
-from txnlib.readers import batch_headers, batch_runs
+from txnlib.readers import batch_headers, batch_rows
 
 #: What all batches of a run have in common.
 SAME = ("producer_id", "producer_epoch", "is_transactional", "partition_leader_epoch", "timestamp_type", "compression_type")
@@ -34,7 +34,7 @@ def continues(batch: dict, before: dict) -> bool:
     ):
         return False
     is_in_time = batch["max_timestamp_ms"] >= before["max_timestamp_ms"]
-    is_alike = (batch["size"] <= batch_runs.PAGE) == (before["size"] <= batch_runs.PAGE)
+    is_alike = (batch["size"] <= batch_rows.PAGE) == (before["size"] <= batch_rows.PAGE)
     if batch["timestamp_type"] == "LOG_APPEND_TIME" and not (is_in_time and is_alike):
         return False
     return batch["producer_id"] is None or batch["base_sequence"] == (before["last_sequence"] + 1) & MAX_SEQUENCE
@@ -58,7 +58,7 @@ def folded(batches: list[dict]) -> list[list[dict]]:
 @pytest.fixture
 def small_pages(monkeypatch):
     """Pages of 150 bytes, so that small batches may be larger than one."""
-    monkeypatch.setattr(batch_runs, "PAGE", 150)
+    monkeypatch.setattr(batch_rows, "PAGE", 150)
 
 
 @pytest.mark.parametrize("seed", range(60))

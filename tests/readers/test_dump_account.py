@@ -24,7 +24,7 @@ from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, marker,
 from txnlib.core.text.dump_events import Unreadable
 from txnlib.core.text.tool_messages import DumpTail
 from txnlib.readers.dump import iter_lines
-from txnlib.readers.dump_stream import DumpStream
+from txnlib.readers.dump_rows import DumpStream
 
 Line = bytes
 TABLES: Final = ("record_batches", "transaction_log", "segments", "producer_snapshots")

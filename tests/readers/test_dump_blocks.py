@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.dumps import new_chain, read_in_blocks, same_both_ways
 from txnlib.readers.dump_blocks import read_plain_batches
-from txnlib.readers.dump_stream import BlockTaker
-from txnlib.readers.text_lines import TextLines
+from txnlib.readers.dump_rows import BlockTaker
+from txnlib.readers.text_files import TextLines
 
 TABLES = ["record_batches", "segments", "transaction_log"]
 LINE = (

@@ -26,7 +26,7 @@ from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
 from txnlib.core.text.tool_messages import DumpTail
 from txnlib.readers.dump import iter_lines
-from txnlib.readers.dump_stream import DumpStream
+from txnlib.readers.dump_rows import DumpStream
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 LOG = (

@@ -19,7 +19,7 @@ from tests.support.dumps import COORDINATOR_PATH, Batch, Record, marker, print_d
 from txnlib.core.text.long_line import HEAD_BYTES, LONGEST_LINE, LongLine, size_of
 from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import read_table
-from txnlib.readers.text_lines import TextLines
+from txnlib.readers.text_files import TextLines
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 MIB = 1 << 20

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import D
-from txnlib.core.kafka.partition_state import PartitionState
 from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
+from txnlib.core.kafka.producer_state import PartitionState
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.snapshot_start import start_at_snapshots
 

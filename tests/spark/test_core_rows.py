@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.copies import NOW, captured, covered, epoch, noted
 from txnlib.core.coverage.coverage import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.spark.core_rows import answers, arrow_rows, columns_read, rows_of, typed_rows
+from txnlib.readers.typed_rows import arrow_rows, columns_read, typed_rows
+from txnlib.spark.core_rows import answers, rows_of
 from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES
 

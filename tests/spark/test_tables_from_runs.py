@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tests.support.frames import assert_same, empty, frame
 from tests.support.run_logs import RandomLog, read_in_parts, read_rows
-from txnlib.readers import arrow_schemas, batch_runs
+from txnlib.readers import arrow_schemas, batch_rows
 from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.coverage import epochs_of_segments
 from txnlib.spark.findings.copy_findings import differing_batches
@@ -97,7 +97,7 @@ def logs():
 def both(spark, logs):
     """`record_batches` with runs, and without."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_runs, "PAGE", 150)
+        patch.setattr(batch_rows, "PAGE", 150)
         frames = {
             has_runs: spark.createDataFrame(pa.Table.from_pylist(logs.rows(has_runs=has_runs), schema=arrow_schemas.RECORD_BATCHES))
             for has_runs in (True, False)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.checkpoints import CheckpointEntry
-from txnlib.core.coverage.coverage import CoverageRow, coverage
+from txnlib.core.coverage.copy_facts import LeaderProof
+from txnlib.core.coverage.coverage import CaptureInstants, CoverageRow, coverage
 from txnlib.core.coverage.leader_epochs import EpochOfSegment
 from txnlib.core.coverage.leaders import AssignedPartition, NotedPartition, leaders
-from txnlib.core.coverage.roles import LeaderProof
 from txnlib.core.coverage.segments import CapturedFile, UnreadableBytes
 
 NOW = 1_700_000_000_000

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from txnlib.ask.delta_rows import open_tables, runs
+from txnlib.ask.rows import Row
 from txnlib.core.batch_runs import single_batches
 from txnlib.core.coverage.coverage import OF_EARLIER_RUNS
-from txnlib.queries.delta_rows import open_tables, runs
-from txnlib.queries.rows import Row
 from txnlib.spark.schemas import TABLES
 
 _CONNECT_SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"

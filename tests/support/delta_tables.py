@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tests.support.memory_audits import MemoryTables
-from txnlib.cli.main import main
+from txnlib.ask.main import main
 from txnlib.delta.store import stored_schema
-from txnlib.queries.spark_rows import SparkRows
+from txnlib.pipeline.query_run import SparkRows
 from txnlib.settings import Settings
 from txnlib.spark.local_rows import local_relation
 

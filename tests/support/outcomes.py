@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from txnlib.queries.run_result import Outcome, Results, Written
-from txnlib.queries.summary import Summary
+from txnlib.ask.run_result import Outcome, Results, Written
+from txnlib.ask.summary import Summary
 
 AS_OF = 1_795_246_961_899
 

@@ -7,16 +7,14 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import date
 from typing import Any
 
+from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
+from txnlib.ask.broken_transactions import BrokenTransaction
+from txnlib.ask.story import Explained
+from txnlib.ask.story_steps import ExplainedPlace, Stamps, story_steps
+from txnlib.ask.summary import PREPARED, Summary
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.transaction_outcome import WholeOutcome
-from txnlib.queries.acknowledgements import Acknowledged, Acknowledgement
-from txnlib.queries.broken_transactions import BrokenTransaction
-from txnlib.queries.page_findings import FindingPlaces
-from txnlib.queries.page_rows import Page, Story
-from txnlib.queries.story import Explained
-from txnlib.queries.story_order import ExplainedPlace
-from txnlib.queries.story_steps import Stamps, story_steps
-from txnlib.queries.summary import PREPARED, Summary
+from txnlib.page.page_rows import FindingPlaces, Page, Story
 
 AS_OF = 1_795_246_961_899
 START = AS_OF - 1_380_000

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import promql_parser
 
-from txnlib.queries.run_result import SEVERITIES, URGENCY
-from txnlib.queries.summary import STATUSES
-from txnlib.render.metrics import METRICS
+from txnlib.ask.metrics import METRICS
+from txnlib.ask.run_result import SEVERITIES, URGENCY
+from txnlib.ask.summary import STATUSES
 
 #: Values of the labels that have a closed list of them.
 VALUES = {"verdict": URGENCY, "severity": SEVERITIES, "status": STATUSES}

@@ -15,12 +15,12 @@ import pytest
 from tests.support.fake_brokers import REFUSED_ID, FakeBrokers, brokers_with, filled
 from tests.support.wire_brokers import served
 from tests.support.wire_captures import log_of, notes_of
-from txnlib.cli import main
+from txnlib.ask import main
 from txnlib.wire_capture import client as module
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client, MovedError
 from txnlib.wire_capture.pace import Progress
-from txnlib.wire_capture.taken import Taken
+from txnlib.wire_capture.partition_copy import Taken
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,7 @@ def test_a_dry_run_says_what_a_capture_would_fetch_and_writes_nothing(tmp_path: 
 
 @pytest.mark.parametrize("module_name", ["kafka", "google_crc32c"])
 def test_a_missing_extra_is_named_with_the_python_that_lacks_it(tmp_path: Path, module_name: str) -> None:
-    hidden = f"import sys; sys.modules[{module_name!r}] = None; from txnlib.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    hidden = f"import sys; sys.modules[{module_name!r}] = None; from txnlib.ask.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", hidden, "capture", "--bootstrap-server", "127.0.0.1:1", "--output", str(tmp_path / "c")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2

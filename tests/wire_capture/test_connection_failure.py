@@ -15,7 +15,7 @@ import pytest
 from tests.support.certificates import self_signed
 from tests.support.fake_brokers import brokers_with, filled
 from tests.support.wire_brokers import served
-from txnlib.cli import main
+from txnlib.ask import main
 
 JAAS = 'sasl.jaas.config=x.PlainLoginModule required username="auditor" password="{}";\n'
 SECRET = "hunter2"

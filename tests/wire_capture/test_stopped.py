@@ -23,7 +23,7 @@ SECONDS = 10
 
 def _capture(port: int, output: Path) -> list[str]:
     where = ["--bootstrap-server", f"127.0.0.1:{port}", "--output", str(output), "--scope", ALL]
-    return [sys.executable, "-m", "txnlib.cli.main", "capture", *where]
+    return [sys.executable, "-m", "txnlib.ask.main", "capture", *where]
 
 
 def _stopped(command: list[str], reached: threading.Event) -> tuple[int, list[str]]:

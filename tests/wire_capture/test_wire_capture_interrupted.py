@@ -91,7 +91,7 @@ def test_a_leader_that_dies_is_followed(cluster: kafka.Cluster, tmp_path: Path) 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
 def test_a_capture_that_was_killed_goes_on(cluster: kafka.Cluster, tmp_path: Path, how: signal.Signals, code: int) -> None:
     output = tmp_path / "c"
-    command = [sys.executable, "-m", "txnlib.cli.main", "capture", "--bootstrap-server", cluster.bootstrap, "--output", str(output)]
+    command = [sys.executable, "-m", "txnlib.ask.main", "capture", "--bootstrap-server", cluster.bootstrap, "--output", str(output)]
     command += ["--scope", ALL, "--format", "json"]
     running = subprocess.Popen([*command, "--limit-rate", "8M"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _await_some(output)

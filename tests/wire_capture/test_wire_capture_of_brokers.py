@@ -22,7 +22,7 @@ from txnlib.readers.capture import FileKind, list_capture
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.pace import Progress
-from txnlib.wire_capture.taken import Taken
+from txnlib.wire_capture.partition_copy import Taken
 
 pytestmark = pytest.mark.slow
 TWO_HOURS = 7_200_000

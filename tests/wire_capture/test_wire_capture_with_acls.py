@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 
 from tests.support import kafka
 from tests.support.certificates import self_signed
-from txnlib.cli import main
+from txnlib.ask import main
 
 pytestmark = pytest.mark.slow
 PASSWORDS = {"admin": "admin-s3cret", "auditor": "auditor-s3cret", "guest": "guest-s3cret"}

@@ -14,11 +14,31 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from txnlib.core.schema import TABLES
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import WITH_CHAIN
-from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS
-from txnlib.delta.constraints import constraints_of
+from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_CHECKS, RUN_COLUMNS
 from txnlib.readers.arrow_schemas import commented_schema
+
+#: Table -> name of a constraint -> condition on every row. `*` applies to all tables.
+CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "*": RUN_CHECKS,
+    **{name: table.checks for name, table in TABLES.items() if table.checks},
+}
+
+
+def constraints_of(table: str) -> dict[str, str]:
+    """The constraints of a table: name -> condition."""
+    return {**CONSTRAINTS["*"], **CONSTRAINTS.get(table, {})}
+
+
+def options_of(table: str) -> dict[str, str]:
+    """The writer options that create a table with its constraints."""
+    return {f"delta.constraints.{name}": condition for name, condition in constraints_of(table).items()}
+
+
+# ---- Tables without a JVM
+
 
 #: Most bytes of the files of a table that is read without Spark. Parquet compresses, so the rows take several times as many.
 MAX_FILE_BYTES: Final = 4 << 20

@@ -26,7 +26,7 @@ from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, earlier_rows, quoted, replaced_rows
 from txnlib.delta import local_tables
 from txnlib.delta.commits import Commit, commit_notes, newest_commit
-from txnlib.delta.constraints import options_of
+from txnlib.delta.local_tables import options_of
 from txnlib.delta.session import is_driver_local
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.joins import broadcast

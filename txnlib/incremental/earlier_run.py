@@ -3,20 +3,106 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
+from typing import Final, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.core.chains import Chain, FinishedRun, RunHistory
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
-from txnlib.incremental.resumed_segments import resume_segments, resumed_frame, resumed_parts
-from txnlib.readers.capture import Capture, FileKind
+from txnlib.readers import arrow_schemas
+from txnlib.readers.capture import Capture, FileKind, ResumedSegment
+from txnlib.readers.file_parts import Part
+from txnlib.readers.reader_state import ReaderState
+from txnlib.readers.resumed_copies import first_segments, read_before, resumed_copies, unchanged_until
 from txnlib.readers.snapshot_start import BEGINNING
 from txnlib.spark.capture_source import CaptureSource
+from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import local_rows
+from txnlib.spark.python_tasks import mapped
+from txnlib.spark.schemas import COPY, SEGMENT_PARTS, SEGMENTS
 from txnlib.version import __version__
+
+_SEGMENT: Final = (*COPY, "segment_base_offset")
+_FILES_PER_TASK: Final = 64
+#: Columns of `readers.capture.ResumedSegment`.
+RESUMED: Final = (
+    "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long, "
+    "leader_epoch int"
+)
+
+
+def resume_segments(
+    spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame, *, in_driver: bool
+) -> Capture:
+    """The capture, with the segments of resumed copies; only what was appended to them is to be read.
+
+    `segments`: of the earlier run. `checkpoints`: of this capture. A partition with a cleaner's offset is compacted, so it is read
+    in full. `in_driver`: whether the driver looks at the segments; else tasks do.
+    """
+    listed = [(file.topic, file.partition, file.source, file.offset, file.path) for file in capture.of_kind(FileKind.SEGMENT)]
+    if not listed:
+        return capture
+    now = local_rows(spark, listed, "topic string, partition int, source string, segment_base_offset long, path_now string")
+    raw = segments.where(F.col("kind") == "raw")
+    cleaned = checkpoints.where(F.col("name") == "cleaner_offset").select(*COPY)
+    candidates = raw.join(cleaned, on=list(COPY), how="left_anti").join(now, on=list(_SEGMENT), how="inner")
+    tasks = candidates.select(*SEGMENTS.names, "path_now").repartition(-(-len(listed) // _FILES_PER_TASK))
+    found = mapped(tasks, _unchanged, RESUMED, in_driver=in_driver).collect()
+    read = raw.select(*_SEGMENT, (F.size("landmarks") > 0).alias("has_batches")).collect()
+    resumed = resumed_copies(
+        [ResumedSegment(*row) for row in found],
+        [((row["topic"], row["partition"], row["source"], row["segment_base_offset"]), row["has_batches"]) for row in read],
+        first_segments(capture),
+    )
+    parts = {
+        each.path: (Part(each.position, None, ReaderState(each.position, each.last_offset, each.leader_epoch)),) for each in resumed
+    }
+    return replace(capture, parts={**capture.parts, **parts}, resumed=resumed)
+
+
+def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        found = []
+        for row in batch.to_pylist():
+            if (at := unchanged_until(row, row["path_now"])) is not None:
+                found.append((*(row[name] for name in _SEGMENT), row["path_now"], at.position, at.last_offset, at.leader_epoch))
+        yield pa.RecordBatch.from_pylist([dict(zip(_RESUMED.names, row, strict=True)) for row in found], schema=_RESUMED)
+
+
+_RESUMED: Final = pa.schema(
+    {
+        **{name: arrow_schemas.SEGMENTS.field(name).type for name in (*_SEGMENT, "path")},
+        "position": pa.int64(),
+        "last_offset": pa.int64(),
+        "leader_epoch": pa.int32(),
+    }
+)
+
+
+def resumed_frame(spark: SparkSession, capture: Capture) -> DataFrame:
+    """The segments of a capture that an earlier run has read in part. Columns: RESUMED."""
+    return local_rows(spark, map(astuple, capture.resumed), RESUMED)
+
+
+def resumed_parts(segments: DataFrame, resumed: DataFrame, *, in_driver: bool) -> DataFrame:
+    """What the earlier run has read of each resumed segment, as the first part of it. Columns: SEGMENT_PARTS."""
+    now = resumed.select(*_SEGMENT, F.struct("path", "position", "last_offset").alias("now"))
+    raw = segments.where(F.col("kind") == "raw").join(broadcast(now), on=list(_SEGMENT), how="inner")
+    return mapped(raw.select(*SEGMENTS.names, "now"), _read_before, SEGMENT_PARTS, in_driver=in_driver)
+
+
+def _read_before(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = [read_before(row, **row.pop("now")) for row in batch.to_pylist()]
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.SEGMENT_PARTS)
+
+
+# ---- The run to continue
 
 
 class EarlierTables(Protocol):

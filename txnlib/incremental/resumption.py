@@ -8,15 +8,13 @@ from typing import Final, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.incremental.appended_partitions import APPENDED, AppendedPartition, appended_partitions
-from txnlib.incremental.earlier_run import EarlierRun
-from txnlib.incremental.resumed_segments import resumed_frame
-from txnlib.incremental.resumed_spans import not_ended_before, resumed_spans
+from txnlib.incremental.earlier_run import EarlierRun, resumed_frame
+from txnlib.incremental.resumed_spans import APPENDED, AppendedPartition, appended_partitions, not_ended_before, resumed_spans
 from txnlib.readers.capture import Capture
 from txnlib.readers.resumed_copies import first_segments
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
-from txnlib.spark.producers.partition_transactions import partition_transactions
+from txnlib.spark.producers.producer_states import partition_transactions
 from txnlib.spark.schemas import COPY
 
 #: Fewest bytes of resumed segments for which resuming the windows pays. Below this, running them over all batches takes no longer

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from txnlib.errors import BusyError, OvertakenError, StepError, TxnlibError
 from txnlib.jobs import traces
-from txnlib.jobs.log_lines import LINES, set_up
 from txnlib.jobs.options import request_of
+from txnlib.jobs.progress import LINES, set_up
 from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run

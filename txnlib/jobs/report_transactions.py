@@ -8,16 +8,15 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Final
 
+from txnlib.ask.report import terminal_report
 from txnlib.delta.retention import forget_runs
 from txnlib.jobs import options
-from txnlib.jobs.fail_on import is_failure
 from txnlib.jobs.main import reopen_run, say, start
-from txnlib.jobs.page import write_page
-from txnlib.jobs.result_files import ResultFiles, result_files
+from txnlib.jobs.options import is_failure
+from txnlib.jobs.result_files import ResultFiles, result_files, write_page
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.tables import REPORT
-from txnlib.render.terminal_text import terminal_report
 
 MS_PER_DAY: Final = 86_400_000
 

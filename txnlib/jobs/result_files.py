@@ -8,20 +8,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import Final
 
-from txnlib.jobs.log_lines import LINES
+from txnlib.ask.acknowledgements import Acknowledged
+from txnlib.ask.atomic_file import write_whole_file
+from txnlib.ask.metrics import render_metrics
+from txnlib.ask.run_result import Outcome, Results, results_of
+from txnlib.ask.summary import Summary
+from txnlib.ask.summary_json import render_numbers
 from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
+from txnlib.jobs.progress import LINES
+from txnlib.page import page
+from txnlib.page.page_rows import STORIES, page_rows_of
 from txnlib.pipeline.clock import now
-from txnlib.pipeline.query_run import query_run
+from txnlib.pipeline.query_run import is_read_by_spark, query_run
 from txnlib.pipeline.run import Run
-from txnlib.queries.run_result import Outcome, Results, results_of
-from txnlib.queries.summary import Summary
 from txnlib.readers.storage.local_files import shown
-from txnlib.render.atomic_file import write_whole_file
-from txnlib.render.metrics import render_metrics
-from txnlib.render.summary_json import render_numbers
 from txnlib.version import __version__
+
+#: Number of stories per verdict if each takes a dozen Spark jobs.
+FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
+
+
+def write_page(run: Run, file: str, known: Acknowledged | None = None) -> None:
+    """Writes the page of a complete run. `known`: what is acknowledged."""
+    queried = query_run(run)
+    stories = FEW_STORIES if is_read_by_spark(queried) else STORIES
+    page.write_page(page_rows_of(queried, tables=run.tables.store.output, stories=stories, known=known), file)
+
+
+# ---- Files for programs
 
 
 @dataclass(slots=True)

@@ -7,13 +7,13 @@ from contextlib import suppress
 
 from pyspark.errors import PySparkException
 
+from txnlib.ask.acknowledgements import Acknowledgement, acknowledged
+from txnlib.ask.summary import Summary, summarise
 from txnlib.delta.views import create_views
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, reading_text
 from txnlib.pipeline.run_lock import claim
 from txnlib.pipeline.scheduler import Step, carry_out
-from txnlib.queries.acknowledgements import Acknowledgement, acknowledged
-from txnlib.queries.summary import Summary, summarise
 
 
 def carry_out_steps(run: Run, steps: Sequence[Step], *, take_over: bool = False) -> None:

@@ -7,13 +7,12 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.checkpoints import CheckpointEntry, of_copies
-from txnlib.core.coverage.coverage import CoverageRow, coverage
-from txnlib.core.coverage.deleted_copies import deleted_copies
+from txnlib.core.coverage.copy_facts import LeaderProof
+from txnlib.core.coverage.coverage import CaptureInstants, CoverageRow, coverage
 from txnlib.core.coverage.leaders import AssignedPartition, NotedPartition, PartitionLeader, leaders
+from txnlib.core.coverage.missing_partitions import deleted_copies
 from txnlib.core.coverage.quarantine import RefutedBatch, lowered, quarantine
-from txnlib.core.coverage.roles import LeaderProof
 from txnlib.core.coverage.segments import CapturedFile
 from txnlib.core.coverage.sources import CopyKey, Place, broker_of
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -24,8 +23,9 @@ from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, TableStep, table_of
 from txnlib.readers.capture import topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
-from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES
-from txnlib.spark.core_rows import arrow_rows, rows_of
+from txnlib.readers.typed_rows import arrow_rows
+from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES
+from txnlib.spark.core_rows import rows_of
 from txnlib.spark.coverage import epochs_of_segments
 from txnlib.spark.local_rows import local_rows
 

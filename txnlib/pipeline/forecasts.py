@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.ask.run_result import Written
 from txnlib.core.display import counted
 from txnlib.core.findings.forecasts import FEW_PRODUCERS, NAMES, NIGHT_MS, ForecastSettings, forecasts
 from txnlib.pipeline.clock import now
@@ -16,7 +17,6 @@ from txnlib.pipeline.given_rows import Given, earlier_rows_of, selected
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, table_of
 from txnlib.pipeline.what_if import UnwrittenTables
-from txnlib.queries.run_result import Written
 from txnlib.spark.findings import forecast_findings
 from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.pipeline.run import Run
-from txnlib.spark.core_rows import Typed, columns_read, typed_rows
+from txnlib.readers.typed_rows import Typed, columns_read, typed_rows
 from txnlib.spark.joins import broadcast
 from txnlib.spark.reports.open_transactions import foremost
 from txnlib.spark.schemas import TABLES

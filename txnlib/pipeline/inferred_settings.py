@@ -20,8 +20,7 @@ from txnlib.core.kafka.constants import (
     TWO_PHASE_COMMIT_TIMEOUTS,
 )
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
-from txnlib.core.verdicts.known_metadata import MetadataReach, StampedSegment, known_metadata
-from txnlib.core.verdicts.metadata_proof import Conclusion, holds
+from txnlib.core.verdicts.known_metadata import Conclusion, MetadataReach, StampedSegment, holds, known_metadata
 from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from txnlib.ask.run_result import Written
 from txnlib.core.chains import Chain, RunHistory
 from txnlib.core.display import size
 from txnlib.core.kafka.coordinator_partition import CountBasis
@@ -25,7 +26,6 @@ from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
 from txnlib.pipeline.step_plans import OF_BATCHES, Scale, is_small, scale_of
 from txnlib.pipeline.what_if import UnwrittenTables
-from txnlib.queries.run_result import Written
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.snapshot_start import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file

@@ -17,14 +17,15 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from txnlib.ask.run_result import Written
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.given_rows import Given, rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
-from txnlib.queries.run_result import Written
-from txnlib.spark.core_rows import answers, arrow_rows, rows_by_core, rows_of
+from txnlib.readers.typed_rows import arrow_rows
+from txnlib.spark.core_rows import answers, rows_by_core, rows_of
 from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES
 

@@ -16,8 +16,7 @@ from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.metadata import broker_sessions, cluster_settings, partition_assignments, producer_id_blocks
 from txnlib.core.reports.abort_plan import abort_plan
 from txnlib.core.reports.blocked_groups import blocked_groups
-from txnlib.core.reports.broker_clocks import broker_clocks
-from txnlib.core.reports.brokers import brokers
+from txnlib.core.reports.brokers import broker_clocks, brokers
 from txnlib.core.reports.ended_transactions import BY_HAND, NOT_CAPTURED, ended_transactions
 from txnlib.core.reports.in_doubt_transactions import in_doubt_transactions
 from txnlib.core.reports.marker_repairs import LACKING, marker_repairs

@@ -21,8 +21,7 @@ from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
 from txnlib.readers.one_pass import RowList
-from txnlib.readers.text_files import problem_of
-from txnlib.readers.text_lines import CHUNK_BYTES
+from txnlib.readers.text_files import CHUNK_BYTES, problem_of
 
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
 

@@ -17,11 +17,10 @@ from txnlib.core.text.record_lines import read_record_line
 from txnlib.core.text.tool_messages import DumpTail
 from txnlib.readers import arrow_schemas
 from txnlib.readers.dump_blocks import BatchBlock
-from txnlib.readers.dump_rows import BatchRows, DumpPlace, Seen, snapshot_row, transaction_log_row
-from txnlib.readers.dump_stream import DumpStream, Event
+from txnlib.readers.dump_rows import BatchRows, DumpPlace, DumpStream, Event, Seen, snapshot_row, transaction_log_row
 from txnlib.readers.metadata_log import MetadataRows
 from txnlib.readers.one_pass import RowList
-from txnlib.readers.text_lines import CHUNK_BYTES, TextLines
+from txnlib.readers.text_files import CHUNK_BYTES, TextLines
 
 
 def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> TextLines:

@@ -5,12 +5,12 @@ accepted boundary arrives there in the same state. So accepted boundaries follow
 file, and a guess inside damage or in a payload that imitates batches is dropped. A reader that confirms no guess within a few
 chunks reads to the end.
 
-Text is never split: one task reads it (docs/decisions/0011).
+Text is never split: one task reads it (docs/decisions/0011). Small files are bundled, many to a task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,8 +19,9 @@ from txnlib.readers.file_parts import Part
 from txnlib.readers.reader_state import AT_START, ReaderState
 from txnlib.readers.resume_after_damage import find_boundary
 from txnlib.readers.segment import Segment
+from txnlib.readers.snapshot_start import READ_WHOLE
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import open_segment
+from txnlib.readers.table_readers import ONLY_IN, open_segment
 from txnlib.readers.text_files import READ_ERRORS
 
 #: Approximate size of a part, in bytes. This much is worth a task of its own, since mostly headers are read.
@@ -124,3 +125,42 @@ def _pause(segment: Segment) -> ReaderState | None:
         if isinstance(block, ReaderState):
             return block
     return None
+
+
+# ---- Files of one task
+
+#: Number of bytes of small files per task: enough to be worth a task, and few enough to spread.
+TASK_BYTES: Final = 32 << 20
+#: In a large capture, a task reads more, because every Python task has a startup cost.
+MOST_TASK_BYTES: Final = 256 << 20
+#: A segment whose records are not decoded costs at most 1/4 of the time per byte of any other file.
+HEADERS_ONLY: Final = 4
+#: Number of small files per task, because opening each file takes time. In a large capture, a task reads more of them, too.
+TASK_FILES: Final = 256
+MOST_TASK_FILES: Final = 2_048
+
+
+def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
+    """The files in lists of about equal work, in order: `tasks` lists, or fewer if these would be too small.
+
+    If there are several lists, no list mixes topics that every audit reads in full with others: each task writes its own file, and
+    an incremental audit carries over files in which all rows are unchanged.
+    """
+    works = [_work(file) for file in files]
+    whole = max(sum(works), 1)
+    count = -(-whole // min(max(TASK_BYTES, whole // tasks), MOST_TASK_BYTES))
+    most_files = min(max(TASK_FILES, len(files) // tasks), MOST_TASK_FILES)
+    bundles: list[list[CaptureFile]] = []
+    done, last = 0, (-1, False)
+    for file, work in zip(files, works, strict=True):
+        kind = ((2 * done + work) * count // (2 * whole), count > 1 and file.topic in READ_WHOLE)
+        if kind != last or len(bundles[-1]) == most_files:
+            bundles.append([])
+        bundles[-1].append(file)
+        done, last = done + work, kind
+    return bundles
+
+
+def _work(file: CaptureFile) -> int:
+    is_decoded = file.kind is not FileKind.SEGMENT or file.topic in ONLY_IN.values()
+    return file.extent if is_decoded else file.extent // HEADERS_ONLY

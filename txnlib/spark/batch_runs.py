@@ -98,7 +98,7 @@ def _columns(index: Column) -> dict[str, Column]:
 def batch_hash() -> Column:
     """Hash of the fields of a row by which copies are compared; of a run, the XOR of the hashes of its batches.
 
-    `readers.batch_runs` computes the same for runs. Offsets and sequences of a run follow from those of its batches, so two copies
+    `readers.batch_rows` computes the same for runs. Offsets and sequences of a run follow from those of its batches, so two copies
     with the same XOR have the same batches.
     """
     delta = F.col("last_offset") - F.col("base_offset")

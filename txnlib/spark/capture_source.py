@@ -19,32 +19,22 @@ from pyspark.sql.types import StructType
 
 from txnlib.core.batch_runs import RUNS
 from txnlib.readers import arrow_schemas
-from txnlib.readers.capture import Capture, CaptureFile, FileKind
+from txnlib.readers.capture import Capture, CaptureFile
 from txnlib.readers.file_parts import put_together
-from txnlib.readers.file_splits import Chunk, Reached, chunks_of, parts_of, reach
-from txnlib.readers.small_capture import files_of, read_small_capture
-from txnlib.readers.snapshot_start import READ_WHOLE
+from txnlib.readers.file_splits import Chunk, Reached, bundle, chunks_of, parts_of, reach
 from txnlib.readers.table_readers import (
     BATCH_RUNS_TABLE,
     CONSOLE_TEXTS_TABLE,
-    ONLY_IN,
     SEGMENT_PARTS_TABLE,
+    files_of,
     may_hold,
     read_files,
+    read_small_capture,
 )
 from txnlib.spark.local_rows import MAX_BYTES, MAX_ROWS, local_relation
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import SEGMENT_PARTS, TABLES
 
-#: Number of bytes of small files per task: enough to be worth a task, and few enough to spread.
-TASK_BYTES: Final = 32 << 20
-#: In a large capture, a task reads more, because every Python task has a startup cost.
-MOST_TASK_BYTES: Final = 256 << 20
-#: A segment whose records are not decoded costs at most 1/4 of the time per byte of any other file.
-HEADERS_ONLY: Final = 4
-#: Number of small files per task, because opening each file takes time. In a large capture, a task reads more of them, too.
-TASK_FILES: Final = 256
-MOST_TASK_FILES: Final = 2_048
 #: Number of tasks if the session does not give one.
 _MANY_TASKS: Final = 200
 
@@ -91,32 +81,6 @@ class CaptureSource:
 
 def _schema_of(table: str) -> StructType:
     return TABLES[{"console_log": "transaction_log", CONSOLE_TEXTS_TABLE: "segments"}.get(table, table)]
-
-
-def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
-    """The files in lists of about equal work, in order: `tasks` lists, or fewer if these would be too small.
-
-    If there are several lists, no list mixes topics that every audit reads in full with others: each task writes its own file, and
-    an incremental audit carries over files in which all rows are unchanged.
-    """
-    works = [_work(file) for file in files]
-    whole = max(sum(works), 1)
-    count = -(-whole // min(max(TASK_BYTES, whole // tasks), MOST_TASK_BYTES))
-    most_files = min(max(TASK_FILES, len(files) // tasks), MOST_TASK_FILES)
-    bundles: list[list[CaptureFile]] = []
-    done, last = 0, (-1, False)
-    for file, work in zip(files, works, strict=True):
-        kind = ((2 * done + work) * count // (2 * whole), count > 1 and file.topic in READ_WHOLE)
-        if kind != last or len(bundles[-1]) == most_files:
-            bundles.append([])
-        bundles[-1].append(file)
-        done, last = done + work, kind
-    return bundles
-
-
-def _work(file: CaptureFile) -> int:
-    is_decoded = file.kind is not FileKind.SEGMENT or file.topic in ONLY_IN.values()
-    return file.extent if is_decoded else file.extent // HEADERS_ONLY
 
 
 def tasks_of(spark: SparkSession) -> int:

@@ -1,69 +1,63 @@
-"""Rows of tables as dataclasses of the core, and back.
+"""How the core meets Spark: dataclasses as structs, frames as dataclasses, and functions of the core over rows of a frame.
 
-A table that grows with the cluster is made by a function of the core from such rows. A dataclass lists the columns that its
-function reads or writes. In the core, time is in epoch ms: the field of a TIMESTAMP `known_until` is `known_until_ms`.
+The fields of a class are listed once, in the class (`readers.typed_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar, cast, get_args
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, get_args, get_origin
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
 
-from txnlib.core.instants import clock_ms
-from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.core.schema import Array, Column, Scalar, Struct, Type
-from txnlib.readers.arrow_schemas import commented_schema
+from txnlib.readers.typed_rows import Typed, arrow_rows, columns_read, hints_of, of_optional, plain, typed_rows
 from txnlib.spark.local_rows import arrow_schema, local_relation, relaxed
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import TABLES
-from txnlib.spark.typed_rows import plain, reader_of, struct_of
 
-Typed = TypeVar("Typed")
-
-MS: Final = "_ms"
 #: Most rows of a log table's selection that the driver hands to the core, at some 20 µs each.
 MOST_ON_DRIVER: Final = 20_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def columns_read(of: Any, known: Sequence[str]) -> list[str]:
-    """The columns that a dataclass reads, among those of a table. Raises ValueError for a field without a column."""
-    return [_column_of(field.name, known) for field in fields(of)]
+@lru_cache
+def struct_of(of: Any) -> StructType:
+    """The Spark type of a dataclass: int is LONG, an enum is its value, a tuple is an array. Everything may be NULL.
+
+    Fields that tables of the cluster show (`dossier.OF_CLUSTER`) are no part of it.
+    """
+    return StructType([StructField(name, _data_type(hint)) for name, hint in hints_of(of).items()])
 
 
-def _column_of(field: str, known: Sequence[str]) -> str:
-    if field in known:
-        return field
-    if field.endswith(MS) and field.removesuffix(MS) in known:
-        return field.removesuffix(MS)
-    raise ValueError(f"no column for the field {field}")
+def _data_type(hint: Any) -> DataType:
+    hint = of_optional(hint)
+    if get_origin(hint) is tuple:
+        return ArrayType(_data_type(get_args(hint)[0]))
+    if is_dataclass(hint):
+        return struct_of(hint)  # type: ignore[arg-type]
+    if issubclass(hint, bool):
+        return BooleanType()
+    return StringType() if issubclass(hint, str | Enum) else LongType()
 
 
-def typed_rows(rows: pa.Table, of: Callable[..., Typed]) -> list[Typed]:
-    """The rows of a table as dataclasses, each field from the column of its name. NULL is the field's default, or else None."""
-    each = fields(cast(Any, of))
-    columns = [rows[_column_of(field.name, rows.column_names)] for field in each]
-    values = [_values(column, reader_of(of, field.name), _default(field)) for column, field in zip(columns, each, strict=True)]
-    names = [field.name for field in each]
-    return [of(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
+def struct(of: Any, given: Mapping[str, str] | None = None) -> Column:
+    """`struct_sql` as a column."""
+    return F.expr(struct_sql(of, given))
 
 
-def _default(field: Field[Any]) -> Any:
-    return None if field.default is MISSING else field.default
-
-
-def _values(column: pa.ChunkedArray, read: Callable[[Any], Any] | None, default: Any) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
-    values = column.to_pylist()
-    if read is not None:
-        return [default if value is None else read(value) for value in values]
-    return values if default is None else [default if value is None else value for value in values]
+def struct_sql(of: Any, given: Mapping[str, str] | None = None) -> str:
+    """The fields of a dataclass as one struct, as SQL. A field that is not given is the column of its name."""
+    columns = {name: name for name in hints_of(of)} | dict(given or {})
+    unknown = columns.keys() - hints_of(of).keys()
+    if unknown:
+        raise ValueError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
+    values = [f"'{field.name}', CAST({columns[field.name]} AS {field.dataType.simpleString()})" for field in struct_of(of)]
+    return f"named_struct({', '.join(values)})"
 
 
 def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed]:
@@ -90,23 +84,6 @@ def answers(
         return [] if answered is None else rows_of(answered, of)
 
     return answer
-
-
-def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
-    """Rows of the core as rows of a table of the catalogue. A column without a field is NULL.
-
-    Raises ValueError for a field without a column.
-    """
-    columns, made = CATALOGUE[name].columns, list(rows)
-    getters = _getters(columns, type(made[0])) if made else {}
-    schema = commented_schema(columns)
-    arrays = [
-        pa.array([_stored(column.type, get(row)) for row in made], schema.field(column.name).type)
-        if (get := getters.get(column.name))
-        else pa.nulls(len(made), schema.field(column.name).type)
-        for column in columns
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def rows_by_core(
@@ -137,34 +114,3 @@ def rows_by_core(
 def _read_by(of: Any, selected: DataFrame) -> DataFrame:
     """The columns of a frame that a dataclass reads."""
     return relaxed(selected.select(*columns_read(of, selected.columns)))
-
-
-def _getters(columns: Sequence[Column], of: Any) -> Mapping[str, Callable[[Any], Any]]:
-    known = [column.name for column in columns]
-    return {_column_of(field.name, known): _getter(field.name) for field in fields(of)}
-
-
-def _getter(name: str) -> Callable[[Any], Any]:
-    return lambda row: getattr(row, name)
-
-
-def _stored(kind: Type, value: Any) -> Any:
-    """A value of the core as Arrow takes it. A time that no clock shows is NULL."""
-    if value is None:
-        return None
-    match kind:
-        case Scalar.TIMESTAMP:
-            ms = clock_ms(value)
-            return None if ms is None else _EPOCH + timedelta(milliseconds=ms)
-        case Scalar.STRING:
-            return str(getattr(value, "value", value))
-        case Scalar():
-            return value
-        case Array(element):
-            return [_stored(element, each) for each in value]
-        case Struct(members):
-            return {member.name: _stored(member.type, _member(value, member.name)) for member in members}
-
-
-def _member(value: Any, name: str) -> Any:
-    return getattr(value, name) if hasattr(value, name) else getattr(value, f"{name}{MS}")

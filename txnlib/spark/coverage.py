@@ -41,9 +41,8 @@ def paths_of_segments(segments: DataFrame) -> DataFrame:
     return files.groupBy(*_SEGMENT).agg(F.max_by("path", "bytes").alias("path"), F.max("kind").alias("kind"))
 
 
-def begins_at_snapshot() -> Column:
-    """Whether a copy was read only from above its log start on: by scope, or from a snapshot (`readers.snapshot_start`)."""
-    return F.coalesce(F.col("read_from_offset") > F.col("log_start_offset"), F.lit(False))
+#: Whether a copy was read only from above its log start on: by scope, or from a snapshot (`readers.snapshot_start`). SQL.
+BEGINS_AT_SNAPSHOT: Final = "coalesce(read_from_offset > log_start_offset, FALSE)"
 
 
 def survives() -> Column:

@@ -41,6 +41,11 @@ def latest_ms_sql(ms: str) -> str:
     return f"CASE WHEN NOT ({ms} BETWEEN {FIRST_MS} AND {LAST_MS}) THEN {NO_INSTANT_MS} ELSE {ms} END"
 
 
+def instant_sql(ms: str) -> str:
+    """`instant` as SQL."""
+    return f"timestamp_millis({clock_ms_sql(ms)})"
+
+
 def instant(ms: Column | str) -> Column:
     """A time in epoch ms as TIMESTAMP; NULL for one that no clock shows."""
     return F.timestamp_millis(clock_ms(ms))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,9 +25,14 @@ def broadcast(frame: DataFrame) -> DataFrame:
     return frame if _is_stopped(frame.sparkSession) else F.broadcast(frame)
 
 
-def broadcasting(spark: SparkSession, *names: str) -> str:
-    """The hint of a SELECT that sends relations whole to every task of a join, or none."""
-    return "" if _is_stopped(spark) else f"/*+ BROADCAST({', '.join(names)}) */"
+def select(text: str, **relations: DataFrame) -> DataFrame:
+    """The rows of a query over frames, which it names in braces. In a session without broadcasts, its hints have no effect."""
+    spark, named = next(iter(relations.values())).sparkSession, dict[str, Any](relations)
+    return spark.sql(_HINT.sub("", text) if _is_stopped(spark) else text, **named)
+
+
+#: The hint of a SELECT that sends relations whole to every task of a join.
+_HINT: Final = re.compile(r"/\*\+ BROADCAST\([^)]*\) \*/")
 
 
 def _is_stopped(spark: SparkSession) -> bool:

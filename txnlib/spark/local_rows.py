@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 #: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
 MAX_ROWS: Final = 100_000
@@ -83,18 +83,9 @@ def relaxed(frame: DataFrame) -> DataFrame:
     Arrow refuses a struct that is NULL if one of its fields must not be, as those of an outer join may be.
     """
     before = frame.schema
-    after = _nullable(before)
+    after = before.toNullable()
     changed = [(old.name, new.dataType) for old, new in zip(before, after, strict=True) if old.dataType != new.dataType]
     return frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed}) if changed else frame
-
-
-def _nullable(data_type: DataType) -> Any:
-    match data_type:
-        case ArrayType():
-            return ArrayType(_nullable(data_type.elementType), containsNull=True)
-        case StructType():
-            return StructType([StructField(field.name, _nullable(field.dataType), nullable=True) for field in data_type])
-    return data_type
 
 
 def no_rows(spark: SparkSession, schema: StructType | str) -> DataFrame:

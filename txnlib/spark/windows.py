@@ -16,11 +16,6 @@ def batches_of_producer() -> WindowSpec:
     return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy("base_offset")
 
 
-def commits_of_producer_downwards() -> WindowSpec:
-    """The commits and markers of one producer on one partition, in descending order: what follows a row precedes it here."""
-    return Window.partitionBy("producer_id", *TOPIC_PARTITION).orderBy(F.desc("offset"))
-
-
 def until_now(window: WindowSpec) -> WindowSpec:
     """Everything up to and including the row."""
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)

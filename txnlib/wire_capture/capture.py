@@ -25,8 +25,7 @@ from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
 from txnlib.wire_capture.fetched_log import DamagedError, TruncatedError
 from txnlib.wire_capture.pace import Pace, Progress
-from txnlib.wire_capture.partition_copy import Copier, kept_log
-from txnlib.wire_capture.taken import Taken, described_producers, noted
+from txnlib.wire_capture.partition_copy import Copier, Taken, described_producers, kept_log, noted
 
 OPEN: Final = "open"
 ALL: Final = "all"

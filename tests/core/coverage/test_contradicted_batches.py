@@ -8,8 +8,7 @@ import pytest
 
 from tests.support.copies import captured, checkpoint, covered, unreadable
 from txnlib.core.coverage.checkpoints import CheckpointEntry, of_copies
-from txnlib.core.coverage.contradicted_batches import EPOCH, GAP, OVERLAP, UNLISTED_EPOCH, contradicted_batches
-from txnlib.core.coverage.leader_epochs import EpochOfSegment
+from txnlib.core.coverage.leader_epochs import EPOCH, GAP, OVERLAP, UNLISTED_EPOCH, EpochOfSegment, contradicted_batches
 from txnlib.core.coverage.quarantine import Quarantined, RefutedBatch, lowered, quarantine
 from txnlib.core.coverage.segments import PRINTED, CapturedFile
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from tests.support.copies import NOW, assigned, captured, checkpoint, covered, epoch, noted, unreadable
-from txnlib.core.coverage.capture_instants import CaptureInstants
-from txnlib.core.coverage.coverage import CoverageRow, ResumedCopy
+from txnlib.core.coverage.copy_facts import LeaderProof
+from txnlib.core.coverage.coverage import CaptureInstants, CoverageRow, ResumedCopy
 from txnlib.core.coverage.leaders import PartitionLeader, leaders
 from txnlib.core.coverage.quarantine import Quarantined
-from txnlib.core.coverage.roles import LeaderProof
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import TABLES
 from txnlib.core.verdicts.copies import Copy, End, LeaderBasis, Role, known_until_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.core.findings.deleted_topics import (
+from txnlib.core.findings.coordinator_records import (
     CHECKPOINTED_WITHIN_MS,
     GoneCopy,
     TopicAssignment,

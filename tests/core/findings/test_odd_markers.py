@@ -16,9 +16,10 @@ from txnlib.core.findings.differing_copies import (
     of_indexed,
     of_unindexed,
 )
-from txnlib.core.findings.marker_check import Decision, Marker
 from txnlib.core.findings.odd_markers import (
+    Decision,
     EarlyWrite,
+    Marker,
     OddMarker,
     UndecidedAbort,
     UnmarkedPartition,

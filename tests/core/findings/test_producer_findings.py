@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.findings.abandoned_ids import (
+from txnlib.core.findings.coordinator_records import (
     FEW,
     MANY_PRODUCER_IDS,
     MANY_TRANSACTIONAL_IDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.core.findings.abandoned_ids import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
+from txnlib.core.findings.coordinator_records import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
 from txnlib.core.findings.ended_by import REINITIALIZED_WITHIN_MS
 from txnlib.core.kafka import constants
 from txnlib.core.verdicts.find_hanging import DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import C, T
-from txnlib.core.kafka.partition_state import PartitionState, has_late_transaction
 from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
+from txnlib.core.kafka.producer_state import PartitionState, has_late_transaction
 from txnlib.core.kafka.record_batch import RecordBatch
 
 T0 = 1_700_000_000_000

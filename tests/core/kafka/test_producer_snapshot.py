@@ -13,9 +13,8 @@ from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import TS, A, C, D, T
 from tests.support.samples import START, sample
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.partition_state import PartitionState
 from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
-from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.producer_state import PartitionState, ProducerState
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.core.kafka.wire import CorruptRecordError
 

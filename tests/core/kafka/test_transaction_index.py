@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.log_notation import A, C, N, T
 from tests.support.samples import sample
-from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.producer_state import PartitionState
 from txnlib.core.kafka.transaction_index import ENTRY, AbortedTxn, read_transaction_index
 from txnlib.core.kafka.wire import CorruptRecordError
 

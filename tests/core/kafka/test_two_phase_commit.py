@@ -11,11 +11,11 @@ from tests.support.log_bytes import encode_transaction_log_value
 from tests.support.log_notation import A, C, T, rec
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import CoordinatorRecord, Transition, transition
-from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.producer_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry, read_transaction_log_value
 from txnlib.core.kafka.transaction_state import PREPARED_STATES, Step
 from txnlib.core.verdicts.evidence import CoordinatorSide, Owner, PartitionSide
-from txnlib.core.verdicts.reason_by_records import is_decision_marker
+from txnlib.core.verdicts.reason import is_decision_marker
 
 MAX = 32767
 FOREVER = {"transaction_timeout_ms": 2147483647}

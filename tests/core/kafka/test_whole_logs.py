@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.log_notation import TS, A, C, D, N, T
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.partition_state import PartitionState
-from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.producer_state import PartitionState, ProducerState
 from txnlib.core.kafka.record_batch import RecordBatch
 
 

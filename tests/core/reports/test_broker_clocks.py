@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.reports.broker_clocks import ClockPair, LedPartition, MarkerDelays, broker_clocks
+from txnlib.core.reports.brokers import ClockPair, LedPartition, MarkerDelays, broker_clocks
 
 #: Partition of orders -> its leader; partition of __transaction_state -> its leader.
 LED, COORDINATED = {0: "1", 1: "2", 2: "3", 3: None, 4: "-1"}, {0: "1", 1: "2"}

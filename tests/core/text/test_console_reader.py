@@ -23,10 +23,9 @@ from tests.support.consoles import (
     tombstone,
     unreadable,
 )
-from txnlib.core.text import console_json_form, console_line_form
+from txnlib.core.text import console_forms
 from txnlib.core.text.console_events import ConsoleRecord, Printed
-from txnlib.core.text.console_json_form import read_json_form
-from txnlib.core.text.console_line_form import read_text_form
+from txnlib.core.text.console_forms import read_json_form, read_text_form
 from txnlib.core.text.console_reader import find_console_record
 from txnlib.core.text.dump_events import Unreadable
 from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
@@ -368,8 +367,7 @@ def test_any_bytes_are_accounted_for(text: bytes) -> None:
 
 
 def test_what_is_as_long_as_no_record_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_line_form, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(console_json_form, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(console_forms, "LONGEST_LINE", 1000)
     long = b"x" * 5_000 + as_line(tombstone(VICTIM))
 
     for print_record in (as_line, as_json):

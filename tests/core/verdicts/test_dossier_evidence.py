@@ -35,8 +35,7 @@ from txnlib.core.verdicts.dossier import (
     EpochStamps,
     SiblingMarkers,
 )
-from txnlib.core.verdicts.dossier_evidence import best_claim, evidence_of
-from txnlib.core.verdicts.dossier_history import hole_of, lists
+from txnlib.core.verdicts.dossier_evidence import best_claim, evidence_of, hole_of, lists
 from txnlib.core.verdicts.dossier_partition import committed_siblings, is_same_transaction, is_start_proven
 from txnlib.core.verdicts.evidence import Crc, Election, Evidence, Owner
 from txnlib.core.verdicts.judged import judge_dossier

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.verdicts.metadata_proof import HOLDS, RESTS_ON, Basis, Conclusion, MetadataExtent, holds
+from txnlib.core.verdicts.known_metadata import HOLDS, RESTS_ON, Basis, Conclusion, MetadataExtent, holds
 
 #: Conclusion, and whether it holds: with all records, without the newest ones, without the first ones, without both.
 GRID = """

@@ -10,12 +10,12 @@ import pytest
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, ONGOING, PARTITION, PREPARED
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.evidence import Decided, Evidence, Owner
-from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.reason_by_records import (
+from txnlib.core.verdicts.reason import (
     REASONS_OF_OTHERS,
     REASONS_OF_OWNER,
     DecisionMarker,
     LastRecord,
+    Reason,
     last_record,
     marker_state,
     reason_by_records,

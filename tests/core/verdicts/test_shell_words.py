@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from txnlib.core.verdicts import kafka_commands
 from txnlib.core.verdicts.abort_plan import OpenTransaction, plan
-from txnlib.core.verdicts.shell_words import option, refusal, word
+from txnlib.core.verdicts.kafka_commands import option, refusal, word
 
 ORDINARY = ("payments", "pay-1", "a.b_c-2")
 NASTY = (

@@ -9,13 +9,13 @@ import pytest
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
-from txnlib.core.verdicts.ages import LateBy
 from txnlib.core.verdicts.cause import CAUSES, causes
 from txnlib.core.verdicts.copies import Role
+from txnlib.core.verdicts.doubt import LateBy
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, History, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.judged import REFUSALS, remedy
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
-from txnlib.core.verdicts.remedy import REFUSALS, remedy
 from txnlib.core.verdicts.verdict import judge
 
 MINUTE = 60_000

@@ -13,7 +13,7 @@ from tests.support.frames import assert_rows, empty
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.pipeline.tables import AUDIT
 from txnlib.spark import coordinators, producers, reports
-from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES
+from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES
 from txnlib.spark.schemas import TABLES, conform
 
 PACKAGES = (producers, coordinators, reports)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, rec
-from txnlib.spark.coordinators.coordinator_log import CURRENT_COPIES, coordinator_log
+from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES, coordinator_log
 from txnlib.spark.schemas import COVERAGE
 
 

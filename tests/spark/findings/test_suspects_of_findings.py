@@ -17,7 +17,8 @@ from txnlib.core.findings.producer_batches import (
     StoredState,
     of_producers,
 )
-from txnlib.spark.core_rows import arrow_rows, rows_by_core, rows_of
+from txnlib.readers.typed_rows import arrow_rows
+from txnlib.spark.core_rows import rows_by_core, rows_of
 from txnlib.spark.findings.live_answer_findings import asked_ids, explained, told_spans
 from txnlib.spark.findings.producer_findings import odd_producers
 from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS

@@ -15,12 +15,13 @@ from txnlib.core.verdicts.cluster_facts import with_cluster
 from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, PartitionFacts, SiblingMarkers, TruncatedMarker
 from txnlib.core.verdicts.evidence import Election
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
+from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import joins
+from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.reports.dossiers import stamps_around
 from txnlib.spark.reports.open_transactions import judged_rows
 from txnlib.spark.schemas import RECORD_BATCHES
-from txnlib.spark.typed_rows import plain, struct, struct_of, typed
 
 SOURCE = "raw:1"
 

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from txnlib.core.coverage.known import highest
-from txnlib.core.coverage.sources import CopyKey
+from txnlib.core.coverage.sources import CopyKey, highest
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.checkpoints import CheckpointEntry, Checkpoints, of_copies
-from txnlib.core.coverage.contradicted_batches import contradicted_batches
-from txnlib.core.coverage.copy_facts import CopyFacts, begin_by_choice, problems_of
-from txnlib.core.coverage.known import highest, is_above, lowest
-from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, epochs_of_copies
+from txnlib.core.coverage.copy_facts import CopyFacts, CopyRole, LeaderProof, begin_by_choice, problems_of, roles
+from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, contradicted_batches, epochs_of_copies
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader
 from txnlib.core.coverage.missing_partitions import TopicProof, absence, topic_proof
-from txnlib.core.coverage.roles import CopyRole, LeaderProof, roles
 from txnlib.core.coverage.segments import CapturedFile, Extent, extents
-from txnlib.core.coverage.sources import CopyKey, Place, broker_of
+from txnlib.core.coverage.sources import CopyKey, Place, broker_of, highest, is_above, lowest, place_in
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.copies import Copy, End, LeaderBasis, Role, is_current, known_until_ms
 from txnlib.core.verdicts.dossier import TruncatedEpoch
 
@@ -369,3 +367,48 @@ def _of_answers(noted: NotedPartition) -> dict[str, Any]:
         "answered_stable_offset": noted.answered_stable_offset,
         "answered_high_watermark": noted.answered_high_watermark,
     }
+
+
+# ---- The instants at which the folders of a capture were copied
+
+
+_CHECKPOINT: Final = "replication-offset-checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureInstants:
+    """What capture.json notes, in epoch ms."""
+
+    #: For every folder that is not named.
+    default_ms: int | None = None
+    #: `<broker>/<folder>`, or `<broker>/first/<folder>` for a copy in a folder `first`.
+    of_folders: Mapping[str, int] = field(default_factory=dict)
+
+    def of_copy(self, source: str, topic: str, partition: int) -> int | None:
+        """When a copy was taken."""
+        folder = f"{topic}-{partition}"
+        named = (self._named(where, folder) for where in (place_in(source), broker_of(source)))
+        return next((ms for each in (*named, self.default_ms) if (ms := clock_ms(each)) is not None), None)
+
+    def of_checkpoint(self, broker: str | None) -> int | None:
+        """When the checkpoints of a broker were copied. They are beside the folders of partitions."""
+        own_ms = self._named(broker, _CHECKPOINT)
+        return self.default_ms if own_ms is None else own_ms
+
+    def of_high_watermarks(self) -> dict[str, int]:
+        """Broker -> when its high watermarks were copied at the latest: before its partitions (scripts/capture.sh)."""
+        folders: dict[str, dict[str, int]] = {}
+        for name, ms in self.of_folders.items():
+            broker, _, folder = name.rpartition("/")
+            folders.setdefault(broker, {})[folder] = ms
+        latest = {broker: of_broker.get(_CHECKPOINT, _first_of_data(broker, of_broker)) for broker, of_broker in folders.items()}
+        return {broker: ms for broker, ms in latest.items() if ms is not None}
+
+    def _named(self, where: str | None, folder: str) -> int | None:
+        return None if where is None else self.of_folders.get(f"{where}/{folder}")
+
+
+def _first_of_data(broker: str, of_folders: Mapping[str, int]) -> int | None:
+    if "/" in broker:
+        return None
+    return lowest(ms for folder, ms in of_folders.items() if not folder.startswith(TRANSACTION_STATE_TOPIC))

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from txnlib.core.coverage.known import is_above, lowest
-from txnlib.core.coverage.sources import NO_LEADER, Place
+from txnlib.core.coverage.sources import NO_LEADER, Place, is_above, lowest
 from txnlib.core.verdicts.copies import LeaderBasis
 
 

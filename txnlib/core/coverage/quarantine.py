@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from txnlib.core.coverage.checkpoints import CheckpointEntry, of_copies
-from txnlib.core.coverage.contradicted_batches import contradicted_batches
 from txnlib.core.coverage.coverage import CoverageRow
-from txnlib.core.coverage.known import highest
-from txnlib.core.coverage.leader_epochs import EpochOfSegment
+from txnlib.core.coverage.leader_epochs import EpochOfSegment, contradicted_batches
 from txnlib.core.coverage.segments import PRINTED, RAW, TEXT, CapturedFile
-from txnlib.core.coverage.sources import CopyKey
+from txnlib.core.coverage.sources import CopyKey, highest
 
 _BY_CRC: Final = "CORRUPT_BATCH: its CRC does not fit"
 _REFUTED: Final = "a batch whose CRC does not fit"

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.coverage.known import highest, lowest
-from txnlib.core.coverage.sources import CopyKey
+from txnlib.core.coverage.sources import CopyKey, highest, lowest
 from txnlib.core.instants import clock_ms
 from txnlib.core.verdicts.copies import is_harmful
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from txnlib.core.findings.found import FindingRow, found
-from txnlib.core.findings.marker_check import Decision, Marker, marker_finding
+from txnlib.core.findings.odd_markers import Decision, Marker, marker_finding
 from txnlib.core.findings.ended_by import EndedBy, Ending, ended_by
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.findings.forecasts import Forecast, ForecastSettings, forecasts

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.deleted_topics import listed_deleted
+from txnlib.core.display import timestamp
+from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.found import FindingRow, found, unshown
 from txnlib.core.findings.metadata import never_allocated
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
@@ -131,3 +134,149 @@ def of_owners(
         for claim in each.claims:
             if claim.last_seen_ms is not None and claim.last_seen_ms <= whole_metadata_ms:
                 yield from never_allocated(claim, highest, is_dated=True, offset=claim.last_record_offset)
+
+
+# ---- Findings about transactions that still list a partition of a deleted topic
+
+
+#: A record that is this much older than the checkpoints was written when they would have listed the partition: brokers write them
+#: every five seconds (`replica.high.watermark.checkpoint.interval.ms`), and clocks may differ.
+CHECKPOINTED_WITHIN_MS: Final = 60_000
+_SHOWN_PARTITIONS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GoneCopy:
+    """A row of `coverage`: whether checkpoints prove that the topic is deleted."""
+
+    topic: str
+    partition: int
+    is_gone: bool | None
+    checkpointed_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAssignment:
+    """A row of `partition_assignments`."""
+
+    topic: str
+    partition: int
+    topic_id: str | None
+    is_current: bool | None
+    until_ms: int | None
+
+
+def deleted_partitions(
+    coverage: Sequence[GoneCopy], partition_assignments: Sequence[TopicAssignment]
+) -> dict[tuple[str, int], int]:
+    """The partitions of deleted topics, each with the instant, in epoch ms, before which it existed."""
+    gone = [
+        (copy.topic, copy.partition, copy.checkpointed_at_ms - CHECKPOINTED_WITHIN_MS)
+        for copy in coverage
+        if copy.is_gone and copy.checkpointed_at_ms is not None
+    ]
+    # A topic that was created again has other partitions, even if they have the same names.
+    states: dict[tuple[str, int, str | None], list[TopicAssignment]] = defaultdict(list)
+    for each in partition_assignments:
+        states[each.topic, each.partition, each.topic_id].append(each)
+    for (topic, partition, _), of_topic in states.items():
+        until = [each.until_ms for each in of_topic if each.until_ms is not None]
+        if until and not any(each.is_current for each in of_topic):
+            gone.append((topic, partition, max(until) - CLOCKS_DIFFER_MS))
+    latest: dict[tuple[str, int], int] = {}
+    for topic, partition, ms in gone:
+        latest[topic, partition] = max(latest.get((topic, partition), ms), ms)
+    return latest
+
+
+def listed_deleted(
+    state: str, partitions: Sequence[TopicPartition], record_ms: int | None, deleted: Mapping[tuple[str, int], int]
+) -> str | None:
+    """Which partitions of deleted topics the last record of an id with a transaction lists; None if there are none.
+
+    Kafka: `KafkaApis.handleAddPartitionsToTxn` rejects a partition that does not exist, so it existed when it was added;
+    `TransactionMarkerChannelManager` drops it when the transaction ends.
+    """
+    written_ms = clock_ms(record_ms)
+    if written_ms is None:
+        return None
+    names = sorted({str(each) for each in partitions if written_ms < deleted.get((each.topic, each.partition), 0)})
+    more = f" and {len(names) - _SHOWN_PARTITIONS} more" if len(names) > _SHOWN_PARTITIONS else ""
+    return f"{state} with {', '.join(names[:_SHOWN_PARTITIONS])}{more}" if names else None
+
+
+# ---- Findings about ids that are used once and abandoned
+
+
+#: An id counts as abandoned if its application created a newer id at least this long after its last use. Instances that start one
+#: after the other also create new ids while older ids wait for work, but rarely for an hour.
+LEFT_BEHIND_AFTER_MS: Final = 3_600_000
+
+#: Abandoned ids of an application from which the finding is a WARNING: more than a fleet that has just started has instances.
+MANY_TRANSACTIONAL_IDS: Final = 100
+#: Abandoned producer ids on a partition from which the finding is a WARNING. Java clients are idempotent by default since 3.0, so
+#: each server of a large fleet has a producer id.
+MANY_PRODUCER_IDS: Final = 1_000
+#: Below either number divided by this, there is no finding, because restarts abandon some ids. In between it is INFO.
+FEW: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedIds:
+    """The transactional ids of an application that were each used once, and abandoned."""
+
+    application: str
+    count: int
+    from_ms: int
+    to_ms: int
+    #: Of these, the id that was used last, and its last record.
+    coordinator_partition: int
+    offset: int
+    transactional_id: str
+
+
+def of_abandoned_ids(applications: Iterable[AbandonedIds]) -> Iterator[FindingRow]:
+    """A finding for each application that abandoned many."""
+    for each in applications:
+        if each.count >= MANY_TRANSACTIONAL_IDS // FEW:
+            yield found(
+                Finding.TRANSACTIONAL_IDS_NOT_REUSED,
+                f"{each.count} transactional ids of application {each.application}, each initialised once and used for at most one "
+                f"transaction, from {_between(each)}",
+                each,
+                severity=_severity(each.count, MANY_TRANSACTIONAL_IDS),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedProducers:
+    """The producer ids on a partition that each wrote one batch, and were abandoned."""
+
+    topic: str
+    partition: int
+    count: int
+    from_ms: int
+    to_ms: int
+    #: Of these, the producer id that was used last, and its batch.
+    producer_id: int
+    offset: int
+
+
+def of_abandoned_producers(partitions: Iterable[AbandonedProducers]) -> Iterator[FindingRow]:
+    """A finding for each partition with many."""
+    for each in partitions:
+        if each.count >= MANY_PRODUCER_IDS // FEW:
+            yield found(
+                Finding.PRODUCER_IDS_NOT_REUSED,
+                f"{each.count} producer ids with one batch each, by their clients' clocks from {_between(each)}",
+                each,
+                severity=_severity(each.count, MANY_PRODUCER_IDS),
+            )
+
+
+def _between(each: AbandonedIds | AbandonedProducers) -> str:
+    return f"{timestamp(each.from_ms)} to {timestamp(each.to_ms)}"
+
+
+def _severity(count: int, many: int) -> Severity:
+    return Severity.WARNING if count >= many else Severity.INFO

@@ -14,7 +14,7 @@ from txnlib.core.kafka.record_batch import (
     read_end_txn_marker,
 )
 from txnlib.core.kafka.producer_state import ProducerState, append
-from txnlib.core.kafka.partition_state import PartitionState
+from txnlib.core.kafka.producer_state import PartitionState
 from txnlib.core.kafka.marker_acceptance import MarkerVersion, Acceptance, acceptance
 from txnlib.core.kafka.transaction_log import (
     TransactionLogEntry,
@@ -31,7 +31,7 @@ from txnlib.core.kafka.metadata_records import MetadataRecord, MetadataType, rea
 from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
 from txnlib.core.kafka.transaction_index import read_transaction_index
 from txnlib.core.kafka.checkpoint_file import Checkpoint, read_checkpoint
-from txnlib.core.kafka.kafka_version import is_from
+from txnlib.core.kafka.constants import is_from
 
 __all__ = [
     "CorruptRecordError",

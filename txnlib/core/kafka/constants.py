@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 NO_TIMESTAMP: Final = -1
@@ -37,3 +38,23 @@ TRANSACTION_VERSION: Final = "transaction.version"
 CLOCKS_DIFFER_MS: Final = 1_000
 #: How far they may differ if their offset is unknown.
 UNKNOWN_CLOCKS_DIFFER_MS: Final = 300_000
+
+
+# ---- The order of two epochs, either of which may be unknown
+
+
+def is_ahead(epoch: int | None, of: int | None) -> bool:
+    """Whether the first epoch is known to be the higher one."""
+    return epoch is not None and of is not None and epoch > of
+
+
+# ---- Versions of Kafka, as operators write them
+
+
+_NUMBER: Final = re.compile("[0-9]{1,9}")
+
+
+def is_from(first: tuple[int, int], kafka_version: str | None) -> bool | None:
+    """Whether a version is at least `first`, (major, minor); None if unknown."""
+    numbers = [int(part) for part in (kafka_version or "").split(".")[:2] if _NUMBER.fullmatch(part)]
+    return None if len(numbers) < 2 else tuple(numbers) >= first

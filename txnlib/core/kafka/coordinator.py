@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
-from txnlib.core.kafka.epochs import is_ahead
+from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, is_ahead
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import (
     COMPLETE_STATES,

@@ -11,7 +11,7 @@ from enum import Enum
 from itertools import product
 from typing import Final
 
-from txnlib.core.kafka.kafka_version import is_from
+from txnlib.core.kafka.constants import is_from
 
 #: First version in which a marker of transaction version 2 must have a higher epoch than the partition has seen.
 STRICT_FROM: Final = (4, 2)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from txnlib.core.kafka.message_types import (
+from txnlib.core.kafka.wire import (
     BOOL,
     BROKER_IDS,
     ENDPOINTS,
@@ -23,17 +23,15 @@ from txnlib.core.kafka.message_types import (
     INT16,
     INT32,
     INT64,
+    MAX_INT16,
     NULLABLE_TEXT,
     TEXT,
     UUID,
     UUIDS,
+    CorruptRecordError,
     FieldType,
     is_int,
     is_text,
-)
-from txnlib.core.kafka.wire import (
-    MAX_INT16,
-    CorruptRecordError,
     optional,
     read_int16,
     read_tagged_fields,

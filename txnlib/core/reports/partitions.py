@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from txnlib.core.kafka.partition_state import has_late_transaction, last_stable_offset
+from txnlib.core.kafka.producer_state import has_late_transaction, last_stable_offset
 from txnlib.core.verdicts.reason import Verdict
 
 

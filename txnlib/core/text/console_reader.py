@@ -13,8 +13,7 @@ from itertools import chain
 from typing import Final
 
 from txnlib.core.text.console_events import Chatter, ConsoleEnd, ConsoleRecord, Printed
-from txnlib.core.text.console_json_form import OBJECT_START, read_json_form
-from txnlib.core.text.console_line_form import ECHO_LABEL, read_text_form
+from txnlib.core.text.console_forms import ECHO_LABEL, OBJECT_START, read_json_form, read_text_form
 from txnlib.core.text.dump_events import Unreadable
 from txnlib.core.text.tool_messages import UnreadableReason
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from txnlib.core.text.batch_chain import BatchChain, ChainedBatches, offset_of
-from txnlib.core.text.coordinator_text import DECODED, UNDECODED
+from txnlib.core.text.coordinator_text import DECODED, METADATA_PAYLOADS, UNDECODED, read_metadata_text
 from txnlib.core.text.dump_events import DumpedMetadataRecord, DumpedTransactionLogRecord
 from txnlib.core.text.dump_files import FileReader
 from txnlib.core.text.dump_lines import (
@@ -24,7 +24,6 @@ from txnlib.core.text.dump_lines import (
 )
 from txnlib.core.text.free_text import OpenText
 from txnlib.core.text.long_line import LongLine, size_of
-from txnlib.core.text.metadata_text import METADATA_PAYLOADS, read_metadata_text
 from txnlib.core.text.record_lines import (
     KEY,
     RecordLine,

@@ -14,10 +14,8 @@ from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC
-from txnlib.core.kafka.epochs import is_ahead
-from txnlib.core.kafka.kafka_version import is_from
-from txnlib.core.verdicts import cluster_events as events
+from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC, is_ahead, is_from
+from txnlib.core.verdicts import evidence_records as events
 from txnlib.core.verdicts.evidence import Evidence, PartitionSide
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Reason

@@ -2,21 +2,137 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
-from txnlib.core.verdicts.ages import known_at_ms
+from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.cause import Cause, causes
 from txnlib.core.verdicts.coordinator_copies import Coordinators
 from txnlib.core.verdicts.dossier import ClusterFacts, Dossier, OpenSpan
 from txnlib.core.verdicts.dossier_evidence import evidence_of
 from txnlib.core.verdicts.dossier_partition import committed_siblings, is_same_transaction
-from txnlib.core.verdicts.evidence import Evidence
+from txnlib.core.verdicts.doubt import known_at_ms
+from txnlib.core.verdicts.evidence import Evidence, Thresholds
 from txnlib.core.verdicts.evidence_records import EvidenceRecord, evidence_records
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
-from txnlib.core.verdicts.proof import Proof
-from txnlib.core.verdicts.remedy import remedy
-from txnlib.core.verdicts.verdict import judge
+from txnlib.core.verdicts.kafka_commands import (
+    abort,
+    abort_on_old_brokers,
+    cannot_name,
+    knows_describe_producers,
+    knows_force_terminate,
+)
+from txnlib.core.verdicts.proof import Case, Proof, Statement, proofs, safe_from_ms
+from txnlib.core.verdicts.reason import Reason, Verdict
+from txnlib.core.verdicts.verdict import Judgement, judge
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Whether an abort by hand is safe, by which proof; `safe_from_ms` is epoch ms."""
+
+    safe_to_abort: bool
+    abort_command: str | None
+    do_not_abort_because: str | None
+    safe_from_ms: int | None
+    safety: tuple[Proof, ...]
+
+
+#: Whether the tool has forceTerminateTransaction (None if unknown) -> how to end a transaction at its coordinator.
+WAYS_TO_END: Final[Mapping[bool | None, str]] = {
+    True: "end it there (forceTerminateTransaction)",
+    None: "end it there (forceTerminateTransaction of a tool of 4.1 or newer, Admin.fenceProducers since 3.2)",
+    False: (
+        "end it there (forceTerminateTransaction of a tool of 4.1 or newer, which works with these brokers; Admin.fenceProducers; "
+        "or its application, started with the same transactional.id)"
+    ),
+}
+
+#: Verdict -> why no marker may be written by hand; None if one may. {end_it} is one of `WAYS_TO_END`.
+REFUSALS: Final[Mapping[Verdict, str | None]] = {
+    Verdict.HANGING: None,
+    Verdict.SUSPECT: "it is younger than the timeout: a request may still be in flight; audit again later",
+    Verdict.STUCK: "its coordinator decided: a marker by hand could contradict the decision; get the coordinator going",
+    Verdict.LATE: "its coordinator still expects it: check that coordinator, or {end_it}",
+    Verdict.OPEN: "it is in progress",
+    Verdict.UNKNOWN: "the captured files do not allow a verdict",
+}
+
+#: Reason -> text, if it differs from that of `REFUSALS` for the verdict.
+REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
+    Reason.TWO_PHASE_COMMIT: (
+        "it takes part in two-phase commit: only its owner may decide it; if the owner has abandoned it, {end_it}"
+    ),
+    Reason.TIMEOUT_NOT_PASSED: "it is in progress by its coordinator's clock: look at the timestamps that its producer writes",
+    Reason.MARKER_REFUSED: (
+        "its coordinator decided, and the partition refuses the marker: getting the coordinator going does not help; see abort-plan"
+    ),
+    Reason.COORDINATOR_PARTITION_NOT_CAPTURED: "coverage is incomplete: a coordinator that was not captured may still end it",
+    Reason.COORDINATOR_LOG_DAMAGED: "coverage is incomplete: the newest records of its coordinator are lost",
+    Reason.PARTITION_LOG_INCOMPLETE: (
+        "coverage is incomplete: its marker may be in the part that this copy lacks; copy another replica"
+    ),
+    Reason.CAPTURE_SKEW: "the copies were taken at different instants: copy the coordinators before and after the partitions",
+    Reason.PARTITION_COPY_NOT_CURRENT: "coverage is incomplete: copy the partition from its leader",
+    Reason.COORDINATOR_COPY_NOT_CURRENT: "coverage is incomplete: copy its coordinator partition from its leader",
+    Reason.COORDINATOR_RECORDS_COMPACTED: "compaction may have removed its end: copy the partition again",
+    Reason.COPIES_DISAGREE: "copies contradict each other: name the leaders in capture.json, or copy only the leader's log",
+    Reason.BROKER_ANSWERED_OTHERWISE: "a broker answered otherwise when the capture was taken: capture again",
+    Reason.CORRUPT_MESSAGE: "a batch is damaged: copy another replica",
+    Reason.METADATA_LOG_DAMAGED: (
+        "the metadata log is damaged: copy __cluster_metadata-0 of another broker, or add the leaders to capture.json (partitions)"
+    ),
+    Reason.BROKER_VERSION_UNKNOWN: "the version of the brokers is not known: add kafka_version to capture.json",
+}
+
+
+def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kafka_version: str | None = None) -> Remedy:
+    """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not.
+
+    There is a command only where the proof holds, or where its age alone is missing; and for an ABORT that the partition refuses,
+    because a marker by hand writes the same.
+    """
+    case = Case(evidence, judgement.verdict, judgement.reason, thresholds, kafka_version)
+    found = proofs(case)
+    safe_from = safe_from_ms(case, found)
+    unnamed = cannot_name(evidence.on_partition.topic)
+    refusal = REFUSALS[judgement.verdict]
+    if refusal is not None:
+        is_agreed = judgement.reason is Reason.MARKER_REFUSED and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
+        if is_agreed and unnamed is None:
+            return Remedy(False, _command(evidence, kafka_version), None, safe_from, found)
+        said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(end_it=WAYS_TO_END[knows_force_terminate(kafka_version)])
+        return Remedy(False, None, _dated(said, safe_from), safe_from, found)
+    if unnamed is not None:
+        return Remedy(False, None, unnamed, None, found)
+    problems = {proof.name: proof.says for proof in found if not proof.holds}
+    command = _command(evidence, kafka_version) if set(problems) <= {Statement.IS_OLD_ENOUGH} else None
+    # The first statement that fails, and the one without which an abort destroys data.
+    named = [
+        says
+        for number, (statement, says) in enumerate(problems.items())
+        if number == 0 or statement is Statement.NO_COMMIT_INCLUDES_IT
+    ]
+    return Remedy(not problems, command, _dated("; ".join(named), safe_from) if named else None, safe_from, found)
+
+
+def _dated(problem: str, safe_from: int | None) -> str:
+    return problem if safe_from is None else f"{problem}; safe from {instant(safe_from + 999)} on, if it is still open then"
+
+
+def _command(evidence: Evidence, kafka_version: str | None) -> str:
+    partition = evidence.on_partition
+    if knows_describe_producers(kafka_version):
+        return abort(partition.topic, partition.partition, partition.start_offset)
+    producer = (partition.producer_id, partition.producer_epoch, partition.coordinator_epoch)
+    return abort_on_old_brokers(partition.topic, partition.partition, *producer)
+
+
+# ---- The judgement of a dossier
+
 
 #: Most partitions in a row.
 _SHOWN: int = 20

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Final
 
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.epochs import is_ahead
+from txnlib.core.kafka.constants import is_ahead
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 
 #: How far the clocks of two brokers that NTP keeps may be apart without a doubt about the order of a decision and its marker.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.kafka.kafka_version import is_from
+from txnlib.core.kafka.constants import is_from
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH, Acceptance, acceptance
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 

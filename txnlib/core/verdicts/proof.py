@@ -14,11 +14,10 @@ from typing import Final
 
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.kafka.kafka_version import is_from
-from txnlib.core.verdicts.ages import known_at_ms, proven_since_ms
 from txnlib.core.verdicts.copies import Role
-from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT
+from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
 from txnlib.core.verdicts.evidence import Crc, Decided, Election, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.kafka_commands import knows_describe_producers
 from txnlib.core.verdicts.reason import Reason, Verdict

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Final
+
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, is_ahead
+from txnlib.core.kafka.marker_acceptance import Acceptance, acceptance
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, PartitionSide
 
 
 class Verdict(StrEnum):
@@ -121,3 +127,142 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "4.2 accept its next marker, newer brokers refuse it under transactions v2, and the brokers' version is not known"
     ),
 }
+
+
+# ---- The reason of an open transaction by the records alone
+
+
+class LastRecord(Enum):
+    """What the id's last record makes of this partition."""
+
+    NOTHING = "NOTHING"  # Empty, Complete, or a transaction without this partition
+    ONGOING = "ONGOING"
+    PREPARED = "PREPARED"
+
+
+class DecisionMarker(Enum):
+    """The marker of the decision on this partition. The epoch check applies to a future marker, too."""
+
+    NOT_WRITTEN = "NOT_WRITTEN"
+    WRITTEN = "WRITTEN"
+    REFUSED = "REFUSED"
+    #: Refused or not, depending on the unknown version of the brokers.
+    MAY_BE_REFUSED = "MAY_BE_REFUSED"
+
+
+#: Reason if the transactional id still has the producer id, by its last record and the marker of its decision. Other pairs do not
+#: occur: a decision that does not list the partition, or that is not made, has no marker to refuse.
+REASONS_OF_OWNER: Final[Mapping[tuple[LastRecord, DecisionMarker], Reason]] = {
+    (LastRecord.NOTHING, DecisionMarker.NOT_WRITTEN): Reason.PARTITION_NOT_IN_TRANSACTION,
+    (LastRecord.NOTHING, DecisionMarker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
+    (LastRecord.ONGOING, DecisionMarker.NOT_WRITTEN): Reason.EXPECTED,
+    (LastRecord.ONGOING, DecisionMarker.REFUSED): Reason.EPOCH_AHEAD_OF_COORDINATOR,
+    (LastRecord.ONGOING, DecisionMarker.MAY_BE_REFUSED): Reason.BROKER_VERSION_UNKNOWN,
+    (LastRecord.PREPARED, DecisionMarker.NOT_WRITTEN): Reason.MARKER_PENDING,
+    (LastRecord.PREPARED, DecisionMarker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
+    (LastRecord.PREPARED, DecisionMarker.REFUSED): Reason.MARKER_REFUSED,
+    (LastRecord.PREPARED, DecisionMarker.MAY_BE_REFUSED): Reason.MARKER_PENDING,
+}
+
+#: Reason if the transactional id no longer has the producer id, or never had it.
+REASONS_OF_OTHERS: Final[Mapping[Owner, Reason]] = {
+    Owner.NOBODY: Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
+    Owner.ROTATED: Reason.PRODUCER_ID_ROTATED,
+    Owner.EXPIRED: Reason.TRANSACTIONAL_ID_EXPIRED,
+    # The id has not used it yet, so no transaction with it can list the partition.
+    Owner.NEXT: Reason.PARTITION_NOT_IN_TRANSACTION,
+}
+
+#: Acceptance of the marker that a coordinator will send -> state of that marker.
+_COMING_MARKERS: Final[Mapping[Acceptance, DecisionMarker]] = {
+    Acceptance.ACCEPTED: DecisionMarker.NOT_WRITTEN,
+    Acceptance.REFUSED: DecisionMarker.REFUSED,
+    Acceptance.DEPENDS_ON_VERSION: DecisionMarker.MAY_BE_REFUSED,
+}
+
+#: Prepare state -> the marker that carries out the decision.
+MARKER_TYPES: Final[Mapping[TransactionState, str]] = {
+    TransactionState.PREPARE_COMMIT: "COMMIT",
+    TransactionState.PREPARE_ABORT: "ABORT",
+}
+
+
+def reason_by_records(evidence: Evidence, kafka_version: str | None = None) -> Reason:
+    """The reason, by the records alone. A decision without its marker is `MARKER_PENDING` at any age."""
+    coordinator = evidence.at_coordinator
+    if coordinator.owner in REASONS_OF_OTHERS:
+        return REASONS_OF_OTHERS[coordinator.owner]
+    reason = REASONS_OF_OWNER[last_record(coordinator), marker_state(evidence, kafka_version)]
+    return Reason.TWO_PHASE_COMMIT if reason is Reason.EXPECTED and coordinator.is_two_phase_commit else reason
+
+
+def last_record(coordinator: CoordinatorSide) -> LastRecord:
+    """What the id's last record makes of this partition."""
+    if not coordinator.is_listed:
+        return LastRecord.NOTHING
+    # The coordinator aborts a transaction in PrepareEpochFence. It is never written, so a record with it is a finding, too.
+    if coordinator.state in (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE):
+        return LastRecord.ONGOING
+    return LastRecord.PREPARED if coordinator.is_prepared else LastRecord.NOTHING
+
+
+def marker_state(evidence: Evidence, kafka_version: str | None) -> DecisionMarker:
+    """The state of the marker of the id's decision, or of its next one."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    if coordinator.is_prepared and coordinator.is_listed:
+        if is_decision_marker(partition, coordinator):
+            return DecisionMarker.WRITTEN
+        if is_ahead(partition.coordinator_epoch, coordinator.newest_coordinator_epoch):
+            return DecisionMarker.REFUSED
+        return _coming(partition, coordinator.producer_epoch, kafka_version, coordinator.transaction_version)
+    if coordinator.is_active and coordinator.is_listed:
+        return _coming(partition, _next_epoch(coordinator), kafka_version, cluster_version(coordinator))
+    return DecisionMarker.WRITTEN if follows_last_transaction(partition, coordinator) else DecisionMarker.NOT_WRITTEN
+
+
+def _next_epoch(coordinator: CoordinatorSide) -> int | None:
+    """The epoch of the abort that ends an Ongoing transaction at the latest; under transactions v2, that of any end."""
+    return None if coordinator.producer_epoch is None else coordinator.producer_epoch + 1
+
+
+def cluster_version(coordinator: CoordinatorSide) -> int | None:
+    """The transaction version of a coordinator's own abort: that of the cluster, which a client of version 2 proves."""
+    if coordinator.cluster_transaction_version is not None:
+        return coordinator.cluster_transaction_version
+    shown = coordinator.transaction_version
+    return shown if shown is not None and shown >= 2 else None
+
+
+def _coming(
+    partition: PartitionSide, marker_epoch: int | None, kafka_version: str | None, transaction_version: int | None
+) -> DecisionMarker:
+    if marker_epoch is None:
+        return DecisionMarker.NOT_WRITTEN
+    return _COMING_MARKERS[acceptance(partition.producer_epoch, marker_epoch, kafka_version, transaction_version)]
+
+
+def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
+    """Whether the last marker of the producer here is the one for the Prepare record.
+
+    TV0 and TV1 reuse an epoch for many transactions, so the time is compared, too. Fields that a dump does not show are ignored.
+    """
+    decision = None if coordinator.state is None else MARKER_TYPES.get(coordinator.state)
+    if partition.marker_offset is None or decision is None:
+        return False
+    if is_ahead(coordinator.record_coordinator_epoch, partition.marker_coordinator_epoch):
+        return False
+    if coordinator.decision is not None and coordinator.decision.is_marked is not None:
+        return coordinator.decision.is_marked
+    agrees = partition.marker_type in (None, decision) and partition.marker_epoch == coordinator.producer_epoch
+    marked_ms, updated_ms = clock_ms(partition.marker_ms), clock_ms(coordinator.last_update_ms)
+    if marked_ms is not None and updated_ms is not None:
+        agrees &= marked_ms >= updated_ms - CLOCKS_DIFFER_MS
+    return agrees
+
+
+def follows_last_transaction(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
+    """Whether the *last* decision of the id about the partition has its marker here, so that the open batches came too late."""
+    decision = coordinator.decision
+    if decision is None or decision.is_marked is None:
+        return partition.marker_offset is not None
+    return decision.is_marked

@@ -1,7 +1,8 @@
 """The state of a transaction's marker on each partition, and its whole outcome.
 
-Two tables. `MARKER_STATES` names what one partition shows of one transaction. `WHOLE_OUTCOMES` sums the partitions of a transaction
-up. Neither table reads a clock or a log: whether a copy proves that a marker is absent was decided before (`verdicts.copies`).
+Tables: `MARKER_STATES` names what one partition shows of one transaction, and `SENTENCES` says it. `WHOLE_OUTCOMES` sums the
+partitions of a transaction up. None of them reads a clock or a log. Whether a copy proves that a marker is absent was decided
+before (`verdicts.copies`).
 """
 
 from __future__ import annotations
@@ -87,6 +88,26 @@ MARKER_STATES: Final[Mapping[tuple[DecisionState, MarkerEvidence], MarkerState]]
     (_D.COMPLETE, _E.DIFFERS): _M.CONTRADICTING,
     (_D.COMPLETE, _E.ABSENT): _M.MISSING,
     (_D.COMPLETE, _E.HIDDEN): _M.UNKNOWN,
+}
+
+
+#: Marker state -> what a row says. `{marker}` is the marker's type with its article, `{decision}` COMMIT or ABORT.
+SENTENCES: Final[Mapping[MarkerState, str]] = {
+    MarkerState.CONTRADICTING: "{marker} marker at offset {marker_offset} contradicts the decision, {decision}",
+    MarkerState.EARLY: "{marker} marker at offset {marker_offset} ended records of a transaction that is not decided",
+    MarkerState.MISSING: "the coordinator completed the {decision}, but its marker never reached this log",
+    MarkerState.PENDING: "the {decision} is decided, but its marker is not here yet",
+    MarkerState.UNKNOWN: "not known whether the marker of the {decision} is here: {hidden_by}",
+}
+#: Why a copy does not show a marker: what is true of the copy, and what to say. The first that applies.
+HIDDEN_BY: Final[Mapping[str, str]] = {
+    "is_gone": "the topic no longer exists",
+    "is_not_captured": "no copy of the partition was captured",
+    "is_followed": "later markers of the producer are here, and which one is of this transaction is not known",
+    "is_not_whole": "the copy has holes, damage or markers that were not printed",
+    "is_not_known_to_the_end": "the copy is known only until {known_until}",
+    "begins_late": "the copy begins at offset {from_offset}",
+    "is_captured": "nothing proves that the marker should still be here",
 }
 
 

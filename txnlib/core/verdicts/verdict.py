@@ -12,17 +12,32 @@ from typing import Final
 
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.kafka.epochs import is_ahead
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
-from txnlib.core.verdicts.ages import LateBy, is_old_enough, known_at_ms, last_write_ms, lateness, proven_age_ms, proven_since_ms
 from txnlib.core.verdicts.copies import ROLES, End
-from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, doubt
+from txnlib.core.verdicts.doubt import (
+    NOBODY_ENDS_IT,
+    LateBy,
+    doubt,
+    is_old_enough,
+    known_at_ms,
+    last_write_ms,
+    lateness,
+    proven_age_ms,
+    proven_since_ms,
+)
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
 from txnlib.core.verdicts.find_hanging import find_hanging, is_candidate
-from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
-from txnlib.core.verdicts.reason_by_records import LastRecord, is_decision_marker, last_record, reason_by_records
+from txnlib.core.verdicts.reason import (
+    EXPLANATIONS,
+    LastRecord,
+    Reason,
+    Verdict,
+    is_decision_marker,
+    last_record,
+    reason_by_records,
+)
 
 #: (verdict, whether `find-hanging` prints it), if they differ -> why, as the end of a sentence.
 DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {

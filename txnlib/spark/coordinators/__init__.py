@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
-from txnlib.spark.coordinators.coordinator_log import coordinator_log
+from txnlib.spark.coordinators.coordinator_states import coordinator_log
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.transactional_ids import transactional_ids
-from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
+from txnlib.spark.coordinators.transactional_ids import producer_id_owners
 from txnlib.spark.coordinators.transaction_markers import markers_of
 from txnlib.spark.coordinators.transactions import transactions
-from txnlib.spark.coordinators.clock_differences import clock
+from txnlib.spark.coordinators.transaction_markers import clock
 
 __all__ = [
     "console_records",

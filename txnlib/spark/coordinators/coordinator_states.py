@@ -12,13 +12,52 @@ from pyspark.sql import Column, DataFrame, WindowSpec
 from pyspark.sql import functions as F
 
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
+from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, NEVER_WRITTEN_STATES, PREPARED_STATES, TransactionState
 from txnlib.spark import windows
-from txnlib.spark.coordinators.coordinator_log import coordinator_log
 from txnlib.spark.core_udfs import legality, transition_findings
+from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms, is_shown
+from txnlib.spark.joins import broadcast
+from txnlib.spark.local_rows import no_rows
 from txnlib.spark.schemas import COORDINATOR_STATES, conform
+
+#: The judged copies of coordinator partitions that are current and show all records: their partition, source and end.
+CURRENT_COPIES: Final = "partition int, current string, copy_end long"
+
+
+def coordinator_log(transaction_log: DataFrame, coverage: DataFrame, current_copies: DataFrame | None = None) -> DataFrame:
+    """The records of `transaction_log`, each offset of a partition once, with the column is_superseded.
+
+    is_superseded: the current copy of the partition extends beyond the record but does not have it. Compaction keeps the newest
+    record of an id until the id expires, so such a record is not the newest of its id, or the id has expired. Rows without an
+    offset are unused records of console text (`console_copies`). `current_copies` (CURRENT_COPIES): None if there are none.
+    Kafka: `LogCleaner`.
+    """
+    copies = coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
+    cut = copies.select("partition", "source", "truncated", "is_deleted", (~F.col("is_judged")).alias("is_other"))
+    current = no_rows(coverage.sparkSession, CURRENT_COPIES) if current_copies is None else current_copies
+    located = transaction_log.join(broadcast(cut), on=["partition", "source"], how="left").join(
+        broadcast(current), on="partition", how="left"
+    )
+    existing = located.where(~F.coalesce("is_deleted", F.lit(False)))
+    history = existing.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())
+    ranked = (
+        history.where(F.col("offset").isNotNull())
+        .withColumn("lacks_start", F.col("start_ms").isNull())
+        .withColumns(
+            {
+                "rank": F.row_number().over(windows.copies_of_record()),
+                "is_held": F.max(F.col("source") == F.col("current")).over(windows.whole(windows.copies_of_record())),
+            }
+        )
+    )
+    is_superseded = F.coalesce(~F.col("is_held") & (F.col("offset") < F.col("copy_end")), F.lit(False))
+    return ranked.where("rank = 1").select(*transaction_log.columns, is_superseded.alias("is_superseded"))
+
+
+# ---- `coordinator_states`
+
 
 _REMEMBERED: Final = (
     "is_tombstone",

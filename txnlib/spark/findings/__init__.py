@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.core.findings.abandoned_ids import of_abandoned_ids, of_abandoned_producers
+from txnlib.core.findings.coordinator_records import of_abandoned_ids, of_abandoned_producers
 from txnlib.core.findings.coordinator_records import of_records
 from txnlib.core.findings.differing_copies import of_copies, of_indexed, of_record_copies, of_unindexed
 from txnlib.core.findings.odd_markers import of_early_writes, of_markers, of_undecided_aborts, of_unmarked
@@ -15,7 +15,7 @@ from txnlib.spark.findings.copy_findings import differing_batches, differing_rec
 from txnlib.spark.findings.live_answer_findings import live_answer_findings
 from txnlib.spark.findings.marker_findings import early_writes, odd_markers, undecided_aborts
 from txnlib.spark.findings.producer_findings import abandoned_producers, corrupt_batches, producer_findings
-from txnlib.spark.findings.transaction_index_findings import lost_aborts, unindexed_aborts
+from txnlib.spark.findings.copy_findings import lost_aborts, unindexed_aborts
 
 #: Rules that judge each row by itself: what Spark selects for each, and the function of the core.
 RULES: Final = (

@@ -13,14 +13,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS
 from txnlib.core.findings.coordinator_records import (
+    LEFT_BEHIND_AFTER_MS,
     ClaimedProducerId,
+    GoneCopy,
     LoggedId,
+    TopicAssignment,
+    deleted_partitions,
     of_ids,
     of_owners,
 )
-from txnlib.core.findings.deleted_topics import GoneCopy, TopicAssignment, deleted_partitions
 from txnlib.core.findings.metadata import NewestIdBlock, highest_producer_id
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState

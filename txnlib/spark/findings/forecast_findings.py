@@ -14,7 +14,7 @@ from txnlib.core.findings.forecasts import CALLED, FEW_PRODUCERS, FORECAST_FROM_
 from txnlib.core.kafka.transaction_state import EXPIRATION_ALLOWED_STATES
 from txnlib.core.schema.rows_of_runs import quoted
 from txnlib.spark.instants import clock_ms_sql
-from txnlib.spark.joins import broadcasting
+from txnlib.spark.joins import select
 from txnlib.spark.local_rows import no_rows
 from txnlib.spark.schemas import TABLES
 
@@ -36,7 +36,7 @@ def used_epochs(transactional_ids: DataFrame) -> DataFrame:
     WHERE state IS NOT NULL AND producer_epoch >= {FORECAST_FROM_EPOCH}
     ORDER BY producer_epoch DESC, transactional_id LIMIT {MOST}
     """
-    return transactional_ids.sparkSession.sql(text, ids=transactional_ids)
+    return select(text, ids=transactional_ids)
 
 
 def earlier_epochs(
@@ -57,15 +57,14 @@ def earlier_epochs(
     WHERE epoch IS NOT NULL AND {clock_ms_sql("ms")} IS NOT NULL
     GROUP BY producer_id
     """
-    session = used.sparkSession
-    ids = no_rows(session, TABLES["transactional_ids"]) if earlier_ids is None else earlier_ids
-    return session.sql(text, used=used, states=coordinator_states, spans=producer_spans, ids=ids)
+    ids = no_rows(used.sparkSession, TABLES["transactional_ids"]) if earlier_ids is None else earlier_ids
+    return select(text, used=used, states=coordinator_states, spans=producer_spans, ids=ids)
 
 
 def held_ids(transactional_ids: DataFrame, open_transactions: DataFrame) -> DataFrame:
     """The ids that may expire and whose producer id has open transactions that no coordinator will end. Columns: HeldId."""
     text = f"""
-    SELECT {broadcasting(transactional_ids.sparkSession, "held")}
+    SELECT /*+ BROADCAST(held) */
       transactional_id, coordinator_partition, id.record_offset AS offset, producer_id,
       unix_millis(id.last_update) AS last_update_ms, held.partitions,
       concat_ws('-', held.first.topic, held.first.partition) AS first
@@ -79,7 +78,7 @@ def held_ids(transactional_ids: DataFrame, open_transactions: DataFrame) -> Data
     WHERE id.state IN ({_EXPIRABLE}) AND id.last_update IS NOT NULL
     ORDER BY id.last_update, transactional_id LIMIT {MOST}
     """
-    return transactional_ids.sparkSession.sql(text, ids=transactional_ids, open=open_transactions)
+    return select(text, ids=transactional_ids, open=open_transactions)
 
 
 def old_clients(transactions: DataFrame, transactional_ids: DataFrame) -> DataFrame:
@@ -96,7 +95,7 @@ def old_clients(transactions: DataFrame, transactional_ids: DataFrame) -> DataFr
     ), raised AS (
       SELECT min(ended_ms) AS raised_ms FROM ended WHERE transaction_version >= 2 OR cluster_transaction_version >= 2
     ), of_ids AS (
-      SELECT {broadcasting(transactions.sparkSession, "raised")}
+      SELECT /*+ BROADCAST(raised) */
         transactional_id, coordinator_partition, first(raised_ms) AS raised_ms,
         max_by((transaction_version AS version, ended_ms, last_record_offset, producer_id), last_record_offset) AS newest,
         count_if(transaction_version < 2) AS transactions
@@ -117,7 +116,7 @@ def old_clients(transactions: DataFrame, transactional_ids: DataFrame) -> DataFr
     FROM of_applications WHERE ids_behind > 0
     ORDER BY transactions DESC, application LIMIT {MOST}
     """
-    return transactions.sparkSession.sql(text, transactions=transactions, ids=transactional_ids)
+    return select(text, transactions=transactions, ids=transactional_ids)
 
 
 def still_partitions(partitions: DataFrame, open_transactions: DataFrame, earlier_partitions: DataFrame) -> DataFrame:
@@ -131,13 +130,13 @@ def still_partitions(partitions: DataFrame, open_transactions: DataFrame, earlie
       SELECT *, blocking_producer_id AS producer_id FROM {{partitions}}
       WHERE last_stable_offset < high_watermark AND NOT coalesce(blocking_verdict IN ({_any_of(CALLED)}), FALSE)
     ), still AS (
-      SELECT {broadcasting(partitions.sparkSession, "blocked")}
+      SELECT /*+ BROADCAST(blocked) */
         topic, partition, last_stable_offset, count(DISTINCT as_of) + 1 AS runs, unix_millis(min(as_of)) AS since_ms
       FROM {{earlier}} LEFT SEMI JOIN blocked USING (topic, partition, last_stable_offset)
       WHERE last_stable_offset < high_watermark
       GROUP BY topic, partition, last_stable_offset
     )
-    SELECT {broadcasting(partitions.sparkSession, "still")}
+    SELECT /*+ BROADCAST(still) */
       topic, partition, last_stable_offset, blocked.lag_offsets, still.runs, still.since_ms,
       blocked.blocking_verdict AS verdict, blocked.blocking_transactional_id AS transactional_id,
       producer_id, open.is_two_phase_commit, unix_millis(open.transaction_start) AS start_ms,
@@ -147,7 +146,7 @@ def still_partitions(partitions: DataFrame, open_transactions: DataFrame, earlie
     WHERE still.runs >= {STILL_RUNS}
     ORDER BY since_ms, topic, partition LIMIT {MOST}
     """
-    return partitions.sparkSession.sql(text, partitions=partitions, open=open_transactions, earlier=earlier_partitions)
+    return select(text, partitions=partitions, open=open_transactions, earlier=earlier_partitions)
 
 
 def kept_producers(
@@ -180,13 +179,13 @@ def kept_producers(
     ), blocks AS (
       SELECT sum(size) - min_by(size, allocated_at) AS allocated, unix_millis(min(allocated_at)) AS allocated_ms FROM sizes
     )
-    SELECT {broadcasting(producer_states.sparkSession, "ids", "blocks")}
+    SELECT /*+ BROADCAST(ids, blocks) */
       broker, kept, grown, producer_ids, allocated, allocated_ms, {then_ms} AS earlier_ms
     FROM of_brokers CROSS JOIN ids CROSS JOIN blocks
     WHERE kept >= {FEW_PRODUCERS}
     ORDER BY kept DESC, broker LIMIT {MOST}
     """
-    return producer_states.sparkSession.sql(
+    return select(
         text,
         states=producer_states,
         coverage=coverage,

@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
-from txnlib.spark.coordinators.clock_differences import clock
-from txnlib.spark.coordinators.transaction_markers import agrees, markers_of
+from txnlib.spark.coordinators.transaction_markers import agrees, clock, markers_of
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.abandoned_ids import LEFT_BEHIND_AFTER_MS
+from txnlib.core.findings.coordinator_records import LEFT_BEHIND_AFTER_MS
 from txnlib.core.findings.live_answers import AnsweredCopy, LiveProducer, answers_of
 from txnlib.core.findings.metadata import NewestIdBlock, highest_producer_id
 from txnlib.core.findings.producer_batches import (
@@ -24,7 +24,8 @@ from txnlib.core.findings.producer_batches import (
     ProducerChecks,
     of_producers,
 )
-from txnlib.spark.core_rows import columns_read, rows_by_core
+from txnlib.readers.typed_rows import columns_read
+from txnlib.spark.core_rows import rows_by_core
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows

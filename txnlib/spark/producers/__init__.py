@@ -5,7 +5,7 @@ from __future__ import annotations
 from txnlib.spark.producers.producer_steps import with_states
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.producers.producer_states import producer_states
-from txnlib.spark.producers.partition_transactions import partition_transactions
+from txnlib.spark.producers.producer_states import partition_transactions
 from txnlib.spark.producers.checked_batches import checked_batches
 
 __all__ = [

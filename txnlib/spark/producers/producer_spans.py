@@ -16,7 +16,7 @@ from txnlib.core.findings.producer_batches import SUSPECTS_KEPT
 from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, last_batch_offset, packed, single_batches
-from txnlib.spark.coverage import begins_at_snapshot, survives
+from txnlib.spark.coverage import BEGINS_AT_SNAPSHOT, survives
 from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_steps import earlier_of, now, sum_until_now, with_states
 from txnlib.spark.schemas import (
@@ -61,7 +61,7 @@ def batches_of(record_batches: DataFrame, producer_snapshots: DataFrame, judged:
 
 def begins_at() -> Column:
     """The offset below which nothing of a copy was read."""
-    return F.when(begins_at_snapshot(), F.col("read_from_offset")).otherwise(F.least("log_start_offset", "first_offset"))
+    return F.when(F.expr(BEGINS_AT_SNAPSHOT), F.col("read_from_offset")).otherwise(F.least("log_start_offset", "first_offset"))
 
 
 def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:

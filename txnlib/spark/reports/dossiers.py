@@ -6,7 +6,6 @@ Here is only what selects rows and sums them up, because logs are large. What fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -32,17 +31,18 @@ from txnlib.core.verdicts.dossier import (
     WrittenMarker,
 )
 from txnlib.readers.header_columns import PAGE
+from txnlib.readers.typed_rows import plain
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, packed, single_batches
-from txnlib.spark.coordinators.clock_differences import SAMPLES
+from txnlib.spark.coordinators.transaction_markers import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
+from txnlib.spark.core_rows import struct, struct_sql
 from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms, clock_ms_sql, latest_ms_sql
-from txnlib.spark.joins import broadcast, broadcasting, bucket_of
+from txnlib.spark.joins import broadcast, bucket_of, select
 from txnlib.spark.local_rows import local_rows, settled
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, TRUNCATED
-from txnlib.spark.typed_rows import plain, struct, struct_sql
 
 _SPAN: Final = list(OPEN_TRANSACTION)
 _COPY: Final = "topic string, partition int, source string"
@@ -69,12 +69,11 @@ def dossiers(
     `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
     spark = producer_spans.sparkSession
-    opened = settled(spark.sql(OPENED, spans=open_spans(producer_spans)))
+    opened = settled(select(OPENED, spans=open_spans(producer_spans)))
     judged = local_rows(spark, [(each.topic, each.partition, each.source) for each in copies if each.is_judged], _COPY)
     located = opened.join(broadcast(judged), on=list(TOPIC_PARTITION), how="left")
-    hints = {"/* of spans */": broadcasting(spark, *_OF_SPANS), "/* of producers */": broadcasting(spark, *_OF_PRODUCERS)}
-    return spark.sql(
-        reduce(lambda text, place: text.replace(place, hints[place]), hints, GATHERED),
+    return select(
+        GATHERED,
         opened=broadcast(opened),
         located=broadcast(located),
         stamps=stamps_around(located, record_batches),
@@ -128,10 +127,6 @@ _DECISION: Final = {
 _LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct_sql(WrittenMarker, _MARKER_BEFORE)}) END"
 
 _OPEN: Final = {"markers": f"coalesce(markers.markers, {_LONE_MARKER})"}
-
-#: What is gathered about each span and its partition, and about each producer id.
-_OF_SPANS: Final = ("markers", "checks", "stamps", "truncated_markers", "siblings", "seen", "clocks", "lags")
-_OF_PRODUCERS: Final = ("claims", "decisions", "named")
 
 GATHERED: Final = f"""
 WITH places AS (SELECT producer_id, collect_set(struct(topic, partition)) AS places FROM {{opened}} GROUP BY producer_id),
@@ -300,7 +295,8 @@ named AS (
 ),
 
 spans AS (
-  SELECT /* of spans */ producer_id, collect_list({struct_sql(OpenSpan, _OPEN)}) AS open
+  SELECT /*+ BROADCAST(markers, checks, stamps, truncated_markers, siblings, seen, clocks, lags) */
+    producer_id, collect_list({struct_sql(OpenSpan, _OPEN)}) AS open
   FROM {{opened}}
   LEFT JOIN markers USING (topic, partition, producer_id)
   LEFT JOIN checks USING (topic, partition, producer_id, start_offset)
@@ -314,7 +310,7 @@ spans AS (
 )
 SELECT dossier.*
 FROM (
-  SELECT /* of producers */ {struct_sql(Dossier)} AS dossier
+  SELECT /*+ BROADCAST(claims, decisions, named) */ {struct_sql(Dossier)} AS dossier
   FROM spans
   LEFT JOIN claims USING (producer_id)
   LEFT JOIN decisions USING (producer_id)

@@ -30,14 +30,14 @@ from txnlib.core.verdicts.dossier import CapturedCopy, ClusterFacts, Dossier
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.core.verdicts.reason import Verdict
+from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import windows
-from txnlib.spark.core_rows import rows_of
+from txnlib.spark.core_rows import rows_of, struct_of
 from txnlib.spark.instants import instant, latest_ms
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.reports.dossiers import ALARMING_FINDINGS, dossiers
 from txnlib.spark.schemas import OPEN_TRANSACTION, OPEN_TRANSACTIONS, TOPIC_PARTITION, conform
-from txnlib.spark.typed_rows import plain, struct_of, typed
 
 #: Most dossiers that the driver judges by itself, at about a millisecond each. A damaged log may leave a million producers open.
 MOST_ON_DRIVER: Final = 2_000

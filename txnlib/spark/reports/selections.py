@@ -6,12 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.spark import windows
 from txnlib.spark.batch_runs import first_timestamp_ms, is_divided_at, single_batches
 from txnlib.spark.coverage import broker
-from txnlib.spark.instants import clock_ms
-from txnlib.spark.joins import broadcast
-from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION
+from txnlib.spark.instants import clock_ms, clock_ms_sql
+from txnlib.spark.joins import broadcast, select
+from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
 
 
 def read_ends(ends: DataFrame, producer_spans: DataFrame, record_batches: DataFrame) -> DataFrame:
@@ -49,14 +48,15 @@ def unstable_offsets(producer_spans: DataFrame, coverage: DataFrame) -> DataFram
 
     Unstable are open transactions, and those ended by a marker at or above the high watermark.
     """
-    marks = coverage.where("is_judged").select(*TOPIC_PARTITION, F.coalesce("high_watermark", "end_offset", F.lit(0)).alias("mark"))
-    return (
-        producer_spans.where(F.col("first_offset").isNotNull())
-        .join(broadcast(marks), on=list(TOPIC_PARTITION), how="inner")
-        .where(F.col("marker_offset").isNull() | (F.col("marker_offset") >= F.col("mark")))
-        .groupBy(*TOPIC_PARTITION)
-        .agg(F.min("first_offset").alias("first_unstable_offset"))
-    )
+    text = """
+    SELECT /*+ BROADCAST(marks) */ topic, partition, min(first_offset) AS first_unstable_offset
+    FROM {spans} JOIN (
+      SELECT topic, partition, coalesce(high_watermark, end_offset, 0) AS mark FROM {coverage} WHERE is_judged
+    ) AS marks USING (topic, partition)
+    WHERE first_offset IS NOT NULL AND (marker_offset IS NULL OR marker_offset >= mark)
+    GROUP BY topic, partition
+    """
+    return select(text, spans=producer_spans, coverage=coverage)
 
 
 def unstable_batches(ranges: DataFrame, record_batches: DataFrame) -> DataFrame:
@@ -80,45 +80,38 @@ def marker_delays(transactions: DataFrame) -> DataFrame:
     Columns: those of `core.reports.broker_clocks.MarkerDelays`. Of each producer and partition, only the newest completed decision
     counts: the present leaders stamped it, unless they have moved since.
     """
-    said_ms = F.unix_millis("start") + F.col("time_to_decide_ms")
-    decided = transactions.where(F.col("completed").isNotNull()).select(
-        "producer_id",
-        "coordinator_partition",
-        F.coalesce(said_ms, F.unix_millis("prepared")).alias("at_ms"),
-        F.inline("markers"),
+    took_ms = f"{clock_ms_sql('newest.marker_ms')} - newest.at_ms"
+    text = f"""
+    SELECT newest.coordinator_partition, topic, partition, count({took_ms}) AS samples, min({took_ms}) AS least_ms,
+      max_by(newest.clock_offset_ms, abs(newest.clock_offset_ms)) AS applied_ms
+    FROM (
+      SELECT topic, partition, max_by(struct(coordinator_partition, at_ms, marker_ms, clock_offset_ms), at_ms) AS newest
+      FROM (
+        SELECT producer_id, coordinator_partition,
+          coalesce(unix_millis(start) + time_to_decide_ms, unix_millis(prepared)) AS at_ms, inline(markers)
+        FROM {{transactions}} WHERE completed IS NOT NULL
+      )
+      WHERE marker_offset IS NOT NULL AND at_ms IS NOT NULL
+      GROUP BY topic, partition, producer_id
     )
-    newest = F.max_by(F.struct("coordinator_partition", "at_ms", "marker_ms", "clock_offset_ms"), "at_ms").alias("newest")
-    took_ms = clock_ms("marker_ms") - F.col("at_ms")
-    return (
-        decided.where(F.col("marker_offset").isNotNull() & F.col("at_ms").isNotNull())
-        .groupBy(*PRODUCER)
-        .agg(newest)
-        .select(*TOPIC_PARTITION, "newest.*")
-        .groupBy("coordinator_partition", *TOPIC_PARTITION)
-        .agg(
-            F.count(took_ms).alias("samples"),
-            F.min(took_ms).alias("least_ms"),
-            F.max_by("clock_offset_ms", F.abs("clock_offset_ms")).alias("applied_ms"),
-        )
-    )
+    GROUP BY newest.coordinator_partition, topic, partition
+    """
+    return select(text, transactions=transactions)
 
 
 def whole_transactions(ids: DataFrame, transaction_outcomes: DataFrame) -> DataFrame:
     """The transactions of ids that hold some partition. Columns: those of `core.verdicts.abort_plan.WholeTransaction`."""
-    is_held = F.col("outcome") == "OPEN"
-    return (
-        transaction_outcomes.where(F.col("transaction_number").isNotNull())
-        .join(broadcast(ids), on="transactional_id", how="left_semi")
-        .groupBy("transactional_id", "coordinator_partition", "transaction_number")
-        .agg(
-            F.count_if(is_held).alias("held_partitions"),
-            F.sum(F.when(is_held, F.col("records"))).alias("held_records"),
-            F.count_if(F.col("outcome") == "COMMIT").alias("committed_partitions"),
-            F.count_if(F.col("outcome") == "ABORT").alias("aborted_partitions"),
-            F.collect_list(F.when(is_held, F.struct(*PRODUCER))).alias("held"),
-        )
-        .where(F.col("held_partitions") > 0)
-    )
+    text = """
+    SELECT /*+ BROADCAST(ids) */ transactional_id, coordinator_partition, transaction_number,
+      count_if(outcome = 'OPEN') AS held_partitions, sum(records) FILTER (WHERE outcome = 'OPEN') AS held_records,
+      count_if(outcome = 'COMMIT') AS committed_partitions, count_if(outcome = 'ABORT') AS aborted_partitions,
+      collect_list(struct(topic, partition, producer_id)) FILTER (WHERE outcome = 'OPEN') AS held
+    FROM {outcomes} LEFT SEMI JOIN {ids} AS ids USING (transactional_id)
+    WHERE transaction_number IS NOT NULL
+    GROUP BY transactional_id, coordinator_partition, transaction_number
+    HAVING held_partitions > 0
+    """
+    return select(text, ids=ids, outcomes=transaction_outcomes)
 
 
 def first_markers(opened: DataFrame, producer_spans: DataFrame) -> DataFrame:
@@ -126,34 +119,41 @@ def first_markers(opened: DataFrame, producer_spans: DataFrame) -> DataFrame:
 
     `opened`: OPEN_TRANSACTION. Columns: those, marker_offset, marker_type, marker_ms.
     """
-    spans = producer_spans.where(F.col("marker_offset").isNotNull()).select(*PRODUCER, "marker_offset", "marker_type", "marker_ms")
-    return (
-        spans.join(broadcast(opened), on=list(PRODUCER), how="inner")
-        .where(F.col("marker_offset") > F.col("start_offset"))
-        .groupBy(*OPEN_TRANSACTION)
-        .agg(F.min(F.struct("marker_offset", "marker_type", "marker_ms")).alias("marker"))
-        .select(*OPEN_TRANSACTION, "marker.*")
+    text = """
+    SELECT topic, partition, producer_id, start_offset, marker.*
+    FROM (
+      SELECT /*+ BROADCAST(opened) */ topic, partition, producer_id, start_offset,
+        min(struct(marker_offset, marker_type, marker_ms)) AS marker
+      FROM {spans} JOIN {opened} AS opened USING (topic, partition, producer_id)
+      WHERE marker_offset > start_offset
+      GROUP BY topic, partition, producer_id, start_offset
     )
+    """
+    return select(text, opened=opened, spans=producer_spans)
 
 
 def decided_markers(markers: DataFrame, transactions: DataFrame) -> DataFrame:
     """Those of some markers that a decision explains. Columns: PRODUCER, marker_offset."""
-    columns = [*PRODUCER, "marker_offset"]
-    decided = transactions.select("producer_id", F.inline("markers")).select(*columns)
-    return decided.join(broadcast(markers), on=columns, how="left_semi")
+    text = """
+    SELECT /*+ BROADCAST(asked) */ topic, partition, producer_id, marker_offset
+    FROM (SELECT producer_id, inline(markers) FROM {transactions})
+    LEFT SEMI JOIN {markers} AS asked USING (topic, partition, producer_id, marker_offset)
+    """
+    return select(text, markers=markers, transactions=transactions)
 
 
 def last_records(records: DataFrame, transaction_log: DataFrame) -> DataFrame:
     """The copies of some records. `records`: transactional_id, coordinator_partition, last_record_offset."""
-    written = transaction_log.where(F.col("topic") == TRANSACTION_STATE_TOPIC).select(
-        "transactional_id",
-        F.col("partition").alias("coordinator_partition"),
-        F.col("offset").alias("last_record_offset"),
-        "next_producer_id",
-        "next_producer_epoch",
-        "last_update_ms",
+    text = f"""
+    SELECT /*+ BROADCAST(asked) */ *
+    FROM (
+      SELECT transactional_id, partition AS coordinator_partition, offset AS last_record_offset, next_producer_id,
+        next_producer_epoch, last_update_ms
+      FROM {{log}} WHERE topic = '{TRANSACTION_STATE_TOPIC}'
     )
-    return written.join(broadcast(records), on=records.columns, how="left_semi")
+    LEFT SEMI JOIN {{records}} AS asked USING (transactional_id, coordinator_partition, last_record_offset)
+    """
+    return select(text, records=records, log=transaction_log)
 
 
 def held_data(transactions: DataFrame, transaction_outcomes: DataFrame) -> DataFrame:
@@ -167,27 +167,21 @@ def spans_of_producers(records: DataFrame, producer_spans: DataFrame) -> DataFra
 
     `records`: PRODUCER, began_by_ms, ended_after_ms.
     """
-    began_ms, ended_ms = clock_ms("first_timestamp_ms"), clock_ms("marker_ms")
-    bounds = records.groupBy(*PRODUCER).agg(
-        F.max("began_by_ms").alias("began_by_ms"), F.min("ended_after_ms").alias("ended_after_ms")
+    text = f"""
+    SELECT *
+    FROM (
+      SELECT /*+ BROADCAST(bounds) */ topic, partition, producer_id, first_offset, marker_offset, marker_type,
+        {clock_ms_sql("first_timestamp_ms")} AS began_ms, {clock_ms_sql("marker_ms")} AS ended_ms, began_by_ms, ended_after_ms,
+        coalesce(is_newest, TRUE) AND state IS NOT NULL AS is_last, state.producer_epoch AS seen_epoch,
+        state.coordinator_epoch AS seen_coordinator_epoch
+      FROM {{spans}} JOIN (
+        SELECT topic, partition, producer_id, max(began_by_ms) AS began_by_ms, min(ended_after_ms) AS ended_after_ms
+        FROM {{records}} GROUP BY topic, partition, producer_id
+      ) AS bounds USING (topic, partition, producer_id)
     )
-    is_last = F.coalesce("is_newest", F.lit(True)) & F.col("state").isNotNull()
-    is_within = (began_ms <= F.col("began_by_ms")) & (ended_ms > F.col("ended_after_ms"))
-    return (
-        producer_spans.join(broadcast(bounds), on=list(PRODUCER), how="inner")
-        .where(is_last | is_within)
-        .select(
-            *PRODUCER,
-            "first_offset",
-            began_ms.alias("began_ms"),
-            "marker_offset",
-            "marker_type",
-            ended_ms.alias("ended_ms"),
-            is_last.alias("is_last"),
-            F.col("state.producer_epoch").alias("seen_epoch"),
-            F.col("state.coordinator_epoch").alias("seen_coordinator_epoch"),
-        )
-    )
+    WHERE is_last OR (began_ms <= began_by_ms AND ended_ms > ended_after_ms)
+    """
+    return select(text, records=records, spans=producer_spans)
 
 
 def copies_with_markers(markers: DataFrame, record_batches: DataFrame) -> DataFrame:
@@ -210,10 +204,6 @@ def coordinator_epochs(coordinators: DataFrame, coordinator_states: DataFrame) -
     return records.groupBy("coordinator_partition").agg(F.max("coordinator_epoch").alias("coordinator_epoch"))
 
 
-#: Fields of a commit. The first one orders the commits of one key.
-COMMIT = ("offset", "is_tombstone", "committed_offset", "commit_timestamp_ms")
-
-
 def group_positions(places: DataFrame, committed_offsets: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per group and partition: group_id, topic, partition, committed_offset, commit_timestamp_ms.
 
@@ -224,32 +214,36 @@ def group_positions(places: DataFrame, committed_offsets: DataFrame, producer_sp
     have no effect. A tombstone removes, immediately, everything written before it. Judged copies only.
     Kafka: `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
     """
-    judged = coverage.where(F.col("is_judged") & (F.col("topic") == GROUP_METADATA_TOPIC)).select(*COPY)
-    asked = places.select(F.col("topic").alias("committed_topic"), F.col("partition").cast("int").alias("committed_partition"))
-    commits = committed_offsets.join(broadcast(judged), on=list(COPY), how="left_semi").join(
-        broadcast(asked), on=["committed_topic", "committed_partition"], how="left_semi"
+    text = f"""
+    WITH judged AS (
+      SELECT topic, partition, source FROM {{coverage}} WHERE is_judged AND topic = '{GROUP_METADATA_TOPIC}'
+    ), asked AS (
+      SELECT topic AS committed_topic, CAST(partition AS INT) AS committed_partition FROM {{places}}
+    ), commits AS (
+      SELECT /*+ BROADCAST(judged, asked) */ topic, partition, producer_id, offset, group_id, committed_topic, committed_partition,
+        is_tombstone, committed_offset, commit_timestamp_ms
+      FROM {{committed_offsets}}
+      LEFT SEMI JOIN judged USING (topic, partition, source)
+      LEFT SEMI JOIN asked USING (committed_topic, committed_partition)
+    ), ended AS (
+      SELECT *, last(marker_type, TRUE) OVER (PARTITION BY producer_id, topic, partition ORDER BY offset DESC) AS ended_by
+      FROM (
+        SELECT *, CAST(NULL AS STRING) AS marker_type FROM commits WHERE producer_id IS NOT NULL AND NOT is_tombstone
+        UNION ALL
+        SELECT topic, partition, producer_id, marker_offset, NULL, NULL, NULL, NULL, NULL, NULL, coalesce(marker_type, '')
+        FROM {{spans}} WHERE topic = '{GROUP_METADATA_TOPIC}' AND marker_offset IS NOT NULL
+      )
+    ), effective AS (
+      SELECT * FROM commits WHERE producer_id IS NULL OR is_tombstone
+      UNION ALL
+      SELECT * EXCEPT (marker_type, ended_by) FROM ended WHERE group_id IS NOT NULL AND ended_by = 'COMMIT'
     )
-    is_at_once = F.col("producer_id").isNull() | F.col("is_tombstone")
-    effective = commits.where(is_at_once).unionByName(_committed(commits.where(~is_at_once), producer_spans))
-    newest = effective.groupBy("group_id", "committed_topic", "committed_partition").agg(
-        F.max(F.struct(*COMMIT)).alias("newest")  # ordered by its first field, the record's offset
+    SELECT group_id, committed_topic AS topic, committed_partition AS partition, newest.committed_offset, newest.commit_timestamp_ms
+    FROM (
+      SELECT group_id, committed_topic, committed_partition,
+        max(struct(offset, is_tombstone, committed_offset, commit_timestamp_ms)) AS newest
+      FROM effective GROUP BY group_id, committed_topic, committed_partition
     )
-    return newest.where(~F.col("newest.is_tombstone")).select(
-        "group_id",
-        F.col("committed_topic").alias("topic"),
-        F.col("committed_partition").alias("partition"),
-        "newest.committed_offset",
-        "newest.commit_timestamp_ms",
-    )
-
-
-def _committed(commits: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """The commits inside transactions whose next marker of the same producer is COMMIT."""
-    markers = producer_spans.where((F.col("topic") == GROUP_METADATA_TOPIC) & F.col("marker_offset").isNotNull()).select(
-        *PRODUCER,
-        F.col("marker_offset").alias("offset"),
-        F.coalesce("marker_type", F.lit("")).alias("marker_type"),
-    )
-    following = F.last("marker_type", ignorenulls=True).over(windows.until_now(windows.commits_of_producer_downwards()))
-    ended = commits.unionByName(markers, allowMissingColumns=True).withColumn("ended_by", following)
-    return ended.where(F.col("group_id").isNotNull() & (F.col("ended_by") == "COMMIT")).select(*commits.columns)
+    WHERE NOT newest.is_tombstone
+    """
+    return select(text, places=places, committed_offsets=committed_offsets, spans=producer_spans, coverage=coverage)

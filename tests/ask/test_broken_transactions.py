@@ -1,0 +1,55 @@
+"""Split and half-marked transactions, in the report and on its page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import html5lib
+
+from tests.support.pages import AS_OF, broken, page
+from txnlib.ask.report_entries import SHOWN
+from txnlib.ask.report_text import render
+from txnlib.ask.summary import Summary
+from txnlib.page.page import render_page
+
+
+def summary(*transactions):
+    return Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}, broken=transactions)
+
+
+def card(html):
+    parsed = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(html)
+    (article,) = [each for each in parsed.iter("article") if each.get("id", "").startswith("split:")]
+    return article.get("id"), " ".join("".join(article.itertext()).split())
+
+
+def test_the_report_names_every_partition_of_a_split_transaction():
+    text = " ".join(render(summary(broken())).split())
+    assert "SPLIT OR HALF-MARKED split-1 transaction 1 producer 2013 decided COMMIT: " in text
+    assert "orders-0 ABORT at offset 88 (CONTRADICTING), orders-1 COMMIT at offset 43 (FOUND)" in text
+
+
+def test_of_many_transactions_the_first_are_named_and_the_rest_is_counted():
+    text = render(summary(*[replace(broken(), number=number) for number in range(SHOWN + 3)]))
+    assert text.count("split-1   transaction") == SHOWN
+    assert "and 3 more: the view latest_whole_transactions" in text
+
+
+def test_the_page_has_a_card_with_partitions_and_records():
+    anchor, text = card(render_page(page(broken=[broken()])))
+    assert anchor == "split:split-1-1"
+    assert "SPLIT committed on one partition and aborted on another; decided: COMMIT." in text
+    assert "At its coordinator, __transaction_state-3" in text
+    assert "orders-0, orders-1" in text
+    assert "an ABORT marker contradicts the decision" in text
+    assert "txn-audit transaction split-1 --number 1 --tables out --run run-1" in text
+
+
+def test_tables_of_a_catalog_have_no_command():
+    assert "txn-audit transaction" not in card(render_page(page(broken=[broken()], tables=None)))[1]
+
+
+def test_what_only_waits_for_its_markers_is_told_by_its_verdict():
+    waiting = [row | {"marker": marker} for row, marker in zip(broken().partitions, ("FOUND", "PENDING"), strict=True)]
+    assert replace(broken(), partitions=waiting).is_only_pending
+    assert not broken().is_only_pending

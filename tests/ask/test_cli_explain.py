@@ -1,0 +1,288 @@
+"""The story of one transaction, from a bounded part of both logs."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.story_text import answer as explain
+
+PAY = {"topic": "payments", "partition": 0}
+SOURCE = "raw:1"
+ID = "payments-batch-7"
+COORDINATOR = {"topic": "__transaction_state", "partition": 3}
+
+
+def batch(first: int, last: int, ms: int, producer_id: int = 7, **more: Any) -> dict[str, Any]:
+    row = {**PAY, "source": SOURCE, "base_offset": first, "last_offset": last, "records_count": last - first + 1}
+    row |= {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": first, "last_sequence": last, "magic": 2}
+    row |= {"is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "max_timestamp_ms": NOW + ms}
+    row |= {"partition_leader_epoch": 0, "position": first * 77, "size": 77, "compression_type": "none", "crc": 1}
+    return row | more
+
+
+def marker(offset: int, ms: int, producer_id: int = 7) -> dict[str, Any]:
+    kind = {"is_control": True, "control_type": "ABORT", "coordinator_epoch": 0, "base_sequence": None, "last_sequence": None}
+    return batch(offset, offset, ms, producer_id, **kind)
+
+
+def state(offset: int, ms: int, name: str | None, *partitions: dict[str, Any], number: int = 1) -> dict[str, Any]:
+    row = {"transactional_id": ID, "coordinator_partition": 3, "offset": offset, "timestamp_ms": NOW + ms, "state": name}
+    row |= {"is_tombstone": name is None, "producer_id": 7, "producer_epoch": 0, "partitions": list(partitions)}
+    return row | {"transaction_number": number}
+
+
+def verdict(start_offset: int, **more: Any) -> dict[str, Any]:
+    evidence = [
+        {
+            **PAY,
+            "offset": start_offset - 1,
+            "record": "endTxnMarker: ABORT",
+            "says": "the producer's last marker in this partition",
+        },
+        {**COORDINATOR, "offset": 4, "record": "state=CompleteAbort", "says": "does not list this partition"},
+        {**PAY, "offset": 5_000, "record": "as the audit noted it", "says": "a record that is not in the tables"},
+    ]
+    row = {**PAY, "producer_id": 7, "producer_epoch": 0, "start_offset": start_offset, "last_timestamp": at(NOW)}
+    row |= {"transactional_id": ID, "coordinator_partition": 3, "coordinator_state": "CompleteAbort", "verdict": "HANGING"}
+    row |= {"reason": "WRITTEN_AFTER_MARKER", "explanation": "written after the ABORT marker", "kafka_find_hanging": True}
+    row |= {"causes": [{"cause": "late produce", "likelihood": "LIKELY", "evidence": "it says"}], "evidence": evidence}
+    row |= {"age_basis": "CLIENT_CLOCK", "broker_clock_age_ms": 1_380_000, "duration_minutes": 23, "safe_to_abort": True}
+    row |= {"abort_command": "kafka-transactions.sh … abort", "blocked_offsets": 212, "blocked_bytes": 10_035}
+    return row | {"blocks_since": at(NOW), "first_seen": at(NOW), "runs_seen": 1} | more
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """A late produce after an abort; beside it a copy that is not judged, and another producer."""
+    write_run(tmp_path)
+    write(tmp_path, "open_transactions", verdict(27))
+    write(tmp_path, "coverage", {**PAY, "source": SOURCE, "is_judged": True}, {**PAY, "source": "raw:2", "is_judged": False})
+    batches = [batch(24, 24, 105), batch(25, 25, 114), marker(26, 141), batch(27, 27, 120), batch(28, 28, 500, producer_id=8)]
+    write(tmp_path, "record_batches", marker(20, 50, producer_id=8), *batches, marker(30, 65_000, producer_id=8))
+    write(tmp_path, "record_batches", *[{**row, "source": "raw:2"} for row in batches])
+    write(tmp_path, "partition_transactions", {**PAY, "producer_id": 7, "first_offset": 24, "marker_offset": 26})
+    states = [
+        state(1, 101, "Ongoing", {"topic": "orders", "partition": 2}, PAY),
+        state(3, 127, "PrepareAbort", {"topic": "orders", "partition": 2}, PAY),
+        state(4, 150, "CompleteAbort"),
+    ]
+    write(tmp_path, "coordinator_states", *states)
+    logged = {**COORDINATOR, "offset": 4, "timestamp_ms": NOW + 150, "transactional_id": ID, "is_tombstone": False}
+    logged |= {"producer_id": 7, "producer_epoch": 0, "transaction_timeout_ms": 900_000, "state": "CompleteAbort"}
+    write(tmp_path, "transaction_log", {**logged, "partitions": [], "value_version": 1, "last_update_ms": NOW, "start_ms": NOW})
+    return tmp_path
+
+
+def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
+    code, out, err = txn_audit(tables, "explain", "payments", 0, 27)
+    assert (code, err) == (0, "")
+    story, _, rest = out.partition("\n\nHANGING")
+    assert story == (
+        "payments-0 from offset 27   producer 7 epoch 0   payments-batch-7\n"
+        "cluster test, as of 2024-03-11 01:20:00Z, run test-1710120000000\n"
+        "\n"
+        "offset  written by                when (broker clock, 2024-03-11)          record"
+        "                                                state after\n"
+        "        __transaction_state-3 @1  01:20:00.101Z                            payments-batch-7 Ongoing {orders-2, payments-0}"
+        "       open\n"
+        "24–25   producer 7                between 01:20:00.050Z and 01:20:00.141Z  2 records, epoch 0, sequence 24–25"
+        "                    open from 24\n"
+        "        __transaction_state-3 @3  01:20:00.127Z                            "
+        "payments-batch-7 PrepareAbort {orders-2, payments-0}  decided: ABORT\n"
+        "26      coordinator               01:20:00.141Z                            ABORT marker, epoch 0, coordinator epoch 0"
+        "            closed\n"
+        "        __transaction_state-3 @4  01:20:00.150Z                            payments-batch-7 CompleteAbort {}"
+        "                     finished: ABORT\n"
+        "27      producer 7                between 01:20:00.141Z and 01:21:05.000Z  1 record, epoch 0, sequence 27"
+        "                        open from 27     <-- HANGING"
+    )
+    assert "\n  why      written after the ABORT marker\n" in rest
+    assert "\n  live     find-hanging would print it, too\n" in rest
+    assert "\n  age      last write 23 min ago by its client's clock; open for 23 min by the brokers' clocks\n" in rest
+    assert "\n  holds    212 offsets, 9.8 KiB behind its start, since 2024-03-11 01:20:00Z\n" in rest
+    assert "\n  cause    likely: late produce (it says)\n" in rest
+    assert "\n  do       kafka-transactions.sh … abort\n" in rest
+
+
+def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, monkeypatch):
+    run = open_run(open_tables(str(tables)))
+    opened = run.rows("open_transactions", ("topic", "partition", "start_offset"))[0]
+    answer = explain(run, Namespace(**opened))
+    assert callable(answer.tail)
+    wide, narrow = answer.tail(132), answer.tail(60)
+    told, _, records = narrow.partition("\nRECORDS")
+    assert [line for line in told.splitlines() if len(line) > 60 and not line.startswith("  do ")] == []
+    assert wide.split() == narrow.split(), "the words are the same"
+    assert records == wide.partition("\nRECORDS")[2]
+    monkeypatch.setenv("COLUMNS", "60")
+    assert answer.text("table", width=80).endswith(narrow)
+    assert answer.text("table").endswith(wide)
+
+
+def test_evidence_is_printed_as_the_dump_tool_would_print_it(tables):
+    _, out, _ = txn_audit(tables, "explain", "payments", 0, 27)
+    shown = out.partition("RECORDS, as kafka-dump-log.sh prints them\n")[2].splitlines()
+    assert shown[0] == "  payments-0 offset 26: the producer's last marker in this partition"
+    assert shown[1].startswith("    baseOffset: 26 lastOffset: 26 count: 1 baseSequence: -1 lastSequence: -1 producerId: 7 ")
+    assert shown[2].endswith("headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 0")
+    assert shown[4].startswith(f"    | offset: 4 CreateTime: {NOW + 150} keySize: 20 valueSize: 35 ")
+    assert shown[6] == "    as the audit noted it", "a record that the tables do not hold is shown as the verdict notes it"
+
+
+def test_programs_get_instants_and_offsets(tables):
+    code, out, _ = txn_audit(tables, "explain", "payments", 0, 27, "--format", "json")
+    told = json.loads(out)
+    assert (code, told["verdict"]["verdict"]) == (0, "HANGING")
+    assert told["steps"][-1] == {
+        "log": "payments-0",
+        "first_offset": 27,
+        "last_offset": 27,
+        "written_by": "producer 7",
+        "after_ms": NOW + 141,
+        "before_ms": NOW + 65_000,
+        "record": "1 record, epoch 0, sequence 27",
+        "state_after": "open from 27",
+        "is_open": True,
+    }
+
+
+LATE = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
+CAUSES = [
+    {"cause": LATE, "likelihood": "LIKELY", "evidence": "it says"},
+    {"cause": "the partition's leader is not reachable", "likelihood": "POSSIBLE", "evidence": "it says"},
+]
+
+
+def section(out: str) -> str:
+    return out.partition("\nIN THE BROKERS' LOGS")[2].partition("\nRECORDS")[0]
+
+
+def test_the_likeliest_cause_is_searched_in_the_logs_of_brokers(tables):
+    write(tables, "open_transactions", verdict(40, causes=CAUSES))
+    _, out, _ = txn_audit(tables, "explain", "payments", 0, 40)
+    shown = section(out).splitlines()
+    assert shown[0] == ", about the likeliest cause (LOGS: their folder)"
+    assert shown[1].startswith("  silent   a leader that accepts a batch logs nothing")
+    at_coordinator = shown.index("  coordinator of the id, server.log: the coordinator aborted the transaction at its timeout")
+    assert shown[at_coordinator + 1] == (
+        f"    grep -E -e 'Completed rollback of ongoing transaction for transactionalId {ID} due to timeout' $LOGS/server.log*"
+    )
+    assert "could not be established" not in section(out), "a less likely cause has no place there"
+
+
+def test_the_logs_are_searched_for_what_brokers_of_that_version_write(tmp_path):
+    write_run(tmp_path, kafka_version="4.3.0")
+    cause = {"cause": CAUSES[1]["cause"], "likelihood": "POSSIBLE", "evidence": "it says"}
+    write(tmp_path, "open_transactions", verdict(0, causes=[cause]))
+    for name in ("coverage", "record_batches", "partition_transactions", "coordinator_states", "transaction_log"):
+        write(tmp_path, name)
+    _, out, _ = txn_audit(tmp_path, "explain", "payments", 0, 0)
+    assert "Node may not be available" in section(out)
+    assert "Broker may not be available" not in section(out)
+
+
+def test_a_cause_that_this_release_does_not_know_has_no_logs(tables):
+    _, out, _ = txn_audit(tables, "explain", "payments", 0, 27)
+    assert "BROKERS' LOGS" not in out
+
+
+def test_programs_get_the_commands_for_the_logs(tables):
+    write(tables, "open_transactions", verdict(40, causes=CAUSES))
+    _, out, _ = txn_audit(tables, "explain", "payments", 0, 40, "--format", "json")
+    told = json.loads(out)
+    searched = f"Completed rollback of ongoing transaction for transactionalId {ID} due to timeout"
+    assert told["not_logged"].startswith("a leader that accepts a batch logs nothing")
+    assert told["broker_logs"][0] == {
+        "log_of": "coordinator of the id",
+        "file": "server.log",
+        "shows": "the coordinator aborted the transaction at its timeout",
+        "command": f"grep -E -e '{searched}' $LOGS/server.log*",
+    }
+
+
+def test_sentences_about_logs_are_as_wide_as_the_terminal_and_commands_in_one_piece(tables):
+    write(tables, "open_transactions", verdict(40, causes=CAUSES))
+    answer = explain(open_run(open_tables(str(tables))), Namespace(topic="payments", partition=0, start_offset=40))
+    wide, narrow = section(answer.tail(132)), section(answer.tail(60))
+    assert [line for line in narrow.splitlines() if len(line) > 60 and not line.startswith("    grep ")] == []
+    assert wide.split() == narrow.split(), "the words are the same"
+
+
+def test_what_is_not_open_is_named_with_what_is(tables):
+    code, out, err = txn_audit(tables, "explain", "payments", 0, 24)
+    assert (code, out) == (2, "")
+    assert "no open transaction starts at offset 24 of payments-0; open there: 27 (producer 7)" in err
+
+
+def test_a_long_history_is_bounded_and_what_is_left_out_is_counted(tmp_path):
+    """A producer of 100 transactions, 300 records of its id before the start and 300 after it."""
+    write_run(tmp_path)
+    write(tmp_path, "open_transactions", verdict(1_000))
+    write(tmp_path, "coverage", {**PAY, "source": SOURCE, "is_judged": True})
+    past = [row for n in range(100) for row in (batch(n * 10, n * 10 + 8, n * 100 + 40), marker(n * 10 + 9, n * 100 + 60))]
+    write(tmp_path, "record_batches", *past, batch(1_000, 1_000, 5), marker(1_001, 10_100, producer_id=8))
+    firsts = [{**PAY, "producer_id": 7, "first_offset": n * 10} for n in range(100)]
+    write(tmp_path, "partition_transactions", *firsts)
+    steps = ("Ongoing", "PrepareAbort", "CompleteAbort")
+    states = [state(n, n // 3 * 100 + n % 3 * 50, steps[n % 3], *([PAY] if n % 3 < 2 else []), number=n // 3) for n in range(600)]
+    write(tmp_path, "coordinator_states", *states)
+    write(tmp_path, "transaction_log")
+    code, out, err = txn_audit(tmp_path, "explain", "payments", 0, 1_000, "--format", "json")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    here = [step["first_offset"] for step in told["steps"] if step["log"] == "payments-0"]
+    assert here == [980, 989, 990, 999, 1_000]
+    assert len(told["steps"]) < 30
+    assert told["left_out"][0] == "196 earlier batches of producer 7 here"
+    assert told["left_out"][1].endswith(" earlier records of payments-batch-7")
+    (gap,) = (step for step in told["steps"] if step["first_offset"] is None)
+    shown = [step["first_offset"] for step in told["steps"] if step["log"].startswith("__transaction_state")]
+    assert shown[-2:] == [598, 599], "the last word of the coordinator is always there"
+    assert gap["record"] == f"… {600 - int(told['left_out'][1].split()[0]) - len(shown)} records of payments-batch-7 left out"
+
+
+def test_records_without_times_are_told_in_their_order(tables):
+    """A console consumer prints none; the offsets stand for an order, below zero."""
+    name = "printed-by-a-console"
+    write(tables, "open_transactions", verdict(40, transactional_id=name))
+    untimed = [{**state(n - 5, 0, step, PAY), "timestamp_ms": None} for n, step in enumerate(("Empty", "Ongoing", "PrepareAbort"))]
+    write(tables, "coordinator_states", *[{**row, "transactional_id": name} for row in untimed])
+    write(tables, "record_batches", batch(40, 40, 70_000))
+    code, out, _ = txn_audit(tables, "explain", "payments", 0, 40, "--format", "json")
+    told = [step["first_offset"] for step in json.loads(out)["steps"] if step["log"].startswith("__transaction_state")]
+    assert (code, told) == (0, [-5, -4, -3])
+
+
+def test_a_transaction_that_only_a_snapshot_remembers_is_told_as_such(tmp_path):
+    write_run(tmp_path)
+    none = {"transactional_id": None, "coordinator_partition": None, "coordinator_state": None, "evidence": None, "causes": None}
+    write(tmp_path, "open_transactions", verdict(0, **none, abort_command=None, safe_to_abort=False, kafka_find_hanging=None))
+    write(tmp_path, "coverage", {**PAY, "source": SOURCE, "is_judged": True})
+    for name in ("record_batches", "partition_transactions", "coordinator_states", "transaction_log"):
+        write(tmp_path, name)
+    code, out, _ = txn_audit(tmp_path, "explain", "payments", 0, 0)
+    assert code == 0
+    assert "no transactional id known" in out
+    assert "left out: its own batches" in out
+    assert "cannot be said whether find-hanging would print it" in out
+
+
+def test_an_id_cannot_forge_a_line_of_an_explanation(tables):
+    evil = "x\nHANGING  nothing to see\x1b[2J"
+    write(
+        tables,
+        "open_transactions",
+        verdict(40, transactional_id=evil, explanation=evil, do_not_abort_because=evil, abort_command=None, causes=CAUSES),
+    )
+    code, out, err = txn_audit(tables, "explain", "payments", 0, 40)
+    assert (code, err) == (0, "")
+    assert sum(line.startswith("HANGING") for line in out.splitlines()) == 1
+    assert "-e 'Completed rollback of ongoing transaction for transactionalId x$' " in section(out)
+    assert all(c.isprintable() or c == "\n" for c in out)

@@ -1,0 +1,67 @@
+"""Commands that need no tables: locate, version."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from txnlib import __version__
+from txnlib.ask.commands import COMMANDS
+from txnlib.ask.main import answer_of, main
+from txnlib.core.kafka.coordinator_partition import partition_for
+
+
+def printed(capsys, *argv: object) -> str:
+    assert main([*map(str, argv)]) == 0
+    return capsys.readouterr().out
+
+
+def test_an_id_is_located_as_kafka_does(capsys):
+    """The sample capture holds payments-batch-7 in partition 3 of 5."""
+    (row,) = json.loads(printed(capsys, "locate", "--transactional-id", "payments-batch-7", "--partitions", 5, "--format", "json"))
+    assert (row["coordinator_partition"], row["folder"]) == (3, "__transaction_state-3")
+    assert "__transaction_state-3/*.log" in row["files"]
+
+
+def test_several_ids_make_one_list_of_what_to_copy(capsys):
+    out = printed(capsys, "locate", "--transactional-id", "a", "--transactional-id", "b")
+    numbers = sorted({partition_for(name, 50) for name in "ab"})
+    assert ", ".join(f"__transaction_state-{number}/" for number in numbers) in out
+    assert "\x1b" not in printed(capsys, "locate", "--transactional-id", "\x1b[2J")
+
+
+def test_no_partitions_is_bad_usage(capsys):
+    assert main(["locate", "--transactional-id", "a", "--partitions", "0"]) == 2
+    assert "expected 1 or more" in capsys.readouterr().err
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    assert printed(capsys, "--version") == f"txn-audit {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_answer_and_tells_its_exit_codes(capsys, name):
+    assert callable(answer_of(name))
+    assert "Exit codes: 0" in printed(capsys, name, "--help")
+
+
+@pytest.mark.parametrize("argv", [["locate", "--transactional-id", "a"], ["--help"], ["completion", "bash"]])
+def test_what_needs_no_tables_waits_for_no_library_that_reads_them(repository, argv):
+    code = "import sys; from txnlib.ask.main import main; main(sys.argv[1:]); print([m for m in sys.modules if m in LIBRARIES])"
+    code = code.replace("LIBRARIES", "('pyarrow', 'deltalake', 'rich', 'numpy')")
+    done = subprocess.run([sys.executable, "-c", code, *argv], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_has_enough_breaks_nothing(repository):
+    """`| head`, which is gone before anything is printed: no traceback."""
+    unread, written = os.pipe()
+    os.close(unread)
+    argv = [sys.executable, "-m", "txnlib.ask.main", "completion", "fish"]
+    done = subprocess.run(argv, cwd=repository, stdout=written, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(written)
+    assert (done.returncode, done.stderr) == (0, "")

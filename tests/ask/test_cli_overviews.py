@@ -1,0 +1,122 @@
+"""Commands that list: open transactions, findings, groups, answers in SQL."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+import sys
+
+import pytest
+
+from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from txnlib.ask.commands import COMMANDS, parser
+from txnlib.ask.delta_rows import TABLES_VARIABLE
+from txnlib.ask.main import main
+from txnlib.core.finding_catalogue import Severity
+from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.reason import Verdict
+
+
+def column(root, name: str, *argv: object) -> list[str]:
+    code, out, err = txn_audit(root, *argv, "--format", "csv")
+    assert code == 0, err
+    return [row[name] for row in csv.DictReader(io.StringIO(out))]
+
+
+def test_open_transactions_are_chosen_and_those_that_block_most_come_first(tmp_path):
+    write_run(tmp_path)
+    rows = [("a", "HANGING", 1), ("b", "LATE", 9), ("a", "LATE", 5), ("a", "LATE", 7)]
+    opened = [
+        {
+            "topic": topic,
+            "partition": 0,
+            "start_offset": n,
+            "producer_id": n,
+            "verdict": verdict,
+            "blocked_offsets": n,
+            "as_of": at(NOW),
+        }
+        for topic, verdict, n in rows
+    ]
+    write(tmp_path, "open_transactions", *[{**row, "reason": "TIMEOUT_PASSED", "explanation": "it is"} for row in opened])
+    assert column(tmp_path, "start_offset", "open") == ["9", "7", "5", "1"]
+    assert column(tmp_path, "start_offset", "open", "--verdict", "LATE", "--topic", "a") == ["7", "5"]
+    assert column(tmp_path, "start_offset", "open", "--limit", 1) == ["9"]
+
+
+def test_findings_of_a_severity_or_above_come_with_the_most_severe_first(tmp_path):
+    write_run(tmp_path)
+    severities = ("INFO", "CRITICAL", "WARNING", "ERROR")
+    write(tmp_path, "findings", *[{"name": f"N_{s}", "severity": s, "topic": "a", "partition": 0} for s in severities])
+    assert column(tmp_path, "severity", "findings") == ["CRITICAL", "ERROR", "WARNING", "INFO"]
+    assert column(tmp_path, "severity", "findings", "--severity", "WARNING") == ["CRITICAL", "ERROR", "WARNING"]
+    assert column(tmp_path, "severity", "findings", "--name", "N_INFO") == ["INFO"]
+
+
+def test_groups_that_lag_most_come_first(tmp_path):
+    write_run(tmp_path)
+    lags = {"few": 3, "many": 30}
+    write(tmp_path, "blocked_groups", *[{"group_id": g, "topic": "a", "partition": 0, "lag_offsets": n} for g, n in lags.items()])
+    assert column(tmp_path, "group_id", "groups", "--topic", "a") == ["many", "few"]
+
+
+def test_a_question_in_sql_is_answered_from_tables_and_views_and_nothing_else(tmp_path):
+    for number in (0, 1):
+        run_id = write_run(tmp_path, NOW + number)
+        write(tmp_path, "findings", {"name": f"N{number}", "severity": "INFO", "topic": "a", "partition": 0}, run_id=run_id)
+    assert column(tmp_path, "name", "sql", "SELECT name FROM latest_findings") == ["N1"]
+    assert column(tmp_path, "n_2", "sql", "SELECT count(*) AS n, max(name) AS n FROM findings") == ["N1"]
+    for refused, said in {
+        "SELECT * FROM nothing": "Tables and views: abort_plan",
+        "SELECT 1 FROM": "Parser Error",
+        f"SELECT * FROM read_csv('{tmp_path}/any')": "disabled",
+    }.items():
+        code, out, err = txn_audit(tmp_path, "sql", refused)
+        assert (code, out, said in err) == (2, "", True), err
+
+
+def test_without_duckdb_sql_names_the_extra(tmp_path, monkeypatch):
+    write_run(tmp_path)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    code, _, err = txn_audit(tmp_path, "sql", "SELECT 1")
+    assert (code, "pip install 'txnlib[sql]'" in err) == (2, True)
+
+
+def test_tables_are_found_where_the_demo_leaves_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(TABLES_VARIABLE, raising=False)
+    write_run(tmp_path / "out" / "quickstart", cluster="one")
+    assert (main(["runs"]), "one" in capsys.readouterr().out) == (0, True)
+    write_run(tmp_path / "out" / "other", cluster="two")
+    assert main(["runs"]) == 2
+    assert "name one with --tables" in capsys.readouterr().err
+    monkeypatch.setenv(TABLES_VARIABLE, str(tmp_path / "out" / "other"))
+    assert (main(["runs"]), "two" in capsys.readouterr().out) == (0, True)
+
+
+def test_no_command_prints_the_help(capsys):
+    assert (main([]), "COMMAND" in capsys.readouterr().out) == (0, True)
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("fidn-late", "find-late"), ("coverge", "coverage")])
+def test_a_command_that_was_meant_is_named(capsys, typed, meant):
+    assert main([typed]) == 2
+    assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_has_an_example_that_can_be_parsed(capsys, name):
+    assert main([name, "--help"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Example: ")]
+    words = shlex.split(line.removeprefix("Example: txn-audit "))
+    assert parser().parse_args(words).command == name
+
+
+def test_options_offer_all_names_of_the_core():
+    offered = {
+        option: how["choices"] for command in COMMANDS.values() for option, how in command.options.items() if "choices" in how
+    }
+    assert offered["--verdict"] == tuple(Verdict.__members__)
+    assert offered["--action"] == tuple(Action.__members__)
+    assert offered["--severity"] == tuple(Severity.__members__)

@@ -1,0 +1,123 @@
+"""The timeline of a partition or an id: bounded, in order, with its offsets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from txnlib.ask.timeline import OPEN
+
+PLACE = {"topic": "orders", "partition": 0}
+
+
+def ended(number: int, **more: Any) -> dict[str, Any]:
+    """The transaction with this number: offsets 10·n to 10·n+1, a second after the one before it."""
+    times = {"first_timestamp_ms": NOW + number * 1000, "marker_ms": NOW + number * 1000 + 5, "is_broker_clock": False}
+    offsets = {"first_offset": number * 10, "last_offset": number * 10, "marker_offset": number * 10 + 1, "marker_type": "COMMIT"}
+    return {**PLACE, "producer_id": 7, "producer_epoch": 0, "span": number, "records": 1, "batches": 1, **times, **offsets, **more}
+
+
+def states(number: int) -> list[dict[str, Any]]:
+    common = {"transactional_id": "pay", "coordinator_partition": 3, "transaction_number": number, "producer_id": 7}
+    steps = (("Ongoing", 0), ("PrepareCommit", 4), ("CompleteCommit", 6))
+    return [
+        {**common, "state": state, "offset": number * 3 + i, "timestamp_ms": NOW + number * 1000 + after, "partitions": [PLACE]}
+        for i, (state, after) in enumerate(steps)
+    ]
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Six transactions that ended, and producer 8's, open since before the fourth, of which no coordinator knows."""
+    write_run(tmp_path)
+    write(tmp_path, "coverage", {**PLACE, "status": "COMPLETE"}, {"topic": "orders", "partition": 9, "status": "MISSING"})
+    opened = ended(4, producer_id=8, first_offset=35, marker_offset=None, marker_ms=None, marker_type=None)
+    write(tmp_path, "producer_spans", *[ended(number) for number in range(1, 7)], opened)
+    write(tmp_path, "producer_id_owners", {"producer_id": 7, "transactional_id": "pay", "last_record_offset": 1})
+    write(tmp_path, "coordinator_states", *[row for number in range(1, 7) for row in states(number)])
+    write(tmp_path, "open_transactions", {**PLACE, "producer_id": 8, "start_offset": 35, "verdict": "HANGING"})
+    stands = {"last_stable_offset": 35, "high_watermark": 62, "lag_offsets": 27, "lag_ms": 9000, "blocking_producer_id": 8}
+    write(tmp_path, "partitions", {**PLACE, **stands, "blocking_verdict": "HANGING"})
+    return tmp_path
+
+
+def told(root, *argv: object) -> list[tuple[str, str, int]]:
+    code, out, err = txn_audit(root, "timeline", *argv, "--format", "json")
+    assert (code, err) == (0, "")
+    return [(row["log"], row["event"], row["offset"]) for row in json.loads(out)]
+
+
+def test_the_newest_are_shown_what_is_open_and_what_ended_just_before_it(tables):
+    begins = [offset for log, event, offset in told(tables, "orders", 0, "--last", 2) if event == "begins"]
+    assert begins == [20, 30, 35, 50, 60], "not 10, the oldest, and not 40, which is between"
+
+
+def test_a_transaction_is_told_from_both_sides(tables):
+    assert told(tables, "orders", 0, "--last", 1)[-5:] == [
+        ("__transaction_state-3", "Ongoing", 18),
+        ("orders-0", "begins", 60),
+        ("__transaction_state-3", "PrepareCommit", 19),
+        ("orders-0", "COMMIT marker", 61),
+        ("__transaction_state-3", "CompleteCommit", 20),
+    ]
+
+
+def test_the_last_stable_offset_stands_still_where_it_is_blocked(tables):
+    rows = json.loads(txn_audit(tables, "timeline", "orders", 0, "--format", "json")[1])
+    after = {row["offset"]: row["last_stable_offset"] for row in rows if row["log"] == "orders-0"}
+    assert (after[31], after[35], after[41], after[61]) == (32, 35, 35, 35)
+
+
+def test_people_are_told_what_is_left_out_and_where_it_stands(tables):
+    out = txn_audit(tables, "timeline", "orders", 0, "--last", 2)[1]
+    assert "left out: 2 transactions" in out
+    assert "begins  <-- HANGING" in out
+    assert out.endswith("last stable offset 35, high watermark 62: 27 offsets and 9 s behind, blocked by producer 8, HANGING\n")
+
+
+def test_of_many_that_are_open_the_first_are_shown_and_the_rest_counted(tables):
+    """More than a timeline shows, all beginning at once: what holds the last stable offset is among those shown."""
+    offsets = range(1_000, 1_000 + 3 * OPEN)
+    spans = [ended(9, producer_id=n, first_offset=n, marker_offset=None, marker_ms=None, marker_type=None) for n in offsets]
+    write(tables, "producer_spans", *spans)
+    write(tables, "open_transactions", *[{**PLACE, "producer_id": n, "start_offset": n, "verdict": "OPEN"} for n in offsets])
+    begins = [offset for log, event, offset in told(tables, "orders", 0) if event == "begins" and offset >= 35]
+    assert begins == [35, 40, 50, 60, *offsets[: OPEN - 1]]
+    assert f"{2 * OPEN + 1} open transactions that begin behind those shown" in txn_audit(tables, "timeline", "orders", 0)[1]
+
+
+def test_an_id_is_followed_over_its_partitions(tables):
+    markers = [{**PLACE, "marker_offset": 61, "marker_type": "COMMIT", "marker_ms": NOW + 6005, "first_offset": 60}]
+    known = {"transactional_id": "pay", "transaction_number": 6, "producer_id": 7, "first_record_offset": 18}
+    write(tables, "transactions", {**known, "markers": markers, "start": at(NOW)})
+    assert told(tables, "pay") == told(tables, "orders", 0, "--last", 1)[-5:]
+
+
+@pytest.mark.parametrize("argv", [("pay",), ("orders", 0)], ids=["of the id", "of the partition"])
+def test_a_time_that_no_clock_shows_is_no_time(tables, argv):
+    claimed = {"first_offset": 60, "first_timestamp_ms": 10**17, "is_broker_clock": False}
+    write(tables, "producer_spans", ended(8, first_timestamp_ms=10**17))
+    marker = {**PLACE, "marker_offset": 61, "marker_type": "COMMIT", "marker_ms": NOW + 6005, **claimed}
+    known = {"transactional_id": "pay", "transaction_number": 6, "producer_id": 7, "first_record_offset": 18}
+    write(tables, "transactions", {**known, "markers": [marker], "start": at(NOW)})
+    rows = json.loads(txn_audit(tables, "timeline", *argv, "--last", 1, "--format", "json")[1])
+    assert [row["at_ms"] for row in rows if row["event"] == "begins"][-1] is None
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        pytest.param(("orders", 9), "no copy of orders-9 was audited", id="not captured"),
+        pytest.param(("orders", "one"), "needs a topic and a partition number", id="no number"),
+        pytest.param(("nobody",), "no captured coordinator has a record", id="no such id"),
+        pytest.param(("orders", 0, "--last", 0), "expected 1 or more", id="nothing to show"),
+    ],
+)
+def test_what_is_not_there_is_named(tables, argv, said):
+    write(tables, "transactions")
+    code, out, err = txn_audit(tables, "timeline", *argv)
+    assert (code, out) == (2, "")
+    assert said in err

@@ -1,0 +1,93 @@
+"""The extent of each verdict in a summary."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_run
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.rows import StoredRun
+from txnlib.ask.summary import Summary, summarise
+
+
+def opened(partition: int, producer_id: int, since_ms: int | None, **fields: object) -> dict[str, object]:
+    row = {
+        "topic": "t",
+        "partition": partition,
+        "producer_id": producer_id,
+        "start_offset": 9,
+        "transactional_id": f"id{producer_id}",
+    }
+    row |= {
+        "verdict": "HANGING",
+        "reason": "R1",
+        "application": "app",
+        "runs_seen": 1,
+        "safe_to_abort": False,
+        "blocked_offsets": 1,
+    }
+    return row | {"blocks_since": None if since_ms is None else at(since_ms)} | fields
+
+
+@pytest.fixture
+def run(tmp_path) -> StoredRun:
+    for name in READ_BY_COMMANDS:
+        write(tmp_path, name)
+    write_run(tmp_path)
+    write_run(tmp_path, NOW - 1_000)
+    write_run(tmp_path, NOW - 500, status="RUNNING")
+    write_run(tmp_path, NOW - 400, cluster="other")
+    write(
+        tmp_path,
+        "open_transactions",
+        opened(0, 1, NOW - 90, safe_to_abort=True, broker_clock_age_ms=90),
+        opened(1, 1, NOW - 80, safe_from=at(NOW + 10)),
+        opened(1, 2, NOW - 70, reason="R2", application="other", safe_from=at(NOW + 20), runs_seen=2),
+        opened(2, 3, NOW - 60, verdict="LATE", application=None, transactional_id=None),
+        opened(2, 4, None, verdict="UNKNOWN"),
+    )
+    write(
+        tmp_path,
+        "findings",
+        *[{"name": "MARKER_MISSING", "severity": "CRITICAL", "topic": "t", "partition": n, "offset": n} for n in range(5)],
+    )
+    lost = {"status": "MISSING", "is_judged": False}
+    write(tmp_path, "coverage", {"topic": "b", "partition": 2, **lost}, {"topic": "a", "partition": 7, **lost})
+    write(tmp_path, "coverage", {"topic": "__transaction_state", "partition": 3, **lost})
+    return open_run(open_tables(str(tmp_path)))
+
+
+@pytest.fixture
+def summary(run: StoredRun) -> Summary:
+    return summarise(run)
+
+
+def test_transactions_and_partitions_are_counted_once(summary):
+    reasons, applications = (("R1", 2), ("R2", 1)), (("app", 2), ("other", 1))
+    hanging = VerdictExtent(3, 2, 2, 1, NOW - 90, True, 1, 2, NOW + 20, reasons, applications)
+    assert summary.extents == {
+        "HANGING": hanging,
+        "LATE": VerdictExtent(1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),)),
+        "UNKNOWN": VerdictExtent(1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
+    }
+    assert summary.counts["verdicts"] == {"HANGING": 3, "LATE": 1, "UNKNOWN": 1}
+    assert summary.counts["transactions"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
+    assert summary.counts["new"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
+
+
+def test_an_age_counts_as_proven_only_if_the_oldest_one_is(run, tmp_path):
+    write(tmp_path, "open_transactions", opened(5, 9, NOW - 100))
+    extent = summarise(open_run(open_tables(str(tmp_path)))).extents["HANGING"]
+    assert (extent.since_ms, extent.is_since_proven) == (NOW - 100, False)
+
+
+def test_the_audit_before_is_a_finished_one_of_the_same_cluster(summary):
+    assert summary.earlier_ms == NOW - 1_000
+
+
+def test_findings_have_places_and_missing_partitions_have_names(summary):
+    (found,) = summary.findings
+    assert (found["count"], [place["partition"] for place in found["places"]]) == (5, [0, 1, 2])
+    assert summary.missing_partitions == (("a", 7), ("b", 2))
+    assert summary.missing_coordinators == (3,)

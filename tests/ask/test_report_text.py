@@ -1,0 +1,333 @@
+"""The report as text: what an on-call engineer needs, in order."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.report import program, terminal_report
+from txnlib.ask.report_text import render
+from txnlib.ask.summary import PREPARED, SECTIONS, Summary
+
+AS_OF = 1_795_243_361_000
+ROW = {
+    "topic": "orders",
+    "partition": 3,
+    "start_offset": 41,
+    "producer_id": 7,
+    "producer_epoch": 0,
+    "transactional_id": "shop-eu-4",
+    "application": "shop-eu",
+    "coordinator_state": "Ongoing",
+    "coordinator_partition": 1,
+    "transaction_timeout_ms": 60_000,
+    "transaction_start": AS_OF - 3_600_000,
+    "reason": "SO",
+    "explanation": "it is so",
+    "blocks_since": AS_OF - 3_600_000,
+    "blocked_offsets": 12,
+    "blocked_bytes": 2048,
+    "causes": [{"likelihood": "LIKELY", "cause": "a cause", "evidence": "x"}],
+    "runs_seen": 1,
+    "first_seen": AS_OF,
+    "duration_minutes": 60,
+    "age_basis": "CLIENT_CLOCK",
+    "abort_command": None,
+    "safe_to_abort": False,
+    "broker_clock_age_ms": 3_600_000,
+    "do_not_abort_because": "of this",
+    "before": [{"command": "describe", "must_print": "this"}],
+    "command": None,
+    "after": [{"command": "describe", "must_print": "that"}],
+    "next_blocking_offset": None,
+    "next_blocking_producer_id": None,
+    "next_blocking_transactional_id": None,
+    "blocking_producer_id": 7,
+    "blocking_transactional_id": None,
+    "last_stable_offset": 41,
+    "last_timestamp": AS_OF - 3_600_000,
+    "last_timestamp_ms": AS_OF - 3_600_000,
+    "verdict": "HANGING",
+    "effect": None,
+    "notes": None,
+    "command_for_old_brokers": None,
+    "groups": None,
+}
+
+
+def rendered(section="HANGING", ended=(), **fields):
+    verdict = "OPEN" if section == PREPARED else section
+    transactions = {section: [ROW | fields]}
+    return render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {verdict: 1}}, transactions=transactions, ended=ended))
+
+
+def line(text, label):
+    return next(found.strip() for found in text.splitlines() if found.strip().startswith(label))
+
+
+def test_an_id_is_shown_with_its_application():
+    assert "shop-eu-4 of shop-eu" in rendered()
+    assert "of shop-eu" not in rendered(transactional_id="shop-eu")
+
+
+def test_the_checks_stand_around_the_command():
+    text = rendered(abort_command="abort it", safe_to_abort=True)
+    labels = [part.split()[0] for part in text.splitlines() if part.strip().startswith(("before", "do ", "after"))]
+    assert labels == ["before", "do", "after"]
+    assert line(text, "before").endswith("describe   must show: this")
+
+
+def test_what_blocks_next_is_named_where_this_one_blocks_now():
+    behind = {"next_blocking_offset": 50, "next_blocking_producer_id": 8, "next_blocking_transactional_id": "b"}
+    assert line(rendered(**behind), "behind").endswith("once it is ended, producer 8 (b) blocks from offset 50")
+    waits = rendered(**behind, blocking_producer_id=9, blocking_transactional_id="a", last_stable_offset=30)
+    assert "once it is ended" not in waits
+    assert "it waits behind producer 9 (a), which holds consumers at offset 30" in " ".join(waits.split())
+
+
+def test_groups_that_wait_are_counted_when_they_are_many():
+    assert line(rendered(groups=["a", "b"]), "waiting").endswith("groups a, b on orders-3")
+    assert line(rendered(groups=["a", "b", "c", "d", "e"]), "waiting").endswith("groups a, b, c and 2 more on orders-3")
+
+
+def test_two_phase_commits_left_alone_have_a_section_and_no_alarm():
+    text = rendered(PREPARED, command="forceTerminateTransaction")
+    assert "nothing hangs" in text
+    assert text.index("PREPARED") < text.index("forceTerminateTransaction")
+
+
+def test_what_ended_since_is_told():
+    gone = {"topic": "t", "partition": 0, "start_offset": 1, "producer_id": 2, "verdict": "HANGING", "says": "ended by hand"}
+    assert line(rendered(ended=(gone,)), "t-0").endswith("was HANGING: ended by hand")
+    assert "ENDED SINCE" not in rendered()
+    assert "and 3 more: txn-audit diff" in rendered(ended=(gone,) * 8)
+    assert "and 15 or more: txn-audit diff" in rendered(ended=(gone,) * 20)
+
+
+def test_nothing_from_a_log_forges_a_line():
+    text = rendered(transactional_id="x\nHANGING", groups=["g\n  do  rm"], explanation="a\x1b[2J")
+    assert [part for part in text.splitlines() if part == "HANGING"] == ["HANGING"]
+    assert "\x1b" not in text
+    assert not any(part.startswith("  do  rm") for part in text.splitlines())
+
+
+def several(section: str, number: int, total: int | None = None, **fields):
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} | fields for n in range(number)]
+    counts = {"verdicts": {"OPEN" if section == PREPARED else section: total or number}}
+    return render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions={section: rows}))
+
+
+@pytest.mark.parametrize("section", ["HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN"])
+def test_however_many_there_are_a_section_stays_on_a_screen_and_says_what_it_leaves_out(section):
+    text = several(section, 20, 900)
+    assert len(text.splitlines()) <= 45
+    shown = [f"shop-eu-{n}" in text for n in range(20)]
+    assert shown == sorted(shown, reverse=True), "those that block most come first"
+    left = (20 if section == PREPARED else 900) - sum(shown)
+    assert f"and {left} more" in text
+
+
+def test_where_everything_is_wrong_it_is_hardly_more_than_a_screen():
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} for n in range(20)]
+    counts = {"verdicts": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900)}
+    text = render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions=dict.fromkeys(SECTIONS, rows)))
+    assert len(text.splitlines()) <= 110
+    assert [text.count(f"\n{section}\n") for section in SECTIONS] == [1] * 6, "and every section is there"
+
+
+def test_nothing_is_left_out_where_there_is_room():
+    text = several("HANGING", 2)
+    assert text.count("  why ") == 2
+    assert "more" not in text
+
+
+def test_the_extent_of_a_verdict_counts_transactions_and_names_the_clock():
+    def told(partitions: int, since_ms: int | None, *, is_proven: bool) -> str:
+        extent = VerdictExtent(9, 3, partitions, since_ms=since_ms, is_since_proven=is_proven)
+        counts = {"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}
+        return render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent}))
+
+    hour_ago = AS_OF - 3_600_000
+    several_blocked = "3 HANGING   nobody will ever end them: 2 partitions blocked, the longest for 1 h by brokers' clocks\n"
+    assert several_blocked in told(2, hour_ago, is_proven=True)
+    assert ": 1 partition blocked for 1 h by its client's clock\n" in told(1, hour_ago, is_proven=False)
+    assert ": 1 partition blocked\n" in told(1, None, is_proven=False)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 132])
+def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
+    fields = {"abort_command": "abort " + "x" * 200, "safe_to_abort": True}
+    text = render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
+    kept = ("  do ", "  before ", "  after ", "  txn-audit ")
+    assert [found for found in text.splitlines() if len(found) > width and not found.startswith(kept)] == []
+    assert f"  do       {fields['abort_command']}\n" in text, "a command stays in one piece"
+
+
+@pytest.mark.parametrize(
+    ("opened", "oldest", "said"),
+    [
+        pytest.param(0, None, "No transaction is open.", id="none"),
+        pytest.param(1, AS_OF - 38_000, "1 open transaction in time, the oldest for 38 s.", id="one"),
+        pytest.param(41, AS_OF - 38_000, "41 open transactions, all in time, the oldest for 38 s.", id="several"),
+        pytest.param(41, None, "41 open transactions, all in time.", id="of which no clock tells the age"),
+    ],
+)
+def test_nothing_alarming_is_said_where_nothing_is_wrong(opened, oldest, said):
+    text = render(Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"OPEN": opened}}, oldest_open_ms=oldest))
+    assert f"nothing hangs, nothing is late, nothing is stuck.  {said}" in text
+    assert not any(verdict in text for verdict in ("HANGING", "STUCK", "LATE", "UNKNOWN"))
+
+
+def test_missing_coordinators_lead_to_what_to_copy():
+    text = render(Summary("c", AS_OF, "given", "/out", missing_coordinators=(7, 31)))
+    assert "not captured: __transaction_state-{7, 31} (what to copy: txn-audit collect-plan)" in text
+
+
+def test_details_are_asked_for_by_a_command_that_a_shell_understands():
+    command = line(render(Summary("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "txn-audit explain")
+    assert shlex.split(command) == ["txn-audit", "explain", "orders", "3", "41", "--tables", "/my out"]
+    assert "details" not in render(Summary("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), "a catalog's tables"
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch):
+    summary = Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"HANGING": 1}}, transactions={"HANGING": [ROW]})
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr("txnlib.ask.report.program", lambda: "txn-audit")
+    styled = terminal_report(summary, is_terminal=True)
+    assert "\x1b[1;31mHANGING\x1b[0m" in styled
+    assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(summary, 70)}\n", "the words are the same"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "[1;31m" not in terminal_report(summary, is_terminal=True)
+    assert terminal_report(summary, is_terminal=False) == f"{render(summary)}\n", "piped, it is as wide as ever"
+
+
+def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():
+    text = " ".join(rendered(last_timestamp=None, last_timestamp_ms=1_763_711_999_000_000, duration_minutes=None).split())
+    assert "last write at a time that no clock shows" in text
+    assert "min ago" not in text
+
+
+@pytest.mark.parametrize(
+    ("basis", "says"),
+    [
+        (None, None),
+        ("METADATA_LOG", None),
+        ("METADATA_LOG_UNCONFIRMED", "leaders may have changed since, so no abort is called safe"),
+        ("METADATA_LOG_STALE", "its broker was dead or cut off when it was copied, so no copy counts as current"),
+        ("METADATA_LOG_DAMAGED", "newer records of it are lost, so nothing that depends on leaders is decided"),
+    ],
+)
+def test_a_metadata_log_that_proves_nothing_is_named(basis, says):
+    summary = Summary(cluster="c", as_of_ms=0, as_of_basis="", output="o", metadata_ms=0, metadata_basis=basis)
+    lines = [line for line in render(summary, 10_000).splitlines() if "metadata log" in line]
+    assert lines == ([] if says is None else [f"  the cluster's metadata log ends at 1970-01-01 00:00:00Z: {says}"])
+
+
+@pytest.mark.parametrize("name", ["transaction.max.timeout.ms", "producer.id.expiration.ms"])
+def test_assumed_settings_are_named_if_a_verdict_depends_on_them(name):
+    minor = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+
+    def named(*assumed):
+        summary = Summary(cluster="c", as_of_ms=0, as_of_basis="", output="o", assumed=assumed)
+        return f"Kafka's defaults of {', '.join(assumed)}" in " ".join(render(summary, 10_000).split())
+
+    assert (named(name), named(name, minor), named(minor), named()) == (True, True, False, False)
+
+
+def test_what_is_new_since_the_audit_before_comes_first_and_is_marked():
+    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n, "runs_seen": 1 + n % 2} for n in range(4)]
+    counts = {"verdicts": {"HANGING": 4, "OPEN": 7}}
+    reach = {"HANGING": VerdictExtent(4, 4, 4, new=2), "OPEN": VerdictExtent(7, 7, 7, new=7)}
+    made = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, extents=reach)
+    known = replace(made, earlier_ms=AS_OF - 86_400_000)
+    text = render(known)
+    assert "  new since the audit as of 2026-11-20 06:42:41Z: 2 HANGING\n" in text
+    order = [re.search(rf"orders-{n} .*", text) for n in (0, 2, 1, 3)]
+    assert all(order)
+    assert [found.start() for found in order] == sorted(found.start() for found in order)
+    assert [found[0].rstrip().endswith("   new") or "   new   blocks" in found[0] for found in order] == [True, True, False, False]
+    first = render(replace(known, earlier_ms=None))
+    assert "new" not in first, "in the first audit all is new"
+    assert "new since the audit as of 2026-11-20 06:42:41Z: nothing" in render(replace(known, extents={}))
+
+
+def test_a_section_that_is_cut_says_what_it_is_in_all():
+    extent = VerdictExtent(900, 700, 12, safe=2, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100)))
+    apps = tuple((f"app{n}", 9 - n) for n in range(7))
+    rows = [ROW | {"partition": n, "producer_id": n} for n in range(20)]
+    counts = {"verdicts": {"HANGING": 900}}
+    cut = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
+    text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}))
+    assert line(text, "in all") == (
+        "in all   700 transactions on 12 partitions; 2 safe to abort now; 5 once they are old enough, the last from "
+        "2026-11-21 06:42:41Z on"
+    )
+    assert line(text, "reasons") == "reasons  800 R1, 100 R2"
+    assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4 and 2 others"
+    whole = replace(cut, counts={"verdicts": {"HANGING": 2}}, transactions={"HANGING": rows[:2]}, extents={"HANGING": extent})
+    assert "in all" not in render(whole)
+
+
+def test_critical_findings_are_in_the_headline_with_their_places():
+    place = {"topic": "t", "partition": 3, "offset": 7, "transactional_id": None}
+    found = {"name": "MARKER_MISSING", "severity": "CRITICAL", "count": 5, "message": "it is so", "places": [place, place]}
+    text = render(Summary("c", AS_OF, "given", "/out", findings=(found,)))
+    assert text.index("  CRITICAL  5 MARKER_MISSING: t-3 offset 7 and 3 more") < text.index("FINDINGS")
+    assert "     5 CRITICAL MARKER_MISSING: it is so (t-3 offset 7 and 3 more)" in text
+
+
+def test_partitions_that_were_not_read_are_named():
+    lost = (("a", 1), ("b\nc", 0))
+    text = render(Summary("c", AS_OF, "given", "/out", partitions_known=14, partitions_read=12, missing_partitions=lost))
+    assert "  not read, because no copy was captured: a-1, b\\nc-0\n" in text
+    more = Summary("c", AS_OF, "given", "/out", partitions_known=20, partitions_read=12, missing_partitions=lost)
+    assert "b\\nc-0 and 6 more (txn-audit coverage)" in render(more)
+    coordinators = replace(more, missing_coordinators=tuple(range(6)))
+    assert "more (txn-audit coverage)" not in render(coordinators)
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(0, "less than a minute ago"), (59, "59 min ago"), (120, "2 h ago")])
+def test_ages_have_one_unit_and_one_rounding(minutes, said):
+    assert f"last write {said} by its client's clock" in rendered(duration_minutes=minutes)
+
+
+def test_entries_are_set_apart_and_their_heads_are_bold(monkeypatch):
+    text = several("HANGING", 5)
+    heads = [number for number, each in enumerate(text.splitlines()) if re.match(r"  orders-\d   offset", each)]
+    assert len(heads) == 2
+    assert [text.splitlines()[number - 1] for number in heads] == ["HANGING", ""]
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    summary = Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"HANGING": 1}}, transactions={"HANGING": [ROW]})
+    assert "\x1b[1morders-3   offset 41\x1b[0m" in terminal_report(summary, is_terminal=True)
+
+
+def test_the_command_for_details_names_the_program_that_is_there(monkeypatch, tmp_path):
+    beside = tmp_path / "my env" / "txn-audit"
+    beside.parent.mkdir()
+    beside.touch()
+    monkeypatch.setattr("sys.executable", str(beside.with_name("python")))
+    monkeypatch.setenv("PATH", "")
+    assert program() == f"'{beside}'"
+    monkeypatch.chdir(tmp_path)
+    assert program() == "'my env/txn-audit'"
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    assert program() == "txn-audit"
+
+
+@pytest.mark.parametrize(
+    ("offset_ms", "says"),
+    [(47_000, "clocks: broker 2 is 47 s ahead of broker 1"), (-125_000, "clocks: broker 1 is 2 min ahead of broker 2")],
+)
+def test_clocks_that_differ_are_named_with_a_bound(offset_ms, says):
+    row = {"broker": "1", "other_broker": "2", "offset_ms": offset_ms, "error_ms": 2_000, "samples": 3, "samples_back": 1}
+    text = render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}, clocks=(row,)))
+    assert f"{says} (± 2 s, by 4 markers)" in " ".join(text.split())
+    assert "clocks:" not in render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}))

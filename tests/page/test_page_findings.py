@@ -1,0 +1,23 @@
+"""Findings with their places."""
+
+from __future__ import annotations
+
+from tests.support.delta_tables import write, write_run
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.page.page_rows import finding_places
+
+
+def test_forecasts_and_what_is_above_info_have_places(tmp_path) -> None:
+    write_run(tmp_path)
+    severities = {"DUPLICATE_MARKER": "INFO", "MARKER_MISSING": "CRITICAL", "PRODUCER_EPOCHS_RUN_OUT": "INFO"}
+    write(
+        tmp_path,
+        "findings",
+        *[{"name": name, "severity": severity, "evidence": "…", "offset": 5} for name, severity in severities.items()],
+    )
+    found = finding_places(open_run(open_tables(str(tmp_path))))
+    assert [(each.name, len(each.places)) for each in found] == [
+        ("MARKER_MISSING", 1),
+        ("DUPLICATE_MARKER", 0),
+        ("PRODUCER_EPOCHS_RUN_OUT", 1),
+    ]

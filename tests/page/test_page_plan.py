@@ -1,0 +1,102 @@
+"""The action plan of the report page: every step, by reason, with what its steps share said once."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.page.test_page import by_id, words
+from tests.support.crowded_pages import crowded_page
+from tests.support.pages import held, page, planned, transaction
+from txnlib.core.verdicts.kafka_commands import abort, force_terminate, refusal
+from txnlib.page.page import advice, render_page, timed, with_placeholder
+from txnlib.page.page_head import at_once, is_offered, plan_groups
+
+ROWS = st.lists(
+    st.builds(
+        lambda action, reason, command, notes: (action, reason, command, notes),
+        st.sampled_from(["ABORT", "ABORT_LATER", "WAIT"]),
+        st.sampled_from(["A", "B"]),
+        st.sampled_from([None, "one", "two"]),
+        st.lists(st.sampled_from("xyz"), max_size=3),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+def made(rows: list[tuple[str, str, str | None, list[str]]]) -> list[dict[str, object]]:
+    return [
+        planned(transaction(action=action, reason=reason, command=command, notes=notes, number=i, start_offset=i, places=None))
+        for i, (action, reason, command, notes) in enumerate(rows)
+    ]
+
+
+@given(ROWS)
+def test_no_step_is_lost_and_nothing_that_is_said_of_it(rows):
+    plan = made(rows)
+    groups = plan_groups(plan)
+    kept = [row["number"] for group in groups for step in group.steps for row in step.rows]
+    assert sorted(kept) == list(range(len(plan)))
+    assert [(group.action, group.reason) for group in groups] == list(dict.fromkeys((row["action"], row["reason"]) for row in plan))
+    for group in groups:
+        assert group.count == sum(len(step.rows) for step in group.steps)
+        for step in group.steps:
+            for note in chain.from_iterable(row["notes"] for row in step.rows):
+                assert (note in group.says) != (note in step.says)
+
+
+def test_what_all_steps_of_a_reason_say_is_said_once():
+    said = words(by_id(render_page(crowded_page()), "plan"))
+    assert said.count("drops 1 record") == 2, "once for each of two reasons"
+
+
+def test_one_command_is_one_step_and_rows_without_a_command_are_their_own():
+    rows = made([("ABORT", "A", "one", []), ("ABORT", "A", "two", []), ("ABORT", "A", "one", []), *[("WAIT", "A", None, [])] * 2])
+    assert [[row["number"] for row in each] for each in at_once(rows)] == [[0, 2], [1], [3], [4]]
+
+
+def test_only_a_command_to_be_run_now_is_offered():
+    assert is_offered(transaction())
+    assert not is_offered(transaction(action="ABORT_LATER"))
+    assert not is_offered(transaction(command=None))
+    assert not is_offered(transaction(command="abort \u202e"))
+
+
+def test_a_step_names_every_place_that_it_ends():
+    row = held(places=["payments-0 offset 24", "orders-1 offset 3"])
+    said = words(by_id(render_page(page(row)), "plan"))
+    assert "payments-0 from offset 24orders-1 offset 3" in said
+
+
+# ---- Text
+
+
+NAMES = st.text(min_size=1).filter(lambda name: refusal(name) is None)
+
+
+@given(NAMES)
+def test_only_the_broker_is_a_place_to_fill_in_whatever_a_log_says(name):
+    for command in (force_terminate(f"$BOOTSTRAP {name} $BOOTSTRAP"), abort(f" --bootstrap-server $BOOTSTRAP {name}", 0, 1)):
+        filled = str(with_placeholder(command))
+        assert filled.count('<span class="bootstrap">$BOOTSTRAP</span>') == 1
+        assert filled.index("<span") == len("kafka-transactions.sh --bootstrap-server ")
+
+
+def test_a_command_that_does_not_begin_like_ours_has_no_place_to_fill_in():
+    command = "echo; kafka-topics.sh --bootstrap-server $BOOTSTRAP --list"
+    assert str(with_placeholder(command)) == command
+    assert "<span" not in with_placeholder("kafka-topics.sh --bootstrap-server $BOOTSTRAPS")
+
+
+def test_instants_in_a_text_are_times_and_nothing_else_is_markup():
+    assert timed("since 2026-11-21 07:19:41Z <b>") == (
+        'since <time datetime="2026-11-21T07:19:41Z">2026-11-21 07:19:41Z</time> &lt;b&gt;'
+    )
+    assert "<time" not in timed("2026-11-21 07:19:41")
+
+
+def test_advice_has_code_for_what_is_in_backticks():
+    assert advice("look into `findings` & <b>") == "Look into <code>findings</code> &amp; &lt;b&gt;"

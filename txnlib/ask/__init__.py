@@ -1,0 +1,17 @@
+"""What people ask of an audit, one room for each question: its query, its answer as rows or a dataclass, and its text.
+
+`main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each command:
+
+* `report` with `report_text` and `report_entries`: what is wrong, why, and what to do; `summary` and `extents` gather it
+* `story` with `story_steps` and `story_text`: the story of one open transaction (`explain`)
+* `whole_transaction`, `broken_transactions`, `timeline` with `timeline_events`: one transaction on all partitions, and histories
+* `abort_plan`, `collect_plan`, `coordinator_files`: what to do, and what else to copy
+* `overviews`, `differences`, `sql`, `acknowledgements`: tables in fewer columns, two runs, any query, what is known
+* `kafka_transactions` with `kafka_table`: the commands of Kafka's tool
+* `capture`, `completion` with `names`: logs over the wire, and completion in a shell
+* `run_result` with `summary_json`, `metrics`: a run for programs; `atomic_file` writes files
+
+`rows` is what a query asks for; `delta_rows` opens the tables, and `log_rows` reads what is in logs. `command_output` is an answer
+in each of its forms; `grid` makes tables, JSON and CSV. What reads tables makes no text. Modules are imported one by one, so that
+`txn-audit` starts at once.
+"""

@@ -1,0 +1,196 @@
+"""The plan of an audit: what to do about each open transaction, and what to check before and after."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.rows import Row, StoredRun
+from txnlib.core.display import instant, printable
+from txnlib.core.verdicts import kafka_commands
+from txnlib.core.verdicts.abort_script import Condition, after, before, obstacle
+
+COLUMNS: Final = (
+    "number",
+    "action",
+    "topic",
+    "partition",
+    "start_offset",
+    "producer_id",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "effect",
+    "do_not_abort_because",
+    "command",
+    "command_for_old_brokers",
+)
+#: Columns with lists.
+CHECKS: Final = ("before", "after", "notes", "places")
+
+
+def abort_plan(
+    run: StoredRun, *, topic: str | None = None, action: str | None = None, verdict: str | None = None, limit: int | None = None
+) -> list[Row]:
+    """The rows of abort_plan, in order, with this topic, action and verdict. Columns: COLUMNS and CHECKS."""
+    where = [(name, "=", value) for name, value in {"topic": topic, "action": action, "verdict": verdict}.items() if value]
+    return run.rows("abort_plan", (*COLUMNS, *CHECKS), where, order='"number"', limit=limit)
+
+
+# ---- The plan of an audit as text: a table of the actions, then the steps of each
+
+
+_SHOWN: Final = ("number", "action", "topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict")
+
+
+def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOutput:
+    """One row per action. CSV has no lists, so only people, scripts and JSON get the checks."""
+    flat = [{name: value for name, value in row.items() if name not in CHECKS} for row in rows]
+    script = partial(abort_plan_script, rows, run_id, as_of)
+    return CommandOutput(COLUMNS, flat, shown=_SHOWN, tail=partial(_groups, rows), whole=lambda: rows, script=script)
+
+
+def _groups(rows: Sequence[Row], width: int) -> str:
+    """The steps of all rows; rows that need no command are grouped by their action and reason."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row["command"] is None:
+            groups.setdefault((row["action"], row["reason"]), []).append(row)
+    lines = [line for row in rows if row["command"] is not None for line in _steps(row, width)]
+    lines += [line for names, each in groups.items() for line in _group(*names, each, width)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _group(action: str, reason: str, rows: Sequence[Row], width: int) -> list[str]:
+    """Rows that need no command, and for the same reason: what they say is said once."""
+    if len(rows) == 1:
+        return _steps(rows[0], width)
+    lines = ["", f"{action}  {len(rows)} transactions: {reason}"]
+    lines += [printable(f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}") for row in rows]
+    said = dict.fromkeys(said for row in rows for said in (row["do_not_abort_because"], *(row["notes"] or ())) if said is not None)
+    return lines + [line for note in said for line in _said("note", note, width)]
+
+
+def _effect(row: Row) -> str:
+    return "" if row["effect"] is None else f": {row['effect']}"
+
+
+def _where(row: Row) -> str:
+    return ", ".join(row["places"] or [f"{row['topic']}-{row['partition']} offset {row['start_offset']}"])
+
+
+def _steps(row: Row, width: int) -> list[str]:
+    """The steps of one row. Sentences are wrapped, and commands are not, so that they can be copied."""
+    lines = ["", printable(f"{row['number']}. {row['action']}  {_where(row)}, producer {row['producer_id']}")]
+    because = row["do_not_abort_because"]
+    if because is not None:
+        lines += _said("why no abort now:", because, width)
+    lines += [line for step in row["before"] or () for line in _checked("before", step, width)]
+    if row["command"] is not None:
+        lines.append(printable(f"   do      {row['command']}"))
+    if row["command_for_old_brokers"] is not None:
+        lines.append(printable(f"   or      {row['command_for_old_brokers']}   (brokers before 3.0)"))
+    if row["effect"] is not None:
+        lines += _said("effect", row["effect"], width)
+    lines += [line for step in row["after"] or () for line in _checked("after", step, width)]
+    return lines + [line for note in row["notes"] or () if note != because for line in _said("note", note, width)]
+
+
+def _checked(when: str, step: Row, width: int) -> list[str]:
+    return [printable(f"   {when:<7} {step['command']}"), *_said("", f"must show: {step['must_print']}", width)]
+
+
+def _said(label: str, sentence: str, width: int) -> list[str]:
+    """A sentence behind its label, wrapped between words."""
+    line = printable(f"   {label:<7} {sentence}")
+    return textwrap.wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
+
+
+def answer(run: StoredRun, options: Namespace) -> CommandOutput:
+    """The action for each open transaction: commands in order, their expected output, and reasons against running them."""
+    rows = abort_plan(run, topic=options.topic, action=options.action, verdict=options.verdict, limit=options.limit)
+    return abort_plan_output(rows, run.run_id, instant(run.as_of_ms))
+
+
+# ---- The plan of an audit as a script
+
+
+_HEAD: Final = r"""#!/usr/bin/env bash
+# Ends open transactions, as `txnlib` planned it in {run}, as of {as_of}.
+# Read it, audit again if that is not recent, then: BOOTSTRAP=broker:9092 bash SCRIPT
+# Before each step it checks that nothing has changed since. It stops at the first surprise; what it did until then stays done.
+# Steps that need a person are comments. COMMAND_CONFIG names a file of client settings, if brokers want any.
+
+# shellcheck disable=SC2086  # an address has no spaces
+set -euo pipefail
+: "${{BOOTSTRAP:?set BOOTSTRAP to the address of a broker, such as broker:9092}}"
+
+kafka-transactions.sh() {{ command kafka-transactions.sh ${{COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"}} "$@"; }}
+
+# present|absent COLUMNS CONDITION COMMAND...: runs a command that prints a table, and checks whether a row meets an awk condition.
+# A table without these columns, or without rows, is a surprise, too.
+present() {{ check yes "$@"; }}
+absent() {{ check no "$@"; }}
+check() {{
+  local wanted="$1" columns="$2" condition="$3" printed found
+  shift 3
+  printf 'check    %s\n' "$*" >&2
+  printed="$("$@")" || surprise "the command failed" "$printed"
+  found="$(awk -F '\t' -v columns="$columns" '
+    function value(name) {{ return cells[column[name]] }}
+    function lists(names, name) {{ return index("," names ",", "," name ",") > 0 }}
+    {{ for (i = 1; i <= NF; i++) {{ cells[i] = $i; gsub(/^ +| +$/, "", cells[i]) }} }}
+    NR == 1 {{
+      for (i = 1; i <= NF; i++) column[cells[i]] = i
+      count = split(columns, wanted, " ")
+      for (i = 1; i <= count; i++) if (!(wanted[i] in column)) strange = 1
+      next
+    }}
+    '"$condition"' {{ found = 1 }}
+    END {{ print (strange || NR < 2) ? "unknown" : found ? "yes" : "no" }}' <<<"$printed")"
+  [[ "$found" == "$wanted" ]] || surprise "not as planned" "$printed"
+}}
+surprise() {{
+  printf 'STOPPED  %s; it printed:\n%s\n' "$1" "$2" >&2
+  exit 1
+}}
+run() {{
+  printf 'run      %s\n' "$*" >&2
+  "$@"
+}}
+"""
+
+
+def abort_plan_script(rows: Sequence[Row], run_id: str, as_of: str) -> str:
+    """A Bash script. `as_of`: the instant of the audit, as text."""
+    head = _HEAD.format(run=printable(run_id), as_of=as_of)
+    return head + "".join(map(_step, rows)) + "\nprintf 'done\\n' >&2\n"
+
+
+def _step(row: Row) -> str:
+    where = ", ".join(row["places"] or [f"{row['topic']}-{row['partition']} offset {row['start_offset']}"])
+    title = f"{row['number']}. {row['action']} {where}, producer {row['producer_id']}"
+    problem = obstacle(row)
+    if problem is not None:
+        steps = [step["command"] for step in row["before"] or ()]
+        known = [*(f"before   {each}" for each in steps), *([f"do       {row['command']}"] if row["command"] else [])]
+        return _comment([f"{title}: {problem}", *known, *(f"note     {note}" for note in row["notes"] or ())])
+    # From its columns, not the stored text: a table that somebody edited must not run anything else.
+    command = kafka_commands.abort(row["topic"], row["partition"], row["start_offset"])
+    lines = [*map(_condition, before(row)), f"run {command}", *map(_condition, after(row))]
+    return _comment([title, *(f"note     {note}" for note in row["notes"] or ())]) + "".join(f"{line}\n" for line in lines)
+
+
+def _condition(condition: Condition) -> str:
+    check = "present" if condition.is_present else "absent"
+    words = [check, shlex.quote(" ".join(condition.columns)), shlex.quote(condition.row), condition.command]
+    return " \\\n  ".join(words)
+
+
+def _comment(lines: Sequence[str]) -> str:
+    return "\n" + "".join(f"# {printable(line)}\n" for line in lines)

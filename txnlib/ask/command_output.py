@@ -1,0 +1,69 @@
+"""The output of a command in each of its forms: columns and rows, text for people, and Kafka's own table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from txnlib.ask.grid import CSV, JSON, TABLE, columns, grid, json_text
+from txnlib.ask.rows import Row
+
+KAFKA: Final = "kafka"
+SCRIPT: Final = "sh"
+#: What every command can print.
+FORMS: Final = (TABLE, JSON, CSV)
+#: For all columns: wider than any row.
+WIDEST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutput:
+    """One table, with additional text for people. Renderers make it."""
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    #: In the form of Kafka's tool, and as a script; only for commands that offer these forms.
+    kafka: Callable[[], str] | None = None
+    script: Callable[[], str] | None = None
+    #: For people: text before and after the table; a function gets the width to wrap to.
+    head: str = ""
+    tail: str | Callable[[int], str] = ""
+    #: For people: the output if it is not a table. The argument is whether stdout is a terminal.
+    page: Callable[[bool], str] | None = None
+    #: For people: fewer columns than programs get.
+    shown: Sequence[str] | None = None
+    #: For people: fewer rows than programs get.
+    people: Sequence[Row] | None = None
+    #: For programs: the whole output, if it is more than the rows.
+    whole: Callable[[], object] | None = None
+    #: For stderr: what the output lacks.
+    notes: Sequence[str] = field(default_factory=tuple)
+    #: 1 if the command did only a part of what it was asked for.
+    exit_code: int = 0
+
+    def text(self, form: str, *, width: int | None = None, is_wide: bool = False) -> str:
+        """The output in one of the forms that the command offers.
+
+        `width`: of the terminal; None if there is none. `is_wide`: all columns, of any width.
+        """
+        others = {KAFKA: self.kafka, SCRIPT: self.script}
+        if form in others:
+            made = others[form]
+            assert made is not None
+            return made()
+        if form == JSON and self.whole is not None:
+            return json_text(self.whole())
+        if form != TABLE:
+            return grid(self.columns, self.rows, form)
+        if self.page is not None:
+            return self.page(width is not None)
+        rows = self.rows if self.people is None else self.people
+        chosen = self.columns if is_wide or self.shown is None else self.shown
+        body = grid(chosen, rows, form, width=WIDEST if is_wide and width is not None else width)
+        return f"{self.head}{body}{self._tail(is_terminal=width is not None)}"
+
+    def _tail(self, *, is_terminal: bool) -> str:
+        if isinstance(self.tail, str):
+            return self.tail
+        return self.tail(columns(is_terminal=is_terminal))

@@ -1,0 +1,335 @@
+"""The commands of `txn-audit` with their options, as a table. Implementations are imported when used."""
+
+from __future__ import annotations
+
+from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any, Final
+
+from txnlib.ask.command_output import FORMS, KAFKA, SCRIPT
+from txnlib.ask.grid import TABLE
+from txnlib.version import __version__
+
+PROGRAM: Final = "txn-audit"
+_ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM. Only `capture` talks to a cluster."
+EXIT_CODES: Final = "Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables; 130 stopped by Ctrl-C."
+
+
+class Reads(Enum):
+    """What a command is given in addition to its options."""
+
+    NOTHING = "no tables"
+    TABLES = "the tables of all runs"
+    RUN = "one run"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: its help text, and the function that answers it, as `module:function` of `txnlib`."""
+
+    about: str
+    answer: str
+    reads: Reads = Reads.RUN
+    options: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    #: What follows the name of the command in an example.
+    example: str = ""
+    #: Forms of output in addition to those of every command.
+    forms: tuple[str, ...] = ()
+
+
+_ONLY_TOPIC: Final = {"metavar": "TOPIC", "help": "Only this topic"}
+#: Options that choose some rows of a table.
+_SOME: Final[Mapping[str, dict[str, Any]]] = {
+    "--topic": _ONLY_TOPIC,
+    "--limit": {"type": int, "metavar": "N", "help": "Only the first N"},
+}
+# The names of Verdict, Action and Severity. Their modules take longer to load than some answers.
+_VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN")
+_ACTIONS: Final = (
+    "ABORT",
+    "ABORT_LATER",
+    "ABORT_AS_DECIDED",
+    "END_AT_COORDINATOR",
+    "REVIVE_COORDINATOR",
+    "DO_NOT_ABORT",
+    "CHECK_TIMESTAMPS",
+    "WAIT",
+    "CAPTURE_MORE",
+)
+#: What `names` lists.
+NAMES: Final = ("runs", "topics", "ids")
+_SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
+_ONLY_VERDICT: Final = {"choices": _VERDICTS, "help": "Only transactions with this verdict"}
+_TOPIC: Final = {"required": True, "help": "Topic of the partition"}
+_PARTITION: Final = {"required": True, "type": int, "help": "Number of the partition"}
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "report": Command(
+        "Print the report of an audit: what is wrong, why, and what to do",
+        "ask.report:answer",
+        options={
+            "--html": {"metavar": "FILE", "help": "Also write the report as an HTML page"},
+            "--acknowledged": {"metavar": "FILE.toml", "help": "What is known, which moves down in the report"},
+        },
+        example="--html report.html",
+    ),
+    "open": Command(
+        "List the open transactions with their verdicts, those that block most first",
+        "ask.overviews:answer_open",
+        options={"--verdict": _ONLY_VERDICT, **_SOME},
+        example="--verdict HANGING",
+    ),
+    "findings": Command(
+        "List what is odd in the logs, the most severe first",
+        "ask.overviews:answer_findings",
+        options={
+            "--severity": {"choices": _SEVERITIES, "help": "Only findings of this severity or a higher one"},
+            "--name": {"metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
+            **_SOME,
+        },
+        example="--severity ERROR",
+    ),
+    "groups": Command(
+        "List the consumer groups that wait for a transaction to end, those that lag most first",
+        "ask.overviews:answer_groups",
+        options={"--topic": _ONLY_TOPIC},
+        example="--topic payments",
+    ),
+    "explain": Command(
+        "Explain one open transaction: its records on the partition and at its coordinator, and the verdict",
+        "ask.story_text:answer",
+        options={
+            "topic": {"help": "Topic of the partition"},
+            "partition": {"type": int, "help": "Number of the partition"},
+            "start_offset": {"type": int, "help": "First offset of the open transaction"},
+        },
+        example="payments 0 24",
+    ),
+    "transaction": Command(
+        "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing or in doubt",
+        "ask.whole_transaction:answer",
+        options={
+            "id": {"metavar": "ID|PRODUCER_ID", "help": "A transactional id, or a producer id"},
+            "--number": {"type": int, "metavar": "N", "help": "Its transaction N (default: the newest)"},
+        },
+        example="payments-batch-7",
+    ),
+    "timeline": Command(
+        "Show the history of a partition or of a transactional id, in chronological order",
+        "ask.timeline:answer",
+        options={
+            "where": {
+                "nargs": "+",
+                "metavar": "TOPIC PARTITION | TRANSACTIONAL_ID",
+                "help": "A topic and a partition number, or one transactional id",
+            },
+            "--last": {"type": int, "default": 10, "metavar": "N", "help": "Show the newest N ended transactions (default: 10)"},
+        },
+        example="payments 0 --last 5",
+    ),
+    "diff": Command(
+        "Compare two runs of a cluster: new, ended and re-judged transactions",
+        "ask.differences:answer",
+        Reads.TABLES,
+        {
+            "runs": {
+                "nargs": "*",
+                "metavar": "RUN",
+                "help": "Two runs, the earlier first (default: the newest run and the one before it)",
+            },
+        },
+        example="2026-11-20T02:00:00Z 2026-11-21T02:00:00Z",
+    ),
+    "list": Command(
+        "List every transactional id that has not expired",
+        "ask.kafka_transactions:answer_list",
+        options={
+            "--duration-filter": {
+                "type": int,
+                "metavar": "MS",
+                "help": "Only transactions running for longer than MS at the instant of the run; a negative value shows all",
+            },
+            "--transactional-id-pattern": {
+                "metavar": "RE",
+                "help": "Only ids that match this RE2 expression as a whole",
+            },
+        },
+        example="--transactional-id-pattern 'payments-.*'",
+        forms=(KAFKA,),
+    ),
+    "describe": Command(
+        "Describe one transactional id",
+        "ask.kafka_transactions:answer_describe",
+        options={
+            "id": {"nargs": "?", "metavar": "ID", "help": "The transactional id"},
+            "--transactional-id": {"metavar": "ID", "help": "The same, as kafka-transactions.sh takes it"},
+        },
+        example="payments-batch-7",
+        forms=(KAFKA,),
+    ),
+    "describe-producers": Command(
+        "Describe the producers of a partition",
+        "ask.kafka_transactions:answer_describe_producers",
+        options={"--topic": _TOPIC, "--partition": _PARTITION},
+        example="--topic payments --partition 0",
+        forms=(KAFKA,),
+    ),
+    "find-hanging": Command(
+        "Print what kafka-transactions.sh find-hanging would have printed at the instant of the run, of one broker or of all",
+        "ask.kafka_transactions:answer_find_hanging",
+        options={
+            "--topic": {"help": "Topic to search"},
+            "--partition": {"type": int, "help": "Search only this partition of the topic"},
+            "--broker-id": {"type": int, "metavar": "B", "help": "Search the partitions of which this broker's copy was captured"},
+            "--max-transaction-timeout": {
+                "type": int,
+                "metavar": "MINUTES",
+                "help": "Leave out transactions written to in the last MINUTES minutes (default: the setting of the audit)",
+            },
+        },
+        example="--topic payments",
+        forms=(KAFKA,),
+    ),
+    "find-late": Command(
+        "List late transactions: their coordinator still expects them, but they should have ended by now",
+        "ask.overviews:answer_find_late",
+    ),
+    "abort-plan": Command(
+        "List what to do about each open transaction, in order, with the checks before and after",
+        "ask.abort_plan:answer",
+        options={
+            "--action": {"choices": _ACTIONS, "help": "Only steps of this action"},
+            "--verdict": _ONLY_VERDICT,
+            **_SOME,
+        },
+        example="--action ABORT --format sh",
+        forms=(SCRIPT,),
+    ),
+    "coverage": Command("Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"),
+    "collect-plan": Command("List what else to copy, from which broker, and why", "ask.collect_plan:answer"),
+    "runs": Command("List all runs in the tables, newest first", "ask.overviews:answer_runs", Reads.TABLES),
+    "sql": Command(
+        "Answer a question in SQL about the tables and views, of all runs. Needs DuckDB: pip install 'txnlib[sql]'",
+        "ask.sql:answer",
+        Reads.TABLES,
+        {"query": {"metavar": "QUERY", "help": "A query; docs/tables.md describes tables and views"}},
+        '"SELECT topic, partition, verdict FROM latest_open_transactions"',
+    ),
+    "locate": Command(
+        "Find the partition of __transaction_state of a transactional id, and what to copy. Needs no tables",
+        "ask.coordinator_files:answer",
+        Reads.NOTHING,
+        {
+            "--transactional-id": {
+                "required": True,
+                "action": "append",
+                "metavar": "ID",
+                "help": "The transactional id. Can be given more than once",
+            },
+            "--partitions": {
+                "type": int,
+                "default": 50,
+                "metavar": "N",
+                "help": "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)",
+            },
+        },
+        "--transactional-id payments-batch-7 --partitions 5",
+    ),
+    "names": Command(
+        "List the runs, topics or transactional ids in the tables, one to a line. Completion in a shell asks for them",
+        "ask.names:answer",
+        Reads.TABLES,
+        {"kinds": {"nargs": "+", "choices": NAMES, "metavar": "KIND", "help": f"What to list: {', '.join(NAMES)}"}},
+        "topics",
+    ),
+    "capture": Command(
+        "Capture the logs of a cluster over the wire, by requests that only read, for an audit",
+        "ask.capture:answer",
+        Reads.NOTHING,
+        {
+            "--bootstrap-server": {"required": True, "metavar": "LIST", "help": "Brokers to connect to, as host:port,host:port"},
+            "--command-config": {"metavar": "FILE", "help": "Client properties, as Kafka's own tools read them"},
+            "--output": {"required": True, "metavar": "CAPTURE", "help": "Folder of the capture; the same folder again goes on"},
+            "--topics": {"metavar": "REGEX", "help": "Only topics whose whole name matches, and coordinators"},
+            "--scope": {
+                "choices": ("open", "all"),
+                "default": "open",
+                "help": "open: of each partition with an open transaction, what follows its start, and some before it; all: whole "
+                "logs (default: open)",
+            },
+            "--since": {"metavar": "INSTANT", "help": "With --scope all, only records from then on: ISO-8601 or epoch ms"},
+            "--limit-rate": {"metavar": "N[K|M|G]", "help": "Fetch at most this many bytes per second"},
+            "--cluster": {"metavar": "NAME", "help": "Name of the cluster (default: its id)"},
+            "--dry-run": {
+                "action": "store_true",
+                "help": "Only say what would be fetched, how much, and what this user lacks; write nothing",
+            },
+        },
+        "--bootstrap-server broker:9092 --output /backup/capture",
+    ),
+    "completion": Command(
+        "Print a shell completion script for commands and options. Needs no tables",
+        "ask.completion:answer",
+        Reads.NOTHING,
+        {"shell": {"choices": ("bash", "zsh", "fish"), "help": "Name of the shell"}},
+        "bash",
+    ),
+}
+
+
+class _CommandParser(ArgumentParser):
+    """A parser that suggests the word that was probably meant."""
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except ArgumentError as error:
+            near = get_close_matches(str(value), list(map(str, action.choices or ())), n=1)
+            if not near:
+                raise
+            raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]}?") from error
+
+
+def parser() -> ArgumentParser:
+    """The parser of all commands. Every command that reads tables takes `--tables`, `--run` and `--as-of`."""
+    whole = _CommandParser(prog=PROGRAM, description=_ABOUT, epilog=EXIT_CODES)
+    whole.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = whole.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        added = commands.add_parser(
+            name,
+            help=command.about,
+            description=f"{command.about}.",
+            epilog=f"Example: {' '.join([PROGRAM, name, command.example]).rstrip()}\n\n{EXIT_CODES}",
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        for option, how in command.options.items():
+            added.add_argument(option, **how)
+        _add_shared(added, command)
+    return whole
+
+
+def _add_shared(added: ArgumentParser, command: Command) -> None:
+    """The options of every command."""
+    shared = added.add_argument_group("tables and output")
+    if command.reads is not Reads.NOTHING:
+        shared.add_argument(
+            "--tables",
+            metavar="PATH",
+            help="The --output of the audit, a folder or a URI (default: $TXN_AUDIT_TABLES, else out, or the only folder in it)",
+        )
+        shared.add_argument("--run", metavar="RUN_ID", help="Run to read (default: the newest)")
+        shared.add_argument("--as-of", metavar="INSTANT", help="Read the run of this instant: ISO-8601 or epoch ms")
+    said = {KAFKA: "; kafka is exactly what kafka-transactions.sh prints", SCRIPT: "; sh is a script that checks before each step"}
+    forms = (*FORMS, *command.forms)
+    shared.add_argument(
+        "--format",
+        choices=forms,
+        default=TABLE,
+        help=f"Output format{''.join(said[form] for form in command.forms)} (default: table)",
+    )
+    shared.add_argument("--wide", action="store_true", help="Print all columns of a table, however wide the terminal is")

@@ -1,0 +1,62 @@
+"""The files of the coordinator partition of a transactional id. Needs no tables."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.rows import Row
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.errors import UsageError
+
+#: Files in the folder of a partition. Index files are not read.
+FILES: Final = ("*.log", "*.snapshot", "leader-epoch-checkpoint")
+#: Files in the root of the log directory.
+CHECKPOINTS: Final = ("replication-offset-checkpoint", "log-start-offset-checkpoint")
+COLUMNS: Final = ("transactional_id", "coordinator_partition", "folder", "files")
+
+
+def coordinator_files(transactional_ids: Iterable[str], partitions: int) -> list[Row]:
+    """The coordinator partition of each id, its folder, and the files to copy. Columns: COLUMNS.
+
+    `partitions`: number of partitions of __transaction_state. Raises UsageError if there are none.
+    """
+    if partitions < 1:
+        raise UsageError(f"--partitions {partitions}: expected 1 or more (transaction.state.log.num.partitions)")
+    return [_row(name, partition_for(name, partitions)) for name in transactional_ids]
+
+
+def _row(transactional_id: str, partition: int) -> Row:
+    folder = f"{TRANSACTION_STATE_TOPIC}-{partition}"
+    files = [*(f"{folder}/{file}" for file in FILES), *CHECKPOINTS]
+    return {"transactional_id": transactional_id, "coordinator_partition": partition, "folder": folder, "files": files}
+
+
+# ---- The files of coordinator partitions as text: what to copy, and from which broker
+
+
+def coordinator_files_output(rows: Sequence[Row]) -> CommandOutput:
+    """One row per transactional id, then what to copy."""
+    tail = _what_to_copy(sorted({row["coordinator_partition"] for row in rows}))
+    return CommandOutput(COLUMNS, rows, shown=COLUMNS[:3], tail=tail)
+
+
+def _what_to_copy(partitions: list[int]) -> str:
+    folders = ", ".join(f"{TRANSACTION_STATE_TOPIC}-{partition}/" for partition in partitions)
+    lines = [
+        "",
+        f"copy     {' '.join(FILES)} of {folders}",
+        f"         and {' '.join(CHECKPOINTS)} from the root of the log directory",
+        "from     the leader of the partition, else any broker that has the folder; a broker that is down has it still on its disk",
+        f"leader   kafka-topics.sh --bootstrap-server $BOOTSTRAP --describe --topic {TRANSACTION_STATE_TOPIC}",
+        "or       scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def answer(options: Namespace) -> CommandOutput:
+    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError if there are no partitions."""
+    return coordinator_files_output(coordinator_files(options.transactional_id, options.partitions))

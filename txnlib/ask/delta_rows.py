@@ -1,0 +1,324 @@
+"""The tables of an audit without Spark, and the runs in them. Filters are pushed down to the files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, ms
+from txnlib.core.instants import parse_instant
+from txnlib.errors import HAS_NOT_ENDED, UNFINISHED, MissingTableError, UnfinishedError, UnreadableInputError, UsageError
+
+DONE: Final = "DONE"
+_RUN_COLUMNS: Final = (
+    "run_id",
+    "cluster",
+    "as_of",
+    "status",
+    "started_at",
+    "finished_at",
+    "input",
+    "settings",
+    "version",
+    "counts",
+)
+
+
+#: The tables that say which rows of earlier runs a run has.
+_SAY_WHAT_COUNTS: Final = (RUNS, "coverage")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The Delta tables under a folder, or under the URI of one in an object store."""
+
+    root: str
+    _opened: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(
+        self,
+        name: str,
+        columns: Sequence[str],
+        where: Sequence[Filter] = (),
+        *,
+        order: str = "",
+        limit: int | None = None,
+    ) -> list[Row]:
+        """Rows of a table, of all runs unless `where` says otherwise. Raises MissingTableError."""
+        chosen = ", ".join(_name(column) for column in columns)
+        query = f"SELECT {chosen} FROM rows{_where(where)}"
+        query += f" ORDER BY {order}" if order else ""
+        query += f" LIMIT {limit}" if limit is not None else ""
+        return self._ask(name, query)
+
+    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
+        """One aggregate of a table, such as `count(*)`."""
+        number = self._ask(name, f"SELECT {expression} AS number FROM rows{_where(where)}")[0]["number"]
+        return None if number is None else int(number)
+
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
+        """Several aggregates of a table, each under its name."""
+        chosen = ", ".join(f"{expression} AS {_name(alias)}" for alias, expression in expressions.items())
+        return self._ask(name, f"SELECT {chosen} FROM rows{_where(where)}")[0]
+
+    def grouped(
+        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
+    ) -> dict[tuple[Any, ...], int]:
+        """One aggregate for each combination of keys. `most`: only so many, those with the highest numbers."""
+        by = ", ".join(_name(key) for key in keys)
+        query = f"SELECT {by}, {expression} AS number FROM rows{_where(where)} GROUP BY {by}"
+        rows = self._ask(name, query if most is None else f'{query} ORDER BY "number" DESC NULLS LAST, {by} LIMIT {most}')
+        return {tuple(row[key] for key in keys): row["number"] for row in rows}
+
+    def dataset(self, name: str) -> Any:
+        """A table as a dataset of pyarrow, for other engines. Raises MissingTableError."""
+        return self._open(name).to_pyarrow_dataset()
+
+    def _ask(self, name: str, query: str) -> list[Row]:
+        builder = QueryBuilder()
+        rows_of_runs = self._rows_of_runs(name)
+        if rows_of_runs is None:
+            builder = builder.register("rows", self._open(name))
+        else:
+            # The engine pushes filters on the run into the parts of this query.
+            query = f"WITH rows AS ({rows_of_runs}) {query}"
+            for table in (name, *_SAY_WHAT_COUNTS):
+                builder = builder.register(table, self._open(table))
+        answer = builder.execute(query).read_all()
+        # Not through pyarrow: it loads numpy, and pandas for the first timestamp, which takes longer than most answers.
+        columns = [column.to_pylist() for column in answer.columns]
+        return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def _rows_of_runs(self, name: str) -> str | None:
+        """The query for the rows that each run has in a table; None if each has just those that it wrote."""
+        if name == RUNS:
+            return None
+        # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
+        from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
+
+        if name not in OF_LOG or not all(map(self._has_chains, read := (name, *_SAY_WHAT_COUNTS))):
+            return None
+        return rows_of_runs(name).format(**{table: table for table in read})
+
+    def _has_chains(self, name: str) -> bool:
+        """Whether the table was written since runs have chains."""
+        return any(field.name == "chain" for field in self._open(name).schema().fields)
+
+    def _open(self, name: str) -> DeltaTable:
+        if name not in self._opened:
+            _check_regular(f"{self.root}/{name}")
+            try:
+                self._opened[name] = DeltaTable(f"{self.root}/{name}", storage_options=_store_options(self.root))
+            except TableNotFoundError as error:
+                raise self._not_there(name) from error
+        return self._opened[name]
+
+    def _not_there(self, name: str) -> MissingTableError:
+        """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a log."""
+        noted = [] if name == RUNS else runs(self)
+        if not noted or any(row["status"] == DONE for row in noted):
+            return MissingTableError(name, "audit")
+        newest = max(noted, key=lambda row: row["started_at"])
+        began_ms = ms(newest["started_at"])
+        assert began_ms is not None
+        return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
+
+
+def _check_regular(folder: str) -> None:
+    """Raises UnreadableInputError for a named pipe, a device or a socket in the folder of a table: reading it would never end."""
+    waiting = [folder] if os.path.isdir(folder) else []
+    while waiting:
+        for entry in os.scandir(waiting.pop()):
+            if entry.is_dir():
+                waiting.append(entry.path)
+            elif not entry.is_file():
+                raise UnreadableInputError(entry.path, "it is no regular file", "Remove it, and audit the same capture again")
+
+
+#: The environment variable that names the tables.
+TABLES_VARIABLE: Final = "TXN_AUDIT_TABLES"
+#: Where audits of this project write unless they are told otherwise.
+DEFAULT_ROOT: Final = "out"
+
+
+def default_root() -> str:
+    """The tables if none are named: those of TXN_AUDIT_TABLES, else in `out`, or in the only folder in it that has tables.
+
+    Raises UsageError if several have.
+    """
+    if named := os.environ.get(TABLES_VARIABLE):
+        return named
+    root = Path(DEFAULT_ROOT)
+    if (root / RUNS).is_dir() or not root.is_dir():
+        return DEFAULT_ROOT
+    below = sorted(str(each.parent) for each in root.glob(f"*/{RUNS}"))
+    if len(below) > 1:
+        raise UsageError(f"tables are in {', '.join(below)}: name one with --tables")
+    return below[0] if below else DEFAULT_ROOT
+
+
+def open_tables(root: str) -> Tables:
+    """The tables an audit wrote with `--output ROOT`. Raises UnreadableInputError where there are none."""
+    tables = Tables(root if "://" in root else str(Path(root.removeprefix("file:")).absolute()))
+    try:
+        tables._open(RUNS)
+    except MissingTableError as error:
+        if _has_begun(tables.root):
+            problem = "no audit has ended there: the first one is at work, or was killed before it could note that it began"
+            raise UnreadableInputError(root, problem, "Wait for it; if it was killed, run it again") from error
+        raise _no_tables(root, error) from error
+    except (DeltaError, OSError) as error:
+        raise _no_tables(root, error) from error
+    return tables
+
+
+def _no_tables(root: str, error: Exception) -> UnreadableInputError:
+    problem = f"no tables of an audit can be read there ({_first_line(error)})"
+    return UnreadableInputError(root, problem, "Give --tables the --output of an audit")
+
+
+def _has_begun(root: str) -> bool:
+    """Whether an audit made tables, or folders for them, in a folder of this machine."""
+    return "://" not in root and (Path(root, RUNS).is_dir() or any(Path(root).glob("*/_delta_log")))
+
+
+def runs(tables: Tables) -> list[Row]:
+    """All runs, newest first."""
+    return tables.rows(RUNS, _RUN_COLUMNS, order="as_of DESC, started_at DESC")
+
+
+def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> list[Row]:
+    """The runs with that id or instant, newest first. Raises UsageError if there is none."""
+    chosen = runs(tables)
+    if run_id is not None:
+        chosen = [row for row in chosen if row["run_id"] == run_id]
+    if as_of is not None:
+        chosen = [row for row in chosen if ms(row["as_of"]) == parse_instant(as_of)]
+    if not chosen:
+        raise UsageError("no such run: `txn-audit runs` lists all runs")
+    return chosen
+
+
+def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> StoredRun:
+    """The run with that id or instant; else the newest that was finished. Raises UsageError if there is none."""
+    chosen = chosen_runs(tables, run_id=run_id, as_of=as_of)
+    if as_of is not None and len(chosen) > 1:
+        raise UsageError(f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in chosen)}")
+    shown = next((row for row in chosen if row["status"] == DONE), chosen[0])
+    return replace(run_of(tables, shown), note=_note(shown, () if run_id or as_of else chosen))
+
+
+def _note(shown: Row, rows: Sequence[Row]) -> str:
+    """What has not ended: the run that is shown, or a newer one of its cluster among these rows."""
+    if shown["status"] != DONE:
+        lacks = "Its tables may lack rows, or have those of an earlier attempt"
+        return f"run {shown['run_id']} {_unfinished(shown)}. {lacks}"
+    newer = [row for row in rows if row["cluster"] == shown["cluster"] and row["as_of"] > shown["as_of"]]
+    if not newer:
+        return ""
+    return f"this is run {shown['run_id']}, the newest that has ended: run {newer[0]['run_id']} {_unfinished(newer[0])}"
+
+
+def _unfinished(row: Row) -> str:
+    return UNFINISHED.get(row["status"], HAS_NOT_ENDED)
+
+
+def two_runs(
+    tables: Tables, names: Sequence[str], *, run_id: str | None = None, as_of: str | None = None
+) -> tuple[StoredRun, StoredRun]:
+    """The two named runs; one named run and the newest; or the newest finished run and the one before it.
+
+    `names`: at most two ids or instants. `run_id`, `as_of`: the run that counts as the newest.
+    Raises UsageError unless there are two runs of one cluster.
+    """
+    if len(names) > 2:
+        raise UsageError("diff takes at most two runs")
+    done = [row for row in chosen_runs(tables) if row["status"] == DONE]
+    if names:
+        named = [_named_run(tables, name) for name in names]
+        then, now = named if len(named) == 2 else (named[0], _newest(tables, done, run_id, as_of))
+    else:
+        now = _newest(tables, done, run_id, as_of)
+        earlier = [row for row in done if row["cluster"] == now["cluster"] and row["as_of"] < now["as_of"]]
+        if not earlier:
+            raise UsageError(f"there is no run of {now['cluster']} before {now['run_id']}: `txn-audit runs` lists all runs")
+        then = earlier[0]
+    if then["cluster"] != now["cluster"]:
+        raise UsageError(f"{then['run_id']} and {now['run_id']} are runs of different clusters")
+    return run_of(tables, then), run_of(tables, now)
+
+
+def _newest(tables: Tables, done: list[Row], run_id: str | None, as_of: str | None) -> Row:
+    rows = chosen_runs(tables, run_id=run_id, as_of=as_of) if run_id or as_of else done
+    if not rows:
+        raise UsageError("no run has finished: `txn-audit runs` lists all runs")
+    return rows[0]
+
+
+def _named_run(tables: Tables, name: str) -> Row:
+    """The run with this id, else the run as of this instant."""
+    rows = chosen_runs(tables)
+    by_id = [row for row in rows if row["run_id"] == name]
+    if by_id:
+        return by_id[0]
+    try:
+        as_of_ms = parse_instant(name)
+    except UsageError as error:
+        raise UsageError(f"no such run: {name}; `txn-audit runs` lists all runs") from error
+    by_instant = [row for row in rows if ms(row["as_of"]) == as_of_ms]
+    if len(by_instant) != 1:
+        raise UsageError(f"{len(by_instant)} runs are as of {name}: `txn-audit runs` lists all runs")
+    return by_instant[0]
+
+
+def run_of(tables: Tables, row: Row) -> StoredRun:
+    """The run of a row of audit_runs."""
+    as_of_ms = ms(row["as_of"])
+    assert as_of_ms is not None
+    return StoredRun(tables, row["run_id"], row["cluster"], as_of_ms, json.loads(row["settings"]))
+
+
+def _store_options(root: str) -> dict[str, str] | None:
+    """Settings of the environment that the readers of captures understand, and deltalake does not."""
+    options = {}
+    if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    if key := os.environ.get("AZURE_STORAGE_KEY"):
+        options["AZURE_STORAGE_ACCOUNT_KEY"] = key
+    if endpoint := os.environ.get("AZURE_STORAGE_SERVICE_ENDPOINT"):
+        options |= {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
+    return options if "://" in root else None
+
+
+def _where(filters: Sequence[Filter]) -> str:
+    if not filters:
+        return ""
+    return " WHERE " + " AND ".join(f"{_name(column)} {comparison} {_literal(value)}" for column, comparison, value in filters)
+
+
+def _name(column: str) -> str:
+    return f'"{column}"'
+
+
+def _literal(value: object) -> str:
+    """A value as SQL. Ids come from logs and may hold quotes; the engine knows no other escape than doubling them."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return f"({', '.join(_literal(each) for each in value)})"
+    if value is None:
+        return "NULL"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

@@ -1,0 +1,206 @@
+"""The differences between two audits of a cluster, by their open transactions. Judges nothing."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.delta_rows import Tables, two_runs
+from txnlib.ask.rows import Row, StoredRun, ms
+from txnlib.core.display import duration, printable, utc_time
+from txnlib.errors import MissingTableError
+
+Key = tuple[str, int, int, int]
+Place = tuple[str, int]
+
+#: Change -> what it means, in the order in which changes are shown.
+CHANGES: Final[Mapping[str, str]] = {
+    "NEW": "open now, and not then",
+    "VERDICT": "open in both, and judged otherwise",
+    "ENDED": "open then, and not now",
+    "NOT_SEEN": "open then; its partition was not captured now, so it may be open still",
+    "SEEN": "open now; its partition was not captured then, so it may have been open",
+}
+COLUMNS: Final = (
+    "change",
+    "topic",
+    "partition",
+    "start_offset",
+    "producer_id",
+    "transactional_id",
+    "verdict_then",
+    "verdict_now",
+    "reason_now",
+    "says",
+)
+_OPEN: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "start_offset",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "explanation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSide:
+    """One of the two runs."""
+
+    run_id: str
+    as_of_ms: int
+    #: Number of open transactions.
+    opened: int
+    #: Partitions that only this run captured, in order.
+    only_captured: Sequence[Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What changed from one run of a cluster to a later one."""
+
+    cluster: str
+    then: RunSide
+    now: RunSide
+    #: One row per change. Columns: COLUMNS.
+    rows: Sequence[Row]
+
+
+def differences_of_runs(then: StoredRun, now: StoredRun) -> Differences:
+    """Transactions that are new, ended or judged differently."""
+    opened_then, opened_now = (run.rows("open_transactions", _OPEN) for run in (then, now))
+    captured_then, captured_now = _captured(then), _captured(now)
+    rows = differences(
+        opened_then,
+        opened_now,
+        captured_then=captured_then,
+        captured_now=captured_now,
+        endings=_endings(now, {key_of(row) for row in opened_then} - {key_of(row) for row in opened_now}),
+    )
+    return Differences(
+        now.cluster,
+        RunSide(then.run_id, then.as_of_ms, len(opened_then), sorted(captured_then - captured_now)),
+        RunSide(now.run_id, now.as_of_ms, len(opened_now), sorted(captured_now - captured_then)),
+        rows,
+    )
+
+
+def _captured(run: StoredRun) -> set[Place]:
+    rows = run.rows("coverage", ("topic", "partition"), [("status", "<>", "MISSING")])
+    return {(row["topic"], row["partition"]) for row in rows}
+
+
+def key_of(row: Row) -> Key:
+    return row["topic"], row["partition"], row["producer_id"], row["start_offset"]
+
+
+def differences(
+    then: Sequence[Row],
+    now: Sequence[Row],
+    *,
+    captured_then: Collection[Place],
+    captured_now: Collection[Place],
+    endings: Mapping[Key, str],
+) -> list[Row]:
+    """One row per transaction that is new, ended or judged differently. `endings`: how transactions ended. Columns: COLUMNS."""
+    before, after = {key_of(row): row for row in then}, {key_of(row): row for row in now}
+    rows = [_row(_began(key, captured_then), None, row) for key, row in after.items() if key not in before]
+    for key, row in before.items():
+        if key not in after:
+            rows.append(_row("ENDED" if key[:2] in captured_now else "NOT_SEEN", row, None, endings.get(key)))
+        elif row["verdict"] != after[key]["verdict"]:
+            rows.append(_row("VERDICT", row, after[key]))
+    return sorted(rows, key=lambda row: (list(CHANGES).index(row["change"]), *key_of(row)))
+
+
+def _began(key: Key, captured_then: Collection[Place]) -> str:
+    return "NEW" if key[:2] in captured_then else "SEEN"
+
+
+def _row(change: str, then: Row | None, now: Row | None, ended: str | None = None) -> Row:
+    row = now if now is not None else then
+    assert row is not None
+    says = row["explanation"] if now is not None else (ended or CHANGES[change])
+    return {
+        "change": change,
+        **{name: row[name] for name in COLUMNS[1:6]},
+        "verdict_then": None if then is None else then["verdict"],
+        "verdict_now": None if now is None else now["verdict"],
+        "reason_now": None if now is None else now["reason"],
+        "says": says,
+    }
+
+
+def _endings(now: StoredRun, gone: set[Key]) -> dict[Key, str]:
+    """How transactions that are no longer open ended: from `ended_transactions` of the later run, else from their marker."""
+    if not gone:
+        return {}
+    endings: dict[Key, str] = {}
+    where = [("topic", "IN", {key[0] for key in gone}), ("first_offset", "IN", {key[3] for key in gone})]
+    columns = ("topic", "partition", "producer_id", "first_offset", "marker_offset", "outcome", "completed")
+    for row in now.rows("partition_transactions", columns, where):
+        if row["marker_offset"] is not None:
+            marker = f"{row['outcome'] or 'a'} marker at offset {row['marker_offset']}, {utc_time(ms(row['completed']))}"
+            endings[row["topic"], row["partition"], row["producer_id"], row["first_offset"]] = marker
+    try:
+        ended = now.rows("ended_transactions", ("topic", "partition", "producer_id", "start_offset", "says"))
+    except MissingTableError:
+        ended = []
+    endings |= {key_of(row): row["says"] for row in ended}
+    return {key: says for key, says in endings.items() if key in gone}
+
+
+# ---- The differences between two audits as text: a row per change, and their number by kind
+
+
+_SHOWN: Final = tuple(name for name in COLUMNS if name != "reason_now")
+
+
+def differences_output(differences: Differences) -> CommandOutput:
+    """One row per change. Programs also get the two runs, and the partitions that only one of them captured."""
+    then, now = differences.then, differences.now
+    whole = {
+        "cluster": differences.cluster,
+        "then": _whole(then),
+        "now": _whole(now),
+        "changes": differences.rows,
+        "not_captured_now": _named(then.only_captured),
+        "not_captured_then": _named(now.only_captured),
+    }
+    head = (
+        f"{printable(differences.cluster)}: from {utc_time(then.as_of_ms)} to {utc_time(now.as_of_ms)} "
+        f"({duration(now.as_of_ms - then.as_of_ms)}), {then.opened} open then, {now.opened} now\n\n"
+    )
+    tail = _counted(differences.rows)
+    for label, run in (("not captured now, but then", then), ("captured now, and not then", now)):
+        tail += f"{label}: {printable(', '.join(_named(run.only_captured)))}\n" if run.only_captured else ""
+    return CommandOutput(COLUMNS, differences.rows, shown=_SHOWN, head=head, tail=tail, whole=lambda: whole)
+
+
+def _whole(run: RunSide) -> Row:
+    return {"run_id": run.run_id, "as_of_ms": run.as_of_ms}
+
+
+def _counted(rows: Sequence[Row]) -> str:
+    if not rows:
+        return "\nnothing changed\n"
+    counts = {change: sum(row["change"] == change for row in rows) for change in CHANGES}
+    return "\n" + "".join(f"{n} {change}: {CHANGES[change]}\n" for change, n in counts.items() if n)
+
+
+def _named(places: Sequence[Place]) -> list[str]:
+    return [f"{topic}-{partition}" for topic, partition in places]
+
+
+# ---- The command
+
+
+def answer(tables: Tables, options: Namespace) -> CommandOutput:
+    """Transactions that are new, ended or judged differently. Raises UsageError unless there are two runs of one cluster."""
+    then, now = two_runs(tables, options.runs, run_id=options.run, as_of=options.as_of)
+    return differences_output(differences_of_runs(then, now))

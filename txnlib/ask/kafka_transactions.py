@@ -1,0 +1,395 @@
+"""The commands of Kafka's own tool: `list`, `describe`, `describe-producers` and `find-hanging`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.ask import kafka_table
+from txnlib.ask.collect_plan import READ, shows_absence
+from txnlib.ask.command_output import KAFKA, CommandOutput
+from txnlib.ask.rows import Filter, Row, StoredRun, ms
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.wire import on_disk
+from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE, SearchScope, duration_minutes, find_hanging, is_candidate
+from txnlib.errors import UsageError
+
+TopicPartition = tuple[str, int]
+
+_OPEN_COLUMNS: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "start_offset",
+    "last_timestamp",
+    "last_timestamp_ms",
+    "transactional_id",
+    "verdict",
+    "reason",
+    "kafka_find_hanging",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HangingSearch:
+    """The hanging transactions of the searched partitions, and what else decides the order in which Kafka prints them."""
+
+    scope: SearchScope
+    as_of_ms: int
+    #: Rows of open_transactions that the tool would print, each with its duration in minutes.
+    hanging: Sequence[Row]
+    #: Number of transactions that cannot be decided, because coordinator partitions are missing.
+    undecided: int
+    #: Brokers from which copies were captured.
+    brokers: Collection[int]
+    #: Searched partition -> number of its producers, for Kafka's order.
+    producers: Mapping[TopicPartition, int]
+    #: Number of producers with a transaction that is older than the timeout.
+    candidates: int
+
+
+def hanging_search(
+    run: StoredRun, scope: SearchScope, timeout_minutes: int | None = None, *, with_order: bool = False
+) -> HangingSearch:
+    """The search of `find-hanging` over the captured copies; `with_order`: also what decides Kafka's order.
+
+    `timeout_minutes`: default is the timeout of the audit.
+    """
+    audited_ms = int(run.settings["max_transaction_timeout_ms"])
+    timeout_ms = audited_ms if timeout_minutes is None else timeout_minutes * MS_PER_MINUTE
+    replicas = _replicas(run)
+    searched = [place for place, brokers in replicas.items() if scope.covers(*place, brokers)]
+    opened = [
+        {**row, "last_timestamp_ms": last_write_ms(row)}
+        for row in run.rows("open_transactions", _OPEN_COLUMNS, order='"topic", "partition", "start_offset"')
+        if scope.covers(row["topic"], row["partition"], replicas.get((row["topic"], row["partition"]), frozenset()))
+    ]
+    decisions = _decisions(run, opened, timeout_ms, audited_ms)
+    producers = run.grouped("producer_states", ("topic", "partition"), "count(*)") if with_order else {}
+    return HangingSearch(
+        scope,
+        run.as_of_ms,
+        [_with_duration(row, run.as_of_ms) for row, hangs in zip(opened, decisions, strict=True) if hangs],
+        undecided=decisions.count(None),
+        brokers=frozenset().union(*replicas.values()),
+        producers={place: producers.get(place, 0) for place in searched},
+        candidates=len({row["producer_id"] for row in opened if is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms)}),
+    )
+
+
+def _with_duration(row: Row, as_of_ms: int) -> Row:
+    has_time = row["last_timestamp"] is not None
+    return {**row, "duration_minutes": duration_minutes(row["last_timestamp_ms"], as_of_ms) if has_time else None}
+
+
+def _replicas(run: StoredRun) -> dict[TopicPartition, frozenset[int]]:
+    """The brokers from which a copy of each partition was captured."""
+    replicas: dict[TopicPartition, frozenset[int]] = {}
+    for row in run.rows("coverage", ("topic", "partition", "broker"), [("status", "<>", "MISSING")]):
+        place, broker = (row["topic"], row["partition"]), broker_id(row["broker"])
+        replicas[place] = replicas.get(place, frozenset()) | ({broker} if broker is not None else set())
+    return replicas
+
+
+def _decisions(run: StoredRun, opened: Sequence[Row], timeout_ms: int, audited_ms: int) -> list[bool | None]:
+    """The decision of the audit if it has one; for transactions too young for the audit, the steps of the tool over the tables."""
+    if timeout_ms >= audited_ms:
+        return [row["kafka_find_hanging"] and is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms) for row in opened]
+    producer_ids = {row["producer_id"] for row in opened}
+    owners = rows_of_ids(run, ("producer_id", "IN", producer_ids)) if opened else []
+    listed = {row["producer_id"]: row["partitions"] for row in owners}
+    are_complete = _are_coordinators_complete(run)
+    return [
+        row["kafka_find_hanging"]
+        if is_candidate(row["last_timestamp_ms"], run.as_of_ms, audited_ms)
+        else find_hanging(
+            is_candidate=is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms),
+            is_id_known=row["producer_id"] in listed,
+            is_partition_listed={"topic": row["topic"], "partition": row["partition"]} in listed.get(row["producer_id"], []),
+            are_coordinators_complete=are_complete,
+        )
+        for row in opened
+    ]
+
+
+def _are_coordinators_complete(run: StoredRun) -> bool:
+    """Whether every coordinator partition has a copy that proves which ids it does not contain."""
+    copies: dict[int, list[Row]] = {}
+    for row in run.rows("coverage", ("partition", *READ), [("topic", "=", TRANSACTION_STATE_TOPIC)]):
+        copies.setdefault(row["partition"], []).append(row)
+    return bool(copies) and all(map(shows_absence, copies.values()))
+
+
+# ---- Transactional ids as their coordinators have them: all that pass a filter, or one
+
+
+_ID_COLUMNS: Final = (
+    "transactional_id",
+    "coordinator_partition",
+    "producer_id",
+    "producer_epoch",
+    "state",
+    "transaction_timeout_ms",
+    "transaction_start",
+    "partitions",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalIds:
+    """Rows of transactional_ids that pass the filters, each with its `coordinator` and `transaction_start_ms`."""
+
+    rows: Sequence[Row]
+    #: Number of these that pass a filter by duration only because their start is unknown, as on a broker.
+    without_start: int
+    #: Transactional id -> offset of its first record, for Kafka's order: its hash tables keep this order within a bucket.
+    first_offsets: Mapping[str, int]
+
+
+def transactional_ids(
+    run: StoredRun, *, longer_than_ms: int | None = None, pattern: str | None = None, with_order: bool = False
+) -> TransactionalIds:
+    """Every transactional id that has not expired and that passes the filters; `with_order`: also what decides Kafka's order.
+
+    Raises UsageError for an invalid expression.
+    """
+    rows = [row for row in rows_of_ids(run) if runs_longer(row["transaction_start_ms"], run.as_of_ms, longer_than_ms)]
+    matching = matches_whole(pattern, [row["transactional_id"] for row in rows])
+    rows = [row for row, is_match in zip(rows, matching, strict=True) if is_match]
+    first_offsets = run.grouped("coordinator_states", ("transactional_id",), 'min("offset")') if with_order else {}
+    return TransactionalIds(
+        rows,
+        sum(row["transaction_start_ms"] is None for row in rows) if longer_than_ms is not None and longer_than_ms > 0 else 0,
+        {key[0]: offset for key, offset in first_offsets.items()},
+    )
+
+
+def transactional_id(run: StoredRun, name: str) -> Row:
+    """One transactional id, with its duration up to the instant of the run. Raises UsageError if no coordinator has it."""
+    rows = rows_of_ids(run, ("transactional_id", "=", name))
+    if not rows:
+        raise UsageError(f"no captured coordinator has the transactional id {name!r} (any more)")
+    start_ms = rows[0]["transaction_start_ms"]
+    return {**rows[0], "duration_ms": None if start_ms is None else run.as_of_ms - start_ms}
+
+
+def rows_of_ids(run: StoredRun, *where: Filter) -> list[Row]:
+    """Rows of transactional_ids that have not expired, each with its `coordinator` and `transaction_start_ms`."""
+    order = '"coordinator_partition", "transactional_id"'
+    rows = run.rows("transactional_ids", _ID_COLUMNS, [("state", "IS NOT", None), *where], order=order)
+    led = run.rows("coverage", ("partition", "broker"), [("topic", "=", TRANSACTION_STATE_TOPIC), ("is_leader", "=", True)])
+    leaders = {row["partition"]: broker_id(row["broker"]) for row in led}
+    for row in rows:
+        row["coordinator"] = leaders.get(row["coordinator_partition"])
+        row["transaction_start_ms"] = ms(row["transaction_start"])
+        row["partitions"] = row["partitions"] or []
+    return rows
+
+
+def broker_id(broker: str | None) -> int | None:
+    """The number of a broker; None if a capture names it otherwise."""
+    return int(broker) if broker is not None and broker.isdecimal() else None
+
+
+def runs_longer(start_ms: int | None, now_ms: int, filter_ms: int | None) -> bool:
+    """Whether a transaction has been running for longer (KIP-994). True if the limit is negative or not given.
+
+    The broker uses -1 as the start of an id without a transaction, so an id in Empty passes. It ignores the state, so an id whose
+    transaction has ended passes by the start of that transaction.
+    """
+    if filter_ms is None or filter_ms < 0:
+        return True
+    return now_ms - on_disk(start_ms) > filter_ms
+
+
+def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
+    """Whether an RE2 expression matches each name from beginning to end (KIP-1152); an empty one matches all.
+
+    Brokers use RE2J, the same language in Java: no look-around, no backreferences, linear time. Python's `re` allows both, and
+    interprets some expressions differently. Raises UsageError for an invalid expression.
+    """
+    if not pattern:
+        return [True] * len(names)
+    import re2
+
+    quiet = re2.Options()
+    quiet.log_errors = False  # otherwise it also prints them
+    try:
+        expression = re2.compile(pattern, quiet)
+    except re2.error as error:
+        raise UsageError(f"--transactional-id-pattern {pattern}: {error.args[0].decode(errors='replace')[:200]}") from error
+    return [expression.fullmatch(name) is not None for name in names]
+
+
+# ---- The producers of a partition, as a broker remembers them
+
+
+_PRODUCER_COLUMNS: Final = (
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "last_sequence",
+    "last_timestamp",
+    "last_timestamp_ms",
+    "current_transaction_start_offset",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Producers:
+    """Rows of producer_states of one partition, by producer id."""
+
+    rows: Sequence[Row]
+    #: Producer id -> offset of its first batch, for Kafka's order: its hash tables keep this order within a bucket.
+    first_offsets: Mapping[int, int]
+
+
+def producers_of(run: StoredRun, topic: str, partition: int, *, with_order: bool = False) -> Producers:
+    """The producers of a partition; `with_order`: also what decides Kafka's order. Raises UsageError if no copy of it was read."""
+    here = [("topic", "=", topic), ("partition", "=", partition)]
+    rows = run.rows("producer_states", _PRODUCER_COLUMNS, here)
+    if not rows and not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
+        raise UsageError(f"no copy of {topic}-{partition} was audited in this run")
+    for row in rows:
+        row["last_timestamp_ms"] = last_write_ms(row)
+    first_offsets = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if with_order else {}
+    by_id = sorted(rows, key=lambda row: int(row["producer_id"]))
+    return Producers(by_id, {key[0]: offset for key, offset in first_offsets.items()})
+
+
+def last_write_ms(row: Row) -> int | None:
+    """The time of the last write as in the log. Tables of older versions contain only valid times."""
+    logged_ms: int | None = row["last_timestamp_ms"]
+    return ms(row["last_timestamp"]) if logged_ms is None else logged_ms
+
+
+# ---- The output of the commands that Kafka's own tool has: `list`, `describe`, `describe-producers` and `find-hanging`
+
+
+LIST: Final = (
+    "transactional_id",
+    "coordinator",
+    "coordinator_partition",
+    "producer_id",
+    "producer_epoch",
+    "state",
+    "partitions",
+)
+DESCRIBE: Final = (
+    "coordinator",
+    "transactional_id",
+    "coordinator_partition",
+    "producer_id",
+    "producer_epoch",
+    "state",
+    "transaction_timeout_ms",
+    "transaction_start",
+    "duration_ms",
+    "partitions",
+)
+DESCRIBE_PRODUCERS: Final = (
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "last_sequence",
+    "last_timestamp",
+    "current_transaction_start_offset",
+)
+FIND_HANGING: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "start_offset",
+    "last_timestamp",
+    "duration_minutes",
+    "transactional_id",
+    "verdict",
+    "reason",
+)
+#: Position of a row whose first record is unknown.
+_LAST: Final = 1 << 62
+
+
+def list_output(ids: TransactionalIds) -> CommandOutput:
+    """`list`. A note counts the ids that pass a filter by duration without a known start."""
+    in_order = sorted(ids.rows, key=lambda row: ids.first_offsets.get(row["transactional_id"], _LAST))
+    notes = []
+    if ids.without_start:
+        notes.append(f"{ids.without_start} of these have no known start, and pass every --duration-filter, as on a broker")
+    return CommandOutput(LIST, ids.rows, kafka=lambda: kafka_table.list_table(in_order), notes=notes)
+
+
+def describe_output(row: Row, as_of_ms: int) -> CommandOutput:
+    """`describe`: one transactional id."""
+    return CommandOutput(DESCRIBE, [row], kafka=lambda: kafka_table.describe_table(row, as_of_ms))
+
+
+def describe_producers_output(producers: Producers) -> CommandOutput:
+    """`describe-producers`."""
+    in_order = sorted(producers.rows, key=lambda row: producers.first_offsets.get(row["producer_id"], _LAST))
+    return CommandOutput(DESCRIBE_PRODUCERS, producers.rows, kafka=lambda: kafka_table.describe_producers_table(in_order))
+
+
+def find_hanging_output(search: HangingSearch) -> CommandOutput:
+    """`find-hanging`. Notes name a searched broker without copies, and the number of undecided transactions."""
+    notes = []
+    broker = search.scope.broker_id
+    if broker is not None and broker not in search.brokers:
+        notes.append(f"no copy of broker {broker} was audited, only of {sorted(search.brokers)}")
+    if search.undecided:
+        missing = "coordinator partitions are missing (txn-audit coverage)"
+        notes.append(f"{search.undecided} open transactions cannot be decided: {missing}")
+    return CommandOutput(
+        FIND_HANGING,
+        search.hanging,
+        kafka=lambda: kafka_table.find_hanging_table(
+            search.hanging, search.as_of_ms, producers=search.producers, candidates=search.candidates
+        ),
+        notes=notes,
+    )
+
+
+# ---- The commands
+
+
+def answer_list(run: StoredRun, options: Namespace) -> CommandOutput:
+    """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression."""
+    ids = transactional_ids(
+        run,
+        longer_than_ms=options.duration_filter,
+        pattern=options.transactional_id_pattern,
+        with_order=_is_in_kafka_order(options),
+    )
+    return list_output(ids)
+
+
+def answer_describe(run: StoredRun, options: Namespace) -> CommandOutput:
+    """One transactional id. Raises UsageError if no captured coordinator has it."""
+    named = options.id if options.transactional_id is None else options.transactional_id
+    if named is None or None not in (options.id, options.transactional_id):
+        raise UsageError("describe needs one transactional id")
+    return describe_output(transactional_id(run, named), run.as_of_ms)
+
+
+def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutput:
+    """The producers of a partition. Raises UsageError if no copy of it was read."""
+    return describe_producers_output(producers_of(run, options.topic, options.partition, with_order=_is_in_kafka_order(options)))
+
+
+def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:
+    """What the live `find-hanging` would have printed at the instant of the run. Raises UsageError as the tool does."""
+    scope = SearchScope(options.topic, options.partition, options.broker_id)
+    if options.format == KAFKA:
+        scope.check()
+    return find_hanging_output(hanging_search(run, scope, options.max_transaction_timeout, with_order=_is_in_kafka_order(options)))
+
+
+def _is_in_kafka_order(options: Namespace) -> bool:
+    """Whether the rows are printed in the order of Kafka's tool, which takes a query more."""
+    return bool(options.format == KAFKA)

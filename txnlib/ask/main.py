@@ -1,0 +1,86 @@
+"""`txn-audit`: queries over the tables of an audit, without a JVM.
+
+Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from txnlib.ask.commands import COMMANDS, PROGRAM, Reads, parser
+from txnlib.ask.rows import StoredRun
+from txnlib.core.display import printable
+from txnlib.errors import TxnlibError
+
+if TYPE_CHECKING:
+    from txnlib.ask.command_output import CommandOutput
+
+
+def answer_of(command: str) -> Callable[..., CommandOutput]:
+    """The function that answers a command. Its module is imported only now, to keep start-up fast."""
+    module, _, function = COMMANDS[command].answer.partition(":")
+    answer: Callable[..., CommandOutput] = getattr(import_module(f"txnlib.{module}"), function)
+    return answer
+
+
+def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
+    if reads is Reads.NOTHING:
+        return ()
+    from txnlib.ask.delta_rows import default_root, open_run, open_tables  # takes 0.1 s, which other commands can skip
+
+    if options.tables is None:
+        options.tables = default_root()
+    tables = open_tables(options.tables)
+    return (tables,) if reads is Reads.TABLES else (open_run(tables, run_id=options.run, as_of=options.as_of),)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Answers one command and returns the exit code. Errors go to stderr."""
+    try:
+        asked = parser()
+        options = asked.parse_args(argv)
+        if options.command is None:
+            asked.print_help()
+            return 0
+        read = _handed(COMMANDS[options.command].reads, options)
+        answer = answer_of(options.command)(*read, options)
+        notes = [*(each.note for each in read if isinstance(each, StoredRun) and each.note), *answer.notes]
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        text = answer.text(options.format, width=width, is_wide=options.wide)
+    except SystemExit as exited:  # argparse, after --help or bad usage
+        return int(exited.code or 0)
+    except TxnlibError as error:
+        return _say(str(error), 2)
+    except KeyboardInterrupt as stopped:
+        return _say(str(stopped) or "stopped", 130)  # as shells say of a process that SIGINT ended
+    except Exception as error:  # last line of defence: report the failure and exit with 1
+        return _say(f"failed: {type(error).__name__}: {error}", 1)
+    for note in notes:
+        _say(note, 0)
+    return max(_print(text), answer.exit_code)
+
+
+def _print(text: str) -> int:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # ids may contain characters that the terminal cannot encode
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader stopped early, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _say(text: str, code: int) -> int:
+    sys.stderr.write(f"{PROGRAM}: {printable(text)}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

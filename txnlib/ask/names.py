@@ -1,0 +1,31 @@
+"""Names that the tables hold: runs, topics and transactional ids. The completion scripts ask for them."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Final
+
+from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.delta_rows import Tables, open_run
+from txnlib.ask.overviews import coverage, listed_runs
+
+#: A shell would split or expand any other character. Ids come from clients, so a shell is never given one that it could run.
+_PLAIN: Final = re.compile(r"[\w.:/@%+=,-]+", re.ASCII)
+
+
+def answer(tables: Tables, options: Namespace) -> CommandOutput:
+    """The names of the asked kinds, sorted, one to a line; a table shows all, and a completion only those that are plain words."""
+    found = sorted({name for kind in options.kinds for name in _of_kind(tables, kind, options)})
+    rows = [{"name": name} for name in found]
+    return CommandOutput(("name",), rows, page=lambda _: "".join(f"{name}\n" for name in found if _PLAIN.fullmatch(name)))
+
+
+def _of_kind(tables: Tables, kind: str, options: Namespace) -> Iterable[str]:
+    if kind == "runs":
+        return (row["run_id"] for row in listed_runs(tables, run_id=options.run, as_of=options.as_of))
+    run = open_run(tables, run_id=options.run, as_of=options.as_of)
+    if kind == "topics":
+        return (row["topic"] for row in coverage(run))
+    return (row["transactional_id"] for row in run.rows("transactional_ids", ["transactional_id"]))

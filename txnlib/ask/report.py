@@ -1,0 +1,124 @@
+"""`txn-audit report`: the report again, from the tables; as text or as a page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from txnlib.ask.atomic_file import check_whole_file
+from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.grid import STYLES, columns
+from txnlib.ask.report_text import PROGRAM, render
+from txnlib.ask.rows import StoredRun
+from txnlib.ask.summary import PREPARED, Summary, summarise
+
+if TYPE_CHECKING:
+    from txnlib.ask.acknowledgements import Acknowledged
+
+_COLUMNS: Final = (
+    "section",
+    "topic",
+    "partition",
+    "start_offset",
+    "producer_id",
+    "transactional_id",
+    "reason",
+    "explanation",
+    "blocked_offsets",
+    "safe_to_abort",
+    "command",
+)
+
+
+def report_output(run: StoredRun, summary: Summary, notes: Sequence[str] = ()) -> CommandOutput:
+    """The report as text, its results as JSON (`summary_json.Findings`), and as a table the transactions that need action."""
+    rows = [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown]
+    return CommandOutput(
+        _COLUMNS,
+        rows,
+        page=lambda is_terminal: terminal_report(summary, is_terminal=is_terminal),
+        whole=lambda: _results(run, summary),
+        notes=notes,
+    )
+
+
+def _results(run: StoredRun, summary: Summary) -> dict[str, Any]:
+    from txnlib.ask.run_result import results_of
+    from txnlib.ask.summary_json import found  # imported here, because text needs no pydantic
+
+    return found(results_of(run, summary)).model_dump(mode="json")
+
+
+# ---- The report on a terminal: fitted to its width, with coloured verdicts. Piped, it is plain text
+
+
+#: Text to highlight -> its style: a heading, or a verdict after its count.
+_HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^  (\S.*?)   producer \d+ epoch", re.MULTILINE)
+_LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^  (?:do|then) +(.*)$", re.MULTILINE)
+_OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green"}
+
+
+def program() -> str:
+    """What calls txn-audit here: its name, or its path in an environment that is not activated."""
+    beside = Path(sys.executable).with_name(PROGRAM)
+    if shutil.which(PROGRAM) is not None or not beside.exists():
+        return PROGRAM
+    here = Path.cwd()
+    return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
+
+
+def terminal_report(summary: Summary, *, is_terminal: bool) -> str:
+    """The report as it is printed."""
+    text = render(summary, columns(is_terminal=is_terminal), program())
+    return _styled(text) if is_terminal else f"{text}\n"
+
+
+def _styled(text: str) -> str:
+    # Imported here, because piped output does not need it.
+    from rich.console import Console
+    from rich.text import Text
+
+    styled = Text(text)
+    for match in _HEADING.finditer(text):
+        styled.stylize(STYLES.get(match[1], _OTHER_STYLES.get(match[1], "bold")), *match.span(1))
+    for pattern, style, group in ((_ENTRY, "bold", 1), (_LABEL, "dim", 0), (_COMMAND, "bold", 1)):
+        for match in pattern.finditer(text):
+            if "write a marker" not in match[0]:
+                styled.stylize(style, *match.span(group))
+    console = Console(soft_wrap=True)  # supports NO_COLOR and TERM; commands are not broken, so that they can be copied
+    with console.capture() as captured:
+        console.print(styled)
+    return captured.get()
+
+
+# ---- The command
+
+
+def answer(run: StoredRun, options: Namespace) -> CommandOutput:
+    """The report of the run, and with --html a page. Programs get its summary, or as a table its transactions."""
+    if options.html is None:
+        return report_output(run, summarise(run, _known(run, options.acknowledged)))
+    from txnlib.page.page import write_page
+    from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
+
+    check_whole_file(options.html)
+    page = page_rows_of(run, tables=options.tables, known=_known(run, options.acknowledged))
+    write_page(page, options.html)
+    return report_output(run, page.summary, notes=(f"page: {options.html}",))
+
+
+def _known(run: StoredRun, file: str | None) -> Acknowledged | None:
+    """What is acknowledged in a run; None without a file."""
+    if file is None:
+        return None
+    from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements  # imported here, because it loads pydantic
+
+    return acknowledged(run, read_acknowledgements(file))

@@ -1,0 +1,69 @@
+"""Any question in SQL, answered by DuckDB over the tables of an audit."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.delta_rows import Tables
+from txnlib.ask.rows import Row
+from txnlib.core.schema import TABLES
+from txnlib.core.schema.views import VIEWS, named_by
+from txnlib.errors import MissingExtraError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class SqlAnswer:
+    """The rows of an answer, with their columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+
+
+def ask(tables: Tables, query: str) -> SqlAnswer:
+    """The answer to a query over the tables and views that it names (docs/tables.md), of all runs.
+
+    Raises UsageError for a query that DuckDB refuses, and MissingExtraError without the extra `sql`.
+    """
+    try:
+        import duckdb
+        import pyarrow.dataset  # noqa: F401  what DuckDB reads the tables through
+    except ImportError as error:
+        raise MissingExtraError("sql", "DuckDB", "sql") from error
+    words, views = named_by(query)
+    with duckdb.connect(config={"enable_external_access": "false"}) as database:
+        for name in TABLES.keys() & {*words}:
+            database.register(name, tables.dataset(name))
+        for name in views:
+            database.execute(f"CREATE VIEW {name} AS {VIEWS[name].named(str)}")
+        try:
+            answer = database.execute(query)
+            columns = [column[0] for column in answer.description or ()]
+            values = answer.fetchall()
+        except duckdb.Error as error:
+            known = ", ".join([*sorted(TABLES), *VIEWS])
+            hint = f". Tables and views: {known}" if isinstance(error, duckdb.CatalogException) else ""
+            raise UsageError(f"{str(error).splitlines()[0]}{hint}") from error
+    names = _unique(columns)
+    return SqlAnswer(names, [dict(zip(names, row, strict=True)) for row in values])
+
+
+def _unique(columns: Sequence[str]) -> list[str]:
+    """The names, with a number after each that is there already."""
+    seen: dict[str, int] = {}
+    names = []
+    for column in columns:
+        seen[column] = seen.get(column, 0) + 1
+        names.append(column if seen[column] == 1 else f"{column}_{seen[column]}")
+    return names
+
+
+# ---- The command
+
+
+def answer(tables: Tables, options: Namespace) -> CommandOutput:
+    """The rows of the answer. Raises UsageError for a query that DuckDB refuses, or without DuckDB."""
+    found = ask(tables, options.query)
+    return CommandOutput(found.columns, found.rows)

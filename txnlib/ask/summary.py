@@ -1,0 +1,369 @@
+"""The summary of a run, as its report shows it: counts, and the rows that need attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from txnlib.ask.broken_transactions import BrokenTransaction, broken_transactions
+from txnlib.ask.extents import VerdictExtent, extents
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, ms
+from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
+from txnlib.errors import MissingTableError
+
+if TYPE_CHECKING:
+    from txnlib.ask.acknowledgements import Acknowledged
+
+#: Section of two-phase commits that have been open for longer than transaction.max.timeout.ms.
+PREPARED: Final = "PREPARED"
+
+#: Sections of a report, in their order.
+SECTIONS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN")
+#: Transactions that no earlier audit has seen.
+_IS_NEW: Final = (("runs_seen", "=", 1),)
+#: Number of transactions in each section of a report. The tables have all.
+SHOWN: Final = 20
+SHOWN_COPIES: Final = 10
+SHOWN_PLACES: Final = 3
+SHOWN_MISSING: Final = 20
+
+_KEY: Final = ("topic", "partition", "producer_id", "start_offset")
+_OPEN: Final = (
+    *_KEY,
+    "producer_epoch",
+    "transactional_id",
+    "application",
+    "coordinator_partition",
+    "coordinator_state",
+    "transaction_start",
+    "transaction_timeout_ms",
+    "is_two_phase_commit",
+    "last_timestamp",
+    "last_timestamp_ms",
+    "duration_minutes",
+    "verdict",
+    "reason",
+    "explanation",
+    "causes",
+    "evidence",
+    "age_basis",
+    "broker_clock_age_ms",
+    "safe_to_abort",
+    "abort_command",
+    "do_not_abort_because",
+    "blocked_offsets",
+    "blocked_bytes",
+    "blocks_since",
+    "first_seen",
+    "runs_seen",
+    "late_by",
+    "safe_from",
+    "safety",
+)
+_INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
+_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "effect", "notes")
+_BEHIND: Final = (
+    "last_stable_offset",
+    "blocking_producer_id",
+    "blocking_transactional_id",
+    "next_blocking_offset",
+    "next_blocking_producer_id",
+    "next_blocking_transactional_id",
+)
+#: Orders of rows: those that block most first, and partitions that lag longest first.
+MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
+LONGEST_LAG: Final = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
+STATUSES: Final = ("COMPLETE", "PARTIAL", "DAMAGED", "MISSING")
+#: Most groups to read that wait on the shown partitions, and most missing coordinator partitions to name.
+GROUPS: Final = 10_000
+COORDINATORS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One run in report form: counts of everything, and the rows that need action. Times are UTC datetimes."""
+
+    cluster: str
+    as_of_ms: int
+    as_of_basis: str
+    output: str
+    kafka_version: str | None = None
+    #: Counts: rows by verdict, transactions by verdict, rows that no earlier audit saw, findings by severity, undecided two-phase
+    #: commits that are overdue or in time, coverage by status, rows of tables.
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`; without those
+    #: that are acknowledged.
+    transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    #: Verdict -> how far its transactions reach.
+    extents: Mapping[str, VerdictExtent] = field(default_factory=dict)
+    #: What is acknowledged; None if nothing was given.
+    known: Acknowledged | None = None
+    #: Instant of the audit of this cluster before this one; None if this is the first.
+    earlier_ms: int | None = None
+    captured_from_ms: int | None = None
+    captured_to_ms: int | None = None
+    is_instant_assumed: bool = False
+    brokers: int = 0
+    partitions_read: int = 0
+    partitions_known: int = 0
+    #: Partitions without a copy of which the leader said that nothing was open.
+    partitions_quiet: int = 0
+    coordinators_read: int = 0
+    coordinators_known: int = 0
+    missing_coordinators: tuple[int, ...] = ()
+    #: Topic and number of the first other partitions of which no copy was read.
+    missing_partitions: tuple[tuple[str, int], ...] = ()
+    unreadable_bytes: int = 0
+    worst_lag: Row | None = None
+    #: When the oldest open transaction began, according to its coordinator, else by the best available clock.
+    oldest_open_ms: int | None = None
+    #: Names of findings above INFO with their counts, meaning and first places, worst first.
+    findings: tuple[Row, ...] = ()
+    #: Transactions that the previous run warned of and that are no longer open.
+    ended: tuple[Row, ...] = ()
+    #: Transactions that are split or half-marked, without those that only wait for their markers.
+    broken: tuple[BrokenTransaction, ...] = ()
+    #: Rows of broker_clocks: brokers whose clocks certainly differ, the largest difference first.
+    clocks: tuple[Row, ...] = ()
+    #: Copies that are not COMPLETE.
+    incomplete: tuple[Row, ...] = ()
+    #: Broker settings for which Kafka's defaults are assumed.
+    assumed: tuple[str, ...] = ()
+    #: The newest time in the cluster's metadata log, and what its leaders are worth; None: there is no such log.
+    metadata_ms: int | None = None
+    metadata_basis: str | None = None
+
+
+def summarise(
+    run: StoredRun, known: Acknowledged | None = None, *, shown: int = SHOWN, shown_copies: int = SHOWN_COPIES
+) -> Summary:
+    """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected.
+
+    `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section and of the ended
+    transactions, `shown_copies` that of incomplete copies.
+    """
+    verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
+    new = run.grouped("open_transactions", ("verdict",), "count(*)", _IS_NEW)
+    reach = extents(run, verdicts)
+    began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
+    covered = _coverage(run, shown_copies)
+    severities: dict[str, int] = {}
+    named = sorted(run.grouped("findings", ("name", "severity"), "count(*)").items())
+    for (_, severity), number in named:
+        severities[severity] = severities.get(severity, 0) + number
+    counts = {
+        "verdicts": verdicts,
+        "new": {key[0]: number for key, number in sorted(new.items())},
+        "transactions": {verdict: extent.transactions for verdict, extent in reach.items()},
+        "findings": severities,
+        "in_doubt": _in_doubt(run),
+        "coverage": covered.pop("statuses"),
+        "rows": {"open_transactions": sum(verdicts.values()), "record_batches": covered.pop("batches")},
+    }
+    return Summary(
+        cluster=run.cluster,
+        as_of_ms=run.as_of_ms,
+        as_of_basis=run.settings["as_of_basis"],
+        output=run.tables.root,
+        kafka_version=run.settings["kafka_version"],
+        # Runs of earlier versions did not store these.
+        assumed=tuple(run.settings.get("assumed", ())),
+        metadata_ms=run.settings.get("metadata_known_ms"),
+        metadata_basis=run.settings.get("metadata_basis"),
+        counts=counts,
+        transactions=_transactions(run, verdicts, known, shown),
+        known=known,
+        extents=reach,
+        earlier_ms=_earlier_ms(run),
+        worst_lag=_worst_lag(run),
+        oldest_open_ms=ms(began),
+        findings=tuple(_named_findings(run, named)),
+        ended=tuple(
+            run.rows(
+                "ended_transactions",
+                (*_KEY, "verdict", "says"),
+                order='"topic", "partition", "start_offset"',
+                limit=shown,
+            )
+        ),
+        broken=tuple(each for each in broken_transactions(run, shown) if not each.is_only_pending),
+        clocks=_clocks(run),
+        **covered,
+    )
+
+
+_CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")
+
+
+def _clocks(run: StoredRun) -> tuple[Row, ...]:
+    """The pairs of brokers whose clocks differ by more than comparisons allow for."""
+    try:
+        found = run.rows("broker_clocks", _CLOCKS, [("is_far", "=", True)], order='abs("offset_ms") DESC, "broker"', limit=SHOWN)
+    except MissingTableError:  # a run of an earlier version
+        return ()
+    return tuple(found)
+
+
+def _in_doubt(run: StoredRun) -> dict[str, int]:
+    """The number of undecided two-phase commits that are overdue, and that are in time."""
+    try:
+        counted = run.grouped("in_doubt_transactions", ("is_overdue",), "count(*)")
+    except MissingTableError:  # a run of an earlier version
+        return {}
+    return {name: counted[key,] for key, name in ((True, "OVERDUE"), (False, "IN_TIME")) if (key,) in counted}
+
+
+def by_owner(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows grouped by the transactional id and producer id of their transactions."""
+    groups: dict[object, list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["transactional_id"], row["producer_id"]), []).append(row)
+    return list(groups.values())
+
+
+def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
+    """Transactions that are handled together: those of one owner, if the owner has to act."""
+    return by_owner(rows) if section in ("LATE", PREPARED) else [[row] for row in rows]
+
+
+def _earlier_ms(run: StoredRun) -> int | None:
+    """The instant of the newest finished audit of the cluster before this one."""
+    is_earlier = [("cluster", "=", run.cluster), ("status", "=", "DONE"), ("run_id", "<>", run.run_id)]
+    instants = (ms(row["as_of"]) for row in run.tables.rows(RUNS, ("as_of",), is_earlier))
+    return max((instant for instant in instants if instant is not None and instant < run.as_of_ms), default=None)
+
+
+def _named_findings(run: StoredRun, named: Sequence[tuple[tuple[str, str], int]]) -> list[Row]:
+    """The findings above INFO by name, worst first: name, severity, count, message, places."""
+    worst = sorted(named, key=lambda each: (-Severity[each[0][1]], each[0][0]))
+    return [
+        {
+            "name": name,
+            "severity": severity,
+            "count": number,
+            "message": FINDINGS[Finding[name]].meaning,
+            "places": run.rows("findings", _PLACE, [("name", "=", name)], order=_BY_PLACE, limit=SHOWN_PLACES),
+        }
+        for (name, severity), number in worst
+        if severity != "INFO"
+    ]
+
+
+_PLACE: Final = ("topic", "partition", "offset", "transactional_id")
+_BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "transactional_id"'
+
+
+def _transactions(run: StoredRun, verdicts: dict[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
+    """The first rows of each section, each with its plan, what blocks next, and who waits."""
+    shown = {}
+    for verdict in sorted(set(verdicts) - {"OPEN"}):
+        left_out = set() if known is None else known.of_verdict(verdict)
+        limit = most + len(left_out)
+        found = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=limit)
+        shown[verdict] = [row for row in found if _key(row) not in left_out][:most]
+    # What is open and planned for is a two-phase commit that was left alone.
+    planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=most)
+    if planned:
+        prepared = {_key(row) for row in planned}
+        rows = run.rows("open_transactions", _OPEN, _among(planned, *_KEY), order=MOST_BLOCKING)
+        shown[PREPARED] = [row for row in rows if _key(row) in prepared]
+    rows = [row for section in shown.values() for row in section]
+    _complete(run, rows)
+    return shown
+
+
+def _complete(run: StoredRun, rows: list[Row]) -> None:
+    """Puts to each row its plan, what blocks its partition next, and the groups that wait there; instants become epoch ms."""
+    if not rows:
+        return
+    planned = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), _among(rows, "producer_id"))
+    plans = {_key(plan): plan for plan in planned}
+    # The plan has one step for what a coordinator does on all partitions of a transaction.
+    whole = {(plan["producer_id"], plan["transactional_id"]): plan for plan in planned if plan["action"] in _WHOLE}
+    here = _among(rows, "topic", "partition")
+    behind = {(row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)}
+    waiting: dict[tuple[str, int], set[str]] = {}
+    for row in run.rows("blocked_groups", ("topic", "partition", "group_id"), here, order='"group_id"', limit=GROUPS):
+        waiting.setdefault((row["topic"], row["partition"]), set()).add(row["group_id"])
+    for row in rows:
+        place = row["topic"], row["partition"]
+        planned_for = plans.get(_key(row)) or (whole.get((row["producer_id"], row["transactional_id"])) if _is_held(row) else None)
+        row.update({name: (planned_for or {}).get(name) for name in _PLAN})
+        row.update({name: behind.get(place, {}).get(name) for name in _BEHIND})
+        row["groups"] = sorted(waiting.get(place, ()))
+        row.update({name: ms(row[name]) for name in _INSTANTS})
+
+
+_WHOLE: Final = {action.name for action in OF_WHOLE_TRANSACTION}
+
+
+def _is_held(row: Row) -> bool:
+    """Whether a coordinator answers for the transaction on all its partitions."""
+    return row["verdict"] in ("LATE", "STUCK", "OPEN")
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _KEY)
+
+
+def _among(rows: Sequence[Row], *names: str) -> list[Filter]:
+    """Filters that the rows themselves pass, and few others: one for each column."""
+    return [(name, "IN", {row[name] for row in rows}) for name in names]
+
+
+def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
+    partition = """concat("topic", '-', "partition")"""
+    is_quiet = 'coalesce("is_nothing_open", FALSE)'
+    is_missing, is_coordinator = "\"status\" = 'MISSING'", f"\"topic\" = '{TRANSACTION_STATE_TOPIC}'"
+    counted = run.one(
+        "coverage",
+        {
+            "partitions_read": f"count(DISTINCT CASE WHEN NOT {is_missing} THEN {partition} END)",
+            "partitions_known": f"count(DISTINCT {partition})",
+            "partitions_quiet": f"count(DISTINCT CASE WHEN {is_quiet} THEN {partition} END)",
+            "coordinators_read": f'count(DISTINCT CASE WHEN NOT {is_missing} AND {is_coordinator} THEN "partition" END)',
+            "coordinators_known": f'count(DISTINCT CASE WHEN {is_coordinator} THEN "partition" END)',
+            "unreadable_bytes": 'coalesce(sum("unreadable_bytes"), 0)',
+            "batches": 'coalesce(sum("batches"), 0)',
+            "brokers": 'count(DISTINCT "broker")',
+            "captured_from_ms": 'min("captured_at")',
+            "captured_to_ms": 'max("captured_at")',
+            "is_instant_assumed": f'coalesce(bool_or(NOT {is_missing} AND "captured_at" IS NULL), FALSE)',
+        },
+    )
+    statuses = {key[0]: number for key, number in run.grouped("coverage", ("status",), "count(*)").items()}
+    is_lost: list[Filter] = [("status", "=", "MISSING"), ("topic", "=", TRANSACTION_STATE_TOPIC)]
+    missing = run.rows("coverage", ("partition",), is_lost, order='"partition"', limit=COORDINATORS)
+    is_lost_data: list[Filter] = [
+        ("status", "=", "MISSING"),
+        ("topic", "<>", TRANSACTION_STATE_TOPIC),
+        ("is_nothing_open", "IS", None),
+    ]
+    missing_data = run.rows("coverage", ("topic", "partition"), is_lost_data, order='"topic", "partition"', limit=SHOWN_MISSING)
+    return {
+        **counted,
+        "captured_from_ms": ms(counted["captured_from_ms"]),
+        "captured_to_ms": ms(counted["captured_to_ms"]),
+        "statuses": {status: statuses.get(status, 0) for status in STATUSES},
+        "missing_coordinators": tuple(row["partition"] for row in missing),
+        "missing_partitions": tuple((row["topic"], row["partition"]) for row in missing_data),
+        "incomplete": tuple(
+            run.rows(
+                "coverage",
+                ("topic", "partition", "source", "status", "detail", "unreadable_bytes"),
+                [("status", "IN", ("PARTIAL", "DAMAGED")), ("is_judged", "=", True)],
+                order='"topic", "partition"',
+                limit=shown_copies,
+            )
+        ),
+    }
+
+
+def _worst_lag(run: StoredRun) -> Row | None:
+    columns = ("topic", "partition", "lag_offsets", "lag_ms")
+    order = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC'
+    rows = run.rows("partitions", columns, [("lag_offsets", ">", 0)], order=order, limit=1)
+    return rows[0] if rows else None

@@ -1,0 +1,396 @@
+"""Text lines that a console consumer prints: up to 3.8, and 3.9 with the old formatter.
+
+A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`. Nothing in the id is escaped, so it may
+contain line feeds and imitated records.
+Rule 1: One line is read as one record. Lines that together read as a record of an id with line feeds are ambiguous, whatever each
+of them reads as (docs/decisions/0014).
+Rule 2: A tombstone prints its id only once. After text that is no complete record, it may be the end of an id with line feeds, and
+is ambiguous.
+Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionMetadata.toString`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, Final, NamedTuple
+
+from txnlib.core.kafka.transaction_log import KEY_VERSION, TransactionLogEntry
+from txnlib.core.text.console_events import ConsoleOutput, Printed, is_blank, is_chatter
+from txnlib.core.text.coordinator_text import read_json_value, read_printed_value
+from txnlib.core.text.long_line import LONGEST_LINE
+from txnlib.core.text.tool_messages import UnreadableReason
+
+#: The text between the two copies of the id.
+ECHO_LABEL: Final = b"::TransactionMetadata(transactionalId="
+NULL: Final = b"::NULL"
+_UNKNOWN_KEY: Final = re.compile(rb"unknown::version=-?\d{1,5}")
+_REST: Final = b", producerId="
+#: Scala 2.13 prints `HashSet(a, b)`, 2.12 and 2.11 `Set(a, b)`. A record is never pending.
+_FIELDS: Final = re.compile(
+    rb", producerId=(?P<producer_id>-?\d{1,19}), producerEpoch=(?P<producer_epoch>-?\d{1,19}), "
+    rb"txnTimeoutMs=(?P<timeout>-?\d{1,19}), state=(?P<state>[A-Za-z]+), pendingState=None, "
+    rb"topicPartitions=(?:Hash)?Set\((?P<partitions>[A-Za-z0-9._, -]*)\), "
+    rb"txnStartTimestamp=(?P<start>-?\d{1,19}), txnLastUpdateTimestamp=(?P<last_update>-?\d{1,19})\)"
+)
+#: Pieces of records, also of the JSON form: two texts may have been concatenated.
+_PIECE: Final = re.compile(
+    rb'"transactionalId"|TransactionMetadata\(|transactionalId=|::NULL'
+    rb"|, (producerId|producerEpoch|txn[A-Z]\w+|state|pendingState|topicPartitions)="
+)
+#: Reasons of text that is no record, but ends where a record ends.
+_ENDED: Final = frozenset(
+    {UnreadableReason.UNKNOWN_KEY_VERSION, UnreadableReason.AMBIGUOUS_RECORD, UnreadableReason.UNDECODABLE_RECORD}
+)
+#: Lines without any text, of which there may be millions.
+_EMPTY_LINES: Final = re.compile(rb"\n{1,4096}")
+#: Number of bytes after a label by which the line that they repeat is looked up.
+_LOOKED_UP: Final = 64
+#: Maximum number of labels to try as that of a record that the end of the text truncates.
+_CUT_LABELS: Final = 64
+#: Maximum size of a printed id: 32 767 bytes on disk, and twice that if each is a line feed whose line end was converted.
+_LONGEST_ID: Final = 2 * 32_767
+#: Size of the text to keep: an id is printed twice.
+_WINDOW: Final = 2 * _LONGEST_ID + 64
+
+
+class _Kind(Enum):
+    RECORD = "RECORD"
+    TOMBSTONE = "TOMBSTONE"
+    CHATTER = "CHATTER"
+    BLANK = "BLANK"
+    UNREADABLE = "UNREADABLE"
+
+
+#: Kinds of lines that are complete by themselves, so that a record may begin after them.
+_WHOLE: Final = frozenset({_Kind.RECORD, _Kind.TOMBSTONE, _Kind.CHATTER})
+
+
+class _Line(NamedTuple):
+    """What a line reads as by itself."""
+
+    kind: _Kind
+    transactional_id: str = ""
+    entry: TransactionLogEntry | None = None
+    reason: UnreadableReason = UnreadableReason.NOT_DUMP_TEXT
+
+
+def read_text_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Printed]:
+    """The events of a text with one record per line, in order. `position` is the position of its first byte in the file.
+
+    The text may come in chunks of any size. Memory is bounded by two copies of the longest id, a line, and all ids with line feeds.
+    Never raises.
+    """
+    reader = _LineReader(position)
+    for line, is_piece in _lines(chunks):
+        reader.add(line, is_piece)
+        yield from reader.out.values
+        reader.out.values.clear()
+    reader.finish()
+    yield from reader.out.values
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """The lines, and whether each is only a piece of a line that is longer than any record."""
+    pieces: list[bytes] = []
+    held, is_piece = 0, False
+    for chunk in chunks:
+        # `splitlines` would also split at a lone carriage return, which an id may contain.
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            yield b"".join([*pieces, line, b"\n"]), is_piece
+            pieces, held, is_piece = [], 0, False
+        if rest:
+            pieces.append(rest)
+            held += len(rest)
+        if held > (0 if is_piece else LONGEST_LINE):
+            joined = b"".join(pieces)
+            pieces, held, is_piece = [], 0, True
+            yield joined, True
+    if held:
+        yield b"".join(pieces), is_piece
+
+
+def _read_line(line: bytes) -> _Line:
+    """Reads a line by itself."""
+    if not line.endswith(b"\n"):
+        return _unreadable(UnreadableReason.CUT_LINE)
+    body = line[:-2] if line.endswith(b"\r\n") else line[:-1]
+    start_of_rest = body.rfind(_REST)
+    is_null = body.endswith(NULL)
+    if start_of_rest >= 0 and not is_null:
+        # Two copies of the id and a label: the length alone determines where each copy is.
+        id_size, odd = divmod(start_of_rest - len(ECHO_LABEL), 2)
+        raw_id = body[: max(id_size, 0)]
+        if not odd and raw_id and body.startswith(raw_id + ECHO_LABEL + raw_id + _REST):
+            return _read_record(raw_id, body[start_of_rest:])
+    if is_null:
+        return _read_tombstone(body[: -len(NULL)])
+    if is_blank(line):
+        return _Line(_Kind.BLANK)
+    if is_chatter(line):
+        return _Line(_Kind.CHATTER)
+    if _UNKNOWN_KEY.fullmatch(body):
+        return _unreadable(UnreadableReason.UNKNOWN_KEY_VERSION)
+    return _unreadable(UnreadableReason.BROKEN_LINE if _PIECE.search(body) else UnreadableReason.NOT_DUMP_TEXT)
+
+
+def _unreadable(reason: UnreadableReason) -> _Line:
+    return _Line(_Kind.UNREADABLE, reason=reason)
+
+
+def _read_record(raw_id: bytes, fields: bytes) -> _Line:
+    """The record of an id that is printed twice."""
+    match, transactional_id = _FIELDS.fullmatch(fields), _decode(raw_id)
+    entry = None if match is None or transactional_id is None else read_printed_value(transactional_id, match.groupdict())
+    if transactional_id is None or entry is None:
+        return _unreadable(UnreadableReason.UNDECODABLE_RECORD)
+    return _Line(_Kind.RECORD, transactional_id, entry)
+
+
+def _read_tombstone(raw_id: bytes) -> _Line:
+    transactional_id = _decode(raw_id)
+    if not transactional_id:
+        return _unreadable(UnreadableReason.UNDECODABLE_RECORD)
+    # If a record before it lost its line feed, that record's text would be the beginning of this id.
+    if is_chatter(raw_id) or ECHO_LABEL in raw_id:
+        return _unreadable(UnreadableReason.AMBIGUOUS_RECORD)
+    return _Line(_Kind.TOMBSTONE, transactional_id)
+
+
+def _decode(raw_id: bytes) -> str | None:
+    """The id; None if it is not UTF-8, the formatter's encoding in every console charset."""
+    try:
+        return raw_id.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+class _LineReader:
+    """Reads a line once all text is known that a record beginning with this line may have. Until then, the line is kept."""
+
+    def __init__(self, position: int) -> None:
+        self.out = ConsoleOutput()
+        self.out.end = position
+        #: The text kept, from `out.end` on.
+        self._text = bytearray()
+        #: The labels in the text kept: (position, beginning of the text after it); and beginning -> positions.
+        self._labels: deque[tuple[int, bytes]] = deque()
+        self._echoes: dict[bytes, deque[int]] = {}
+        #: Beginning of an id with line feeds -> all such ids that were printed twice.
+        self._long_ids: dict[bytes, set[bytes]] = {}
+        #: Position in the text where the last record of an id with line feeds ends.
+        self._ambiguous_until = 0
+        self._is_boundary = True
+
+    def add(self, line: bytes, is_piece: bool) -> None:
+        """Takes the next line of the text, or a piece of a line that is too long."""
+        if is_piece or len(line) > LONGEST_LINE:
+            self._read(len(self._text))
+            self.out.unreadable(self.out.end, line, UnreadableReason.LINE_TOO_LONG)
+            self._is_boundary = False
+            return
+        start = self.out.end + len(self._text)
+        self._text += line
+        # Further labels of a long line are followed by more than an id.
+        label = line.find(ECHO_LABEL, max(0, len(line) - _WINDOW))
+        while label >= 0:
+            after = label + len(ECHO_LABEL)
+            beginning = line[after : after + _LOOKED_UP]
+            self._labels.append((start + label, beginning))
+            self._echoes.setdefault(beginning, deque()).append(start + label)
+            label = line.find(ECHO_LABEL, after)
+        self._read(len(self._text) - _WINDOW)
+
+    def finish(self) -> None:
+        """Reads the text kept, at the end of the text."""
+        self._read(self._find_cut_record())
+        self.out.unreadable(self.out.end, bytes(self._text), UnreadableReason.CUT_LINE)
+        self.out.finish()
+
+    def _read(self, size: int) -> None:
+        """Reads the lines that start in the first `size` bytes of the text kept."""
+        end = self.out.end + size
+        while (start := self.out.end) < end:
+            empty = _EMPTY_LINES.match(self._text)
+            if empty is not None and start >= self._ambiguous_until and b"\n" not in self._echoes and b"\n" not in self._long_ids:
+                self.out.chatter(start, empty[0])
+                self._is_boundary = False
+            else:
+                line = bytes(self._text[: self._text.find(b"\n") + 1 or len(self._text)])
+                self._note_long_id(line)
+                self._report(start, line)
+            del self._text[: self.out.end - start]
+            while self._labels and self._labels[0][0] < self.out.end:
+                _label, beginning = self._labels.popleft()
+                self._echoes[beginning].popleft()
+                if not self._echoes[beginning]:
+                    del self._echoes[beginning]
+
+    def _report(self, position: int, line: bytes) -> None:
+        if position < self._ambiguous_until:
+            self.out.unreadable(position, line, UnreadableReason.AMBIGUOUS_RECORD)
+            self._is_boundary = True
+            return
+        read = _read_line(line)
+        if read.kind is _Kind.TOMBSTONE and not self._is_boundary:
+            # Whatever it is, it ends here.
+            read = _unreadable(UnreadableReason.AMBIGUOUS_RECORD)
+        if read.kind in (_Kind.RECORD, _Kind.TOMBSTONE):
+            self.out.record(position, len(line), read.transactional_id, read.entry)
+        elif read.kind is _Kind.UNREADABLE:
+            self.out.unreadable(position, line, read.reason)
+        else:
+            self.out.chatter(position, line)
+        self._is_boundary = read.kind in _WHOLE or read.reason in _ENDED
+
+    def _note_long_id(self, line: bytes) -> None:
+        """Notes where a record ends whose id begins with this line and has more lines. Only the second copy of the id shows it."""
+        text, beginning = self._text, line[:_LOOKED_UP]
+        for label in self._echoes.get(beginning, ()):
+            size = label - self.out.end
+            echo = size + len(ECHO_LABEL)
+            if size > _LONGEST_ID:
+                break
+            if len(line) <= size and text.startswith(_REST, echo + size) and text.startswith(text[:size], echo):
+                self._long_ids.setdefault(beginning, set()).add(bytes(text[:size]))
+                self._note_end(echo + size)
+        for raw_id in self._long_ids.get(beginning, ()):
+            if text.startswith((raw_id + NULL + b"\n", raw_id + NULL + b"\r\n")):
+                self._note_end(len(raw_id))
+
+    def _note_end(self, index: int) -> None:
+        """Notes that a record ends with the line at this index of the text kept."""
+        end = self._text.find(b"\n", index) + 1 or len(self._text)
+        self._ambiguous_until = max(self._ambiguous_until, self.out.end + end)
+
+    def _find_cut_record(self) -> int:
+        """Where a record begins whose second copy of an id with line feeds is cut off, as far as complete lines show."""
+        text = self._text
+        starts = [len(text)]
+        for position, _beginning in list(self._labels)[-_CUT_LABELS:]:
+            label = position - self.out.end
+            echo = text[label + len(ECHO_LABEL) : text.rfind(b"\n") + 1]
+            if echo and text.startswith(echo, 0, label):
+                return 0
+            if echo and (before := text.find(b"\n" + echo, 0, label)) >= 0:
+                starts.append(before + 1)
+        return min(starts)
+
+
+# ---- JSON objects that a console consumer prints: 3.9 with the new formatter, and every version from 4.0
+
+
+#: Accepts the white space that `jq` prints.
+OBJECT_START: Final = re.compile(rb'\{\s{0,16}"key"\s{0,16}:')
+_LONGEST_START: Final = 40
+#: Pieces of records, also of the line form: two texts may have been concatenated.
+_JSON_PIECE: Final = re.compile(
+    rb'"(transactionalId|producerId|transactionStatus|transactionPartitions|version)"\s*:|TransactionMetadata\(|::NULL\s*$'
+)
+_JSON: Final = JSONDecoder()
+
+
+class _NotARecord(Exception):
+    """Carries an UnreadableReason."""
+
+    def __init__(self, reason: UnreadableReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def read_json_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Printed]:
+    """The events of a text of JSON objects, in order. `position` is the position of its first byte in the file.
+
+    The text may come in chunks of any size. Memory is bounded by one object, the text after it, and a chunk. Never raises.
+    """
+    out = ConsoleOutput()
+    out.end = position
+    buffer = bytearray()
+    searched = 0
+    for chunk in chunks:
+        buffer += chunk
+        while start := OBJECT_START.search(buffer, searched):
+            _read_element(out, bytes(buffer[: start.start()]), UnreadableReason.BROKEN_LINE)
+            del buffer[: start.start()]
+            # The beginning of this object is not that of the next.
+            searched = 1
+        searched = max(1 if OBJECT_START.match(buffer) else 0, len(buffer) - _LONGEST_START)
+        if len(buffer) > LONGEST_LINE:
+            end = buffer.rfind(b"\n") + 1 or len(buffer) - _LONGEST_START
+            _read_element(out, bytes(buffer[:end]), UnreadableReason.LINE_TOO_LONG)
+            del buffer[:end]
+            searched = 0
+        yield from out.values
+        out.values.clear()
+    _read_element(out, bytes(buffer), UnreadableReason.CUT_LINE)
+    out.finish()
+    yield from out.values
+
+
+def _read_element(out: ConsoleOutput, element: bytes, unfinished: UnreadableReason) -> None:
+    """Reads an object and the text after it, up to the next object. `unfinished`: why an object or a line may have no end."""
+    if not OBJECT_START.match(element):
+        _read_gap(out, element, unfinished)
+        return
+    start = out.end
+    text = element.decode("utf-8", "surrogateescape")
+    try:
+        printed, end = _JSON.raw_decode(text)
+    except (JSONDecodeError, RecursionError, ValueError):
+        out.unreadable(start, element, unfinished)
+        return
+    length = len(text[:end].encode("utf-8", "surrogateescape"))
+    try:
+        element[:length].decode()
+        out.record(start, length, *_read_object(printed))
+    except UnicodeDecodeError:
+        out.unreadable(start, element[:length], UnreadableReason.UNDECODABLE_RECORD)
+    except _NotARecord as error:
+        out.unreadable(start, element[:length], error.reason)
+    _read_gap(out, element[length:], unfinished)
+
+
+def _read_gap(out: ConsoleOutput, text: bytes, unfinished: UnreadableReason) -> None:
+    if out.last_reason is UnreadableReason.LINE_TOO_LONG:
+        # The rest of it.
+        out.unreadable(out.end, text, UnreadableReason.LINE_TOO_LONG)
+        return
+    for line in text.splitlines(keepends=True):
+        if is_blank(line) or (is_chatter(line) and line.endswith(b"\n")):
+            out.chatter(out.end, line)
+        elif unfinished is UnreadableReason.LINE_TOO_LONG and not line.endswith(b"\n"):
+            out.unreadable(out.end, line, unfinished)
+        elif _JSON_PIECE.search(line):
+            out.unreadable(out.end, line, UnreadableReason.BROKEN_LINE)
+        else:
+            is_cut = unfinished is UnreadableReason.CUT_LINE and not line.endswith(b"\n")
+            out.unreadable(out.end, line, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.NOT_DUMP_TEXT)
+
+
+def _read_object(printed: dict[str, Any]) -> tuple[str, TransactionLogEntry | None]:
+    """The record in a decoded object. Raises _NotARecord."""
+    try:
+        key, value = printed["key"], printed["value"]
+        # 3.9 calls it `version`, as it is called on disk; 4.0 calls it `type`.
+        version = key["type"] if "type" in key else key["version"]
+        if type(version) is not int or version != KEY_VERSION:
+            raise _NotARecord(UnreadableReason.UNKNOWN_KEY_VERSION)
+        transactional_id = key["data"]["transactionalId"]
+        # JSON can contain an escaped unpaired surrogate, but a log cannot.
+        transactional_id.encode()
+        if not transactional_id:
+            raise _NotARecord(UnreadableReason.UNDECODABLE_RECORD)
+        if value is None:
+            return transactional_id, None
+        if value["data"] == "unknown":
+            raise _NotARecord(UnreadableReason.UNKNOWN_VALUE_VERSION)
+        entry = read_json_value(transactional_id, value["version"], value["data"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _NotARecord(UnreadableReason.UNDECODABLE_RECORD) from None
+    if entry is None:
+        raise _NotARecord(UnreadableReason.UNDECODABLE_RECORD)
+    return transactional_id, entry

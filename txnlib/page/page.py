@@ -1,0 +1,274 @@
+"""The report as one page of HTML. Rows go into templates, and everything from a log is escaped.
+
+The page needs no network, and its content security policy forbids it. Its script sorts, searches and copies. Without it, the page
+has the same content.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from txnlib.ask import report_entries, story_text
+from txnlib.ask.abort_plan import abort_plan_script
+from txnlib.ask.atomic_file import write_whole_file
+from txnlib.ask.broken_transactions import BrokenTransaction
+from txnlib.ask.collect_plan import needed_for
+from txnlib.ask.rows import Row
+from txnlib.ask.summary import cards
+from txnlib.core.display import duration, instant, printable, size, utc_time
+from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
+from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
+from txnlib.page import page_charts, page_head, page_rows, page_timeline
+from txnlib.page.page_head import is_offered
+from txnlib.page.page_rows import Page, Story
+
+#: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is quoted text.
+_BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
+_PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d:\d\dZ)")
+_TIME: Final = Markup('<time datetime="{0}T{2}">{0}{1}{2}</time>')
+_CODE: Final = re.compile(r"`([^`]+)`")
+
+
+def with_placeholder(command: str) -> Markup:
+    """A command whose own $BOOTSTRAP is an element, which the script of the page replaces."""
+    begun = _BEGINNING.match(command)
+    if begun is None:
+        return escape(printable(command))
+    return escape(begun[1]) + _PLACEHOLDER + escape(printable(command[begun.end() :]))
+
+
+def time_of(ms: int | None) -> Markup:
+    """An instant as `<time>`; as plain text if it is unknown or outside of the calendar."""
+    return timed(utc_time(ms))
+
+
+def timed(text: str) -> Markup:
+    """A text in which each instant that we wrote is a `<time>`."""
+    return Markup(_INSTANT.sub(lambda match: _TIME.format(*match.groups()), str(escape(printable(text)))))
+
+
+def advice(text: str) -> Markup:
+    """A sentence of our own runbook, with code for what is in backticks."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(printable(f"{text[:1].upper()}{text[1:]}")))))
+
+
+# ---- Anchors of the report page
+
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def encoded(name: str) -> str:
+    """A name with each character outside of `[A-Za-z0-9._-]` as `~HEX~`, the number of the character."""
+    return _ODD.sub(lambda match: f"~{ord(match[0]):x}~", name)
+
+
+def transaction_anchor(row: Row) -> str:
+    """`payments-0-24`: topic, partition and start offset of an open transaction."""
+    return f"{encoded(row['topic'])}-{row['partition']}-{row['start_offset']}"
+
+
+def partition_anchor(kind: str, row: Row) -> str:
+    """`lag:payments-0`: what the page says of a partition. No topic has a colon, so no other anchor is the same."""
+    return f"{kind}:{encoded(row['topic'])}-{row['partition']}"
+
+
+def broken_anchor(broken: BrokenTransaction) -> str:
+    """`split:payments-batch-7-3`: a transaction that is split or half-marked, by its id and number."""
+    return f"split:{encoded(broken.transactional_id)}-{broken.number}"
+
+
+class Ids:
+    """The ids of one page. Each is given to one element only, whatever the tables contain."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def once(self, anchor: str) -> Markup:
+        """The attribute ` id="…"` for the first element with an anchor; nothing for the others."""
+        if anchor in self._given:
+            return Markup()
+        self._given.add(anchor)
+        return Markup(' id="{}"').format(anchor)
+
+
+# ---- The page
+
+
+#: Number of cards of a section that are open, and that have a line each. The others are folded together.
+UNFOLDED: Final = 3
+LISTED: Final = 10
+#: Number of rows of a table that are in view; the others are folded.
+ROWS: Final = 15
+
+
+def render_page(page: Page) -> str:
+    """The page as one HTML document in UTF-8, including style and script."""
+    style, script = _source("page.css"), _source("page.js")
+    template = _environment().get_template("page.html")
+    return template.render(
+        page=page,
+        summary=page.summary,
+        answer=page_head.answer(page),
+        navigation=page_head.navigation(page),
+        sections=[(name, page.transactions[name]) for name in page_head.shown_sections(page)],
+        ids=Ids(),
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
+    )
+
+
+def write_page(page: Page, file: str) -> None:
+    """Writes the page to a file, which is complete or absent."""
+    write_whole_file(file, render_page(page))
+
+
+def shown(value: object) -> object:
+    """A value for the page: characters that could forge a line or change the text direction are spelt out, then escaped."""
+    if isinstance(value, Markup):
+        return value
+    if value is None:
+        return "–"
+    return value if isinstance(value, bool | int | float) else printable(value)
+
+
+def command_of(page: Page, command: str) -> str:
+    """The txn-audit command that shows more of this run; a query if only Spark can open the tables."""
+    if page.tables is None:
+        table = "abort_plan" if command == "abort-plan" else command.replace("-", "_")
+        return f"SELECT * FROM {page.summary.output}.{table} WHERE run_id = '{page.run_id}'"
+    return f"txn-audit {command} {_run_of(page)}"
+
+
+def _run_of(page: Page) -> str:
+    """The options that name a run, unless they cannot be written on a command line."""
+    named = {"--tables": str(page.tables), "--run": page.run_id}
+    return " ".join(option(name, value) for name, value in named.items() if refusal(value) is None)
+
+
+def explain_command(page: Page, row: Row) -> str:
+    """The command that explains one transaction."""
+    if page.tables is None:
+        return command_of(page, "open_transactions")
+    if refusal(row["topic"]) is not None:
+        return command_of(page, "list")
+    return with_places("txn-audit explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page))
+
+
+def transaction_command(page: Page, broken: BrokenTransaction) -> str | None:
+    """The command that shows one transaction whole, with what a repair needs; None if it cannot be written on a command line."""
+    if page.tables is None or refusal(broken.transactional_id) is not None:
+        return None
+    return with_places("txn-audit transaction", [broken.transactional_id], f"--number {broken.number} {_run_of(page)}".rstrip())
+
+
+def abort_script(page: Page) -> Markup | None:
+    """The script of the steps of the plan that are to be run now; None if there is none, or if the page has not all of them."""
+    if not any(is_offered(row) for row in page.plan) or sum(page.actions.values()) > len(page.plan):
+        return None
+    return escape(abort_plan_script(page.plan, page.run_id, instant(page.summary.as_of_ms)))
+
+
+def story_of(page: Page, row: Row) -> Story | None:
+    """The story of a transaction, if it was loaded."""
+    return page.stories.get((row["topic"], row["partition"], row["producer_id"], row["start_offset"]))
+
+
+def new_rows(page: Page) -> list[Row]:
+    """The transactions that need somebody and that no earlier audit has seen."""
+    return [row for row in page.opened if row["runs_seen"] == 1 and row["verdict"] != "OPEN"]
+
+
+def folded(rows: Sequence[Row], shown: int = ROWS) -> tuple[Sequence[Row], Sequence[Row]]:
+    """The rows in view, and those that are folded. A fold hides more than one row."""
+    return (rows, ()) if len(rows) <= shown + 1 else (rows[:shown], rows[shown:])
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(_GLOBALS)
+    return environment
+
+
+def _source(name: str) -> str:
+    """A template. Read through the package, which may be in a zip file."""
+    return files("txnlib").joinpath("page", "templates", name).read_text("utf-8")
+
+
+def _hash(content: str) -> str:
+    return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
+
+
+#: Functions that templates may call.
+_GLOBALS: Final[dict[str, Any]] = {
+    "UNFOLDED": UNFOLDED,
+    "LISTED": LISTED,
+    "AS_DECIDED": report_entries.AS_DECIDED,
+    "abort_script": abort_script,
+    "SHOWN_CAUSES": report_entries.SHOWN_CAUSES,
+    "limits": page_rows,
+    "chart": page_charts,
+    "widths": {"wide": page_timeline.WIDE, "narrow": page_timeline.NARROW},
+    "acknowledged_pieces": page_head.acknowledged_pieces,
+    "advice": advice,
+    "anchor": transaction_anchor,
+    "behind": report_entries.behind,
+    "broken_anchor": broken_anchor,
+    "blocks": report_entries.blocks,
+    "can_be_pasted": page_head.can_be_pasted,
+    "cards": cards,
+    "columns": story_text.columns,
+    "command_of": command_of,
+    "covered_topics": page_charts.covered_topics,
+    "counted": page_head.counted,
+    "duration": duration,
+    "encoded": encoded,
+    "explain_command": explain_command,
+    "folded": folded,
+    "has_acknowledged": page_head.has_acknowledged,
+    "heading": page_head.heading,
+    "history_of": page_charts.history,
+    "instant": time_of,
+    "is_offered": is_offered,
+    "lines": story_text.lines,
+    "needed_for": needed_for,
+    "new_rows": new_rows,
+    "new_since": page_head.new_since,
+    "owner": report_entries.owner,
+    "partition_anchor": partition_anchor,
+    "pieces": page_head.pieces,
+    "plan_groups": page_head.plan_groups,
+    "plot": page_timeline.plot,
+    "producer": report_entries.producer,
+    "seen": report_entries.seen,
+    "size": size,
+    "squares": page_charts.squares,
+    "stacked": page_charts.STACKED,
+    "story_of": story_of,
+    "timed": timed,
+    "transaction_command": transaction_command,
+    "utc_time": utc_time,
+    "waiting": report_entries.waiting,
+    "where": report_entries.where,
+    "whole_meanings": WHOLE_MEANINGS,
+    "with_placeholder": with_placeholder,
+}

@@ -1,0 +1,295 @@
+"""The head of the report page: whether anything is wrong, since when, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from txnlib.ask.report_entries import where
+from txnlib.ask.report_text import HEADLINES
+from txnlib.ask.rows import Row
+from txnlib.ask.summary import PREPARED, SECTIONS
+from txnlib.core.display import duration, printable, utc_time
+from txnlib.core.verdicts.abort_plan import Action
+from txnlib.page.page_rows import Page
+
+#: Verdict -> phrase for one transaction and for several.
+_PHRASES: Final = {
+    "HANGING": ("1 transaction hangs", "{} transactions hang"),
+    "STUCK": ("1 is stuck", "{} are stuck"),
+    "LATE": ("1 is late", "{} are late"),
+    "SUSPECT": ("1 may be hanging", "{} may be hanging"),
+}
+#: Verdicts that mean that something is wrong. The others are normal or undecided.
+ALARMS: Final = ("HANGING", "STUCK")
+#: Action of the plan -> phrase for what to do, in order, and the sections that explain it.
+TO_DO: Final = {
+    "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
+    "ABORT_LATER": ("hanging, but not to be aborted now: see what speaks against it", ("HANGING",)),
+    "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: a marker by hand agrees with it", ("STUCK",)),
+    "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no marker by hand", ("LATE", PREPARED)),
+    "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no marker by hand", ("STUCK",)),
+    "DO_NOT_ABORT": ("hanging or stuck, and never to be aborted by hand: see what is due", ("HANGING", "STUCK")),
+    "CHECK_TIMESTAMPS": ("late by their timestamps alone: look at what their producers write", ("LATE",)),
+    "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
+    "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
+}
+#: Section -> its anchor on the page.
+ANCHORS: Final = {**{name: name.lower() for name in SECTIONS}, "OPEN": "transactions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One verdict: its number of transactions and its meaning."""
+
+    verdict: str
+    count: int
+    means: str
+    #: Anchor of the section that shows them; None if there is none.
+    anchor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """One section in the navigation."""
+
+    anchor: str
+    label: str
+    #: What the section counts; "" if it counts nothing.
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """The first screen."""
+
+    #: alarm, warning or calm.
+    level: str
+    headline: str
+    #: Since when the oldest transaction of the worst verdict has blocked; else the number of open transactions.
+    since: str
+    #: Number of transactions, what to do about them, and the anchor of the section that explains it.
+    do: Sequence[tuple[int, str, str]]
+    tiles: Sequence[Tile]
+    unseen: Sequence[str]
+
+
+def answer(page: Page) -> FirstScreen:
+    """The first screen of a page."""
+    verdicts = page.summary.counts.get("verdicts", {})
+    counted = page.summary.counts.get("transactions") or verdicts
+    return FirstScreen(
+        level=_level(page),
+        headline=_headline(page),
+        since=_since(page),
+        do=[
+            (page.actions[action], phrase, next((ANCHORS[name] for name in names if page.transactions.get(name)), "plan"))
+            for action, (phrase, names) in TO_DO.items()
+            if page.actions.get(action)
+        ],
+        tiles=[
+            Tile(name, counted[name], HEADLINES[name], _anchor(name, page)) for name in (*SECTIONS, "OPEN") if verdicts.get(name)
+        ],
+        unseen=_unseen(page),
+    )
+
+
+def pieces(section: str, page: Page) -> int:
+    """The number of rows of open_transactions in a section, shown or not."""
+    if section == PREPARED:
+        return len(page.transactions.get(section, []))
+    return int(page.summary.counts.get("verdicts", {}).get(section, 0))
+
+
+def counted(section: str, page: Page) -> int:
+    """The number of transactions of a section, each counted once if its coordinator ends it on all its partitions."""
+    transactions: Mapping[str, int] = page.summary.counts.get("transactions") or {}
+    return transactions.get(section, pieces(section, page))
+
+
+def acknowledged_pieces(section: str, page: Page) -> int:
+    """The number of rows of open_transactions with this verdict that are acknowledged. Their section does not list them."""
+    return 0 if page.summary.known is None else len(page.summary.known.of_verdict(section))
+
+
+def has_acknowledged(page: Page) -> bool:
+    """Whether a file of acknowledgements was given that has entries."""
+    known = page.summary.known
+    return known is not None and bool(known.transactions or known.findings or known.ended or known.idle)
+
+
+def _anchor(section: str, page: Page) -> str | None:
+    """The anchor of what shows the transactions of a verdict."""
+    if section == "OPEN" or page.transactions.get(section):
+        return ANCHORS[section]
+    return "acknowledged" if acknowledged_pieces(section, page) else None
+
+
+def shown_sections(page: Page) -> list[str]:
+    """The verdicts with a section of their own."""
+    return [name for name in SECTIONS if page.transactions.get(name)]
+
+
+def new_since(page: Page) -> dict[str, int]:
+    """Verdict -> number of transactions that no earlier audit has seen."""
+    counted = page.summary.counts.get("new", {})
+    return {name: counted[name] for name in (*SECTIONS, "OPEN") if counted.get(name)}
+
+
+def navigation(page: Page) -> list[NavigationEntry]:
+    """The sections of the page in their order, each with what it counts."""
+    summary = page.summary
+    read = f"{summary.partitions_read} of {summary.partitions_known}"
+    entries = [
+        ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
+        *((name.lower(), name.capitalize(), counted(name, page), True) for name in shown_sections(page)),
+        ("split", "Split", len(page.broken), bool(page.broken)),
+        ("plan", "Action plan", sum(page.actions.values()), bool(page.plan)),
+        ("transactions", "All open", sum(summary.counts.get("verdicts", {}).values()), bool(page.opened)),
+        ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),
+        ("lag", "LSO lag", page.lagging, True),
+        ("two-phase", "Two-phase commit", page.two_phase_open, bool(page.two_phase_open)),
+        ("findings", "Findings", sum(each.count for each in page.findings), bool(page.findings)),
+        ("coverage", "Coverage", read, True),
+        ("history", "History", len(page.runs), True),
+    ]
+    return [NavigationEntry(anchor, label, str(count)) for anchor, label, count, is_there in entries if is_there]
+
+
+def _level(page: Page) -> str:
+    verdicts = page.summary.counts.get("verdicts", {})
+    if any(verdicts.get(name) for name in ALARMS):
+        return "alarm"
+    return "warning" if any(verdicts.get(name) for name in ("LATE", "SUSPECT", "UNKNOWN")) else "calm"
+
+
+def _headline(page: Page) -> str:
+    verdicts = page.summary.counts.get("transactions") or page.summary.counts.get("verdicts", {})
+    counted = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
+    phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in counted.items()]
+    is_calm = not phrases
+    if is_calm:
+        phrases = ["Nothing hangs, nothing is late, nothing is stuck"]
+    elif not verdicts.get("HANGING"):
+        phrases[0] = f"Nothing hangs, but {phrases[0]}"
+    unknown = verdicts.get("UNKNOWN", 0)
+    if unknown:
+        phrases.append(f"{'but' if is_calm else 'and'} {unknown} could not be judged")
+    return f"{', '.join(phrases)}."
+
+
+def _since(page: Page) -> str:
+    if page.oldest is None:
+        opened = page.summary.counts.get("verdicts", {}).get("OPEN", 0)
+        return f"{opened} open transaction{'' if opened == 1 else 's'}, in time."
+    since = page.oldest["blocks_since"]
+    stops = "" if page.oldest.get("last_stable_offset") is None else f" at offset {page.oldest['last_stable_offset']}"
+    blocked = f"{where(page.oldest)} is blocked{stops} since {utc_time(since)}, for {duration(page.summary.as_of_ms - since)}"
+    return f"{blocked}, by a transaction that is {page.oldest['verdict']}."
+
+
+def _unseen(page: Page) -> list[str]:
+    """What the audit did not see, as the end of the sentence."""
+    summary = page.summary
+    unseen = []
+    if summary.missing_coordinators:
+        more = ", …" if len(summary.missing_coordinators) > 20 else ""
+        named = ", ".join(map(str, summary.missing_coordinators[:20]))
+        unseen.append(f"not captured: __transaction_state-{{{named}{more}}}")
+    harmed = {name: summary.counts.get("coverage", {}).get(name, 0) for name in ("DAMAGED", "PARTIAL")}
+    unseen += [f"{count} copies {name.lower()}" for name, count in harmed.items() if count]
+    if page.quarantined:
+        unseen.append(f"{page.quarantined} unreadable stretches in quarantine")
+    if summary.is_instant_assumed:
+        unseen.append("capture instants assumed from the newest records")
+    return unseen
+
+
+def heading(section: str) -> str:
+    """What the transactions of a section have in common."""
+    return HEADLINES[section] if section != PREPARED else "open for long: their owners decide"
+
+
+# ---- The action plan of the report page, grouped by action and reason
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """What one command ends, or one transaction without a command."""
+
+    #: Rows of the plan with the same command.
+    rows: Sequence[Row]
+    #: What only this step of its group says.
+    says: Sequence[str]
+    #: The partitions and start offsets beside those of `rows`.
+    other_places: Sequence[str]
+
+    @property
+    def row(self) -> Row:
+        return self.rows[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanGroup:
+    """Steps of one action and one reason, in the order of the plan."""
+
+    action: str
+    reason: str
+    verdict: str
+    steps: Sequence[PlanStep]
+    #: What all steps say.
+    says: Sequence[str]
+    #: Number of transactions.
+    count: int
+
+
+def plan_groups(plan: Sequence[Row]) -> list[PlanGroup]:
+    """The plan in its order, grouped by action and reason."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in plan:
+        groups.setdefault((row["action"], row["reason"]), []).append(row)
+    return [_group(rows) for rows in groups.values()]
+
+
+def can_be_pasted(command: str) -> bool:
+    """Whether the page shows the command literally. Ids may contain characters that should not be pasted unseen."""
+    return printable(command) == command
+
+
+def is_offered(row: Row) -> bool:
+    """Whether the command is to be run now, and can be copied from the page."""
+    return row["command"] is not None and row["action"] != Action.ABORT_LATER.name and can_be_pasted(row["command"])
+
+
+def _group(rows: Sequence[Row]) -> PlanGroup:
+    said = [list(_says(row)) for row in rows]
+    shared = [each for each in said[0] if all(each in others for others in said)]
+    steps = [_step(each, set(shared)) for each in at_once(rows)]
+    first = rows[0]
+    return PlanGroup(first["action"], first["reason"], first["verdict"], steps, shared, len(rows))
+
+
+def at_once(plan: Sequence[Row]) -> list[list[Row]]:
+    """Rows of the plan, grouped by the command that settles them."""
+    groups: dict[object, list[Row]] = {}
+    for row in plan:
+        groups.setdefault(row["number"] if row["command"] is None else row["command"], []).append(row)
+    return list(groups.values())
+
+
+def _step(rows: Sequence[Row], shared: set[str]) -> PlanStep:
+    own = {f"{row['topic']}-{row['partition']} offset {row['start_offset']}" for row in rows}
+    places = dict.fromkeys(place for row in rows for place in row["places"] or ())
+    says = dict.fromkeys(each for row in rows for each in _says(row) if each not in shared)
+    return PlanStep(rows, list(says), [place for place in places if place not in own])
+
+
+def _says(row: Row) -> Iterator[str]:
+    """Why no marker may be written, or not yet; then what the step does to records, and the notes."""
+    because = row["do_not_abort_because"]
+    if because is not None:
+        yield f"{'Not yet' if row['action'] == Action.ABORT_LATER.name else 'No marker by hand'}: {because}"
+    if row["effect"] is not None:
+        yield f"Effect: {row['effect']}"
+    yield from (note for note in row["notes"] or () if note != because)
