@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -19,21 +19,30 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
 import log_lines  # noqa: E402
 from configuration import configuration  # noqa: E402
+from pyspark.sql.types import StructField  # noqa: E402
 from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
+from txnlib.ask.metrics import METRICS  # noqa: E402
+from txnlib.ask.summary_json import Numbers  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
+from txnlib.core.schema.runs import RUN_COLUMNS  # noqa: E402
 from txnlib.core.schema.views import VIEWS  # noqa: E402
-from txnlib.core.verdicts.ages import LATE_BY  # noqa: E402
 from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
-from txnlib.core.verdicts.doubt import DOUBTS  # noqa: E402
-from txnlib.core.verdicts.reason import EXPLANATIONS  # noqa: E402
-from txnlib.core.verdicts.reason_by_records import REASONS_OF_OTHERS, REASONS_OF_OWNER  # noqa: E402
+from txnlib.core.verdicts.doubt import (  # noqa: E402
+    DOUBTS,
+    LATE_BY,
+)
+from txnlib.core.verdicts.reason import (  # noqa: E402
+    EXPLANATIONS,
+    REASONS_OF_OTHERS,
+    REASONS_OF_OWNER,
+)
 from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
     MARKER_STATES,
     MEANINGS,
@@ -43,28 +52,60 @@ from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
     MarkerEvidence,
 )
 from txnlib.delta.store import stored_schema  # noqa: E402
-from txnlib.render.metrics import METRICS  # noqa: E402
-from txnlib.render.summary_json import Numbers  # noqa: E402
 from txnlib.spark.schemas import TABLES  # noqa: E402
 
 NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
 
 
+#: The tables that people query first, in the order of their questions.
+QUERIED_FIRST = (
+    "open_transactions",
+    "hanging_transactions",
+    "late_transactions",
+    "abort_plan",
+    "partitions",
+    "blocked_groups",
+    "findings",
+    "coverage",
+    "audit_runs",
+)
+
+
 def tables() -> str:
-    parts = [NOTE, "# Tables\n", "Every table is a Delta table under `--output`, partitioned by `run_id`.\n", f"{BELONGING}\n"]
-    for name in TABLES:
-        parts += [f"## {name}\n", f"{CATALOGUE[name].comment} {_belonging(name)}\n", "| column | type | meaning |", "|---|---|---|"]
-        for field in stored_schema(name):
-            kind = field.dataType.simpleString().replace("|", "\\|")
-            parts.append(f"| `{field.name}` | `{kind}` | {field.metadata['comment']} |")
-        parts.append("")
-    parts += [
+    own = stored_schema(QUERIED_FIRST[0]).fields[: len(RUN_COLUMNS)]
+    parts = [
+        NOTE,
+        "# Tables\n",
+        "Every table is a Delta table under `--output`, partitioned by `run_id`. These nine answer most questions; "
+        "[Workings](workings.md) has the tables that they are made from. Every table begins with these columns:\n",
+        *_columns(own),
+        f"{BELONGING}\n",
+        *[line for name in QUERIED_FIRST for line in _table(name)],
         "## Views\n",
         "Created beside the tables with `--schema`; for a folder, see [Questions in SQL](sql.md#where-to-ask).\n",
     ]
     for name, view in VIEWS.items():
         parts += [f"### {name}\n", f"{view.about}\n", f"```sql\n{view.named(str).strip()}\n```\n"]
     return "\n".join(parts)
+
+
+def workings() -> str:
+    about = "What the [tables to query](tables.md) are made from, in the order in which an audit makes them.\n"
+    rest = [line for name in TABLES if name not in QUERIED_FIRST for line in _table(name)]
+    return "\n".join([NOTE, "# Workings\n", about, *rest])
+
+
+def _table(name: str) -> list[str]:
+    fields = [field for field in stored_schema(name) if field.name not in {column.name for column in RUN_COLUMNS}]
+    return [f"## {name}\n", f"{CATALOGUE[name].comment} {_belonging(name)}\n", *_columns(fields)]
+
+
+def _columns(fields: Sequence[StructField]) -> list[str]:
+    lines = ["| column | type | meaning |", "|---|---|---|"]
+    for field in fields:
+        kind = field.dataType.simpleString().replace("|", "\\|")
+        lines.append(f"| `{field.name}` | `{kind}` | {field.metadata['comment']} |")
+    return [*lines, ""]
 
 
 #: Which rows a run has.
@@ -375,6 +416,7 @@ def _kind(said: dict) -> str:
 
 PAGES = {
     "tables.md": tables,
+    "workings.md": workings,
     "api.md": api,
     "configuration.md": lambda: f"{NOTE}\n{configuration()}",
     "numbers.md": numbers,

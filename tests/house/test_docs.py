@@ -17,8 +17,8 @@ import pytest
 from tests.support import capture_guide, databricks_bundle, rollout_commands
 from tests.support.delta_tables import write, write_run
 from tests.support.headings import anchors
-from txnlib.cli import main as txn_audit
-from txnlib.cli.commands import COMMANDS, Reads
+from txnlib.ask import main as txn_audit
+from txnlib.ask.commands import COMMANDS, Reads
 from txnlib.core.instants import parse_instant
 from txnlib.jobs import options
 from txnlib.version import __version__
@@ -39,7 +39,7 @@ def commands() -> list[str]:
     return [line for line in lines if line]
 
 
-RENDERED = ["tables.md", "rules/reference.md", "runbook.md", "api.md", "configuration.md", "numbers.md"]
+RENDERED = ["tables.md", "workings.md", "rules/reference.md", "runbook.md", "api.md", "configuration.md", "numbers.md"]
 PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
 
 
