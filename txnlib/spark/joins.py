@@ -16,19 +16,19 @@ BROADCAST_LIMIT: Final = "spark.sql.autoBroadcastJoinThreshold"
 NEVER: Final = "-1"
 
 
-def broadcast(frame: DataFrame) -> DataFrame:
+def broadcast(frame: DataFrame, *, is_small: bool = True) -> DataFrame:
     """The frame, marked to be sent whole to every task of a join.
 
     In a session without broadcasts, it is not marked. All rows of a small audit are in one partition, so a join needs neither
-    a broadcast, which is a job of its own, nor a shuffle.
+    a broadcast, which is a job of its own, nor a shuffle. `is_small`: whether it is, if that was found out.
     """
-    return frame if _is_stopped(frame.sparkSession) else F.broadcast(frame)
+    return F.broadcast(frame) if is_small and not _is_stopped(frame.sparkSession) else frame
 
 
-def select(text: str, **relations: DataFrame) -> DataFrame:
-    """The rows of a query over frames, which it names in braces. In a session without broadcasts, its hints have no effect."""
+def select(text: str, *, is_small: bool = True, **relations: DataFrame) -> DataFrame:
+    """The rows of a query over frames, which it names in braces. Its hints have an effect where `broadcast` has one."""
     spark, named = next(iter(relations.values())).sparkSession, dict[str, Any](relations)
-    return spark.sql(_HINT.sub("", text) if _is_stopped(spark) else text, **named)
+    return spark.sql(text if is_small and not _is_stopped(spark) else _HINT.sub("", text), **named)
 
 
 #: The hint of a SELECT that sends relations whole to every task of a join.

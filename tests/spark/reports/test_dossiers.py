@@ -167,8 +167,8 @@ def test_the_driver_and_tasks_judge_alike(spark):
     of_partitions = [PartitionFacts(copies=(replace(COPY, gap_offset=gap),), alarms=alarms) for gap, alarms in OF_PARTITIONS]
     facts = replace(FACTS, partitions={("foo", number): of for number, of in enumerate(of_partitions, 1)})
     found = [
-        sorted(judged_rows(gathered, facts, most_on_driver=most).collect(), key=lambda row: (row["producer_id"], row["partition"]))
-        for most in (60, 59)
+        sorted(judged_rows(gathered, facts, is_small=is_small).collect(), key=lambda row: (row["producer_id"], row["partition"]))
+        for is_small in (True, False)
     ]
     assert found[0] == found[1]
     judged = [row for dossier in given for row in judge_dossier(with_cluster(dossier, facts), facts)]

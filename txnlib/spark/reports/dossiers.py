@@ -40,7 +40,7 @@ from txnlib.spark.core_rows import struct, struct_sql
 from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms, clock_ms_sql, latest_ms_sql
 from txnlib.spark.joins import broadcast, bucket_of, select
-from txnlib.spark.local_rows import local_rows, settled
+from txnlib.spark.local_rows import KEPT_ROWS, local_relation, local_rows, relaxed, settled
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, TRUNCATED
 
@@ -53,7 +53,21 @@ _EARLIER: Final = (
 )
 
 
+#: Most open transactions that are gathered, and sent whole to every task with what belongs to each; they are judged on the driver,
+#: at about a millisecond each. More, which a damaged log may leave, are shuffled, which can spill, and judged in tasks.
+MOST_TOGETHER: Final = KEPT_ROWS
+
+
+def open_now(producer_spans: DataFrame, *, most_together: int = MOST_TOGETHER) -> tuple[DataFrame, bool]:
+    """One row per open transaction, and whether these are at most `most_together`."""
+    opened = relaxed(select(OPENED, spans=open_spans(producer_spans)))
+    rows = opened.limit(most_together + 1).toArrow()
+    is_small = rows.num_rows <= most_together
+    return local_relation(opened.sparkSession, rows, opened.schema) if is_small else opened, is_small
+
+
 def dossiers(
+    opened: DataFrame,
     producer_spans: DataFrame,
     record_batches: DataFrame,
     coordinator_states: DataFrame,
@@ -63,21 +77,23 @@ def dossiers(
     findings: DataFrame,
     copies: Sequence[CapturedCopy],
     earlier: DataFrame | None = None,
+    *,
+    is_small: bool = True,
 ) -> DataFrame:
     """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster show.
 
-    `earlier`: the stored `open_transactions` of other runs of the cluster.
+    `opened`, `is_small`: from `open_now`. `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
     spark = producer_spans.sparkSession
-    opened = settled(select(OPENED, spans=open_spans(producer_spans)))
     judged = local_rows(spark, [(each.topic, each.partition, each.source) for each in copies if each.is_judged], _COPY)
     located = opened.join(broadcast(judged), on=list(TOPIC_PARTITION), how="left")
     return select(
         GATHERED,
-        opened=broadcast(opened),
-        located=broadcast(located),
-        stamps=stamps_around(located, record_batches),
-        truncated_markers=_truncated_markers(opened, record_batches, copies),
+        is_small=is_small,
+        opened=broadcast(opened, is_small=is_small),
+        located=broadcast(located, is_small=is_small),
+        stamps=stamps_around(located, record_batches, is_small=is_small),
+        truncated_markers=_truncated_markers(opened, record_batches, copies, is_small=is_small),
         producer_spans=producer_spans,
         checked_batches=checked_batches,
         transactions=transactions,
@@ -322,7 +338,7 @@ FROM (
 # ---- From batches
 
 
-def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
+def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bool = True) -> DataFrame:
     """Broker-stamped times around the first and the last batch of each span, and the bytes from the first one on.
 
     One pass over the batches sums up ranges of offsets (`offset_buckets`), each split at these batches; then only few rows are
@@ -330,7 +346,7 @@ def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
     """
     ends = F.array("start_offset", F.coalesce("last_offset", "start_offset") + 1)
     points = located.select(*COPY, F.explode(ends).alias("at")).distinct().select("*", bucket_of("at"))
-    around = _around_points(points, record_batches)
+    around = _around_points(points, record_batches, is_small=is_small)
     stamps = ("leader_epoch", "before_ms", "behind_ms")
     first = around.select(*TOPIC_PARTITION, F.col("at").alias("start_offset"), *stamps, "bytes")
     last = around.select(
@@ -341,8 +357,8 @@ def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
         F.col("behind_ms").alias("behind_last_ms"),
     )
     spans = located.select(*_SPAN, (F.coalesce("last_offset", "start_offset") + 1).alias("behind_last"))
-    joined = spans.join(broadcast(first), on=[*TOPIC_PARTITION, "start_offset"]).join(
-        broadcast(last), on=[*TOPIC_PARTITION, "behind_last", "leader_epoch"]
+    joined = spans.join(broadcast(first, is_small=is_small), on=[*TOPIC_PARTITION, "start_offset"]).join(
+        broadcast(last, is_small=is_small), on=[*TOPIC_PARTITION, "behind_last", "leader_epoch"]
     )
     fields = {"leader_epoch": "nullif(leader_epoch, -1)"}
     return joined.groupBy(*_SPAN).agg(
@@ -350,7 +366,7 @@ def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
     )
 
 
-def _around_points(points: DataFrame, record_batches: DataFrame) -> DataFrame:
+def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bool) -> DataFrame:
     """For each point of a log and each leader epoch: the newest stamp before, the oldest behind, and the bytes from there."""
     copies = points.select(*COPY).distinct()
     cuts = points.groupBy(*TOPIC_PARTITION, "bucket").agg(F.sort_array(F.collect_set("at")).alias("cuts"))
@@ -359,9 +375,9 @@ def _around_points(points: DataFrame, record_batches: DataFrame) -> DataFrame:
     size_of_batch = F.when(batches_count() > 1, packed("size", 0)).otherwise(F.col("size"))
     is_stamped = is_marker | ((F.col("timestamp_type") == "LOG_APPEND_TIME") & (size_of_batch <= PAGE))
     rows = (
-        record_batches.join(broadcast(copies), on=list(COPY), how="left_semi")
+        record_batches.join(broadcast(copies, is_small=is_small), on=list(COPY), how="left_semi")
         .withColumn("bucket", bucket_of("base_offset"))
-        .join(broadcast(cuts), on=[*TOPIC_PARTITION, "bucket"], how="left")
+        .join(broadcast(cuts, is_small=is_small), on=[*TOPIC_PARTITION, "bucket"], how="left")
     )
     # A run is in one bucket, so no other point can divide it.
     pieces = single_batches(rows, F.exists("cuts", lambda cut: is_divided_at(cut))).select(
@@ -385,7 +401,7 @@ def _around_points(points: DataFrame, record_batches: DataFrame) -> DataFrame:
         *TOPIC_PARTITION, "bucket", (F.col("place") + 1).alias("cut"), "at"
     )
     epochs = sums.select(*key).distinct()
-    empty = begun.join(broadcast(epochs), on=list(TOPIC_PARTITION)).withColumn("size", F.lit(0).cast("long"))
+    empty = begun.join(broadcast(epochs, is_small=is_small), on=list(TOPIC_PARTITION)).withColumn("size", F.lit(0).cast("long"))
     summed = (
         sums.unionByName(empty, allowMissingColumns=True)
         .groupBy(*key, "bucket", "cut")
@@ -406,7 +422,9 @@ def _around_points(points: DataFrame, record_batches: DataFrame) -> DataFrame:
     ).where(F.col("at").isNotNull())
 
 
-def _truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CapturedCopy]) -> DataFrame:
+def _truncated_markers(
+    opened: DataFrame, record_batches: DataFrame, copies: Sequence[CapturedCopy], *, is_small: bool
+) -> DataFrame:
     """The markers of the producers in what a newer leader truncated, above each start, in any copy. Columns: _SPAN, ..."""
     rows = [
         (copy.topic, copy.partition, copy.source, copy.broker, [plain(each) for each in copy.truncated])
@@ -419,7 +437,7 @@ def _truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Seq
         markers.join(broadcast(cut), on=list(COPY))
         .withColumns({"leader_epoch": F.col("partition_leader_epoch"), "at_offset": F.col("base_offset")})
         .where(~survives())
-        .join(broadcast(opened.select(*_SPAN)), on=list(PRODUCER))
+        .join(broadcast(opened.select(*_SPAN), is_small=is_small), on=list(PRODUCER))
         .where(F.col("base_offset") > F.col("start_offset"))
     )
     fields = {"offset": "base_offset", "type": "control_type", "epoch": "producer_epoch", "ms": "max_timestamp_ms"}

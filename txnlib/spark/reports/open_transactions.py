@@ -36,11 +36,8 @@ from txnlib.spark.core_rows import rows_of, struct_of
 from txnlib.spark.instants import instant, latest_ms
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.reports.dossiers import ALARMING_FINDINGS, dossiers
+from txnlib.spark.reports.dossiers import ALARMING_FINDINGS, dossiers, open_now
 from txnlib.spark.schemas import OPEN_TRANSACTION, OPEN_TRANSACTIONS, TOPIC_PARTITION, conform
-
-#: Most dossiers that the driver judges by itself, at about a millisecond each. A damaged log may leave a million producers open.
-MOST_ON_DRIVER: Final = 2_000
 
 
 def open_transactions(
@@ -71,7 +68,9 @@ def open_transactions(
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were taken.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
+    opened, is_small = open_now(producer_spans)
     gathered = dossiers(
+        opened,
         producer_spans,
         record_batches,
         coordinator_states,
@@ -81,6 +80,7 @@ def open_transactions(
         findings,
         coverage,
         earlier,
+        is_small=is_small,
     )
     alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
     facts = cluster_facts(
@@ -98,7 +98,7 @@ def open_transactions(
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
     )
-    return conform(_as_table(judged_rows(gathered, facts, application_patterns)), OPEN_TRANSACTIONS)
+    return conform(_as_table(judged_rows(gathered, facts, application_patterns, is_small=is_small)), OPEN_TRANSACTIONS)
 
 
 def _coordinator_logs(coordinator_states: DataFrame) -> DataFrame:
@@ -112,14 +112,13 @@ def _coordinator_logs(coordinator_states: DataFrame) -> DataFrame:
 
 
 def judged_rows(
-    gathered: DataFrame, facts: ClusterFacts, application_patterns: tuple[str, ...] = (), *, most_on_driver: int = MOST_ON_DRIVER
+    gathered: DataFrame, facts: ClusterFacts, application_patterns: tuple[str, ...] = (), *, is_small: bool = True
 ) -> DataFrame:
-    """The dossiers, judged. Columns: those of JudgedTransaction. `most_on_driver`: above it, tasks judge them."""
+    """The dossiers, judged: on the driver if they are few, else in tasks. Columns: those of JudgedTransaction."""
     judge, returns = _judge(facts, application_patterns), struct_of(JudgedTransaction)
-    rows = gathered.limit(most_on_driver + 1).toArrow()
-    if rows.num_rows > most_on_driver:
+    if not is_small:
         return gathered.mapInArrow(judge, returns)
-    judged = pa.Table.from_batches(judge(iter(rows.to_batches())), arrow_schema(returns))
+    judged = pa.Table.from_batches(judge(iter(gathered.toArrow().to_batches())), arrow_schema(returns))
     return local_relation(gathered.sparkSession, judged, returns)
 
 
@@ -145,7 +144,7 @@ def _application(transactional_id: str | None, patterns: Any) -> str | None:
 
 
 #: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the next audit.
-MOST_TOGETHER: Final = 100_000
+MOST_IN_PLAN: Final = 100_000
 #: Verdicts on which nobody acts before the next audit.
 _NO_ACTION: Final = (Verdict.OPEN.value, Verdict.SUSPECT.value, Verdict.UNKNOWN.value)
 
@@ -165,7 +164,7 @@ def _as_table(judged: DataFrame) -> DataFrame:
     return judged.withColumns({name: instant(F.col(field)) for name, field in _INSTANTS.items()})
 
 
-def foremost(open_transactions: DataFrame, *, most: int = MOST_TOGETHER) -> DataFrame:
+def foremost(open_transactions: DataFrame, *, most: int = MOST_IN_PLAN) -> DataFrame:
     """Of more open transactions than a driver should judge together, those that count. Columns: OPEN_TRANSACTIONS.
 
     These are the first two of each partition, which determine its last stable offset, and at most `most` others: those with a

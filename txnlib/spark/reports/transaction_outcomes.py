@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from string import Formatter
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -44,7 +44,7 @@ def transaction_outcomes(
 ) -> DataFrame:
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
     placed = settled(select(PLACED, transactions=transactions, producer_spans=producer_spans))
-    spans = {"producer_spans": producer_spans, "open_spans": open_spans(producer_spans)}
+    spans: dict[str, Any] = {"producer_spans": producer_spans, "open_spans": open_spans(producer_spans)}
     lost = lost_markers(transactions, producer_spans, coverage)
     found = settled(select(FOUND, placed=placed, findings=findings, coverage=coverage, lost=lost, **spans))
     told = select(TOLD, found=found, producer_id_owners=producer_id_owners, **spans).withColumn("as_of", instant(F.lit(as_of_ms)))
