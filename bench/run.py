@@ -96,31 +96,35 @@ def main() -> None:
 
 
 def measure(folder: Path, given: argparse.Namespace, tables: list[Table]) -> None:
-    """Prints each table as soon as it is there, and adds it to the list."""
-
-    def show(table: Table) -> None:
-        print(f"\n{table.title}\n\n{table.text()}", flush=True)
-        tables.append(table)
-
+    """Prints each table as soon as it is there, and adds it to the list. A part that fails does not end the others."""
     parts = given.only or PARTS
-    if "small" in parts:
-        show(small_audit.measure())
-    if "read" in parts:
-        sizes = {size: given.batches or batches for size, batches in BATCHES.items()}
-        for table in reading(folder, sizes, given.partitions):
-            show(table)
-    if "partitions" in parts:
-        show(many_partitions.measure(folder))
-    if set(parts) <= {"small", "read", "partitions"}:
-        return
-    small, *audited = mixed(folder, given.audited_batches, given.partitions)
-    if "audits" in parts:
-        for table in whole_audits.measure(small, audited):
-            show(table)
-    if "judging" in parts:
-        show(judging.table(judging.measure(whole_audits.output_of(audited[0]), audited[0].batches)))
-    if "nights" in parts:
-        show(nights.table(nights.measure(audited[0], folder / "nights", given.partitions)))
+    mixed_captures = mixed(folder, given.audited_batches, given.partitions) if {*parts} & {"audits", "judging", "nights"} else []
+
+    def of_part(part: str) -> Iterator[Table]:
+        match part:
+            case "small":
+                yield small_audit.measure()
+            case "read":
+                sizes = {size: given.batches or batches for size, batches in BATCHES.items()}
+                yield from reading(folder, sizes, given.partitions)
+            case "audits":
+                small, *audited = mixed_captures
+                yield from whole_audits.measure(small, audited)
+            case "judging":
+                large = mixed_captures[1]
+                yield judging.table(judging.measure(whole_audits.output_of(large), large.batches))
+            case "nights":
+                yield nights.table(nights.measure(mixed_captures[1], folder / "nights", given.partitions))
+            case "partitions":
+                yield many_partitions.measure(folder)
+
+    for part in PARTS:
+        try:
+            for table in of_part(part) if part in parts else ():
+                print(f"\n{table.title}\n\n{table.text()}", flush=True)
+                tables.append(table)
+        except SystemExit as failed:
+            print(f"\n{part}: {failed}", flush=True)
 
 
 def reading(folder: Path, sizes: dict[int, int], partitions: int) -> Iterator[Table]:
