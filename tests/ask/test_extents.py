@@ -47,6 +47,10 @@ def run(tmp_path) -> StoredRun:
         opened(2, 3, NOW - 60, verdict="LATE", application=None, transactional_id=None),
         opened(2, 4, None, verdict="UNKNOWN"),
     )
+    # The second transaction of partition 1, which is older there, holds it; nobody holds 2 but the late one.
+    holds = [(0, 1, "HANGING"), (1, 2, "HANGING"), (2, 3, "LATE")]
+    columns = ("partition", "blocking_producer_id", "blocking_verdict")
+    write(tmp_path, "partitions", *[{"topic": "t", **dict(zip(columns, row, strict=True))} for row in holds])
     write(
         tmp_path,
         "findings",
@@ -65,10 +69,10 @@ def summary(run: StoredRun) -> Summary:
 
 def test_transactions_and_partitions_are_counted_once(summary):
     reasons, applications = (("R1", 2), ("R2", 1)), (("app", 2), ("other", 1))
-    hanging = VerdictExtent(3, 2, 2, 1, NOW - 90, True, 1, 2, NOW + 20, reasons, applications)
+    hanging = VerdictExtent(3, 2, 2, 1, 2, 2, NOW - 90, True, 1, 2, NOW + 20, reasons, applications)
     assert summary.extents == {
         "HANGING": hanging,
-        "LATE": VerdictExtent(1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),)),
+        "LATE": VerdictExtent(1, 1, 1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),)),
         "UNKNOWN": VerdictExtent(1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
     }
     assert summary.counts["verdicts"] == {"HANGING": 3, "LATE": 1, "UNKNOWN": 1}
@@ -76,10 +80,13 @@ def test_transactions_and_partitions_are_counted_once(summary):
     assert summary.counts["new"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
 
 
-def test_an_age_counts_as_proven_only_if_the_oldest_one_is(run, tmp_path):
-    write(tmp_path, "open_transactions", opened(5, 9, NOW - 100))
-    extent = summarise(open_run(open_tables(str(tmp_path)))).extents["HANGING"]
-    assert (extent.since_ms, extent.is_since_proven) == (NOW - 100, False)
+def test_an_age_is_that_of_the_oldest_transaction_that_holds_a_partition(run, tmp_path):
+    write(tmp_path, "open_transactions", opened(5, 9, NOW - 100), opened(6, 8, NOW - 95))
+    write(tmp_path, "partitions", {"topic": "t", "partition": 6, "blocking_producer_id": 8, "blocking_verdict": "HANGING"})
+    summary = summarise(open_run(open_tables(str(tmp_path))))
+    extent = summary.extents["HANGING"]
+    assert (extent.held, extent.holding, extent.since_ms, extent.is_since_proven) == (3, 3, NOW - 95, False)
+    assert [row["partition"] for row in summary.transactions["HANGING"]] == [0, 1, 6, 1, 5], "those that only wait come last"
 
 
 def test_the_audit_before_is_a_finished_one_of_the_same_cluster(summary):

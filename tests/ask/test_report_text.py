@@ -145,17 +145,20 @@ def test_nothing_is_left_out_where_there_is_room():
     assert "more" not in text
 
 
-def test_the_extent_of_a_verdict_counts_transactions_and_names_the_clock():
-    def told(partitions: int, since_ms: int | None, *, is_proven: bool) -> str:
-        extent = VerdictExtent(9, 3, partitions, since_ms=since_ms, is_since_proven=is_proven)
+def test_the_extent_of_a_verdict_names_what_is_held_and_what_only_waits():
+    def told(held: int, holding: int, since_ms: int | None, *, is_proven: bool = False) -> str:
+        extent = VerdictExtent(9, 3, 2, held=held, holding=holding, since_ms=since_ms, is_since_proven=is_proven)
         counts = {"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}
-        return render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent}))
+        return " ".join(render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent})).split())
 
     hour_ago = AS_OF - 3_600_000
-    several_blocked = "3 HANGING   nobody will ever end them: 2 partitions blocked, the longest for 1 h by brokers' clocks\n"
-    assert several_blocked in told(2, hour_ago, is_proven=True)
-    assert ": 1 partition blocked for 1 h by its client's clock\n" in told(1, hour_ago, is_proven=False)
-    assert ": 1 partition blocked\n" in told(1, None, is_proven=False)
+    several = (
+        "3 HANGING nobody will ever end them: 2 partitions held, the longest for 1 h by brokers' clocks; 1 waits behind others "
+    )
+    assert several in told(2, 2, hour_ago, is_proven=True)
+    assert ": 1 partition held for 1 h by its client's clock; 2 wait behind others " in told(1, 1, hour_ago)
+    assert ": 3 partitions held read" in told(3, 3, None)
+    assert ": all wait behind others read" in told(0, 0, None)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 132])

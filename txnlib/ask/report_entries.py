@@ -37,9 +37,10 @@ def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
     """The transactions of one owner in one line: where, whose, since when."""
     first = rows[0]
     places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows)
-    blocked = f"{sum(row['blocked_offsets'] or 0 for row in rows)} offsets since {since(first)}"
+    held = sum(row["blocked_offsets"] or 0 for row in rows if is_holder(row))
+    does = f"holds {held} offsets since {since(first)}" if any(map(is_holder, rows)) else f"waits behind {_ahead(first)}"
     head = f"{places}   {producer(first)}   {owner(first)}{mark(first, summary)}"
-    return [(f"  {head}   blocks {blocked}: {first['reason']}", INDENT)]
+    return [(f"  {head}   {does}: {first['reason']}", INDENT)]
 
 
 def since(row: Row) -> str:
@@ -131,9 +132,13 @@ def blocks(row: Row) -> str:
     if is_holder(row):
         stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
         return f"read_committed consumers at offset {stable} since {since(row)}: {extent}"
+    return f"nothing yet: it waits behind {_ahead(row)}, which holds consumers at offset {row['last_stable_offset']}; then {extent}"
+
+
+def _ahead(row: Row) -> str:
+    """The transaction that holds the partition."""
     other = row["blocking_transactional_id"]
-    named = f"producer {row['blocking_producer_id']}" + ("" if other is None else f" ({printable(other)})")
-    return f"nothing yet: it waits behind {named}, which holds consumers at offset {row['last_stable_offset']}; then {extent}"
+    return f"producer {row['blocking_producer_id']}" + ("" if other is None else f" ({printable(other)})")
 
 
 def last_write(row: Row) -> str:

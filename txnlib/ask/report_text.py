@@ -152,20 +152,23 @@ def _known_of(verdict: str, summary: Summary) -> str:
 
 
 def _extent(verdict: str, summary: Summary) -> str:
-    """How many partitions the transactions of a verdict block, for how long and by which clock."""
+    """How many partitions the transactions of a verdict hold, for how long and by which clock, and how many only wait."""
     extent = summary.extents.get(verdict)
     if extent is None or verdict == "OPEN":
         return _known_of(verdict, summary)
-    return f"{_blocked(extent, summary.as_of_ms)}{_known_of(verdict, summary)}"
+    return f": {_held(extent, summary.as_of_ms)}{_known_of(verdict, summary)}"
 
 
-def _blocked(extent: VerdictExtent, as_of_ms: int) -> str:
-    blocked = f": {counted(extent.partitions, 'partition')} blocked"
-    if extent.since_ms is None:
-        return blocked
-    longest = "" if extent.partitions == 1 else ", the longest"
-    age = duration(as_of_ms - extent.since_ms)
-    return f"{blocked}{longest} for {age} by {clock(is_brokers=extent.is_since_proven)}"
+def _held(extent: VerdictExtent, as_of_ms: int) -> str:
+    waiting = extent.transactions - extent.holding
+    if not extent.held:
+        return "it waits behind another" if extent.transactions == 1 else "all wait behind others"
+    held = f"{counted(extent.held, 'partition')} held"
+    if extent.since_ms is not None:
+        longest = "" if extent.held == 1 else ", the longest"
+        age = duration(as_of_ms - extent.since_ms)
+        held += f"{longest} for {age} by {clock(is_brokers=extent.is_since_proven)}"
+    return f"{held}; {waiting} {'waits' if waiting == 1 else 'wait'} behind others" if waiting > 0 else held
 
 
 def _read(summary: Summary) -> list[Line]:

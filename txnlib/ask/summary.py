@@ -262,8 +262,7 @@ def _transactions(run: StoredRun, verdicts: dict[str, int], known: Acknowledged 
     for verdict in sorted(set(verdicts) - {"OPEN"}):
         left_out = set() if known is None else known.of_verdict(verdict)
         limit = most + len(left_out)
-        found = run.rows("open_transactions", _OPEN, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=limit)
-        shown[verdict] = [row for row in found if _key(row) not in left_out][:most]
+        shown[verdict] = [row for row in _holders_first(run, verdict, limit) if _key(row) not in left_out][:most]
     # What is open and planned for is a two-phase commit that was left alone.
     planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=most)
     if planned:
@@ -273,6 +272,20 @@ def _transactions(run: StoredRun, verdicts: dict[str, int], known: Acknowledged 
     rows = [row for section in shown.values() for row in section]
     _complete(run, rows)
     return shown
+
+
+def _holders_first(run: StoredRun, verdict: str, limit: int) -> list[Row]:
+    """The first transactions of a verdict: those that hold a partition, then those that wait; of each, those that block most."""
+    is_held: list[Filter] = [("blocking_verdict", "=", verdict), ("blocking_producer_id", "IS NOT", None)]
+    order = '"lag_offsets" DESC, "topic", "partition"'
+    held = run.rows("partitions", ("topic", "partition", "blocking_producer_id"), is_held, order=order, limit=limit)
+    places = [{"topic": row["topic"], "partition": row["partition"], "producer_id": row["blocking_producer_id"]} for row in held]
+    of_verdict: list[Filter] = [("verdict", "=", verdict)]
+    near = run.rows("open_transactions", _OPEN, [*of_verdict, *_among(places, *_KEY[:3])], order=MOST_BLOCKING) if places else []
+    holders = [row for row in near if {name: row[name] for name in _KEY[:3]} in places]
+    known = {_key(row) for row in holders}
+    others = run.rows("open_transactions", _OPEN, of_verdict, order=MOST_BLOCKING, limit=limit + len(holders))
+    return [*holders, *(row for row in others if _key(row) not in known)]
 
 
 def _complete(run: StoredRun, rows: list[Row]) -> None:
