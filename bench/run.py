@@ -6,8 +6,8 @@
 Measures small audits against trivial tables (small_audit.py). Makes seeded captures (generate.py), then measures reading them
 against numpy's floor (raw_segments.py) and Kafka's own dump tool (dump_tool.py), reading text against Polars (dump_text.py), two
 cores against one (scaling.py), whole audits against the dump tool, and their memory (whole_audits.py), judging against the windows
-alone (judging.py), a night against a full audit, in a folder and in S3 (nights.py), and many partitions against a tenth of them
-(many_partitions.py).
+alone (judging.py), a night against a full audit, in a folder and in S3 (nights.py), and many partitions, and many open producers,
+against a tenth of them (many_partitions.py, open_producers.py).
 `--slopes` measures what docs/scale.md calculates with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
@@ -30,6 +30,7 @@ import dump_tool
 import judging
 import many_partitions
 import nights
+import open_producers
 import raw_segments
 import scaling
 import slopes
@@ -44,7 +45,7 @@ from ratio_table import Table
 BATCHES = {16_384: 500_000, 500: 4_000_000}
 #: Bytes of a batch -> batches to audit, with a realistic mix of producers.
 AUDITED = {500: 10_000_000, 16_384: 500_000}
-PARTS = ("small", "read", "audits", "judging", "nights", "partitions")
+PARTS = ("small", "read", "audits", "judging", "nights", "partitions", "producers")
 FACTS = (
     "on {machine}; generated captures of {partitions} partitions. The load average was {before:.1f} at the start "
     "and {after:.1f} at the end: the load at the start came from other work, and distorts ratios too."
@@ -117,6 +118,8 @@ def measure(folder: Path, given: argparse.Namespace, tables: list[Table]) -> Non
                 yield nights.table(nights.measure(mixed_captures[1], folder / "nights", given.partitions))
             case "partitions":
                 yield many_partitions.measure(folder)
+            case "producers":
+                yield open_producers.measure(folder)
 
     for part in PARTS:
         try:
