@@ -58,7 +58,7 @@ def test_a_small_audit_computes_a_settled_frame_once(spark, monkeypatch):
         rows = settled(frame)
         assert "Range" not in rows._jdf.queryExecution().optimizedPlan().toString()
         assert (rows.columns, rows.collect()) == (frame.columns, frame.collect())
-        monkeypatch.setattr(local_rows_module, "MAX_ROWS", 1)
+        monkeypatch.setattr(local_rows_module, "KEPT_ROWS", 1)
         assert settled(frame) is frame, "too many rows to hold"
 
 

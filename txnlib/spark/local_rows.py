@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 #: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32 << 20
-#: Most rows to keep in plans until the run ends. Spark holds each as objects, and sends all of them to the task of each query.
+#: Most rows to keep in plans. Spark holds each as objects, once for each use in a plan, of which the largest has fifty.
 KEPT_ROWS: Final = 10_000
 #: Error condition of Spark if a result has more bytes than `spark.driver.maxResultSize`.
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
@@ -42,15 +42,16 @@ def local_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: St
     return spark.createDataFrame(table, columns)
 
 
-def collect(frame: DataFrame) -> pa.Table | None:
-    """The rows of a frame; None if there are too many to hold."""
+def collect(frame: DataFrame, most_rows: int | None = None) -> pa.Table | None:
+    """The rows of a frame; None if there are too many to hold. `most_rows`: MAX_ROWS unless given."""
+    most = MAX_ROWS if most_rows is None else most_rows
     try:
-        rows = frame.limit(MAX_ROWS + 1).toArrow()
+        rows = frame.limit(most + 1).toArrow()
     except PySparkException as error:
         if _TOO_LARGE in str(error):
             return None
         raise
-    return None if rows.num_rows > MAX_ROWS or rows.nbytes > MAX_BYTES else rows
+    return None if rows.num_rows > most or rows.nbytes > MAX_BYTES else rows
 
 
 def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
@@ -73,7 +74,7 @@ def settled(frame: DataFrame) -> DataFrame:
     if setting(frame.sparkSession, CODEGEN) != INTERPRETED:
         return frame
     nullable = relaxed(frame)
-    rows = collect(nullable)
+    rows = collect(nullable, KEPT_ROWS)
     return frame if rows is None else local_relation(frame.sparkSession, rows, nullable.schema)
 
 

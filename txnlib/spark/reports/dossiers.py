@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -42,10 +43,12 @@ from txnlib.spark.instants import clock_ms, clock_ms_sql, latest_ms_sql
 from txnlib.spark.joins import broadcast, bucket_of, select
 from txnlib.spark.local_rows import KEPT_ROWS, local_relation, local_rows, relaxed, settled
 from txnlib.spark.producers.producer_spans import open_spans
+from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, TRUNCATED
 
 _SPAN: Final = list(OPEN_TRANSACTION)
 _COPY: Final = "topic string, partition int, source string"
+_ARROW_COPY: Final = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("source", pa.string())])
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
     "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at timestamp, "
@@ -85,8 +88,7 @@ def dossiers(
     `opened`, `is_small`: from `open_now`. `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
     spark = producer_spans.sparkSession
-    judged = local_rows(spark, [(each.topic, each.partition, each.source) for each in copies if each.is_judged], _COPY)
-    located = opened.join(broadcast(judged), on=list(TOPIC_PARTITION), how="left")
+    located = opened.join(broadcast(_judged(opened, copies, is_small=is_small)), on=list(TOPIC_PARTITION), how="left")
     return select(
         GATHERED,
         is_small=is_small,
@@ -103,6 +105,17 @@ def dossiers(
         findings=findings,
         earlier=local_rows(spark, (), _EARLIER) if earlier is None else earlier,
     )
+
+
+def _judged(opened: DataFrame, copies: Sequence[CapturedCopy], *, is_small: bool) -> DataFrame:
+    """The judged copies of partitions with something open. Columns: _COPY."""
+    judged = [(each.topic, each.partition, each.source) for each in copies if each.is_judged]
+    if is_small:
+        places = {tuple(row) for row in opened.select(*TOPIC_PARTITION).distinct().collect()}
+        return local_rows(opened.sparkSession, [row for row in judged if row[:2] in places], _COPY)
+    # The plan names these rows some fifty times, and has a copy of a local relation each time.
+    rows = pa.table(dict(zip(COPY, map(list, zip(*judged, strict=True)), strict=True)), schema=_ARROW_COPY)
+    return in_tasks(opened.sparkSession, [rows], pa.Table.to_batches, _COPY)
 
 
 OPENED: Final = """
@@ -429,7 +442,7 @@ def _truncated_markers(
     rows = [
         (copy.topic, copy.partition, copy.source, copy.broker, [plain(each) for each in copy.truncated])
         for copy in copies
-        if copy.truncated is not None and not copy.is_deleted
+        if copy.truncated and not copy.is_deleted
     ]
     cut = local_rows(opened.sparkSession, rows, f"{_COPY}, broker string, truncated {TRUNCATED.simpleString()}")
     markers = record_batches.where(F.col("is_control") & F.col("control_type").isNotNull())
