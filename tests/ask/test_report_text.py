@@ -161,6 +161,23 @@ def test_the_extent_of_a_verdict_names_what_is_held_and_what_only_waits():
     assert ": all wait behind others read" in told(0, 0, None)
 
 
+def test_the_hint_names_a_transaction_that_holds_a_partition():
+    waits = ROW | {"blocking_producer_id": 9, "blocking_transactional_id": "a", "last_stable_offset": 30}
+    holds = ROW | {"topic": "late", "partition": 5, "blocked_offsets": 1}
+    summary = Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [waits], "LATE": [holds]})
+    assert "explain late 5 41" in render(summary).splitlines()[-1]
+    alone = render(replace(summary, transactions={"HANGING": [waits]}))
+    assert "explain orders 3 41" in alone.splitlines()[-1], "none holds one"
+
+
+def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
+    waits = ROW | {"blocking_producer_id": 9, "blocking_transactional_id": "a", "last_stable_offset": 30}
+    rows = [ROW | {"partition": number} for number in range(2)] + [ROW | {"blocked_offsets": 1}, waits]
+    text = " ".join(render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": rows}), 10_000).split())
+    assert "holds 1 offset since" in text
+    assert "waits behind producer 9 (a): SO" in text
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
 def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
     fields = {"abort_command": "abort " + "x" * 200, "safe_to_abort": True}

@@ -96,8 +96,8 @@ def test_a_user_who_may_not_describe_every_transactional_id_is_told(tmp_path: Pa
 @pytest.mark.parametrize(
     ("is_readable", "leader", "said"),
     [
-        (False, 1, "1 partitions cannot be captured as things are: the column detail says why"),
-        (True, -1, "1 partitions are not whole: call it again to go on with what is missing"),
+        (False, 1, "1 partition cannot be captured as things are: the column detail says why"),
+        (True, -1, "1 partition not whole: call it again to go on with what is missing"),
     ],
 )
 def test_another_call_is_proposed_where_it_helps(
@@ -131,7 +131,7 @@ def test_a_dry_run_says_what_a_capture_would_fetch_and_writes_nothing(tmp_path: 
             "orders": ("PLANNED", 0, 20),
             "quiet": ("NOTHING_OPEN", None, None),
         }
-        assert "dry run: a capture would fetch 24 offsets of 2 partitions from 1 brokers. Nothing was written" in printed.err
+        assert "dry run: a capture would fetch 24 offsets of 2 partitions from 1 broker. Nothing was written" in printed.err
         assert "Needed: the operation READ on these topics" in printed.err
         assert "Needed: the operation DESCRIBE on all transactional ids" in printed.err
         main.main(where)

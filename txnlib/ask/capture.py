@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
+from txnlib.core.display import counted
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
 from txnlib.wire_capture.capture import ALL, CaptureRequest, take_capture
@@ -55,9 +56,9 @@ def answer(options: Namespace) -> CommandOutput:
 def _remedies(problems: list[Taken]) -> Iterator[str]:
     missing = sum(not each.is_lasting for each in problems)
     if len(problems) > missing:
-        yield f"{len(problems) - missing} partitions cannot be captured as things are: the column detail says why"
+        yield f"{counted(len(problems) - missing, 'partition')} cannot be captured as things are: the column detail says why"
     if missing:
-        yield f"{missing} partitions are not whole: call it again to go on with what is missing"
+        yield f"{counted(missing, 'partition')} not whole: call it again to go on with what is missing"
 
 
 def _next_step(output: str) -> str:
@@ -68,9 +69,8 @@ def _foreseen(taken: list[Taken]) -> str:
     wanted = [each for each in taken if each.problem is None and each.fetched_from is not None]
     offsets = sum((each.end_offset or 0) - (each.fetched_from or 0) for each in wanted)
     brokers = len({each.partition.leader for each in wanted})
-    return (
-        f"dry run: a capture would fetch {offsets} offsets of {len(wanted)} partitions from {brokers} brokers. Nothing was written"
-    )
+    places = f"{counted(len(wanted), 'partition')} from {counted(brokers, 'broker')}"
+    return f"dry run: a capture would fetch {counted(offsets, 'offset')} of {places}. Nothing was written"
 
 
 def _rate(text: str) -> int:

@@ -38,7 +38,7 @@ def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
     first = rows[0]
     places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows)
     held = sum(row["blocked_offsets"] or 0 for row in rows if is_holder(row))
-    does = f"holds {held} offsets since {since(first)}" if any(map(is_holder, rows)) else f"waits behind {_ahead(first)}"
+    does = f"holds {counted(held, 'offset')} since {since(first)}" if any(map(is_holder, rows)) else f"waits behind {_ahead(first)}"
     head = f"{places}   {producer(first)}   {owner(first)}{mark(first, summary)}"
     return [(f"  {head}   {does}: {first['reason']}", INDENT)]
 
@@ -128,7 +128,7 @@ def is_holder(row: Row) -> bool:
 
 def blocks(row: Row) -> str:
     """Where consumers stop, and which transaction blocks them."""
-    extent = f"{row['blocked_offsets']} offsets, {size(row['blocked_bytes'])}; compaction too"
+    extent = f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])}; compaction too"
     if is_holder(row):
         stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
         return f"read_committed consumers at offset {stable} since {since(row)}: {extent}"
@@ -163,7 +163,8 @@ def whole_transaction(rows: list[Row], summary: Summary) -> list[Line]:
     timeout = duration(first["transaction_timeout_ms"])
     head = f"{owner(first)}   {producer(first)}   {first['coordinator_state']}   timeout {timeout}{mark(first, summary)}"
     lines: list[Line] = [f"  {head}"]
-    places = ", ".join(f"{where(row)} from offset {row['start_offset']} ({row['blocked_offsets']} offsets)" for row in rows)
+    blocked = [counted(row["blocked_offsets"] or 0, "offset") for row in rows]
+    places = ", ".join(f"{where(row)} from offset {row['start_offset']} ({each})" for row, each in zip(rows, blocked, strict=True))
     lines += labelled("blocks", places)
     lines += labelled(
         "why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})"

@@ -18,6 +18,7 @@ from txnlib.ask.report_entries import (
     brief,
     broken_lines,
     clock,
+    is_holder,
     is_new,
     labelled,
     transaction,
@@ -180,7 +181,7 @@ def _read(summary: Summary) -> list[Line]:
     if summary.worst_lag is not None:
         lag = summary.worst_lag
         age = "" if lag["lag_ms"] is None else f"{duration(lag['lag_ms'])} by its record's time, "
-        line += f".  LSO lag: highest {age}{lag['lag_offsets']} offsets ({where(lag)})"
+        line += f".  LSO lag: highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)})"
     lines: list[Line] = [(line, 7)]
     if summary.missing_partitions:
         lost = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
@@ -331,11 +332,14 @@ def _incomplete(summary: Summary) -> list[Line]:
 
 
 def _further(summary: Summary, program: str) -> list[Line]:
-    """A command for details, in a line of its own, to be pasted. `txn-audit` cannot read the tables of a catalog."""
-    rows = next((rows for name in HEADLINES if (rows := summary.transactions.get(name))), None)
-    if rows is None or "/" not in summary.output:
+    """A command for details of the first transaction that holds a partition, to be pasted.
+
+    `txn-audit` cannot read the tables of a catalog.
+    """
+    rows = [row for name in HEADLINES for row in summary.transactions.get(name, ())]
+    if not rows or "/" not in summary.output:
         return []
-    first = rows[0]
+    first = next(filter(is_holder, rows), rows[0])
     if refusal(first["topic"]) is not None or refusal(summary.output) is not None:
         return []
     places = [first["topic"], str(first["partition"]), str(first["start_offset"])]

@@ -19,7 +19,7 @@ from txnlib.ask.report_entries import AS_DECIDED, last_write
 from txnlib.ask.rows import Row, StoredRun
 from txnlib.ask.story import Explained
 from txnlib.ask.story_steps import StoryStep
-from txnlib.core.display import duration, printable, size, utc_time
+from txnlib.core.display import counted, duration, printable, size, utc_time
 
 _LABEL: Final = 9
 
@@ -75,7 +75,7 @@ def tail(explained: Explained, width: int = WIDTH) -> str:
     out += labelled("why", row["explanation"])
     out += labelled("live", _LIVE[row["kafka_find_hanging"]])
     out += labelled("age", _age(row))
-    blocked = f"{row['blocked_offsets']} offsets, {size(row['blocked_bytes'])} behind its start"
+    blocked = f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])} behind its start"
     out += labelled("holds", f"{blocked}, since {utc_time(row['blocks_since'])}")
     for cause in row["causes"] or ():
         out += labelled("cause", f"{cause['likelihood'].lower()}: {cause['cause']} ({cause['evidence']})")

@@ -24,7 +24,7 @@ from txnlib.ask.timeline_events import (
     started,
     touching,
 )
-from txnlib.core.display import duration, printable, utc_time
+from txnlib.core.display import counted, duration, printable, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
@@ -308,7 +308,7 @@ def _offsets(timeline: Timeline) -> str:
         return f"{line}, nothing blocks\n"
     owner = row["blocking_transactional_id"]
     named = f"producer {row['blocking_producer_id']}" + ("" if owner is None else f" ({printable(owner)})")
-    lag = f"{row['lag_offsets']} offsets and {duration(row['lag_ms'])} behind"
+    lag = f"{counted(row['lag_offsets'], 'offset')} and {duration(row['lag_ms'])} behind"
     return f"{line}: {lag}, blocked by {named}, {row['blocking_verdict']}\n"
 
 

@@ -24,7 +24,7 @@ from txnlib.ask.broken_transactions import BrokenTransaction
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import cards
-from txnlib.core.display import duration, instant, printable, size, utc_time
+from txnlib.core.display import counted, duration, instant, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
 from txnlib.page import page_charts, page_head, page_rows, page_timeline
@@ -240,6 +240,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "command_of": command_of,
     "covered_topics": page_charts.covered_topics,
     "counted": page_head.counted,
+    "number_of": counted,
     "duration": duration,
     "encoded": encoded,
     "explain_command": explain_command,
