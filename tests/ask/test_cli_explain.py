@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -111,10 +112,22 @@ def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
     assert "\n  do       kafka-transactions.sh … abort\n" in rest
 
 
+@pytest.mark.parametrize("named", [["payments-0"], ["payments-0@27"], ["payments", "0"], ["payments-batch-7"], ["7"]])
+def test_a_transaction_is_named_as_people_paste_it(tables, named):
+    assert txn_audit(tables, "explain", *named) == txn_audit(tables, "explain", "payments", 0, 27)
+
+
+@pytest.mark.parametrize("named", [["payment-0"], ["payments-0@26"], ["payments-batch-6"]])
+def test_a_name_that_nothing_has_is_told_with_the_one_that_may_be_meant(tables, named):
+    code, _, err = txn_audit(tables, "explain", *named)
+    assert code == 2
+    assert re.search(r"nothing is open of \S+; did you mean payments-(0|batch-7)\?; txn-audit open lists what is", err)
+
+
 def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, monkeypatch):
     run = open_run(open_tables(str(tables)))
     opened = run.rows("open_transactions", ("topic", "partition", "start_offset"))[0]
-    answer = explain(run, Namespace(**opened))
+    answer = explain(run, Namespace(where=[str(value) for value in opened.values()]))
     assert callable(answer.tail)
     wide, narrow = answer.tail(132), answer.tail(60)
     told, _, records = narrow.partition("\nRECORDS")
@@ -209,7 +222,7 @@ def test_programs_get_the_commands_for_the_logs(tables):
 
 def test_sentences_about_logs_are_as_wide_as_the_terminal_and_commands_in_one_piece(tables):
     write(tables, "open_transactions", verdict(40, causes=CAUSES))
-    answer = explain(open_run(open_tables(str(tables))), Namespace(topic="payments", partition=0, start_offset=40))
+    answer = explain(open_run(open_tables(str(tables))), Namespace(where=["payments-0@40"]))
     wide, narrow = section(answer.tail(132)), section(answer.tail(60))
     assert [line for line in narrow.splitlines() if len(line) > 60 and not line.startswith("    grep ")] == []
     assert wide.split() == narrow.split(), "the words are the same"

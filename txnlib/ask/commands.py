@@ -102,9 +102,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Explain one open transaction: its records on the partition and at its coordinator, and the verdict",
         "ask.story_text:answer",
         options={
-            "topic": {"help": "Topic of the partition"},
-            "partition": {"type": int, "help": "Number of the partition"},
-            "start_offset": {"type": int, "help": "First offset of the open transaction"},
+            "where": {
+                "nargs": "+",
+                "metavar": "TOPIC PARTITION START_OFFSET | TOPIC-PARTITION[@START_OFFSET] | ID",
+                "help": "Its topic, partition and first offset; or a partition, whose first open transaction is meant; or a "
+                "transactional id or producer id",
+            },
         },
         example="payments 0 24",
     ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from txnlib.ask.log_rows import COUNT, batches_between, first_batches, last_batches, leader_changes
@@ -153,6 +155,44 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ex
     searches, not_logged = _searches(run, verdict)
     copies = _copies(run, verdict)
     return Explained(run.cluster, run.run_id, run.as_of_ms, verdict, steps, left_out, evidence, copies, searches, not_logged)
+
+
+#: How people write a partition, and a transaction there: `payments-0`, `payments-0@24`.
+_PLACE: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:@(?P<start_offset>\d+))?")
+#: Most open transactions among which a name is sought that nobody has.
+MOST_NAMES: Final = 1_000
+
+
+def place_of(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
+    """Topic, partition and first offset of an open transaction that is named by these, by its partition, or by an id.
+
+    Of several, the one with the lowest offset, which holds its partition. Raises UsageError if none is open there.
+    """
+    if len(words) == 3 and words[1].isdecimal() and words[2].isdecimal():
+        return words[0], int(words[1]), int(words[2])
+    named = "-".join(words)
+    wanted: list[list[Filter]] = []
+    if (place := _PLACE.fullmatch(named)) is not None:
+        here: list[Filter] = [("topic", "=", place["topic"]), ("partition", "=", int(place["partition"]))]
+        wanted.append(here if place["start_offset"] is None else [*here, ("start_offset", "=", int(place["start_offset"]))])
+    wanted.append([("transactional_id", "=", named)])
+    if named.isdecimal():
+        wanted.append([("producer_id", "=", int(named))])
+    columns = ("topic", "partition", "start_offset")
+    for where in wanted:
+        if found := run.rows("open_transactions", columns, where, order='"start_offset", "topic", "partition"', limit=1):
+            return found[0]["topic"], found[0]["partition"], found[0]["start_offset"]
+    raise UsageError(f"nothing is open of {named}{_meant(run, named)}; txn-audit open lists what is")
+
+
+def _meant(run: StoredRun, named: str) -> str:
+    """The open transaction whose name is near."""
+    opened = run.rows(
+        "open_transactions", ("topic", "partition", "transactional_id"), order='"topic", "partition"', limit=MOST_NAMES
+    )
+    names = {f"{row['topic']}-{row['partition']}" for row in opened} | {row["transactional_id"] for row in opened} - {None}
+    near = get_close_matches(named, sorted(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _searches(run: StoredRun, verdict: Row) -> tuple[Sequence[GrepCommand], str | None]:

@@ -244,4 +244,4 @@ def _when(step: StoryStep, day: str | None) -> str:
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     """The story of one open transaction from both logs. Raises UsageError if no transaction is open there."""
-    return story_output(story.explain(run, options.topic, options.partition, options.start_offset))
+    return story_output(story.explain(run, *story.place_of(run, options.where)))
