@@ -1,4 +1,4 @@
-"""The files `--metrics` and `--summary`, written however a job ends."""
+"""The files for programs and the page, written however a job ends."""
 
 from __future__ import annotations
 

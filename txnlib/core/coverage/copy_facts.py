@@ -1,4 +1,4 @@
-"""One copy, before it is compared with the others of its partition."""
+"""One copy, before it is compared with the others of its partition, and then its role among them."""
 
 from __future__ import annotations
 

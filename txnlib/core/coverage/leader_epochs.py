@@ -1,4 +1,4 @@
-"""Leader epochs in copies, and what newer leaders truncated."""
+"""Leader epochs in copies, what newer leaders truncated, and last batches that contradict them."""
 
 from __future__ import annotations
 

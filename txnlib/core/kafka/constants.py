@@ -1,4 +1,4 @@
-"""Kafka's special values. Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`."""
+"""Kafka's special values, the order of epochs, and versions. Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`."""
 
 from __future__ import annotations
 

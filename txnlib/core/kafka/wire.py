@@ -1,4 +1,4 @@
-"""Kafka's primitive types. Every reader is `(buffer, offset) -> (value, next offset)`.
+"""Kafka's primitive types, and messages as tables of fields. Every reader is `(buffer, offset) -> (value, next offset)`.
 
 Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`.
 """

@@ -1,4 +1,4 @@
-"""`brokers`: the values of each broker's own metrics at the audit's instant."""
+"""`brokers` and `broker_clocks`: each broker's own metrics at the audit's instant, and how their clocks differ."""
 
 from __future__ import annotations
 

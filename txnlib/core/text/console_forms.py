@@ -1,4 +1,4 @@
-"""Text lines that a console consumer prints: up to 3.8, and 3.9 with the old formatter.
+"""Text lines and JSON objects that a console consumer prints. Lines: up to 3.8, and 3.9 with the old formatter.
 
 A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`. Nothing in the id is escaped, so it may
 contain line feeds and imitated records.

@@ -1,4 +1,4 @@
-"""`transactional_ids`: the last state of each id, as `list` and `describe` print it."""
+"""`transactional_ids` and `producer_id_owners`: the last state of each id, and the ids of each producer id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`producer_states`: each producer at the end of a log, as `describe-producers` prints it."""
+"""`producer_states` and `partition_transactions`: each producer at the end of a log, and the transactions on it."""
 
 from __future__ import annotations
 
