@@ -1,4 +1,4 @@
-"""The finished runs of a cluster, which one to continue, and what it has read of each segment."""
+"""The run to continue, and what it has read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One copy, before it is compared with the others of its partition, and then its role among them."""
+"""One copy by itself, and its role among the copies."""
 
 from __future__ import annotations
 

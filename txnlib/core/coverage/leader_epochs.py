@@ -1,4 +1,7 @@
-"""Leader epochs in copies, what newer leaders truncated, and last batches that contradict them."""
+"""Leader epochs in copies, and what newer leaders truncated.
+
+Also last batches that contradict them.
+"""
 
 from __future__ import annotations
 

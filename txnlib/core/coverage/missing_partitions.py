@@ -1,4 +1,4 @@
-"""Partitions that are known but have no copy, and copies of topics that were deleted."""
+"""Partitions that have no copy, and copies of deleted topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Kafka's special values, the order of epochs, and versions. Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`."""
+"""Kafka's special values, the order of epochs, and versions.
+
+Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`brokers` and `broker_clocks`: each broker's own metrics at the audit's instant, and how their clocks differ."""
+"""The values of each broker's own metrics, and how brokers' clocks differ.
+
+The tables `brokers` and `broker_clocks`.
+"""
 
 from __future__ import annotations
 

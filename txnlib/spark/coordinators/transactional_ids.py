@@ -1,4 +1,7 @@
-"""`transactional_ids` and `producer_id_owners`: the last state of each id, and the ids of each producer id."""
+"""The last state of each id, and the ids of producers.
+
+The tables `transactional_ids` and `producer_id_owners`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`producer_states` and `partition_transactions`: each producer at the end of a log, and the transactions on it."""
+"""Each producer at the end of a log, and its transactions.
+
+The tables `producer_states` and `partition_transactions`.
+"""
 
 from __future__ import annotations
 
