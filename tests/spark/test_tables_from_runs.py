@@ -17,7 +17,7 @@ from txnlib.spark.coverage import epochs_of_segments
 from txnlib.spark.findings.copy_findings import differing_batches
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.producer_spans import open_spans, producer_spans
-from txnlib.spark.reports.dossiers import stamps_around
+from txnlib.spark.reports.batch_evidence import stamps_around
 from txnlib.spark.reports.selections import read_ends, unstable_batches
 from txnlib.spark.schemas import COVERAGE, PRODUCER, PRODUCER_SNAPSHOTS, SEGMENTS, TOPIC_PARTITION
 

@@ -19,7 +19,7 @@ from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import joins
 from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.local_rows import arrow_schema, local_relation
-from txnlib.spark.reports.dossiers import stamps_around
+from txnlib.spark.reports.batch_evidence import stamps_around
 from txnlib.spark.reports.open_transactions import judged_rows
 from txnlib.spark.schemas import RECORD_BATCHES
 

@@ -10,7 +10,6 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
@@ -25,29 +24,21 @@ from txnlib.core.verdicts.dossier import (
     CoordinatorDecision,
     Dossier,
     EarlierAudit,
-    EpochStamps,
     OpenSpan,
     SiblingMarkers,
-    TruncatedMarker,
     WrittenMarker,
 )
-from txnlib.readers.header_columns import PAGE
-from txnlib.readers.typed_rows import plain
-from txnlib.spark import windows
-from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, packed, single_batches
 from txnlib.spark.coordinators.transaction_markers import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
-from txnlib.spark.core_rows import struct, struct_sql
-from txnlib.spark.coverage import survives
-from txnlib.spark.instants import clock_ms, clock_ms_sql, latest_ms_sql
-from txnlib.spark.joins import broadcast, bucket_of, select
-from txnlib.spark.local_rows import KEPT_ROWS, local_relation, local_rows, relaxed, settled
+from txnlib.spark.core_rows import struct_sql
+from txnlib.spark.instants import clock_ms_sql, latest_ms_sql
+from txnlib.spark.joins import broadcast, select
+from txnlib.spark.local_rows import KEPT_ROWS, local_relation, local_rows, relaxed
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.python_tasks import in_tasks
-from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, TRUNCATED
+from txnlib.spark.reports.batch_evidence import COPY_DDL, stamps_around, truncated_markers
+from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
-_SPAN: Final = list(OPEN_TRANSACTION)
-_COPY: Final = "topic string, partition int, source string"
 _ARROW_COPY: Final = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("source", pa.string())])
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
@@ -95,7 +86,7 @@ def dossiers(
         opened=broadcast(opened, is_small=is_small),
         located=broadcast(located, is_small=is_small),
         stamps=stamps_around(located, record_batches, is_small=is_small),
-        truncated_markers=_truncated_markers(opened, record_batches, copies, is_small=is_small),
+        truncated_markers=truncated_markers(opened, record_batches, copies, is_small=is_small),
         producer_spans=producer_spans,
         checked_batches=checked_batches,
         transactions=transactions,
@@ -108,14 +99,14 @@ def dossiers(
 
 
 def _judged(opened: DataFrame, copies: Sequence[CapturedCopy], *, is_small: bool) -> DataFrame:
-    """The judged copies of partitions with something open. Columns: _COPY."""
+    """The judged copies of partitions with something open. Columns: COPY_DDL."""
     judged = [(each.topic, each.partition, each.source) for each in copies if each.is_judged]
     if is_small:
         places = {tuple(row) for row in opened.select(*TOPIC_PARTITION).distinct().collect()}
-        return local_rows(opened.sparkSession, [row for row in judged if row[:2] in places], _COPY)
+        return local_rows(opened.sparkSession, [row for row in judged if row[:2] in places], COPY_DDL)
     # The plan names these rows some fifty times, and has a copy of a local relation each time.
     rows = pa.table(dict(zip(COPY, map(list, zip(*judged, strict=True)), strict=True)), schema=_ARROW_COPY)
-    return in_tasks(opened.sparkSession, [rows], pa.Table.to_batches, _COPY)
+    return in_tasks(opened.sparkSession, [rows], pa.Table.to_batches, COPY_DDL)
 
 
 OPENED: Final = """
@@ -346,112 +337,3 @@ FROM (
   LEFT JOIN named USING (producer_id)
 )
 """
-
-
-# ---- From batches
-
-
-def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bool = True) -> DataFrame:
-    """Broker-stamped times around the first and the last batch of each span, and the bytes from the first one on.
-
-    One pass over the batches sums up ranges of offsets (`offset_buckets`), each split at these batches; then only few rows are
-    sorted. Sorting all batches of a partition would take one task, and most of the time of a report.
-    """
-    ends = F.array("start_offset", F.coalesce("last_offset", "start_offset") + 1)
-    points = located.select(*COPY, F.explode(ends).alias("at")).distinct().select("*", bucket_of("at"))
-    around = _around_points(points, record_batches, is_small=is_small)
-    stamps = ("leader_epoch", "before_ms", "behind_ms")
-    first = around.select(*TOPIC_PARTITION, F.col("at").alias("start_offset"), *stamps, "bytes")
-    last = around.select(
-        *TOPIC_PARTITION,
-        F.col("at").alias("behind_last"),
-        "leader_epoch",
-        F.col("before_ms").alias("before_last_ms"),
-        F.col("behind_ms").alias("behind_last_ms"),
-    )
-    spans = located.select(*_SPAN, (F.coalesce("last_offset", "start_offset") + 1).alias("behind_last"))
-    joined = spans.join(broadcast(first, is_small=is_small), on=[*TOPIC_PARTITION, "start_offset"]).join(
-        broadcast(last, is_small=is_small), on=[*TOPIC_PARTITION, "behind_last", "leader_epoch"]
-    )
-    fields = {"leader_epoch": "nullif(leader_epoch, -1)"}
-    return joined.groupBy(*_SPAN).agg(
-        F.collect_list(struct(EpochStamps, fields)).alias("stamps"), F.sum("bytes").alias("bytes_from_here")
-    )
-
-
-def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bool) -> DataFrame:
-    """For each point of a log and each leader epoch: the newest stamp before, the oldest behind, and the bytes from there."""
-    copies = points.select(*COPY).distinct()
-    cuts = points.groupBy(*TOPIC_PARTITION, "bucket").agg(F.sort_array(F.collect_set("at")).alias("cuts"))
-    is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
-    # The CRC of larger data batches was not checked, so their times prove nothing. Those of a run are all larger, or none is.
-    size_of_batch = F.when(batches_count() > 1, packed("size", 0)).otherwise(F.col("size"))
-    is_stamped = is_marker | ((F.col("timestamp_type") == "LOG_APPEND_TIME") & (size_of_batch <= PAGE))
-    rows = (
-        record_batches.join(broadcast(copies, is_small=is_small), on=list(COPY), how="left_semi")
-        .withColumn("bucket", bucket_of("base_offset"))
-        .join(broadcast(cuts, is_small=is_small), on=[*TOPIC_PARTITION, "bucket"], how="left")
-    )
-    # A run is in one bucket, so no other point can divide it.
-    pieces = single_batches(rows, F.exists("cuts", lambda cut: is_divided_at(cut))).select(
-        *TOPIC_PARTITION,
-        F.coalesce("partition_leader_epoch", F.lit(-1)).alias("leader_epoch"),
-        "bucket",
-        F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
-        # The times of a run do not fall.
-        F.when(is_stamped, clock_ms("max_timestamp_ms")).alias("latest_ms"),
-        F.when(is_stamped, clock_ms(first_timestamp_ms())).alias("earliest_ms"),
-        F.col("size").cast("long").alias("size"),
-    )
-    key = [*TOPIC_PARTITION, "leader_epoch"]
-    sums = settled(
-        pieces.groupBy(*key, "bucket", "cut").agg(
-            F.max("latest_ms").alias("latest_ms"), F.min("earliest_ms").alias("earliest_ms"), F.sum("size").alias("size")
-        )
-    )
-    # The piece that begins at each point. Its batches may be missing.
-    begun = cuts.select(*TOPIC_PARTITION, "bucket", F.posexplode("cuts").alias("place", "at")).select(
-        *TOPIC_PARTITION, "bucket", (F.col("place") + 1).alias("cut"), "at"
-    )
-    epochs = sums.select(*key).distinct()
-    empty = begun.join(broadcast(epochs, is_small=is_small), on=list(TOPIC_PARTITION)).withColumn("size", F.lit(0).cast("long"))
-    summed = (
-        sums.unionByName(empty, allowMissingColumns=True)
-        .groupBy(*key, "bucket", "cut")
-        .agg(
-            F.max("at").alias("at"),
-            F.max("latest_ms").alias("latest_ms"),
-            F.min("earliest_ms").alias("earliest_ms"),
-            F.sum("size").alias("size"),
-        )
-    )
-    before, from_here = windows.before_now(windows.pieces()), windows.until_now(windows.pieces_downwards())
-    return summed.select(
-        *key,
-        "at",
-        F.max("latest_ms").over(before).alias("before_ms"),
-        F.min("earliest_ms").over(from_here).alias("behind_ms"),
-        F.sum("size").over(from_here).alias("bytes"),
-    ).where(F.col("at").isNotNull())
-
-
-def _truncated_markers(
-    opened: DataFrame, record_batches: DataFrame, copies: Sequence[CapturedCopy], *, is_small: bool
-) -> DataFrame:
-    """The markers of the producers in what a newer leader truncated, above each start, in any copy. Columns: _SPAN, ..."""
-    rows = [
-        (copy.topic, copy.partition, copy.source, copy.broker, [plain(each) for each in copy.truncated])
-        for copy in copies
-        if copy.truncated and not copy.is_deleted
-    ]
-    cut = local_rows(opened.sparkSession, rows, f"{_COPY}, broker string, truncated {TRUNCATED.simpleString()}")
-    markers = record_batches.where(F.col("is_control") & F.col("control_type").isNotNull())
-    lost = (
-        markers.join(broadcast(cut), on=list(COPY))
-        .withColumns({"leader_epoch": F.col("partition_leader_epoch"), "at_offset": F.col("base_offset")})
-        .where(~survives())
-        .join(broadcast(opened.select(*_SPAN), is_small=is_small), on=list(PRODUCER))
-        .where(F.col("base_offset") > F.col("start_offset"))
-    )
-    fields = {"offset": "base_offset", "type": "control_type", "epoch": "producer_epoch", "ms": "max_timestamp_ms"}
-    return lost.groupBy(*_SPAN).agg(F.sort_array(F.collect_set(struct(TruncatedMarker, fields))).alias("truncated_markers"))
