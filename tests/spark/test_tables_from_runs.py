@@ -108,7 +108,7 @@ def both(spark, logs):
 @pytest.fixture
 def small_pages(monkeypatch):
     # By name, because a package has its functions under the names of their modules.
-    for module in ("txnlib.spark.producers.checked_batches", "txnlib.spark.reports.dossiers"):
+    for module in ("txnlib.spark.producers.checked_batches", "txnlib.spark.reports.batch_evidence"):
         monkeypatch.setattr(import_module(module), "PAGE", 150)
 
 
