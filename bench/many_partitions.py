@@ -16,14 +16,14 @@ import shutil
 import struct
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import google_crc32c
 from encode import batch
 from generate import CONTROL, MARKER_RECORD, START_MS, TRANSACTIONAL, empty_record, records_of, transactional_id
-from processes import Watched
 from ratio_table import Ratio, Table
-from whole_audits import audit
+from whole_audits import audit_of
 
 from txnlib.core.kafka import producer_snapshot
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -47,20 +47,16 @@ def measure(folder: Path) -> Table:
     """The audits of generated captures, which are made unless they are there."""
     lines = []
     for left_open in LEFT_OPEN:
-        few, many = (_audited(folder / f"{partitions}-partitions-{left_open}", partitions, left_open) for partitions in (FEW, MANY))
+        few, many = (
+            audit_of(folder / f"{count}-partitions-{left_open}", partial(generate, partitions=count, left_open=left_open))
+            for count in (FEW, MANY)
+        )
         name = f"one of {left_open:,} left open" if left_open > 1 else "all left open"
         lines += [
             Ratio(f"seconds: {name}", many.seconds, few.seconds, at_most=MOST_SECONDS),
             Ratio(f"memory: {name}", many.mib, few.mib, at_most=MOST_MEMORY),
         ]
     return Table("Many partitions", ABOUT, f"{MANY:,}", f"{FEW:,}", lines)
-
-
-def _audited(folder: Path, partitions: int, left_open: int) -> Watched:
-    if not (folder / "capture").exists():
-        generate(folder / "capture", partitions, left_open=left_open)
-    shutil.rmtree(folder / "out", ignore_errors=True)
-    return audit(folder / "capture", str(folder / "out"), folder / "out.stderr")
 
 
 def partition_log(producer: int, *, is_left_open: bool) -> tuple[bytes, int]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 from encode import batch
 from generate import START_MS, TRANSACTIONAL, records_of
-from processes import Watched
 from ratio_table import Ratio, Table
-from whole_audits import audit
+from whole_audits import audit_of
 
 PARTITIONS = 20
 FEW, MANY = 10_000, 100_000
@@ -30,19 +30,12 @@ driver, its JVM and all Python workers, of a capture with {MANY:,} open transact
 
 def measure(folder: Path) -> Table:
     """The audits of generated captures, which are made unless they are there."""
-    few, many = (_audited(folder / f"{producers}-producers", producers) for producers in (FEW, MANY))
+    few, many = (audit_of(folder / f"{producers}-producers", partial(generate, producers=producers)) for producers in (FEW, MANY))
     lines = [
         Ratio("seconds", many.seconds, few.seconds, at_most=MOST_SECONDS),
         Ratio("memory", many.mib, few.mib, at_most=MOST_MEMORY),
     ]
     return Table("Open producers", ABOUT, f"{MANY:,}", f"{FEW:,}", lines)
-
-
-def _audited(folder: Path, producers: int) -> Watched:
-    if not (folder / "capture").exists():
-        generate(folder / "capture", producers)
-    shutil.rmtree(folder / "out", ignore_errors=True)
-    return audit(folder / "capture", str(folder / "out"), folder / "out.stderr")
 
 
 def generate(root: Path, producers: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL
@@ -98,6 +98,14 @@ def _audit(generated: Generated) -> Watched:
     output = generated.capture.parent / "out"
     shutil.rmtree(output, ignore_errors=True)
     return audit(generated.capture, str(output), output.with_suffix(".stderr"))
+
+
+def audit_of(folder: Path, make: Callable[[Path], object]) -> Watched:
+    """An audit of the capture in a folder, which is made unless it is there."""
+    if not (folder / "capture").exists():
+        make(folder / "capture")
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    return audit(folder / "capture", str(folder / "out"), folder / "out.stderr")
 
 
 def _warm(generated: Generated) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.rows import Filter, Row, StoredRun, ms
+from txnlib.ask.rows import Row, StoredRun, among, ms
 
 #: Most reasons, and most applications, of all verdicts together. Those with the fewest rows are left out.
 MOST_GROUPS: Final = 1_000
@@ -82,8 +82,10 @@ def _first_hold(run: StoredRun, verdict: str) -> Row:
     if not opened:
         return {}
     columns = ("topic", "partition", "blocking_producer_id")
-    here: list[Filter] = [(name, "IN", {row[name] for row in opened}) for name in columns[:2]]
-    holders = {tuple(row.values()) for row in run.rows("partitions", columns, [("blocking_verdict", "=", verdict), *here])}
+    holders = {
+        tuple(row.values())
+        for row in run.rows("partitions", columns, [("blocking_verdict", "=", verdict), *among(opened, *columns[:2])])
+    }
     first = next((row for row in opened if tuple(row[name] for name in _PLACE) in holders), None)
     if first is None:
         return {}

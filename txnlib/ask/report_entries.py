@@ -137,8 +137,12 @@ def blocks(row: Row) -> str:
 
 def _ahead(row: Row) -> str:
     """The transaction that holds the partition."""
-    other = row["blocking_transactional_id"]
-    return f"producer {row['blocking_producer_id']}" + ("" if other is None else f" ({printable(other)})")
+    return named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
+
+
+def named_producer(producer_id: int, transactional_id: str | None) -> str:
+    """A producer, with its transactional id if that is known."""
+    return f"producer {producer_id}" + ("" if transactional_id is None else f" ({printable(transactional_id)})")
 
 
 def last_write(row: Row) -> str:
@@ -186,8 +190,7 @@ def behind(row: Row) -> str:
     """The transaction that blocks the partition once this one has ended; empty unless this one blocks now."""
     if row["next_blocking_offset"] is None or row["blocking_producer_id"] != row["producer_id"]:
         return ""
-    next_id = row["next_blocking_transactional_id"]
-    named = f"producer {row['next_blocking_producer_id']}" + ("" if next_id is None else f" ({printable(next_id)})")
+    named = named_producer(row["next_blocking_producer_id"], row["next_blocking_transactional_id"])
     return f"once it is ended, {named} blocks from offset {row['next_blocking_offset']}"
 
 

@@ -73,3 +73,8 @@ class StoredRun:
 def ms(instant: datetime | None) -> int | None:
     """Epoch milliseconds of a timestamp column."""
     return None if instant is None else round(instant.timestamp() * 1000)
+
+
+def among(rows: Sequence[Row], *names: str) -> list[Filter]:
+    """Filters that the rows themselves pass, and few others: one for each column."""
+    return [(name, "IN", {row[name] for row in rows}) for name in names]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import BrokenTransaction, broken_transactions
 from txnlib.ask.extents import VerdictExtent, extents
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, ms
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
@@ -267,7 +267,7 @@ def _transactions(run: StoredRun, verdicts: dict[str, int], known: Acknowledged 
     planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=most)
     if planned:
         prepared = {_key(row) for row in planned}
-        rows = run.rows("open_transactions", _OPEN, _among(planned, *_KEY), order=MOST_BLOCKING)
+        rows = run.rows("open_transactions", _OPEN, among(planned, *_KEY), order=MOST_BLOCKING)
         shown[PREPARED] = [row for row in rows if _key(row) in prepared]
     rows = [row for section in shown.values() for row in section]
     _complete(run, rows)
@@ -281,7 +281,7 @@ def _holders_first(run: StoredRun, verdict: str, limit: int) -> list[Row]:
     held = run.rows("partitions", ("topic", "partition", "blocking_producer_id"), is_held, order=order, limit=limit)
     places = [{"topic": row["topic"], "partition": row["partition"], "producer_id": row["blocking_producer_id"]} for row in held]
     of_verdict: list[Filter] = [("verdict", "=", verdict)]
-    near = run.rows("open_transactions", _OPEN, [*of_verdict, *_among(places, *_KEY[:3])], order=MOST_BLOCKING) if places else []
+    near = run.rows("open_transactions", _OPEN, [*of_verdict, *among(places, *_KEY[:3])], order=MOST_BLOCKING) if places else []
     holders = [row for row in near if {name: row[name] for name in _KEY[:3]} in places]
     known = {_key(row) for row in holders}
     others = run.rows("open_transactions", _OPEN, of_verdict, order=MOST_BLOCKING, limit=limit + len(holders))
@@ -292,11 +292,11 @@ def _complete(run: StoredRun, rows: list[Row]) -> None:
     """Puts to each row its plan, what blocks its partition next, and the groups that wait there; instants become epoch ms."""
     if not rows:
         return
-    planned = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), _among(rows, "producer_id"))
+    planned = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), among(rows, "producer_id"))
     plans = {_key(plan): plan for plan in planned}
     # The plan has one step for what a coordinator does on all partitions of a transaction.
     whole = {(plan["producer_id"], plan["transactional_id"]): plan for plan in planned if plan["action"] in _WHOLE}
-    here = _among(rows, "topic", "partition")
+    here = among(rows, "topic", "partition")
     behind = {(row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)}
     waiting: dict[tuple[str, int], set[str]] = {}
     for row in run.rows("blocked_groups", ("topic", "partition", "group_id"), here, order='"group_id"', limit=GROUPS):
@@ -320,11 +320,6 @@ def _is_held(row: Row) -> bool:
 
 def _key(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in _KEY)
-
-
-def _among(rows: Sequence[Row], *names: str) -> list[Filter]:
-    """Filters that the rows themselves pass, and few others: one for each column."""
-    return [(name, "IN", {row[name] for row in rows}) for name in names]
 
 
 def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.log_rows import leader_changes
+from txnlib.ask.report_entries import named_producer
 from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.ask.story import RECORD
 from txnlib.ask.story_text import clock
@@ -306,8 +307,7 @@ def _offsets(timeline: Timeline) -> str:
     line = f"at {utc_time(timeline.as_of_ms)}: {offsets}"
     if row["blocking_producer_id"] is None:
         return f"{line}, nothing blocks\n"
-    owner = row["blocking_transactional_id"]
-    named = f"producer {row['blocking_producer_id']}" + ("" if owner is None else f" ({printable(owner)})")
+    named = named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
     lag = f"{counted(row['lag_offsets'], 'offset')} and {duration(row['lag_ms'])} behind"
     return f"{line}: {lag}, blocked by {named}, {row['blocking_verdict']}\n"
 

@@ -15,10 +15,10 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 from deltalake.exceptions import DeltaError
 
 from txnlib.core.schema import TABLES
-from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_CHECKS, RUN_COLUMNS
 from txnlib.readers.arrow_schemas import commented_schema
+from txnlib.spark.local_rows import KEPT_ROWS
 
 #: Table -> name of a constraint -> condition on every row. `*` applies to all tables.
 CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -49,7 +49,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 def _stored_schema(name: str) -> pa.Schema:
     chain = CHAIN_COLUMNS if name in WITH_CHAIN else ()
-    return commented_schema([*RUN_COLUMNS, *chain, *CATALOGUE[name].columns])
+    return commented_schema([*RUN_COLUMNS, *chain, *TABLES[name].columns])
 
 
 def exists(folder: str) -> bool:
@@ -72,10 +72,14 @@ def read(folder: str, name: str) -> pa.Table | None:
     """The rows of all runs in a table; None if only Spark should read it. A column that the stored table lacks is NULL."""
     try:
         table = DeltaTable(folder)
-        if sum(pa.table(table.get_add_actions())["size_bytes"].to_pylist()) > MAX_FILE_BYTES:
+        files = pa.table(table.get_add_actions())
+        # Without statistics, the number of records is NULL.
+        if sum(files["size_bytes"].to_pylist()) > MAX_FILE_BYTES or sum(filter(None, files["num_records"].to_pylist())) > KEPT_ROWS:
             return None
         rows = pa.table(QueryBuilder().register("rows", table).execute("SELECT * FROM rows").read_all())
     except ASK_SPARK:
+        return None
+    if rows.num_rows > KEPT_ROWS:
         return None
     schema = _stored_schema(name)
     return pa.Table.from_arrays([_column(rows, field) for field in schema], schema=schema)
@@ -122,8 +126,8 @@ def _opened(folder: str, name: str, statistics: Sequence[str]) -> DeltaTable:
             folder,
             _stored_schema(name),
             mode="ignore",
-            description=CATALOGUE[name].comment,
-            partition_by=["run_id", *CATALOGUE[name].partitioned_by],
+            description=TABLES[name].comment,
+            partition_by=["run_id", *TABLES[name].partitioned_by],
             configuration={"delta.dataSkippingStatsColumns": ",".join(statistics)},
         )
     table = DeltaTable(folder)

@@ -130,7 +130,7 @@ class Store:
         if (folder := self.driver_folder_of(name)) is not None:
             if not local_tables.exists(folder):
                 raise MissingTableError(name, "audit")
-            if (rows := local_tables.read(folder, name)) is not None and rows.num_rows <= KEPT_ROWS:
+            if (rows := local_tables.read(folder, name)) is not None:
                 return local_relation(self.spark, rows, stored_schema(name))
         try:
             table = self._load(name)

@@ -37,9 +37,13 @@ _SCALARS: Final = {
 def local_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: StructType | str) -> DataFrame:
     """A frame of a few rows. `schema`: also as text (`topic string, partition int`)."""
     columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
-    named = [dict(zip(columns.names, row, strict=True)) for row in rows]
-    table = pa.Table.from_pylist(named, schema=arrow_schema(columns))
-    return spark.createDataFrame(table, columns)
+    return spark.createDataFrame(arrow_table(rows, columns), columns)
+
+
+def arrow_table(rows: Iterable[Sequence[object]], schema: StructType) -> pa.Table:
+    """Rows with the columns of a Spark schema, in order."""
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    return pa.Table.from_pylist(named, schema=arrow_schema(schema))
 
 
 def collect(frame: DataFrame, most_rows: int | None = None) -> pa.Table | None:

@@ -6,6 +6,7 @@ earlier runs of its chain, the rows that belong to the log (`Table.of_log`), as 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from txnlib.core.chains import Chain
@@ -70,6 +71,11 @@ def replaced_rows(chain: Chain, run_id: str) -> str:
 def quoted(text: str) -> str:
     """The text as a Spark SQL literal. Names of clusters may contain any character."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def quoted_list(texts: Iterable[str]) -> str:
+    """The texts as a list of Spark SQL literals, for IN."""
+    return f"({', '.join(map(quoted, sorted(texts)))})"
 
 
 def _columns(table: Table) -> str:

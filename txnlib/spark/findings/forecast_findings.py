@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from txnlib.core.findings.ended_by import EndedBy
 from txnlib.core.findings.forecasts import CALLED, FEW_PRODUCERS, FORECAST_FROM_EPOCH, STILL_RUNS, UNENDED
 from txnlib.core.kafka.transaction_state import EXPIRATION_ALLOWED_STATES
-from txnlib.core.schema.rows_of_runs import quoted
+from txnlib.core.schema.rows_of_runs import quoted, quoted_list
 from txnlib.spark.instants import clock_ms_sql
 from txnlib.spark.joins import select
 from txnlib.spark.local_rows import no_rows
@@ -20,11 +20,7 @@ from txnlib.spark.schemas import TABLES
 
 #: Most forecasts of one name, the most urgent ones. More are one problem, and these rows are in the driver.
 MOST: Final = 1_000
-_EXPIRABLE: Final = ", ".join(quoted(state.kafka_name) for state in EXPIRATION_ALLOWED_STATES)
-
-
-def _any_of(names: frozenset[str]) -> str:
-    return ", ".join(map(quoted, sorted(names)))
+_EXPIRABLE: Final = quoted_list(state.kafka_name for state in EXPIRATION_ALLOWED_STATES)
 
 
 def used_epochs(transactional_ids: DataFrame) -> DataFrame:
@@ -72,10 +68,10 @@ def held_ids(transactional_ids: DataFrame, open_transactions: DataFrame) -> Data
     JOIN (
       SELECT transactional_id, coordinator_partition, producer_id, count(*) AS partitions, min((topic, partition)) AS first
       FROM {{open}}
-      WHERE verdict IN ({_any_of(UNENDED)}) AND coordinator_state IN ({_EXPIRABLE})
+      WHERE verdict IN {quoted_list(UNENDED)} AND coordinator_state IN {_EXPIRABLE}
       GROUP BY transactional_id, coordinator_partition, producer_id
     ) AS held USING (transactional_id, coordinator_partition, producer_id)
-    WHERE id.state IN ({_EXPIRABLE}) AND id.last_update IS NOT NULL
+    WHERE id.state IN {_EXPIRABLE} AND id.last_update IS NOT NULL
     ORDER BY id.last_update, transactional_id LIMIT {MOST}
     """
     return select(text, ids=transactional_ids, open=open_transactions)
@@ -128,7 +124,7 @@ def still_partitions(partitions: DataFrame, open_transactions: DataFrame, earlie
     text = f"""
     WITH blocked AS (
       SELECT *, blocking_producer_id AS producer_id FROM {{partitions}}
-      WHERE last_stable_offset < high_watermark AND NOT coalesce(blocking_verdict IN ({_any_of(CALLED)}), FALSE)
+      WHERE last_stable_offset < high_watermark AND NOT coalesce(blocking_verdict IN {quoted_list(CALLED)}, FALSE)
     ), still AS (
       SELECT /*+ BROADCAST(blocked) */
         topic, partition, last_stable_offset, count(DISTINCT as_of) + 1 AS runs, unix_millis(min(as_of)) AS since_ms

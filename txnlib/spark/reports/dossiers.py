@@ -5,11 +5,12 @@ Here is only what selects rows and sums them up, because logs are large. What fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Final, cast
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
@@ -33,13 +34,12 @@ from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import struct_sql
 from txnlib.spark.instants import clock_ms_sql, latest_ms_sql
 from txnlib.spark.joins import broadcast, select
-from txnlib.spark.local_rows import KEPT_ROWS, local_relation, local_rows, relaxed
+from txnlib.spark.local_rows import KEPT_ROWS, arrow_table, local_relation, local_rows, relaxed
 from txnlib.spark.producers.producer_spans import open_spans
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.reports.batch_evidence import COPY_DDL, stamps_around, truncated_markers
-from txnlib.spark.schemas import COPY, TOPIC_PARTITION
+from txnlib.spark.schemas import TOPIC_PARTITION
 
-_ARROW_COPY: Final = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("source", pa.string())])
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
     "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at timestamp, "
@@ -52,12 +52,16 @@ _EARLIER: Final = (
 MOST_TOGETHER: Final = KEPT_ROWS
 
 
-def open_now(producer_spans: DataFrame, *, most_together: int = MOST_TOGETHER) -> tuple[DataFrame, bool]:
-    """One row per open transaction, and whether these are at most `most_together`."""
+def open_now(
+    producer_spans: DataFrame, *, most_together: int = MOST_TOGETHER
+) -> tuple[DataFrame, Collection[tuple[str, int]] | None]:
+    """One row per open transaction, and their partitions; None for the partitions of more than `most_together`."""
     opened = relaxed(select(OPENED, spans=open_spans(producer_spans)))
     rows = opened.limit(most_together + 1).toArrow()
-    is_small = rows.num_rows <= most_together
-    return local_relation(opened.sparkSession, rows, opened.schema) if is_small else opened, is_small
+    if rows.num_rows > most_together:
+        return opened, None
+    places = set(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True))
+    return local_relation(opened.sparkSession, rows, opened.schema), places
 
 
 def dossiers(
@@ -72,14 +76,15 @@ def dossiers(
     copies: Sequence[CapturedCopy],
     earlier: DataFrame | None = None,
     *,
-    is_small: bool = True,
+    places: Collection[tuple[str, int]] | None,
 ) -> DataFrame:
     """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster show.
 
-    `opened`, `is_small`: from `open_now`. `earlier`: the stored `open_transactions` of other runs of the cluster.
+    `opened`, `places`: from `open_now`. `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
     spark = producer_spans.sparkSession
-    located = opened.join(broadcast(_judged(opened, copies, is_small=is_small)), on=list(TOPIC_PARTITION), how="left")
+    is_small = places is not None
+    located = opened.join(broadcast(_judged(spark, copies, places)), on=list(TOPIC_PARTITION), how="left")
     return select(
         GATHERED,
         is_small=is_small,
@@ -98,15 +103,14 @@ def dossiers(
     )
 
 
-def _judged(opened: DataFrame, copies: Sequence[CapturedCopy], *, is_small: bool) -> DataFrame:
-    """The judged copies of partitions with something open. Columns: COPY_DDL."""
+def _judged(spark: SparkSession, copies: Sequence[CapturedCopy], places: Collection[tuple[str, int]] | None) -> DataFrame:
+    """The judged copies of these partitions, or of all. Columns: COPY_DDL."""
     judged = [(each.topic, each.partition, each.source) for each in copies if each.is_judged]
-    if is_small:
-        places = {tuple(row) for row in opened.select(*TOPIC_PARTITION).distinct().collect()}
-        return local_rows(opened.sparkSession, [row for row in judged if row[:2] in places], COPY_DDL)
+    if places is not None:
+        return local_rows(spark, [row for row in judged if row[:2] in places], COPY_DDL)
     # The plan names these rows some fifty times, and has a copy of a local relation each time.
-    rows = pa.table(dict(zip(COPY, map(list, zip(*judged, strict=True)), strict=True)), schema=_ARROW_COPY)
-    return in_tasks(opened.sparkSession, [rows], pa.Table.to_batches, COPY_DDL)
+    rows = arrow_table(judged, cast(StructType, StructType.fromDDL(COPY_DDL)))
+    return in_tasks(spark, [rows], pa.Table.to_batches, COPY_DDL)
 
 
 OPENED: Final = """

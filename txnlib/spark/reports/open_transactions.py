@@ -68,7 +68,7 @@ def open_transactions(
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were taken.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
-    opened, is_small = open_now(producer_spans)
+    opened, places = open_now(producer_spans)
     gathered = dossiers(
         opened,
         producer_spans,
@@ -80,7 +80,7 @@ def open_transactions(
         findings,
         coverage,
         earlier,
-        is_small=is_small,
+        places=places,
     )
     alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
     facts = cluster_facts(
@@ -98,7 +98,7 @@ def open_transactions(
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
     )
-    return conform(_as_table(judged_rows(gathered, facts, application_patterns, is_small=is_small)), OPEN_TRANSACTIONS)
+    return conform(_as_table(judged_rows(gathered, facts, application_patterns, is_small=places is not None)), OPEN_TRANSACTIONS)
 
 
 def _coordinator_logs(coordinator_states: DataFrame) -> DataFrame:

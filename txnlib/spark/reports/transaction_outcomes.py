@@ -7,7 +7,7 @@ marker are looked up in `core.verdicts.transaction_outcome`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from string import Formatter
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.schema.rows_of_runs import quoted
+from txnlib.core.schema.rows_of_runs import quoted, quoted_list
 from txnlib.core.verdicts.transaction_outcome import (
     HIDDEN_BY,
     MARKER_STATES,
@@ -61,10 +61,6 @@ def _sentence(template: str, values: Mapping[str, str]) -> str:
     return f"concat({', '.join(part for pair in pieces for part in pair)})"
 
 
-def _any_of(names: Iterable[str]) -> str:
-    return f"({', '.join(map(quoted, names))})"
-
-
 _KEY: Final = "transactional_id, coordinator_partition, transaction_number"
 _PRODUCER: Final = "topic, partition, producer_id"
 _OF_SPAN: Final = "first_offset, records, bytes, marker_type, marker_epoch, marker_coordinator_epoch, marker_ms"
@@ -72,7 +68,7 @@ _ROW: Final = (
     f"{_KEY}, {_PRODUCER}, producer_epoch, known_from, is_two_phase_commit, decided_outcome, decision_state, decided_ms, evidence, "
     f"hidden_by, marker_offset, {_OF_SPAN}"
 )
-_UNDECIDED: Final = _any_of((DecisionState.OPEN, DecisionState.TWO_PHASE))
+_UNDECIDED: Final = quoted_list((DecisionState.OPEN, DecisionState.TWO_PHASE))
 _SPLIT, _EARLY = quoted(Finding.SPLIT_OUTCOME.name), quoted(Finding.ABORTED_WHILE_ONGOING.name)
 _DECISION_STATE: Final = _case(
     {
