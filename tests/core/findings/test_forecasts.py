@@ -52,8 +52,8 @@ def shown(forecast: Forecast | None) -> tuple[str, str | None] | None:
     """The severity and the date, to the minute."""
     if forecast is None:
         return None
-    due = forecast.expected_ms
-    return forecast.severity.name, None if due is None else f"{datetime.fromtimestamp(due / 1000, UTC):%m-%d %H:%M}"
+    due, severity = forecast.expected_ms, WARNING if forecast.is_urgent else INFO
+    return severity, None if due is None else f"{datetime.fromtimestamp(due / 1000, UTC):%m-%d %H:%M}"
 
 
 # Epochs: 32,766 of them, forecast from 16,383 on.
@@ -201,7 +201,7 @@ def test_verdicts_on_what_stands_still(
     runs: int, hours: float, verdict: str | None, expected: tuple[str, str | None] | None
 ) -> None:
     partition = StillPartition(
-        last_stable_offset=5,
+        offset=5,
         lag_offsets=9,
         runs=runs,
         since_ms=AS_OF - round(hours * HOUR_MS),
@@ -229,7 +229,7 @@ def test_verdicts_on_what_stands_still(
 )
 def test_when_it_is_called(start: int | None, timeout: int | None, last: int | None, two_phase: bool, expected: str | None) -> None:
     partition = StillPartition(
-        last_stable_offset=5,
+        offset=5,
         lag_offsets=9,
         runs=3,
         since_ms=AS_OF - 2 * DAY_MS,
@@ -243,21 +243,19 @@ def test_when_it_is_called(start: int | None, timeout: int | None, last: int | N
 
 
 def test_its_coordinator_scans_for_timeouts_now_and_then() -> None:
-    partition = StillPartition(
-        last_stable_offset=5, lag_offsets=9, runs=3, since_ms=0, verdict="OPEN", start_ms=AS_OF, timeout_ms=MINUTE
-    )
+    partition = StillPartition(offset=5, lag_offsets=9, runs=3, since_ms=0, verdict="OPEN", start_ms=AS_OF, timeout_ms=MINUTE)
     forecast = stands_still(partition, SETTINGS)
     assert forecast is not None
     assert forecast.expected_ms == AS_OF + MINUTE + SETTINGS.timeout_scan_interval_ms
 
 
 def test_a_client_that_stamps_the_end_of_time_gives_no_date() -> None:
-    partition = StillPartition(last_stable_offset=5, lag_offsets=9, runs=3, since_ms=0, verdict="OPEN", last_timestamp_ms=LAST_MS)
+    partition = StillPartition(offset=5, lag_offsets=9, runs=3, since_ms=0, verdict="OPEN", last_timestamp_ms=LAST_MS)
     assert shown(stands_still(partition, SETTINGS)) == (WARNING, None)
 
 
 _STILL = StillPartition(
-    last_stable_offset=1_020,
+    offset=1_020,
     lag_offsets=1,
     runs=3,
     since_ms=AS_OF - 2 * DAY_MS,
@@ -345,7 +343,7 @@ def test_what_blocks_is_named_as_well_as_it_is_known() -> None:
 def test_each_forecast_of_the_catalogue_is_made_and_shown_where_it_belongs() -> None:
     record = {"transactional_id": "billing-0", "coordinator_partition": 4, "offset": 9, "producer_id": 1}
     old = OldClients(application="shop", ids=5, ids_behind=1, transactions=9, newest_ms=AS_OF, raised_ms=0, **record)
-    still = StillPartition(topic="orders", partition=2, last_stable_offset=5, lag_offsets=9, runs=3, since_ms=0)
+    still = StillPartition(topic="orders", partition=2, offset=5, lag_offsets=9, runs=3, since_ms=0)
     asked = []
 
     def earlier(producers: Sequence[UsedProducerId]) -> list[EarlierEpoch]:
