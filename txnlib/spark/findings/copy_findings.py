@@ -8,21 +8,24 @@ one pass.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.differing_copies import ComparedBatch, ComparedRecord
 from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.coverage import sound_copies
 from txnlib.spark.joins import broadcast, bucket_of
 from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
-COMPARED: Final = tuple(field.name for field in fields(ComparedBatch))
-_COMPARED_RECORD: Final = tuple(field.name for field in fields(ComparedRecord))
+#: The fields of a batch that compaction does not change, and every tool prints.
+COMPARED: Final = (
+    *("last_offset", "producer_id", "producer_epoch", "base_sequence"),
+    *("is_transactional", "is_control", "partition_leader_epoch", "control_type"),
+)
+#: The fields of a coordinator's record that every tool prints.
+_COMPARED_RECORD: Final = ("transactional_id", "is_tombstone", "state", "producer_id", "producer_epoch", "partitions")
 
 
 def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -70,7 +73,8 @@ def _first_difference(rows: DataFrame, key: list[str], compared: tuple[str, ...]
         F.min(F.struct("offset", "producer_id", F.sort_array("copies").alias("copies"))).alias("first"),
         F.count("*").alias("count"),
     )
-    return first.select(*TOPIC_PARTITION, "first.*", "count")
+    copies = "transform(copies, copy -> named_struct('source', copy.source, 'read', to_json(copy.read)))"
+    return first.select(*TOPIC_PARTITION, "first.*", "count").withColumn("copies", F.expr(copies))
 
 
 def _living(coverage: DataFrame) -> DataFrame:
