@@ -7,7 +7,7 @@ from typing import Final
 
 from txnlib.core.broker_logs.kafka_lines import lines_named, of_coordinator
 from txnlib.core.broker_logs.log_line import BrokerLogs
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.cause import CauseName
 
 
@@ -86,84 +86,6 @@ def logs_of_cause(cause: str, names: Mapping[str, object]) -> BrokerLogs | None:
     return next((logs for name, logs in LOGS_OF_CAUSES.items() if name.format(**filled) == cause), None)
 
 
-_COORDINATOR_MOVED: Final = "ELECTED RESIGNED"
-_REFUSES: Final = _logs("ILLEGAL_STEP", "the coordinator that wrote the record did not notice. The line is a refused step")
-_NOT_CHECKED: Final = _logs(silent_because="coordinators do not check this field, neither when they write nor when they load")
-_BY_HAND: Final = "brokers do not log the WriteTxnMarkers request of kafka-transactions.sh. Only the request log has it, at DEBUG"
-_INDEX: Final = _logs(
-    "INDEX_REBUILT", "a broker reads the transaction index without checking it, except when it starts after a crash"
-)
-_NOT_COMPARED: Final = _logs(silent_because="brokers do not compare their memory with their logs after they have loaded them")
-_FORECAST: Final = _logs(silent_because="it is a forecast, and what it is about has not happened yet")
-_TIMESTAMP: Final = _logs(
-    "REFUSED_TIMESTAMP REFUSED_APPEND",
-    "a leader that accepts a timestamp logs nothing. The lines are records that were refused, and their partition",
-)
-
 LOGS_OF_FINDINGS: Final[Mapping[Finding, BrokerLogs]] = {
-    Finding.INVALID_PRODUCER_EPOCH: _logs("COPIED_EPOCH REFUSED_EPOCH"),
-    Finding.OUT_OF_ORDER_SEQUENCE_NUMBER: _logs(
-        "REFUSED_SEQUENCE",
-        "a leader that accepts a gap logs nothing, and followers do not check. The line is a batch that was refused",
-    ),
-    Finding.INVALID_TXN_STATE: _logs("REFUSED_NON_TRANSACTIONAL FETCHER_FAILED"),
-    Finding.TRANSACTION_COORDINATOR_FENCED: _logs(f"COPIED_COORDINATOR_EPOCH REFUSED_COORDINATOR_EPOCH {_COORDINATOR_MOVED}"),
-    Finding.TIMESTAMP_IN_FUTURE: _TIMESTAMP,
-    Finding.INVALID_TIMESTAMP: _TIMESTAMP,
-    Finding.CORRUPT_MESSAGE: _logs(
-        "FETCHED_CORRUPT RECOVERY_TRUNCATED",
-        "a leader returns the error to the producer and logs nothing. The lines are of followers, and of a start",
-    ),
-    Finding.INVALID_TRANSACTION_TIMEOUT: _logs(
-        silent_because="the coordinator returns INVALID_TRANSACTION_TIMEOUT to the application and logs nothing"
-    ),
-    Finding.ILLEGAL_TRANSITION: _REFUSES,
-    Finding.SUSPICIOUS_PHANTOM_APPEND: _logs("APPEND_FAILED FENCE_FAILED"),
-    Finding.STATE_NEVER_WRITTEN: _logs(
-        silent_because="coordinators load the state from their log without checking that it may be there"
-    ),
-    Finding.PARTITIONS_CHANGED: _NOT_CHECKED,
-    Finding.TIMEOUT_CHANGED: _NOT_CHECKED,
-    Finding.START_TIMESTAMP_MISSING: _NOT_CHECKED,
-    Finding.START_TIMESTAMP_IN_EMPTY: _NOT_CHECKED,
-    Finding.START_TIMESTAMP_CHANGED: _NOT_CHECKED,
-    Finding.PARTITIONS_IN_EMPTY: _NOT_CHECKED,
-    Finding.PRODUCER_ID_CHANGED: _REFUSES,
-    Finding.PRODUCER_EPOCH_WENT_BACK: _REFUSES,
-    Finding.UNEXPECTED_PRODUCER_EPOCH: _logs("FENCE_FAILED INITIALIZED"),
-    Finding.EPOCH_DOUBLE_BUMP: _logs("ROLLED_BACK", "brokers 4.0.0 log the abort, not its epoch"),
-    Finding.COORDINATOR_EPOCH_WENT_BACK: _logs(_COORDINATOR_MOVED),
-    Finding.EPOCH_BEYOND_EXHAUSTION: _logs("EPOCH_EXHAUSTED SCAN_FAILED"),
-    Finding.PRODUCER_ID_OWNED_TWICE: _logs(f"GIVEN_TO PRODUCER_IDS_WRONG {_PRODUCER_IDS}"),
-    Finding.WRONG_COORDINATOR_PARTITION: _logs("PARTITIONS_ADDED"),
-    Finding.SPLIT_OUTCOME: _logs("WRONG_RESULT MARKERS_CANCELLED", _BY_HAND),
-    Finding.MARKER_MISSING: _logs(f"MARKER_SKIPPED {_UNCLEAN}"),
-    Finding.MARKER_WITHOUT_DECISION: _logs(silent_because=_BY_HAND),
-    Finding.MARKER_OF_DEPOSED_COORDINATOR: _logs(f"NO_LONGER_COORDINATOR MARKERS_CANCELLED {_COORDINATOR_MOVED}"),
-    Finding.ABORTED_WHILE_ONGOING: _logs(silent_because=_BY_HAND),
-    Finding.DUPLICATE_MARKER: _logs("REPEATED_MARKER MARKERS_AFTER_LOADING MARKER_RETRIED"),
-    Finding.WRITTEN_BEFORE_TRANSACTION: _logs(
-        "ROLLED_BACK PRODUCER_RETRIED", f"{_ACCEPTED}. The lines show what made the batch late"
-    ),
-    Finding.UNKNOWN_TOPIC_OR_PARTITION: _logs(f"{_DELETED} MARKER_SKIPPED"),
-    Finding.TRANSACTIONAL_IDS_NOT_REUSED: _logs("INITIALIZED"),
-    Finding.PRODUCER_IDS_NOT_REUSED: _logs(
-        _PRODUCER_IDS, "brokers do not log a new producer. The lines are blocks of 1,000 producer ids"
-    ),
-    Finding.COPIES_DISAGREE: _logs(_UNCLEAN),
-    Finding.UNCLEAN_LEADER_ELECTION: _logs(_UNCLEAN),
-    Finding.PRODUCER_ID_NEVER_ALLOCATED: _logs(_PRODUCER_IDS, _NO_CHECK),
-    Finding.CAPTURE_JSON_CONTRADICTED: _logs(silent_because="the contradiction is in the capture, not in the cluster"),
-    Finding.COPY_OF_DELETED_TOPIC: _logs(f"{_DELETED} LOG_STRAY"),
-    Finding.ABORT_NOT_INDEXED: _INDEX,
-    Finding.INDEXED_ABORT_NOT_IN_LOG: _INDEX,
-    Finding.LIVE_PRODUCER_DISAGREES: _NOT_COMPARED,
-    Finding.LIVE_STABLE_OFFSET_DISAGREES: _NOT_COMPARED,
-    Finding.LIVE_STATE_DISAGREES: _NOT_COMPARED,
-    Finding.LIVE_OWNER_UNKNOWN: _NOT_COMPARED,
-    Finding.PRODUCER_EPOCHS_RUN_OUT: _FORECAST,
-    Finding.TRANSACTIONAL_ID_EXPIRES: _FORECAST,
-    Finding.PRODUCER_IDS_FILL_MEMORY: _FORECAST,
-    Finding.CLIENT_BEHIND_TRANSACTION_VERSION: _FORECAST,
-    Finding.LAST_STABLE_OFFSET_STANDS_STILL: _FORECAST,
+    finding: _logs(rule.logs, rule.not_logged) for finding, rule in FINDINGS.items()
 }
