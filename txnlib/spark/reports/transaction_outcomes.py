@@ -25,7 +25,7 @@ from txnlib.core.verdicts.transaction_outcome import (
     MarkerState,
 )
 from txnlib.spark.coordinators.transaction_markers import lost_markers
-from txnlib.spark.coverage import BEGINS_AT_SNAPSHOT
+from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms_sql, instant, instant_sql
 from txnlib.spark.joins import select
 from txnlib.spark.local_rows import settled
@@ -156,8 +156,7 @@ odd AS (
   GROUP BY of, topic, partition
 ), of_copy AS (
   SELECT topic, partition, unix_millis(known_until) AS known_ms,
-    gap_offset IS NULL AND damaged_offset IS NULL AND is_decoded AS is_whole,
-    {BEGINS_AT_SNAPSHOT} OR log_start_offset > 0 AS begins_late,
+    {SHOWS_MARKERS} AS is_whole, {BEGINS_LATE} AS begins_late,
     greatest(read_from_offset, log_start_offset) AS from_offset, TRUE AS is_captured
   FROM {{coverage}} WHERE is_judged
 ), gone AS (
