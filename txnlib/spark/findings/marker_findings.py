@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
 from txnlib.spark.coordinators.transaction_markers import agrees, clock, markers_of
+from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
@@ -21,10 +22,6 @@ from txnlib.spark.schemas import TOPIC_PARTITION
 _PRODUCER: Final = ("producer_id", *TOPIC_PARTITION)
 #: Maximum number of writes before their transaction to check per partition.
 _SUSPECTS_OF_PARTITION: Final = 100
-
-
-#: When a transaction was decided, in ms: the time in its Prepare record, else that record's append time.
-_DECIDED_MS: Final = "coalesce(unix_millis(start) + time_to_decide_ms, unix_millis(prepared))"
 
 
 def _clocks(listed: DataFrame, *key: str) -> DataFrame:
@@ -38,12 +35,12 @@ def odd_markers(
     transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
 ) -> DataFrame:
     """The markers beside decisions of their producers, but for the first after each that matches it."""
-    decided = transactions.where(f"{_DECIDED_MS} IS NOT NULL AND outcome != 'OPEN'").selectExpr(
+    decided = transactions.where(f"{DECIDED_MS} IS NOT NULL AND outcome != 'OPEN'").selectExpr(
         "producer_id",
         "inline(markers)",
-        f"{_DECIDED_MS} AS at_ms",
+        f"{DECIDED_MS} AS at_ms",
         "struct(transactional_id, coordinator_partition) AS owner",
-        f"struct(outcome AS type, decided_epoch AS epoch, unix_millis(start) AS start_ms, {_DECIDED_MS} AS decided_ms, "
+        f"struct(outcome AS type, decided_epoch AS epoch, unix_millis(start) AS start_ms, {DECIDED_MS} AS decided_ms, "
         "unix_millis(completed) AS completed_ms, decided_coordinator_epoch AS coordinator_epoch) AS decision",
     )
     # Only markers of producers with decisions can be odd. Sorting those of all other producers would be most of the work of a

@@ -25,6 +25,7 @@ from txnlib.core.verdicts.transaction_outcome import (
     MarkerState,
 )
 from txnlib.spark.coordinators.transaction_markers import lost_markers
+from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms_sql, instant, instant_sql
 from txnlib.spark.joins import select
@@ -96,8 +97,8 @@ _EVIDENCE: Final = _case(
 PLACED: Final = f"""
 WITH decided AS (
   SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome, {_DECISION_STATE} AS decision_state,
-    unix_millis(start) AS start_ms, coalesce(unix_millis(start) + time_to_decide_ms, unix_millis(prepared)) AS decided_ms,
-    unix_millis(completed) AS completed_ms, coalesce(decided_epoch, producer_epoch) AS epoch, markers, partitions
+    unix_millis(start) AS start_ms, {DECIDED_MS} AS decided_ms, unix_millis(completed) AS completed_ms,
+    coalesce(decided_epoch, producer_epoch) AS epoch, markers, partitions
   FROM {{transactions}}
 ), listed AS (
   SELECT {_KEY}, 'COORDINATOR' AS known_from, inline(coalesce(
