@@ -86,13 +86,12 @@ def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     copies = _living(coverage)
     several = copies.groupBy(*TOPIC_PARTITION).agg(F.count("*").alias("count")).where("count > 1").drop("count")
     bounds = settled(copies.join(several, on=list(TOPIC_PARTITION), how="left_semi").select(*COPY, "high_watermark"))
-    is_stable = F.coalesce(F.col("last_offset") < F.col("high_watermark"), F.lit(True))
+    is_stable = F.expr("coalesce(last_offset < high_watermark, TRUE)")
     # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
-    is_divided = F.coalesce((F.col("base_offset") < F.col("high_watermark")) & ~is_stable, F.lit(False))
+    is_divided = F.expr("coalesce(base_offset < high_watermark AND last_offset >= high_watermark, FALSE)")
     each = single_batches(record_batches.join(broadcast(bounds), on=list(COPY), how="inner"), is_divided)
-    compared = (*COPY, "base_offset", *COMPARED)
-    runs = ("batches_count", "packed_batches")
-    return each.where(is_stable).select(*compared, *runs, bucket_of("base_offset"), batch_hash().alias("hash"))
+    columns = (*COPY, "base_offset", *COMPARED, "batches_count", "packed_batches")
+    return each.where(is_stable).select(*columns, bucket_of("base_offset"), batch_hash().alias("hash"))
 
 
 def _differs(names: tuple[str, ...]) -> Column:
@@ -109,8 +108,8 @@ _ABORT = (*TOPIC_PARTITION, "producer_id", "marker_offset")
 
 
 def _index(aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
-    whole = sound_copies(coverage).select(
-        *COPY, "end_offset", "gap_offset", F.coalesce("read_from_offset", F.lit(0)).alias("read_from_offset")
+    whole = sound_copies(coverage).selectExpr(
+        *COPY, "end_offset", "gap_offset", "coalesce(read_from_offset, 0) AS read_from_offset"
     )
     return aborted_transactions.join(broadcast(whole), on=list(COPY), how="inner").withColumnRenamed("last_offset", "marker_offset")
 
@@ -128,19 +127,15 @@ def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame,
     files = index.groupBy(*TOPIC_PARTITION).agg(
         F.min("segment_base_offset").alias("first_segment"), F.max("marker_offset").alias("newest_entry")
     )
-    aborts = _aborts(producer_spans, index).where(F.col("first_offset").isNotNull()).select(*_ABORT)
-    lost = aborts.join(index.select(*_ABORT), on=list(_ABORT), how="left_anti").join(
-        broadcast(files), on=list(TOPIC_PARTITION), how="inner"
-    )
-    is_indexed = (F.col("marker_offset") < F.col("newest_entry")) & (F.col("marker_offset") >= F.col("first_segment"))
-    return lost.where(is_indexed).select(*_ABORT)
+    aborts = _aborts(producer_spans, index).where("first_offset IS NOT NULL").select(*_ABORT)
+    lost = aborts.join(index, on=list(_ABORT), how="left_anti").join(broadcast(files), on=list(TOPIC_PARTITION), how="inner")
+    return lost.where("marker_offset < newest_entry AND marker_offset >= first_segment").select(*_ABORT)
 
 
 def lost_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
     """Index entries whose marker is not in the part of the log that was read. Below a hole, compaction may have removed it."""
     index = _index(aborted_transactions, coverage)
-    is_read = (F.col("marker_offset") >= F.col("read_from_offset")) & (F.col("marker_offset") < F.col("end_offset"))
-    is_behind_holes = F.coalesce(F.col("marker_offset") > F.col("gap_offset"), F.lit(True))
-    entries = index.where(F.col("producer_id").isNotNull() & is_read & is_behind_holes)
+    is_read = "marker_offset >= read_from_offset AND marker_offset < end_offset AND coalesce(marker_offset > gap_offset, TRUE)"
+    entries = index.where(f"producer_id IS NOT NULL AND {is_read}")
     lost = entries.join(_aborts(producer_spans, index).select(*_ABORT), on=list(_ABORT), how="left_anti")
     return lost.select(*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "last_stable_offset")
