@@ -314,7 +314,7 @@ def test_the_arithmetic_is_a_sentence(forecast: Forecast | None, sentence: str) 
 
 
 def test_what_blocks_is_named_as_well_as_it_is_known() -> None:
-    blocked = {"last_stable_offset": 1, "lag_offsets": 2, "runs": 3, "since_ms": AS_OF}
+    blocked = {"offset": 1, "lag_offsets": 2, "runs": 3, "since_ms": AS_OF}
     unowned = stands_still(StillPartition(**blocked, producer_id=9, verdict="UNKNOWN"), SETTINGS)
     unseen = stands_still(StillPartition(**blocked), SETTINGS)
     prepared = stands_still(StillPartition(**blocked, verdict="OPEN", is_two_phase_commit=True), SETTINGS)
