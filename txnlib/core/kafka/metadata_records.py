@@ -85,6 +85,8 @@ def _list(name: str, kind: str, versions: str = "0+", tag: int | None = None) ->
     return Field(name, f"[]{kind}", versions, nullable="0+", tag=tag)
 
 
+_ENDPOINT: Final = (Field("name", "string"), Field("host", "string"), Field("port", "uint16"), Field("securityProtocol", "int16"))
+_FEATURE: Final = (Field("name", "string"), Field("minSupportedVersion", "int16"), Field("maxSupportedVersion", "int16"))
 _BROKER: Final = (Field("brokerId", "int32"), Field("brokerEpoch", "int64"))
 _ID_AND_EPOCH: Final = (Field("id", "int32"), Field("epoch", "int64"))
 _PARTITION: Final = (Field("partitionId", "int32"), Field("topicId", "uuid"))
@@ -98,25 +100,8 @@ RECORD_TYPES: Final[Mapping[int, RecordType]] = {
         Field("isMigratingZkBroker", "bool", "2+"),
         Field("incarnationId", "uuid"),
         Field("brokerEpoch", "int64"),
-        Field(
-            "endPoints",
-            "[]BrokerEndpoint",
-            fields=(
-                Field("name", "string"),
-                Field("host", "string"),
-                Field("port", "uint16"),
-                Field("securityProtocol", "int16"),
-            ),
-        ),
-        Field(
-            "features",
-            "[]BrokerFeature",
-            fields=(
-                Field("name", "string"),
-                Field("minSupportedVersion", "int16"),
-                Field("maxSupportedVersion", "int16"),
-            ),
-        ),
+        Field("endPoints", "[]BrokerEndpoint", fields=_ENDPOINT),
+        Field("features", "[]BrokerFeature", fields=_FEATURE),
         Field("rack", "string", nullable="0+"),
         Field("fenced", "bool"),
         Field("inControlledShutdown", "bool", "1+"),

@@ -16,6 +16,7 @@ from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka.wire import UNKNOWN_TAGS, CorruptRecordError, Field, Message, optional, read_int16
 
 KEY: Final = Message("0", "none", Field("transactionalId", "string"), end="the transactional id")
+_PARTITIONS: Final = (Field("topic", "string"), Field("partitionIds", "[]int32"))
 VALUE: Final = Message(
     "0-1",
     "1+",
@@ -28,12 +29,7 @@ VALUE: Final = Message(
     Field("lastProducerEpoch", "int16", "1+", tag=4),
     Field("transactionTimeoutMs", "int32"),
     Field("transactionStatus", "int8"),
-    Field(
-        "transactionPartitions",
-        "[]PartitionsSchema",
-        nullable="0+",
-        fields=(Field("topic", "string"), Field("partitionIds", "[]int32")),
-    ),
+    Field("transactionPartitions", "[]PartitionsSchema", nullable="0+", fields=_PARTITIONS),
     Field("transactionLastUpdateTimestampMs", "int64"),
     Field("transactionStartTimestampMs", "int64"),
     Field("clientTransactionVersion", "int16", "1+", tag=2),
