@@ -224,7 +224,9 @@ _SIZED: Final = {"string": read_text, "raw string": read_bytes}
 _UUID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
-def _structure(fields: Sequence[Field], version: int, is_flexible: bool, is_lenient: bool) -> Reader:
+def _structure(
+    fields: Sequence[Field], version: int, is_flexible: bool, is_lenient: bool
+) -> Callable[[bytes, int], tuple[dict[str, Any], int]]:
     def reader_of(field: Field) -> Reader:
         kind, is_nullable = field.type.removeprefix("[]"), version in _range(field.nullable)
         read: Reader
