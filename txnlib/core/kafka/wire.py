@@ -1,7 +1,6 @@
 """Kafka's primitive types, and messages as tables of fields. Every reader is `(buffer, offset) -> (value, next offset)`.
 
-Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`; the tables are written as Kafka's JSON definitions of messages
-(`clients/src/main/resources/common/message/README.md`).
+Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`, and the JSON definitions from which it generates its messages.
 """
 
 from __future__ import annotations
