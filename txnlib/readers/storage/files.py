@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -24,7 +23,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer, Buffer
+from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer
 from txnlib.readers.storage.local_files import (
     FOLDER,
     FileShrunk,
@@ -54,15 +53,6 @@ _AUTHORITY: Final = {
     "abfss": re.compile(r"[^@]+@[^@.]+\.dfs\..+"),
     "hdfs": re.compile(r"[^:]*(:\d+)?"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class OpenFile:
-    """The bytes of an open file. `forget` releases those before a position."""
-
-    buffer: Buffer
-    size: int
-    forget: Callable[[int], None]
 
 
 def locate(given: str) -> str:
@@ -152,7 +142,7 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[OpenFile]:
+def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[BlockBuffer]:
     """The bytes of a file, read on access. Raises OSError if it cannot be opened.
 
     At most `held_bytes` are in memory, fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped
@@ -160,10 +150,9 @@ def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HEL
     """
     with _open_ranges(path) as (read_at, size):
         if is_remote(path):
-            ranges = BlockBuffer(read_at, size, block_bytes, held_bytes)
+            yield BlockBuffer(read_at, size, block_bytes, held_bytes)
         else:  # the system reads ahead
-            ranges = BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), held_bytes, ahead=0)
-        yield OpenFile(ranges, size, ranges.forget)
+            yield BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), held_bytes, ahead=0)
 
 
 def _local_path(given: str) -> Path:
