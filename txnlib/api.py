@@ -245,7 +245,7 @@ def audit(
         conf=_text(conf),
         cluster=cluster,
         as_of_ms=_instant(as_of),
-        settings=_known_numbers(numbers, Numbers),
+        settings=_known_numbers(numbers, Numbers.__optional_keys__),
         start=start,
         mode=mode,
         detail=detail,
@@ -294,7 +294,7 @@ def judge(
 
     Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules/reference.md.
     """
-    given = _known_numbers(thresholds, Thresholds)
+    given = _known_numbers(thresholds, Thresholds.__optional_keys__)
     for name, number in given.items():
         check_number(f"{name}=", number, NUMBERS[name].least, NUMBERS[name].most)
     changed = decide(given, SettingsFile(), None)
@@ -370,8 +370,8 @@ def _instant(given: str | int | datetime | None) -> int | None:
     return None if given is None else parse_instant(str(given))
 
 
-def _known_numbers(given: Mapping[str, Any], known: type[Numbers | Thresholds]) -> Mapping[str, int | None]:
+def _known_numbers(given: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, int | None]:
     """Keyword arguments, as Python checks those that a signature names."""
-    for name in given.keys() - known.__optional_keys__:
+    for name in given.keys() - known:
         raise TypeError(f"unexpected keyword argument '{name}'")
     return given

@@ -86,9 +86,9 @@ class Setting:
         """The sentence about the option."""
         return self.about.format(default=self.default // self.unit)
 
-    def field(self, **more: Any) -> tuple[Any, Any]:
-        """The field of a model that holds what is given."""
-        limits = {"strict": True, "ge": self.least, "le": self.most} if isinstance(self.default, int) else {}
+    def field(self, **more: Any) -> Any:
+        """The field of a model that holds what is given, as pydantic's `create_model` takes it."""
+        limits: dict[str, Any] = {"strict": True, "ge": self.least, "le": self.most} if isinstance(self.default, int) else {}
         return self.kind | None, Field(default=None, **limits, **more)
 
 
@@ -372,15 +372,14 @@ SECTIONS: Final = {
 KEYS: Final = {each.key: name for section in SECTIONS for name, each in SETTINGS.items() if each.section == section}
 
 
-def _section(section: str) -> type[_Section]:
+def _section(section: str) -> Any:
     own = [each for each in SETTINGS.values() if each.section == section]
-    return create_model(section, __base__=_Section, **{each.name: each.field(min_length=each.shortest) for each in own})
+    kind = create_model(section, __base__=_Section, **{each.name: each.field(min_length=each.shortest) for each in own})
+    return kind, Field(default_factory=kind)
 
 
 #: The content of a settings file, with a field for each section.
-SettingsFile: Final = create_model(
-    "SettingsFile", __base__=_Section, **{name: (kind := _section(name), Field(default_factory=kind)) for name in SECTIONS}
-)
+SettingsFile: Final = create_model("SettingsFile", __base__=_Section, **{name: _section(name) for name in SECTIONS})
 
 
 def read_settings_file(path: Path) -> BaseModel:

@@ -200,10 +200,11 @@ def _milliseconds(noted: str) -> int | None:
 def read_capture_notes(path: str) -> CaptureNotes:
     """The notes in one `capture.json`. Raises ConfigError, which names file and field, or UnreadableInputError."""
     try:
-        return CaptureNotes.model_validate_json(files.read_all(path, MOST_BYTES))
+        notes: CaptureNotes = CaptureNotes.model_validate_json(files.read_all(path, MOST_BYTES))
     except OSError as error:
         raise UnreadableInputError(path, f"cannot be opened: {error.strerror or error}", "Make it readable or remove it") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(path, key, f"{first['msg']}; correct it or remove the file") from error
+    return notes
