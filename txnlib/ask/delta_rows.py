@@ -47,7 +47,7 @@ class Tables(Rows):
         return self._open(name).to_pyarrow_dataset()
 
     def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
-        query = select("rows", chosen, where, after, _literal)
+        query = select("rows", chosen, where, after)
         builder = QueryBuilder()
         rows_of_runs = self._rows_of_runs(name)
         if rows_of_runs is None:
@@ -261,17 +261,6 @@ def _store_options(root: str) -> dict[str, str] | None:
     if endpoint := os.environ.get("AZURE_STORAGE_SERVICE_ENDPOINT"):
         options |= {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
     return options if "://" in root else None
-
-
-def _literal(value: object) -> str:
-    """A value as SQL. Ids come from logs and may hold quotes; the engine knows no other escape than doubling them."""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int):
-        return str(value)
-    if value is None:
-        return "NULL"
-    return "'" + str(value).replace("'", "''") + "'"
 
 
 def _first_line(error: Exception) -> str:

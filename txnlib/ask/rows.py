@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -14,18 +15,30 @@ Filter = tuple[str, str, Any]
 
 #: The table with a row for each run.
 RUNS: Final = "audit_runs"
+#: A text that means the same between quotes in every dialect of SQL.
+_PLAIN: Final = re.compile(r"[\w.:/ -]*")
 
 
-def select(source: str, chosen: str, where: Sequence[Filter], after: str, value: Callable[[Any], str]) -> str:
-    """A query in SQL, with names in double quotes. Values come from logs; `value` writes each one, here and nowhere else."""
-    conditions = " AND ".join(_condition(*each, value) for each in where)
+def select(source: str, chosen: str, where: Sequence[Filter], after: str) -> str:
+    """A query as deltalake and Spark understand it, but for the quotes of names, which are double: no value has one."""
+    conditions = " AND ".join(_condition(*each) for each in where)
     return f"SELECT {chosen} FROM {source}{' WHERE ' if where else ''}{conditions}{after}"
 
 
-def _condition(column: str, comparison: str, wanted: Any, value: Callable[[Any], str]) -> str:
+def _condition(column: str, comparison: str, wanted: Any) -> str:
     if comparison == "IN":
-        return f"{_names([column])} IN ({', '.join(map(value, wanted))})" if wanted else "FALSE"
-    return f"{_names([column])} {comparison} {'NULL' if wanted is None else value(wanted)}"
+        return f"{_names([column])} IN ({', '.join(map(_literal, wanted))})" if wanted else "FALSE"
+    return f"{_names([column])} {comparison} {_literal(wanted)}"
+
+
+def _literal(value: object) -> str:
+    """A value in SQL. Ids come from logs and may hold anything: where a text is not plain, its bytes stand for it."""
+    if value is None:
+        return "NULL"
+    text = str(value)
+    if isinstance(value, int):  # and True and False
+        return text
+    return f"'{text}'" if _PLAIN.fullmatch(text) else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def _names(columns: Iterable[str]) -> str:

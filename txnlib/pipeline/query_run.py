@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -29,16 +28,11 @@ class SparkRows(rows.Rows):
     def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
         if name not in self._opened:
             self._opened[name] = self.read(name)
-        frame, values = self._opened[name], list[Any]()
-
-        def bound(value: object) -> str:
-            values.append(value)
-            return "?"
-
-        # Spark quotes names otherwise: in double quotes they would be literals.
-        query = rows.select("{rows}", chosen, where, after, bound).replace('"', "`")
+        frame = self._opened[name]
+        # Spark quotes names otherwise: in double quotes they would be literals. It binds no values where Delta's parser is in use.
+        query = rows.select("{rows}", chosen, where, after).replace('"', "`")
         # Through Arrow, which keeps the zone of instants.
-        found: list[Row] = frame.sparkSession.sql(query, values, rows=frame).toArrow().to_pylist()
+        found: list[Row] = frame.sparkSession.sql(query, rows=frame).toArrow().to_pylist()
         return found
 
 
