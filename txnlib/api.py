@@ -40,7 +40,7 @@ from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT, REPORT
 from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.readers.snapshot_start import BEGINNING
-from txnlib.settings import NUMBERS, Numbers, Settings, SettingsFile, Thresholds, decide
+from txnlib.settings import NUMBERS, GivenNumbers, GivenThresholds, Settings, SettingsFile, decide
 from txnlib.spark.schemas import TABLES
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def audit(
     follow_links: bool = False,
     take_over: bool = False,
     progress: Callable[[str], object] | None = None,
-    **numbers: Unpack[Numbers],
+    **numbers: Unpack[GivenNumbers],
 ) -> Audit:
     """Audits copies of Kafka's logs, and returns the run with its tables.
 
@@ -245,7 +245,7 @@ def audit(
         conf=_text(conf),
         cluster=cluster,
         as_of_ms=_instant(as_of),
-        settings=_known_numbers(numbers, Numbers.__optional_keys__),
+        settings=_known_numbers(numbers, GivenNumbers.__optional_keys__),
         start=start,
         mode=mode,
         detail=detail,
@@ -281,7 +281,7 @@ def judge(
     audit: Audit,
     *,
     as_of: str | int | datetime | None = None,
-    **thresholds: Unpack[Thresholds],
+    **thresholds: Unpack[GivenThresholds],
 ) -> Audit:
     """Judges the open transactions of an audit again, with other thresholds. Arguments that are None keep their values.
 
@@ -294,7 +294,7 @@ def judge(
 
     Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules/reference.md.
     """
-    given = _known_numbers(thresholds, Thresholds.__optional_keys__)
+    given = _known_numbers(thresholds, GivenThresholds.__optional_keys__)
     for name, number in given.items():
         check_number(f"{name}=", number, NUMBERS[name].least, NUMBERS[name].most)
     changed = decide(given, SettingsFile(), None)

@@ -2,7 +2,7 @@
 
 A field of `Settings` with a `Setting` is the one declaration of a setting: its default, its limits, its sentences, and where it can
 be given. Derived from it: the settings file and conf/audit.toml, the options of the jobs, the fields of `capture.json`, and
-docs/configuration.md. The numbers that the library takes are typed in `Thresholds` and `Numbers`. An unknown key of a settings
+docs/configuration.md. `GivenThresholds` and `GivenNumbers` type the numbers that the library takes. An unknown key of a settings
 file, a wrong type or a value out of range is a ConfigError naming file and key.
 """
 
@@ -92,7 +92,7 @@ class Setting:
         return self.kind | None, Field(default=None, **limits, **more)
 
 
-class Thresholds(TypedDict, total=False):
+class GivenThresholds(TypedDict, total=False):
     """Limits for the verdicts, in the units of their options. None: not given."""
 
     max_transaction_timeout: int | None
@@ -101,7 +101,7 @@ class Thresholds(TypedDict, total=False):
     in_doubt_after: int | None
 
 
-class Numbers(Thresholds, total=False):
+class GivenNumbers(GivenThresholds, total=False):
     """All settings that are numbers and have an option."""
 
     coordinator_partitions: int | None

@@ -17,7 +17,7 @@ from txnlib.pipeline import run
 from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.readers.capture import Capture
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.settings import NUMBERS, SETTINGS, Numbers, Settings, SettingsFile, decide, read_settings_file
+from txnlib.settings import NUMBERS, SETTINGS, GivenNumbers, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
 
 
@@ -105,7 +105,7 @@ def test_a_setting_is_declared_in_one_file(repository):
 
 
 def test_the_library_takes_the_numbers_of_all_options():
-    assert Numbers.__annotations__.keys() == NUMBERS.keys()
+    assert GivenNumbers.__annotations__.keys() == NUMBERS.keys()
     for function in (partial(txnlib.audit, "capture", output="out"), partial(txnlib.judge, None)):
         with pytest.raises(TypeError, match="unexpected keyword argument 'stuck_afterwards'"):
             function(stuck_afterwards=5)
