@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ from pydantic import BaseModel
 from txnlib.ask.acknowledgements import Acknowledgement
 from txnlib.jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.settings import Settings, SettingsFile, known_keys, unit_of
+from txnlib.settings import KEYS, SECTIONS, SETTINGS, Settings, SettingsFile
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = (AUDIT, INGEST, RECONSTRUCT, REPORT)
-KAFKAS = "Kafka's default."
 HEAD = """\
 # Configuration
 
@@ -36,6 +36,10 @@ instant of the audit is not a setting: it is `--as-of`, else the newest instant 
 time in the capture.
 """
 
+SETTINGS_FILE = """\
+# Settings of an audit: `--conf conf/audit.toml`. Every key is optional. Options on the command line override this file,
+# which overrides capture.json, which overrides the defaults shown here. docs/configuration.md says more of each.
+"""
 
 ACKNOWLEDGEMENTS = """\
 ### Acknowledgements
@@ -70,33 +74,40 @@ def configuration() -> str:
     return "\n".join([HEAD, *_keys(), *_options(), *_acknowledgements(), *_notes(), *_decided(), *_environment()])
 
 
+def settings_file() -> str:
+    """conf/audit.toml: every key with its default, commented out."""
+    lines = [SETTINGS_FILE]
+    for section in SECTIONS:
+        lines.append(f"[{section}]")
+        for each in (SETTINGS[name] for name in KEYS.values() if SETTINGS[name].section == section):
+            lines += textwrap.wrap(
+                each.decides.partition(". ")[0].rstrip(".") + ".", 118, initial_indent="# ", subsequent_indent="# "
+            )
+            lines += [f"# {each.name} = {each.example or f'{each.default // each.unit:_}'}", ""]
+    return "\n".join(lines)
+
+
 def _keys() -> list[str]:
     lines = ["## Settings file\n"]
-    for section, key in (known.split(".") for known in known_keys()):
-        if f"### [{section}]\n" not in lines:
-            about = SettingsFile.model_fields[section].annotation.__doc__
-            lines += (
-                ["", f"### [{section}]\n", f"{_told(about)}\n"] if len(lines) > 1 else [f"### [{section}]\n", f"{_told(about)}\n"]
-            )
-            lines += ["| key | type | default | decides | option | `capture.json` |", "|---|---|---|---|---|---|"]
-        field = known_keys()[f"{section}.{key}"]
-        said = field.json_schema_extra
-        also = [f"`{said[where]}`" if said[where] else "" for where in ("option", "capture_json")]
-        kind = _kind(_properties(SettingsFile.model_fields[section].annotation)[key])
-        lines.append(f"| `{key}` | {kind} | {default(f'{section}.{key}')} | {field.description} | {also[0]} | {also[1]} |")
-    return [*lines, ""]
+    for section, about in SECTIONS.items():
+        lines += [f"### [{section}]\n", f"{about}\n"]
+        lines += ["| key | type | default | decides | option | `capture.json` |", "|---|---|---|---|---|---|"]
+        kinds = _properties(SettingsFile.model_fields[section].annotation)
+        for name in (name for name in KEYS.values() if SETTINGS[name].section == section):
+            each = SETTINGS[name]
+            noted = name if each.noted else "broker_settings" if hasattr(CaptureNotes, name) else ""
+            also = " | ".join(f"`{said}`" if said else "" for said in (each.option, noted))
+            lines.append(f"| `{each.name}` | {_kind(kinds[each.name])} | {default(name)} | {each.decides} | {also} |")
+        lines.append("")
+    return lines
 
 
-def default(key: str) -> str:
+def default(name: str) -> str:
     """What holds where nobody says anything, in the unit of the key."""
-    said = known_keys()[key].json_schema_extra
-    number = Settings.model_fields[said["setting"]].default
-    without = CaptureNotes.model_fields[said["capture_json"]].json_schema_extra["without"] if said["capture_json"] else KAFKAS
-    if without != KAFKAS:
-        return without.rstrip(".")
-    if isinstance(number, int):
-        return f"`{number // unit_of(key):_}`"
-    return "none"
+    each = SETTINGS[name]
+    if each.noted:
+        return each.without.rstrip(".")
+    return f"`{each.default // each.unit:_}`" if isinstance(each.default, int) else "none"
 
 
 def _options() -> list[str]:
@@ -136,11 +147,9 @@ def _notes() -> list[str]:
 
 
 def _noted(model: type[BaseModel]) -> list[str]:
-    numbers = {field.json_schema_extra["capture_json"]: default(key) for key, field in known_keys().items()}
     lines = ["| field | type | meaning | without it |", "|---|---|---|---|"]
     for name, said in _properties(model).items():
-        without = f"Kafka's default, {numbers[name]}." if said["without"] == KAFKAS else said["without"]
-        lines.append(f"| `{name}` | {_kind(said)} | {said['description']} | {without} |")
+        lines.append(f"| `{name}` | {_kind(said)} | {said['description']} | {said['without']} |")
     return lines
 
 
@@ -151,16 +160,14 @@ def _decided() -> list[str]:
         "| field | type | meaning |",
         "|---|---|---|",
     ]
-    lines += [f"| `{name}` | {_kind(said)} | {said['description']} |" for name, said in _properties(Settings).items()]
+    for name, said in _properties(Settings).items():
+        about = f"`{SETTINGS[name].key}` of the settings file." if name in SETTINGS else said["description"]
+        lines.append(f"| `{name}` | {_kind(said)} | {about} |")
     return [*lines, ""]
 
 
 def _properties(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()["properties"]
-
-
-def _told(docstring: str) -> str:
-    return docstring.partition(";")[0].rstrip(".").replace("`", "") + "."
 
 
 def _kind(said: dict[str, Any]) -> str:

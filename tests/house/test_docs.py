@@ -43,7 +43,7 @@ RENDERED = ["tables.md", "workings.md", "rules/reference.md", "runbook.md", "api
 PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
 
 
-@pytest.mark.parametrize("page", [*RENDERED, *PICTURES])
+@pytest.mark.parametrize("page", [*RENDERED, *PICTURES, "../conf/audit.toml"])
 def test_a_rendered_page_is_what_the_code_says(page):
     spec = spec_from_file_location("render", ROOT / "docs" / "render.py")
     render = module_from_spec(spec)
