@@ -14,12 +14,19 @@ from pyarrow import csv
 
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import HEADER
-from txnlib.core.text.batch_chain import ChainedBatches
-from txnlib.core.text.dump_lines import BOOLEANS, CODECS, NOT_PRINTED, NUMBERS, TIMESTAMP_TYPES, WORDS, DumpedBatch, read_batch_line
+from txnlib.core.text.dump_lines import (
+    BOOLEANS,
+    CODECS,
+    FAR,
+    NOT_PRINTED,
+    NUMBERS,
+    TIMESTAMP_TYPES,
+    WORDS,
+    DumpedBatch,
+    read_batch_line,
+)
 
 START: Final = b"baseOffset: "
-#: Always in this case, unlike the later labels: the line reader recognises a batch line by it.
-_FIRST_LABEL: Final = START.decode().rstrip()
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 _INT16: Final = (-(1 << 15), (1 << 15) - 1)
 _UINT32: Final = (0, (1 << 32) - 1)
@@ -37,7 +44,6 @@ _RANGES: Final = {
 #: Words -> their numbers in `DumpedBatch`.
 _BOOLEAN_WORDS: Final = {word.decode(): int(value) for word, value in BOOLEANS.items()}
 _CODEC_WORDS: Final = {word.decode(): value for word, value in CODECS.items()}
-_FAR: Final = 1 << 62
 #: Only Arrow reads `0x1f` as a number. No label and no codec contains the letter x, and searching for it is fast.
 _HEXADECIMAL: Final = (b"x", b"X")
 
@@ -59,11 +65,15 @@ class BatchBlock(NamedTuple):
         return DumpedBatch._make(map(int, self.columns[-1]))
 
     @property
-    def chained(self) -> ChainedBatches:
-        """The changes of the block to its chain."""
-        count = field_of(self.columns, "records_count")
-        is_marker = (field_of(self.columns, "is_control") != 0) & (field_of(self.columns, "producer_id") >= 0) & (count != 0)
-        return ChainedBatches(self.last, has_records=bool((count != 0).any()), has_untyped_markers=bool(is_marker.any()))
+    def has_records(self) -> bool:
+        """Whether a batch has records."""
+        return bool((field_of(self.columns, "records_count") != 0).any())
+
+    @property
+    def has_markers(self) -> bool:
+        """Whether a batch is a marker."""
+        count, is_control = field_of(self.columns, "records_count"), field_of(self.columns, "is_control") != 0
+        return bool((is_control & (field_of(self.columns, "producer_id") >= 0) & (count != 0)).any())
 
 
 def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> BatchBlock | None:
@@ -95,7 +105,7 @@ def read_batch_lines(block: bytes, next_position: int, last_offset: int) -> Any:
     first = block[: block.index(b"\n") + 1]
     if read_batch_line(first) is None:
         return None
-    columns = _parsed(block, [label.lower() for label in first.split()[0::2]])
+    columns = _parsed(block, first.split()[0::2])
     if columns is None or not _is_believable(columns) or not _is_chained(columns, next_position, last_offset):
         return None
     return columns
@@ -123,17 +133,14 @@ def _parsed(block: bytes, labels: list[bytes]) -> Any:
 def _fields(table: pa.Table, labels: list[bytes]) -> Any:
     """A column for each field of `DumpedBatch`. Raises KeyError for an unknown label or word."""
     for index, label in enumerate(labels):
-        printed = {word for chunk in table[f"label {index}"].chunks for word in chunk.dictionary.to_pylist()}
-        if {word.lower() for word in printed} != {label.decode()} or (index == 0 and printed != {_FIRST_LABEL}):
+        if _words(table[f"label {index}"]) != {label.decode()}:
             raise KeyError(label)
     places = {label: f"value {index}" for index, label in enumerate(labels)}
     (stamp,) = places.keys() & TIMESTAMP_TYPES.keys()
     places[b"timestamp"] = places[stamp]
     count = table.num_rows
     optional = np.full(count, NOT_PRINTED)
-    numbers = [table[places[label]].to_numpy() if label in places else optional for label in NUMBERS]
-    if any(label not in places for label in NUMBERS if label != b"count:"):
-        raise KeyError
+    numbers = [table[places[label]].to_numpy() for label in NUMBERS]
     transactional, control, horizon, codec, valid = WORDS
     words = [
         _coded(table[places[transactional]], _BOOLEAN_WORDS),
@@ -148,6 +155,10 @@ def _fields(table: pa.Table, labels: list[bytes]) -> Any:
     return np.column_stack([*numbers, *words]).astype(np.int64)
 
 
+def _words(column: pa.ChunkedArray) -> set[str]:
+    return {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
+
+
 def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
     """The number of each word. Raises KeyError for an unknown word."""
     parts = [
@@ -158,8 +169,7 @@ def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
 
 
 def _horizons(column: pa.ChunkedArray) -> Any:
-    words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
-    if words != {"OptionalLong.empty"}:
+    if _words(column) != {"OptionalLong.empty"}:
         raise KeyError  # rare: left to the line reader
     return np.full(len(column), NOT_PRINTED)
 
@@ -174,8 +184,8 @@ def _is_believable(columns: Any) -> bool:
     sequence, delta = field_of(columns, "base_sequence"), last - base
     is_sequence_right = field_of(columns, "last_sequence") == (sequence + delta) & MAX_SEQUENCE
     fits = (sequence < 0) | ((field_of(columns, "is_control") == 0) & is_sequence_right)
-    is_one = (base >= 0) & (last >= base) & (last < _FAR) & (field_of(columns, "records_count") <= delta + 1)
-    return bool((fits & is_one & (position >= 0) & (position < _FAR) & (field_of(columns, "is_valid") != 0)).all())
+    is_one = (base >= 0) & (last >= base) & (last < FAR) & (field_of(columns, "records_count") <= delta + 1)
+    return bool((fits & is_one & (position >= 0) & (position < FAR) & (field_of(columns, "is_valid") != 0)).all())
 
 
 def _is_chained(columns: Any, next_position: int, last_offset: int) -> bool:

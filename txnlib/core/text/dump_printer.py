@@ -12,17 +12,12 @@ from typing import Any, Final
 from txnlib.core.display import printable
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
 from txnlib.core.kafka.wire import on_disk
+from txnlib.core.text.coordinator_text import FIELDS
 
 Row = Mapping[str, Any]
 
-#: Tagged fields of a value, tags 0 to 4: name in the tool's JSON -> column, value of "not written", size in bytes.
-_TAGGED: Final[Mapping[str, tuple[str, int | None, int]]] = {
-    "previousProducerId": ("previous_producer_id", -1, 8),
-    "nextProducerId": ("next_producer_id", -1, 8),
-    "clientTransactionVersion": ("client_transaction_version", 0, 2),
-    "nextProducerEpoch": ("next_producer_epoch", -1, 2),
-    "lastProducerEpoch": ("last_producer_epoch", -1, 2),
-}
+#: Tagged fields of a value, tags 0 to 4.
+_TAGGED: Final = {name: field for name, field in FIELDS.items() if field.absent is not None}
 
 
 def batch_line(batch: Row) -> str:

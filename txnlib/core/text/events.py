@@ -1,13 +1,21 @@
-"""Lines of a dump without data: messages of the tool, or damage, by kind."""
+"""Events of reading text: what it shows, what is unreadable, and what its tools say about themselves."""
 
 from __future__ import annotations
 
 import re
 from enum import Enum, StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
-from txnlib.core.text.dump_lines import read_batch_line
-from txnlib.core.text.record_lines import read_record_line
+from txnlib.core.kafka.metadata_records import MetadataRecord
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.text.dump_lines import (
+    DumpedBatch,
+    DumpedFile,
+    DumpedSnapshotEntry,
+    is_of_old_tool,
+    read_batch_line,
+    read_record_line,
+)
 
 
 class UnreadableReason(StrEnum):
@@ -15,6 +23,8 @@ class UnreadableReason(StrEnum):
     NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
     #: A part of a line, or a line with other text in its middle.
     BROKEN_LINE = "BROKEN_LINE"
+    #: A line in a form that only tools before 2.8 print.
+    OLD_TOOL = "OLD_TOOL: printed by a tool before Kafka 2.8"
     #: A line above the limit, or what is left of a console record above it. No part of it is read.
     LINE_TOO_LONG = "LINE_TOO_LONG: more than 16 MiB"
     #: The last line of the text, without its end.
@@ -45,16 +55,119 @@ class UnreadableReason(StrEnum):
     TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
 
 
+#: Reasons that, at the end of a file, do not mean that the file is incomplete.
+HARMLESS_AT_THE_END: Final = frozenset(
+    {
+        UnreadableReason.NOT_DUMP_TEXT,
+        UnreadableReason.CUT_LINE,
+        UnreadableReason.UNKNOWN_KEY_VERSION,
+        UnreadableReason.UNKNOWN_VALUE_VERSION,
+        UnreadableReason.UNDECODABLE_RECORD,
+        UnreadableReason.DUMPING_LINE_IN_PAYLOAD,
+    }
+)
+
+
 class DumpTail(StrEnum):
-    """How the dump of a file ends."""
+    """How the dump of a file, or the text of a console, ends."""
 
     CLEAN = "CLEAN"
     #: With the text, after the first lines of a log: the tool prints no more of a file of 0 bytes. The text may have been cut, too.
     EMPTY_OR_CUT = "EMPTY_OR_CUT"
-    #: Inside a batch, as the tool says, or because the text itself is truncated.
+    #: Inside a batch or record, as the tool says, or because the text itself is truncated.
     TORN = "TORN"
     #: The tool gave up, or nothing believable follows.
     CORRUPT = "CORRUPT"
+
+
+_SAMPLE_BYTES: Final = 160
+
+
+def sample_of(text: bytes) -> str:
+    """The beginning of an unreadable range, as a sample."""
+    return text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
+
+
+class Unreadable(NamedTuple):
+    """An unreadable range of the text file, in bytes."""
+
+    position: int
+    length: int
+    reason: UnreadableReason
+    sample: str
+
+    @property
+    def end(self) -> int:
+        """The position after the range."""
+        return self.position + self.length
+
+
+# ---- Events of a dump
+
+
+class TransactionLogText(NamedTuple):
+    """A transactional id and its entry; None for a tombstone."""
+
+    transactional_id: str
+    entry: TransactionLogEntry | None
+
+
+class DumpedRecord(NamedTuple):
+    """A record of `__transaction_state` or `__cluster_metadata`. `position`: that of its batch in the file."""
+
+    offset: int
+    timestamp: int
+    partition_leader_epoch: int
+    position: int
+    content: TransactionLogText | MetadataRecord
+
+
+class FileStart(NamedTuple):
+    position: int
+    file: DumpedFile
+
+
+class FileEnd(NamedTuple):
+    """The end of a dumped file. `is_decoded`: all of its marker types and coordinator records were printed."""
+
+    position: int
+    tail: DumpTail
+    is_decoded: bool
+
+
+Dumped = FileStart | FileEnd | DumpedBatch | DumpedRecord | DumpedSnapshotEntry | Unreadable
+
+
+# ---- Events of console text: every byte belongs to a record, to chatter, or to an unreadable range
+
+
+class ConsoleRecord(NamedTuple):
+    """A record and the range of its text, including the line end. `entry` is None for a tombstone."""
+
+    position: int
+    length: int
+    transactional_id: str
+    entry: TransactionLogEntry | None
+
+
+class Chatter(NamedTuple):
+    """White space, and messages of the tool, its shell or its loggers."""
+
+    position: int
+    length: int
+
+
+class ConsoleEnd(NamedTuple):
+    """The end of the text. CORRUPT: the consumer ended with an exception; TORN: the text ends inside a record."""
+
+    position: int
+    tail: DumpTail
+
+
+Printed = ConsoleRecord | Chatter | Unreadable | ConsoleEnd
+
+
+# ---- Messages of the dump tool
 
 
 class Remark(Enum):
@@ -69,8 +182,7 @@ class Remark(Enum):
 
 _TORN: Final = re.compile(rb"Found \d+ invalid bytes at the end of ")
 _EXCEPTION: Final = re.compile(
-    rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |Record size is smaller than '
-    rb"|[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b"
+    rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b'
 )
 #: Output of a tool, to stdout or stderr, without anything that an audit needs (docs/rules/formats.md#messages-of-the-tools).
 _HARMLESS: Final = re.compile(
@@ -95,18 +207,8 @@ def reason_of(line: bytes) -> UnreadableReason:
     """What is wrong with a line that is not genuine."""
     if not line.endswith(b"\n"):
         return UnreadableReason.CUT_LINE
-    if read_batch_line(line) or (line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line)):
+    if read_batch_line(line) or read_record_line(line):
         return UnreadableReason.OUT_OF_CHAIN
+    if is_of_old_tool(line):
+        return UnreadableReason.OLD_TOOL
     return UnreadableReason.BROKEN_LINE if _PIECE_OF_A_LINE.search(line) else UnreadableReason.NOT_DUMP_TEXT
-
-
-def reason_of_undecoded(text: bytes) -> UnreadableReason:
-    """Why a tool could not decode a coordinator record, according to its text in place of the key.
-
-    Source: docs/rules/formats.md#coordinator-records-in-dumps.
-    """
-    if text.startswith((b"unknown::version=", b"Unknown record type ")):
-        return UnreadableReason.UNKNOWN_KEY_VERSION
-    if b"Found an unknown record version " in text:
-        return UnreadableReason.UNKNOWN_VALUE_VERSION
-    return UnreadableReason.UNDECODABLE_RECORD
