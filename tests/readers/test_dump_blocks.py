@@ -45,11 +45,11 @@ def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
 def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     body = PLAIN.split(b"\n", 2)[2]
     columns_, size, *_ = read_plain_batches(body, 0, -1)
-    assert len(columns_) == 59
+    assert len(columns_.is_control) == 59
     assert body[size:].startswith(b"baseOffset: ")
     events = list(DumpStream(lines_in(body), None))
     (taken,) = [event for event in events if isinstance(event, BatchBlock)]
-    assert (len(taken.columns), taken.size) == (58, size - body.index(b"\n") - 1)
+    assert (len(taken.columns.is_control), taken.size) == (58, size - body.index(b"\n") - 1)
     assert [type(event).__name__ for event in events] == ["FileStart", "DumpedBatch", "BatchBlock", "DumpedBatch", "FileEnd"]
 
 

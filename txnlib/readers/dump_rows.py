@@ -15,7 +15,7 @@ from txnlib.core.kafka.record_batch import CompressionType, ControlType, Timesta
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile
 from txnlib.core.text.events import Dumped, DumpTail, FileEnd, FileStart, Unreadable, UnreadableReason
 from txnlib.readers import arrow_schemas
-from txnlib.readers.dump_blocks import BatchBlock, field_of
+from txnlib.readers.dump_blocks import BatchBlock
 from txnlib.readers.one_pass import RowList
 
 Event = Dumped | BatchBlock
@@ -79,8 +79,8 @@ class DumpBatchRows:
         self._end_offset = batch.last_offset + 1
 
     def _add_block(self, columns: Any) -> None:
-        self._fields.frombytes(np.ascontiguousarray(columns).tobytes())
-        base, last = field_of(columns, "base_offset"), field_of(columns, "last_offset")
+        self._fields.frombytes(np.column_stack(columns).tobytes())
+        base, last = columns.base_offset, columns.last_offset
         gaps = base - np.concatenate([[self._end_offset], last[:-1] + 1])
         gaps[0] = gaps[0] if self._end_offset >= 0 else _UNKNOWN
         self._gaps.frombytes(gaps.tobytes())
@@ -151,7 +151,7 @@ class Seen:
         if type(value) is DumpedBatch:
             self.add_batch(value)
         elif type(value) is BatchBlock:
-            self.add_block(DumpedBatch._make(value.columns.T), value.last)
+            self.add_block(value.columns, value.last)
         elif type(value) is Unreadable:
             self.add_unreadable(*value)
 

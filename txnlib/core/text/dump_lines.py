@@ -254,13 +254,13 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
     return batch if is_sound else None
 
 
-def is_believable(batch: DumpedBatch) -> bool:
-    """Whether offsets, sequences, count and position can belong to one batch."""
-    base_offset, last_offset, count, base_sequence, last_sequence = batch[:5]
-    delta = last_offset - base_offset
-    if base_sequence >= 0 and (batch.is_control or last_sequence != (base_sequence + delta) & MAX_SEQUENCE):
-        return False
-    return base_offset >= 0 <= delta and last_offset < FAR and count <= delta + 1 and 0 <= batch.position < FAR
+def is_believable(batch: DumpedBatch) -> Any:
+    """Whether offsets, sequences, count and position can belong to one batch. A column for a `DumpedBatch` of columns."""
+    delta = batch.last_offset - batch.base_offset
+    last_sequence = (batch.base_sequence + delta) & MAX_SEQUENCE
+    is_sequence_right = (batch.base_sequence < 0) | ((batch.is_control == 0) & (batch.last_sequence == last_sequence))
+    is_place_right = (batch.base_offset >= 0) & (batch.last_offset < FAR) & (batch.position >= 0) & (batch.position < FAR)
+    return is_sequence_right & is_place_right & (delta >= 0) & (batch.records_count <= delta + 1)
 
 
 # ---- Records
