@@ -15,13 +15,36 @@ import pyarrow as pa
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.text.events import ConsoleEnd, ConsoleRecord, DumpTail, Printed, Unreadable
-from txnlib.core.text.lines import Lines
+from txnlib.core.text.console import ECHO_LABEL, read_console_text
+from txnlib.core.text.events import ConsoleEnd, ConsoleRecord, DumpTail, Printed, Unreadable, UnreadableReason
+from txnlib.core.text.lines import Lines, TextLines
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
 from txnlib.readers.one_pass import RowList
 
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
+
+
+def find_console_record(head: bytes) -> int | None:
+    """The position of the first record in the beginning of a file; None if it is no console consumer text.
+
+    A record of an id with line feeds counts, although it is ambiguous. Tombstones count only if all other text is chatter, because
+    `::NULL` occurs in other texts, too.
+    """
+    if head.startswith(b"\0"):
+        return None
+    first_tombstone = None
+    for printed in read_console_text(TextLines((head,))):
+        if type(printed) is ConsoleRecord:
+            if printed.entry is not None or head[printed.position : printed.position + 1] == b"{":
+                return printed.position
+            first_tombstone = printed.position if first_tombstone is None else first_tombstone
+        elif type(printed) is Unreadable and printed.reason is not UnreadableReason.CUT_LINE:
+            if printed.reason is UnreadableReason.AMBIGUOUS_RECORD and head.find(ECHO_LABEL, printed.position, printed.end) >= 0:
+                return printed.position
+            first_tombstone = None
+            break
+    return first_tombstone
 
 
 def partition_in_name(path: str) -> int | None:

@@ -26,6 +26,8 @@ from txnlib.core.text.events import (
     TransactionLogText,
     Unreadable,
     UnreadableReason,
+    ends_consumer,
+    is_chatter,
     sample_of,
 )
 from txnlib.core.text.lines import LONGEST_LINE, LongLine, TextLines
@@ -49,28 +51,6 @@ def read_console_text(text: TextLines) -> Iterator[Printed]:
     yield from (read_json_form if _is_json(head.removeprefix(_BYTE_ORDER_MARK)) else read_text_form)(text)
 
 
-def find_console_record(head: bytes) -> int | None:
-    """The position of the first record in the beginning of a file; None if it is no console consumer text.
-
-    A record of an id with line feeds counts, although it is ambiguous. Tombstones count only if all other text is chatter, because
-    `::NULL` occurs in other texts, too.
-    """
-    if head.startswith(b"\0"):
-        return None
-    first_tombstone = None
-    for printed in read_console_text(TextLines((head,))):
-        if type(printed) is ConsoleRecord:
-            if printed.entry is not None or head[printed.position : printed.position + 1] == b"{":
-                return printed.position
-            first_tombstone = printed.position if first_tombstone is None else first_tombstone
-        elif type(printed) is Unreadable and printed.reason is not UnreadableReason.CUT_LINE:
-            if printed.reason is UnreadableReason.AMBIGUOUS_RECORD and head.find(ECHO_LABEL, printed.position, printed.end) >= 0:
-                return printed.position
-            first_tombstone = None
-            break
-    return first_tombstone
-
-
 def _is_json(head: bytes) -> bool:
     """Whether the JSON objects in a text are records, not ids that imitate them."""
     if not OBJECT_START.search(head):
@@ -84,40 +64,6 @@ def _is_json(head: bytes) -> bool:
             if not (is_object and type(printed) is Unreadable and printed.reason is UnreadableReason.CUT_LINE):
                 return False
     return has_records or not _LINE_FORM.search(head)
-
-
-# ---- Messages
-
-
-_BLANK: Final = re.compile(rb"\s*")
-#: Messages of a terminal, of options, of loggers (log4j 1 and 2, slf4j), of the JVM, and Kafka's last message.
-_CHATTER: Final = re.compile(
-    rb"(\^C)?Processed a total of \d+ messages\s*\Z"
-    rb"|(The )?[Oo]ption (--)?\S+ (is|has been) deprecated|WARNING: \S+ is deprecated and will be removed "
-    rb"|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |log4j:WARN |SLF4J: "
-    rb"|Picked up (_JAVA_OPTIONS|JAVA_TOOL_OPTIONS): |OpenJDK 64-Bit Server VM warning: |\tat [\w$.<>/]+\(|\t\.\.\. \d+ more"
-)
-_EXCEPTION: Final = re.compile(rb'(Caused by: |Exception in thread "[^"]*" )?[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b')
-#: The last message with `--timeout-ms`.
-_TIMEOUT: Final = re.compile(rb"org\.apache\.kafka\.common\.errors\.TimeoutException\b|kafka\.consumer\.ConsumerTimeoutException")
-
-
-def is_blank(line: bytes) -> bool:
-    """Whether a line is only white space."""
-    return _BLANK.fullmatch(line) is not None
-
-
-def is_chatter(line: bytes) -> bool:
-    """Whether a line begins like a message of a tool or logger. White space does not."""
-    return _CHATTER.match(line) is not None or _EXCEPTION.match(line) is not None
-
-
-def is_last_word(line: bytes) -> bool:
-    """Whether a line is the exception that ended the consumer. The exception of `--timeout-ms` does not count.
-
-    Kafka: `ConsoleConsumer.main`. A formatter that cannot read a record throws, up to 3.8 and from 4.1.
-    """
-    return _EXCEPTION.match(line) is not None and _TIMEOUT.match(line) is None
 
 
 class ConsoleOutput:
@@ -144,7 +90,7 @@ class ConsoleOutput:
     def chatter(self, text: bytes) -> None:
         if not text:
             return
-        self.is_ended_early |= is_last_word(text)
+        self.is_ended_early |= ends_consumer(text)
         if type(self._last) is not Chatter:
             self._settle()
             self._last = Chatter(self.end, 0)
@@ -245,7 +191,7 @@ def _read_line(line: bytes) -> TransactionLogText | UnreadableReason | None:
             return _read_record(raw_id, body[start_of_rest:])
     if is_null:
         return _read_tombstone(body[: -len(NULL)])
-    if is_blank(line) or is_chatter(line):
+    if not line.strip() or is_chatter(line):
         return None
     if _UNKNOWN_KEY.fullmatch(body):
         return UnreadableReason.UNKNOWN_KEY_VERSION
@@ -350,7 +296,7 @@ class _LineReader:
             self._is_boundary = True
         elif read is None:
             self.out.chatter(line)
-            self._is_boundary = not is_blank(line)
+            self._is_boundary = bool(line.strip())
         else:
             self.out.unreadable(line, read)
             self._is_boundary = read in _ENDED
@@ -456,7 +402,7 @@ def _read_gap(out: ConsoleOutput, text: bytes, unfinished: UnreadableReason) -> 
         out.unreadable(text, UnreadableReason.LINE_TOO_LONG)
         return
     for line in text.splitlines(keepends=True):
-        if is_blank(line) or (is_chatter(line) and line.endswith(b"\n")):
+        if not line.strip() or (is_chatter(line) and line.endswith(b"\n")):
             out.chatter(line)
         elif unfinished is UnreadableReason.LINE_TOO_LONG and not line.endswith(b"\n"):
             out.unreadable(line, unfinished)

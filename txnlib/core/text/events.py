@@ -212,3 +212,31 @@ def reason_of(line: bytes) -> UnreadableReason:
     if is_of_old_tool(line):
         return UnreadableReason.OLD_TOOL
     return UnreadableReason.BROKEN_LINE if _PIECE_OF_A_LINE.search(line) else UnreadableReason.NOT_DUMP_TEXT
+
+
+# ---- Messages of a console consumer, its shell and its loggers
+
+
+#: Messages of a terminal, of options, of loggers (log4j 1 and 2, slf4j), of the JVM, and Kafka's last message.
+_CHATTER: Final = re.compile(
+    rb"(\^C)?Processed a total of \d+ messages\s*\Z"
+    rb"|(The )?[Oo]ption (--)?\S+ (is|has been) deprecated|WARNING: \S+ is deprecated and will be removed "
+    rb"|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |log4j:WARN |SLF4J: "
+    rb"|Picked up (_JAVA_OPTIONS|JAVA_TOOL_OPTIONS): |OpenJDK 64-Bit Server VM warning: |\tat [\w$.<>/]+\(|\t\.\.\. \d+ more"
+)
+_CONSOLE_EXCEPTION: Final = re.compile(rb'(Caused by: |Exception in thread "[^"]*" )?[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b')
+#: The last message with `--timeout-ms`.
+_TIMEOUT: Final = re.compile(rb"org\.apache\.kafka\.common\.errors\.TimeoutException\b|kafka\.consumer\.ConsumerTimeoutException")
+
+
+def is_chatter(line: bytes) -> bool:
+    """Whether a line begins like a message of a tool or logger. White space does not."""
+    return _CHATTER.match(line) is not None or _CONSOLE_EXCEPTION.match(line) is not None
+
+
+def ends_consumer(line: bytes) -> bool:
+    """Whether a line is the exception that ended the consumer. The exception of `--timeout-ms` does not count.
+
+    Kafka: `ConsoleConsumer.main`. A formatter that cannot read a record throws, up to 3.8 and from 4.1.
+    """
+    return _CONSOLE_EXCEPTION.match(line) is not None and _TIMEOUT.match(line) is None
