@@ -6,7 +6,7 @@ One pass through the text fills all tables, and keeps at most one Arrow batch of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -123,18 +123,12 @@ class DumpTransactionLogRows:
 
     def add(self, located: Located) -> Iterable[pa.RecordBatch]:
         place, value = located
-        if (
-            type(value) is not DumpedRecord
-            or not isinstance(value.content, TransactionLogText)
-            or place is None
-            or not place.is_known
-        ):
+        if type(value) is not DumpedRecord or place is None or not place.is_known:
+            return ()
+        if not isinstance(value.content, TransactionLogText):
             return ()
         row = {
-            "topic": place.topic,
-            "partition": place.partition,
-            "source": place.source,
-            "path": self._path,
+            **place.columns(self._path),
             "position": value.position,
             "offset": value.offset,
             "timestamp_ms": optional(value.timestamp),
@@ -193,21 +187,12 @@ class DumpSnapshotRows:
             self._has_producers = True
             found = {name: optional(number) for name, number in value._asdict().items()}
             found |= {"producer_id": value.producer_id, "producer_epoch": value.producer_epoch}
-            return self._rows.add([self._where(place) | found])
+            return self._rows.add([{**place.columns(self._path), "snapshot_offset": place.file.base_offset, **found}])
         elif type(value) is Unreadable:
             self._is_broken = True
         elif type(value) is FileEnd and self._has_producers and not self._is_broken and value.tail is DumpTail.CLEAN:
-            return self._rows.add([self._where(place)])
+            return self._rows.add([{**place.columns(self._path), "snapshot_offset": place.file.base_offset}])
         return ()
-
-    def _where(self, place: DumpPlace) -> dict[str, Any]:
-        return {
-            "topic": place.topic,
-            "partition": place.partition,
-            "source": place.source,
-            "path": self._path,
-            "snapshot_offset": place.file.base_offset,
-        }
 
     def end(self) -> Iterable[pa.RecordBatch]:
         return self._rows.end()

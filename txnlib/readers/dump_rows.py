@@ -33,6 +33,10 @@ class DumpPlace(NamedTuple):
     def is_known(self) -> bool:
         return self.topic is not None and self.partition is not None
 
+    def columns(self, path: str) -> dict[str, Any]:
+        """The columns that say where a row is from. `path`: that of the text."""
+        return {"topic": self.topic, "partition": self.partition, "source": self.source, "path": path}
+
 
 #: An event of the text with its place; None for text outside any file.
 Located = tuple[DumpPlace | None, Event]
@@ -212,10 +216,7 @@ class Seen:
             self.unreadable.clear()
             self.add_unreadable(self.position, length, UnreadableReason.TOPIC_PARTITION_UNKNOWN, sample)
         return {
-            "topic": place.topic,
-            "partition": place.partition,
-            "source": place.source,
-            "path": path,
+            **place.columns(path),
             "kind": "text",
             "segment_base_offset": place.file.base_offset,
             "first_offset": self.first_offset,

@@ -386,6 +386,7 @@ class DumpedSnapshotEntry(NamedTuple):
     current_txn_first_offset: int
 
 
+_SOME_LONG: Final = re.compile(rb"(OptionalLong\[|Some\()(?P<number>\d{1,19})[\])]")
 _SNAPSHOT_RANGES: Final = struct.Struct(">qhiqiqiq")
 
 
@@ -415,10 +416,8 @@ def read_snapshot_line(line: bytes) -> DumpedSnapshotEntry | None:
 def _optional_long(text: bytes) -> int:
     """`OptionalLong[6]` and, up to 3.4, `Some(6)`; -1 for `OptionalLong.empty` and `None`. Raises ValueError for any other text."""
     if text in (b"OptionalLong.empty", b"None"):
-        return -1
-    for start, end in ((b"OptionalLong[", b"]"), (b"Some(", b")")):
-        if text.startswith(start) and text.endswith(end):
-            number = int(text[len(start) : -len(end)])
-            if 0 <= number < FAR:
-                return number
-    raise ValueError(text)
+        return NOT_PRINTED
+    match = _SOME_LONG.fullmatch(text)
+    if match is None or int(match["number"]) >= FAR:
+        raise ValueError(text)
+    return int(match["number"])
