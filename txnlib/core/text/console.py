@@ -170,8 +170,9 @@ def read_text_form(text: TextLines) -> Iterator[Printed]:
     reader = _LineReader(text.position)
     for _position, line in text:
         reader.add(line)
-        yield from reader.out.values
-        reader.out.values.clear()
+        if reader.out.values:
+            yield from reader.out.values
+            reader.out.values.clear()
     reader.finish()
     yield from reader.out.values
 
@@ -248,17 +249,18 @@ class _LineReader:
             self.out.unreadable(line, UnreadableReason.LINE_TOO_LONG)
             self._is_boundary = False
             return
-        start = self.out.end + len(self._text)
+        size, held = len(line), len(self._text)
         self._text += line
         # Further labels of a long line are followed by more than an id.
-        label = line.find(ECHO_LABEL, max(0, len(line) - _WINDOW))
+        label = line.find(ECHO_LABEL, size - _WINDOW if size > _WINDOW else 0)
         while label >= 0:
             after = label + len(ECHO_LABEL)
-            beginning = line[after : after + _LOOKED_UP]
-            self._labels.append((start + label, beginning))
-            self._echoes.setdefault(beginning, deque()).append(start + label)
+            beginning, position = line[after : after + _LOOKED_UP], self.out.end + held + label
+            self._labels.append((position, beginning))
+            self._echoes.setdefault(beginning, deque()).append(position)
             label = line.find(ECHO_LABEL, after)
-        self._read(len(self._text) - _WINDOW)
+        if held + size > _WINDOW:
+            self._read(held + size - _WINDOW)
 
     def finish(self) -> None:
         """Reads the text kept, at the end of the text."""

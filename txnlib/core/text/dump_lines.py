@@ -260,7 +260,7 @@ def is_believable(batch: DumpedBatch) -> Any:
     last_sequence = (batch.base_sequence + delta) & MAX_SEQUENCE
     is_sequence_right = (batch.base_sequence < 0) | ((batch.is_control == 0) & (batch.last_sequence == last_sequence))
     is_place_right = (batch.base_offset >= 0) & (batch.last_offset < FAR) & (batch.position >= 0) & (batch.position < FAR)
-    return is_sequence_right & is_place_right & (delta >= 0) & (batch.records_count <= delta + 1)
+    return is_sequence_right & is_place_right & (batch.last_offset >= batch.base_offset) & (batch.records_count <= delta + 1)
 
 
 # ---- Records

@@ -62,8 +62,7 @@ class Lines:
         return problem
 
     def __iter__(self) -> Iterator[Line]:
-        while (line := self.next()) is not None:
-            yield line
+        return iter(self.next, None)
 
     def next(self) -> Line | None:
         """The next line; None at the end of the text."""
