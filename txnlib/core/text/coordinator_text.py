@@ -1,4 +1,4 @@
-"""Decoded text of records of `__transaction_state` and `__cluster_metadata`, as Kafka's tools print it.
+"""Decoded text of coordinator and metadata records, as Kafka's tools print it.
 
 Up to 4.0 the transactional id is printed unescaped between a label and a payload, so it may contain anything, including line feeds
 and imitated payloads. The printed key size determines where it ends. From 4.1 key and payload are JSON
