@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from txnlib.core.kafka.metadata_records import MetadataRecord
 from txnlib.core.kafka.wire import optional
+from txnlib.core.text.chain import BatchChain
 from txnlib.core.text.dump_lines import DumpedSnapshotEntry, is_of_old_tool, read_batch_line, read_file_line, read_record_line
 from txnlib.core.text.dump_reader import DumpReader
 from txnlib.core.text.events import DumpedRecord, DumpTail, FileEnd, FileStart, TransactionLogText, Unreadable
@@ -46,18 +47,19 @@ class DumpStream:
     """
 
     def __init__(self, lines: Lines, topic: str | None) -> None:
-        self.lines, self.reader = lines, DumpReader(lines, topic)
+        self.reader, self._text = DumpReader(lines, topic), lines if isinstance(lines, TextLines) else None
         #: Where to try a block, and how many bytes to read line by line if that fails: more and more.
         self._next_try, self._one_by_one = 0, _ONE_BY_ONE
 
     def __iter__(self) -> Iterator[Event]:
-        reader = self.reader
+        reader, text = self.reader, self._text
         while True:
-            if (block := self.take_block()) is not None:
+            chain = reader.chain
+            if text is not None and chain is not None and chain.is_plain and (block := self._take_block(text, chain)) is not None:
                 reader.skip_batches(block.last, block.size, has_records=block.has_records, has_untyped_markers=block.has_markers)
                 yield from reader.take_events()
                 yield block
-            elif reader.skips_empty and (count := self.lines.skip_empty()):
+            elif text is not None and not (text.of_piece or text.held) and reader.skips_empty and (count := text.skip_empty()):
                 reader.skip(count)
             elif not reader.read_line():
                 break
@@ -66,11 +68,8 @@ class DumpStream:
         reader.end_text()
         yield from reader.take_events()
 
-    def take_block(self) -> BatchBlock | None:
+    def _take_block(self, lines: TextLines, chain: BatchChain) -> BatchBlock | None:
         """Takes the next lines as a block; None if not all are batch lines that continue the chain."""
-        chain, lines = self.reader.chain, self.lines
-        if chain is None or not isinstance(lines, TextLines) or not chain.is_plain:
-            return None
         position = lines.position
         if position < self._next_try or not lines.begins_with(START):
             return None

@@ -63,6 +63,8 @@ class BatchChain:
         self, file: DumpedFile, topic: str | None = None, *, next_position: int = 0, doubted: BatchChain | None = None
     ) -> None:
         self.file, self.doubted = file, doubted
+        #: What may come next.
+        self.state = State.DOUBTED if doubted is not None else State.LOG if file.has_batches else State.TABLE
         topic = file.topic or topic
         self.may_hold_coordinator_records = topic in (None, TRANSACTION_STATE_TOPIC)
         self.is_coordinator = topic == TRANSACTION_STATE_TOPIC
@@ -94,17 +96,6 @@ class BatchChain:
         self._genuine: set[int] = set()
         self._judged_until = self._goes_on_at = 0
 
-    @property
-    def state(self) -> State:
-        """What may come next."""
-        if self.open is not None:
-            return State.TEXT
-        if self.batch is not None:
-            return State.BATCH
-        if self.doubted is not None:
-            return State.DOUBTED
-        return State.LOG if self.file.has_batches else State.TABLE
-
     # ---- Transitions
 
     def start_at(self) -> bool:
@@ -129,6 +120,7 @@ class BatchChain:
         self.batch, self.records = batch, 0
         self._recent = (*self._recent[1 - _RECENT :], (batch.position, batch.base_offset))
         self.end_text()
+        self.state = State.BATCH
         # What seemed to be the end of the file was not. Tools end every line.
         self.is_ended_early = self.has_doubt = False
         self.is_torn = is_cut
@@ -144,10 +136,9 @@ class BatchChain:
         self.has_records |= has_records
         self.has_untyped_markers |= has_untyped_markers
 
-    def take_record(self, offset: int, *, is_cut: bool = False) -> None:
+    def take_record(self, offset: int) -> None:
         """Takes a record of the current batch."""
         self.records, self.record_offset, self.is_deep = self.records + 1, offset, True
-        self.is_torn |= is_cut
 
     def take_bare_record(self) -> None:
         """Takes a record that is printed without metadata."""
@@ -166,12 +157,12 @@ class BatchChain:
     def end_text(self) -> None:
         """Notes that free text has ended."""
         if self.open is not None:
-            self.open = None
+            self.open, self.state = None, State.LOG if self.batch is None else State.BATCH
             self._others, self._has_twin = OtherChains(), False
 
     def open_text(self, text: OpenText) -> None:
         """Notes that free text of unknown extent follows this line."""
-        self.has_text, self.open = True, text
+        self.has_text, self.open, self.state = True, text, State.TEXT
 
     def take_remark(self, remark: Remark | None, line: bytes) -> None:
         """Takes a line that may be a message of the tool about the end of the file."""
@@ -216,10 +207,9 @@ class BatchChain:
     @property
     def is_plain(self) -> bool:
         """Whether no record lines are printed and nothing is in doubt, so that the next batches may be read as a block."""
-        batch = self.batch
-        if self.file.kind != "log" or batch is None or not batch.is_valid or self.is_bare or self.has_doubt or self.is_torn:
+        if self.is_deep or self.has_text or self.is_bare or self.has_doubt or self.is_torn:
             return False
-        return not self.is_deep and not self.has_text
+        return self.file.kind == "log" and self.batch is not None and self.batch.is_valid
 
     @property
     def expects_decoded(self) -> bool:

@@ -40,12 +40,20 @@ _KIND: Final = re.compile(
     rb"(?P<RECORD>\| offset: )|(?P<BATCH>baseOffset: |offset: )|(?P<BARE>\| key: |\| payload: | payload: )|(?P<FILE>Dumping )"
     rb"|(?P<START>Log starting offset: |Starting offset: )|(?P<PRODUCER>producerId: )|(?P<EMPTY>\n\Z)"
 )
+#: The same without a search.
+_FREQUENT: Final = {b"| offset: ": "RECORD", b"baseOffset": "BATCH"}
 _HEADER_KEYS: Final = b"headerKeys: ["
 _NO_CONTENTS: Final = (b"headerKeys: []\n", b"headerKeys: []\r\n")
 _BARE_KEY: Final = b"| key: "
 _OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
 #: Beginnings of lines that may follow a truncated line, in the middle of it.
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
+
+
+def _kind_of(line: bytes) -> str:
+    """The kind of a line; empty if it has none."""
+    match = _KIND.match(line)
+    return (match and match.lastgroup) or ""
 
 
 class DumpReader(FileReader):
@@ -65,8 +73,8 @@ class DumpReader(FileReader):
             self.skip_long_line(position, line)
             return
         elsewhere = out.payload + out.quarantined
-        kind, state = _KIND.match(line), self.state
-        action = None if kind is None else _ACTIONS[state].get(kind.lastgroup or "")
+        state = State.OUTSIDE if self.chain is None else self.chain.state
+        action = _ACTIONS[state].get(_FREQUENT.get(line[:10]) or _kind_of(line))
         if action is not None and action(self, position, line):
             out.read += out.end - position - (out.payload + out.quarantined - elsewhere)
         elif state is State.DOUBTED:
@@ -137,7 +145,7 @@ class DumpReader(FileReader):
         has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
         if has_no_contents and chain.expects_decoded and not chain.batch.is_control:
             self.out.unreadable(position, line, UnreadableReason.UNDECODABLE_RECORD)
-        elif chain.batch.is_control or not has_no_contents or b" keysize: " in line:
+        elif chain.batch.is_control or not has_no_contents or (not chain.is_deep and b" keysize: " in line):
             record = read_record_line(line)
             if record is None or record.timestamp_type != chain.batch.timestamp_type:
                 return False
@@ -145,9 +153,11 @@ class DumpReader(FileReader):
                 return False
             if not self.read_text(position, record, chain, chain.batch):
                 return False
-        if chain.has_lost_records:
+            if not line.endswith(b"\n"):
+                chain.tear()
+        if not chain.is_deep and chain.has_lost_records:
             self.out.missing(position)
-        chain.take_record(offset, is_cut=not line.endswith(b"\n"))
+        chain.take_record(offset)
         if self.out.pending is not None or self.out.ranges:
             self.out.settle()
         return True

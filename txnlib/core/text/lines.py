@@ -84,10 +84,6 @@ class Lines:
         finally:
             self.give_back(seen)
 
-    def skip_empty(self) -> int:
-        """Skips empty lines that were not split yet, and returns their number."""
-        return 0
-
 
 class TextLines(Lines):
     """The lines of a text that comes in chunks. Keeps at most a line and a few chunks in memory, besides lines that are held.
@@ -101,7 +97,7 @@ class TextLines(Lines):
         #: Position of the next line; the lines of a piece; and the text after them: pieces of complete lines or a long one, the
         #: rest of a chunk, and the beginning of one more line.
         self._position = 0
-        self._of_piece: deque[bytes] = deque()
+        self.of_piece: deque[bytes] = deque()
         self._pieces: deque[bytes] = deque()
         self._unread = b""
         self._beginning, self._beginning_size = bytearray(), 0
@@ -131,12 +127,12 @@ class TextLines(Lines):
         """Whether the next line begins with a word. Does not split a piece to find out."""
         if self.held:
             return self.held[0][1].startswith(word)
-        following = self._of_piece[0] if self._of_piece else self._next_piece()
+        following = self.of_piece[0] if self.of_piece else self._next_piece()
         return following is not None and following.startswith(word)
 
     def skip_empty(self) -> int:
         """Skips empty lines that were not split yet, and returns their number. There may be millions."""
-        piece = None if self.held or self._of_piece else self._next_piece()
+        piece = None if self.held or self.of_piece else self._next_piece()
         if piece is None or not piece.startswith(b"\n\n"):
             return 0
         rest = piece.lstrip(b"\n")
@@ -151,11 +147,11 @@ class TextLines(Lines):
 
         None, without taking anything, if a line is too long, or if too much was split into lines.
         """
-        lines = [*(line for _position, line in self.held), *self._of_piece]
+        lines = [*(line for _position, line in self.held), *self.of_piece]
         if any(type(line) is LongLine for line in (*lines, *self._pieces)) or sum(map(len, lines)) > _MOST_TAKEN_BACK:
             return None
         self.held.clear()
-        self._of_piece.clear()
+        self.of_piece.clear()
         if self._pieces:
             lines.append(self._pieces.popleft())
         return b"".join(lines)
@@ -171,8 +167,8 @@ class TextLines(Lines):
         self._lines = self._split()
 
     def _split(self) -> Iterator[Line]:
-        while self._of_piece or self._split_piece():
-            line = self._of_piece.popleft()
+        while self.of_piece or self._split_piece():
+            line = self.of_piece.popleft()
             position = self._position
             self._position = position + (len(line) or size_of(line))
             yield position, line
@@ -183,14 +179,14 @@ class TextLines(Lines):
             return False
         piece = self._pieces.popleft()
         if type(piece) is LongLine:
-            self._of_piece.append(piece)
+            self.of_piece.append(piece)
             return True
         # `splitlines` would also split at a lone carriage return, which a payload may contain.
         lines = piece.split(b"\n")
         last = lines.pop()
-        self._of_piece.extend(line + b"\n" for line in lines)
+        self.of_piece.extend(line + b"\n" for line in lines)
         if last:
-            self._of_piece.append(last)
+            self.of_piece.append(last)
         return True
 
     def _next_piece(self) -> bytes | None:
